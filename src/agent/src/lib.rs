@@ -1,0 +1,2 @@
+//! The agent's core: executors, tasks, status streams, recovery decisions.
+#![forbid(unsafe_code)]

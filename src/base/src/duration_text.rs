@@ -1,0 +1,83 @@
+//! The text form of durations in flags and environments: `15secs`, `1.5mins` (wire/json.md 4).
+//!
+//! Negative durations, which Mesos can print, do not occur here.
+
+use std::time::Duration;
+
+/// Units from small to large, with their nanoseconds.
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("secs", 1_000_000_000),
+    ("mins", 60_000_000_000),
+    ("hrs", 3_600_000_000_000),
+    ("days", 86_400_000_000_000),
+    ("weeks", 604_800_000_000_000),
+];
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationTextError {
+    /// The text does not start with a decimal number.
+    #[error("'{0}' does not start with a number; write for example 15secs")]
+    Number(String),
+    /// No known unit follows the number.
+    #[error("'{0}' has no known unit; use one of ns, us, ms, secs, mins, hrs, days, weeks")]
+    Unit(String),
+    /// More than 292 years.
+    #[error("'{0}' is longer than a duration can be")]
+    TooLong(String),
+}
+
+/// Reads a duration such as `15secs` or `1.5mins`: a decimal number and, without a blank, a unit.
+///
+/// # Errors
+/// Names the text and what is wrong with it.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationTextError> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: f64 = number.parse().map_err(|_| DurationTextError::Number(text.to_owned()))?;
+    let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+        return Err(DurationTextError::Unit(text.to_owned()));
+    };
+    let total = number * *nanos as f64;
+    if total > i64::MAX as f64 {
+        return Err(DurationTextError::TooLong(text.to_owned()));
+    }
+    Ok(Duration::from_nanos(total.round() as u64))
+}
+
+/// Writes a duration with the largest unit that divides it exactly: 60 s is `1mins`, 0 is `0ns`.
+pub fn format_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let fits = |unit: &&(&str, u64)| nanos != 0 && nanos.is_multiple_of(u128::from(unit.1));
+    let (name, size) = UNITS.iter().rev().find(fits).unwrap_or(&UNITS[0]);
+    format!("{}{name}", nanos / u128::from(*size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes() {
+        for (text, written) in [
+            ("60secs", "1mins"),
+            ("90secs", "90secs"),
+            ("1.5secs", "1500ms"),
+            ("24hrs", "1days"),
+            ("14days", "2weeks"),
+            ("0secs", "0ns"),
+        ] {
+            assert_eq!(format_duration(parse_duration(text).unwrap()), written);
+        }
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "secs", "1", "1hr", "+1secs", "-1secs", "1e3secs", "1 secs", "1e400secs", "9999999weeks", "1.2.3secs"] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+}

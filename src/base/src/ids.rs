@@ -1,0 +1,147 @@
+//! The ids of the field, each a type of its own.
+//!
+//! A value of these types is safe in a path: the checks of wire/disk.md are made on the way in.
+//! It does not make up ids; the cores do.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+/// Why a text cannot be an id. The words are those that Mesos answers with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// No characters at all.
+    #[error("ID must not be empty")]
+    Empty,
+    /// Longer than a file name may be.
+    #[error("ID must not be greater than {max} characters")]
+    TooLong {
+        /// The limit, in bytes.
+        max: usize,
+    },
+    /// `.` or `..`.
+    #[error("'{0}' is disallowed")]
+    Dots(String),
+    /// A control character, a slash, a backslash; for containers a dot or a space too.
+    #[error("'{0}' contains invalid characters")]
+    Characters(String),
+}
+
+/// The longest file name of Linux: an id becomes one.
+const NAME_MAX: usize = 255;
+/// Container ids are shorter, because file names are made from them.
+const CONTAINER_MAX: usize = 242;
+
+fn check(text: &str, max: usize, refused: fn(char) -> bool) -> Result<(), IdError> {
+    if text.is_empty() {
+        return Err(IdError::Empty);
+    }
+    if text.len() > max {
+        return Err(IdError::TooLong { max });
+    }
+    if text == "." || text == ".." {
+        return Err(IdError::Dots(text.to_owned()));
+    }
+    if text.chars().any(refused) {
+        return Err(IdError::Characters(text.to_owned()));
+    }
+    Ok(())
+}
+
+fn refused_in_name(c: char) -> bool {
+    c.is_ascii_control() || c == '/' || c == '\\'
+}
+
+fn refused_in_container(c: char) -> bool {
+    refused_in_name(c) || c == '.' || c == ' '
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $max:expr, $refused:expr) => {
+        $(#[$doc])*
+        ///
+        /// Cheap to clone: the text is shared.
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks `text` and makes an id of it.
+            ///
+            /// # Errors
+            /// See [`IdError`].
+            pub fn new(text: &str) -> Result<$name, IdError> {
+                check(text, $max, $refused)?;
+                Ok($name(text.into()))
+            }
+
+            /// The id's text, as it stands on the wire.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<$name, IdError> {
+                $name::new(text)
+            }
+        }
+    };
+}
+
+id!(/// A framework: one registered scheduler, over all its connections.
+    FrameworkId, NAME_MAX, refused_in_name);
+id!(/// An agent, over all its restarts.
+    AgentId, NAME_MAX, refused_in_name);
+id!(/// One offer of one agent's resources.
+    OfferId, NAME_MAX, refused_in_name);
+id!(/// A task, unique within its framework.
+    TaskId, NAME_MAX, refused_in_name);
+id!(/// An executor, unique within its framework and agent.
+    ExecutorId, NAME_MAX, refused_in_name);
+id!(/// An offer operation that its framework wants to hear about.
+    OperationId, NAME_MAX, refused_in_name);
+id!(/// One container, named by one path segment (a nested container has a parent besides).
+    ContainerId, CONTAINER_MAX, refused_in_container);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good() {
+        for text in ["a", "a b", "x.y", "äö", "…", &"n".repeat(255)] {
+            assert_eq!(TaskId::new(text).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn bad() {
+        assert_eq!(TaskId::new(""), Err(IdError::Empty));
+        assert_eq!(TaskId::new(&"n".repeat(256)), Err(IdError::TooLong { max: 255 }));
+        assert_eq!(TaskId::new(".."), Err(IdError::Dots("..".into())));
+        for text in ["a/b", "a\\b", "a\nb", "\u{7f}"] {
+            assert_eq!(TaskId::new(text), Err(IdError::Characters(text.into())));
+        }
+        assert!(ContainerId::new("a.b").is_err());
+    }
+}

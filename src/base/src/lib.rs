@@ -1,0 +1,14 @@
+//! Small value types that every other crate shares: ids, libprocess process ids, time and its text form.
+//!
+//! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
+#![forbid(unsafe_code)]
+
+mod duration_text;
+mod ids;
+mod pid;
+mod time;
+
+pub use duration_text::{DurationTextError, format_duration, parse_duration};
+pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
+pub use pid::{Pid, PidError};
+pub use time::Time;

@@ -1,0 +1,96 @@
+//! The libprocess process id: `<id>@<ip>:<port>`.
+//!
+//! It does not resolve host names and sends nothing.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Who a libprocess message is from or for, as in wire/libprocess.md 1.1.
+///
+/// The default is the empty pid, `@0.0.0.0:0`, which stands for "none" on the wire.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid {
+    id: Arc<str>,
+    address: SocketAddrV4,
+}
+
+impl Pid {
+    /// A pid from its parts.
+    pub fn new(id: &str, address: SocketAddrV4) -> Pid {
+        Pid { id: id.into(), address }
+    }
+
+    /// The process's name at its address, such as `master` or `slave(1)`.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where its messages go.
+    pub fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    /// Whether this is the empty pid, "none".
+    pub fn is_empty(&self) -> bool {
+        self.id.is_empty() && self.address.port() == 0
+    }
+
+    /// Reads a pid out of a string field, where `""` and unparsable text also stand for "none".
+    pub fn parse_lenient(text: &str) -> Pid {
+        text.parse().unwrap_or_default()
+    }
+}
+
+impl Default for Pid {
+    fn default() -> Pid {
+        Pid { id: "".into(), address: SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0) }
+    }
+}
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.id, self.address)
+    }
+}
+
+/// Why a text is no pid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not of the form <id>@<IPv4>:<port>")]
+pub struct PidError(String);
+
+impl FromStr for Pid {
+    type Err = PidError;
+
+    /// Splits at the first `@` and at the last `:` of the rest. Host names are not resolved here.
+    fn from_str(text: &str) -> Result<Pid, PidError> {
+        let error = || PidError(text.to_owned());
+        let (id, address) = text.split_once('@').ok_or_else(error)?;
+        let (ip, port) = address.rsplit_once(':').ok_or_else(error)?;
+        let ip: Ipv4Addr = ip.parse().map_err(|_| error())?;
+        let port: u16 = port.parse().map_err(|_| error())?;
+        Ok(Pid { id: id.into(), address: SocketAddrV4::new(ip, port) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip() {
+        for text in ["master@10.0.0.1:5050", "slave(1)@127.0.0.1:5051", "@0.0.0.0:0"] {
+            assert_eq!(text.parse::<Pid>().unwrap().to_string(), text);
+        }
+        assert!("@0.0.0.0:0".parse::<Pid>().unwrap().is_empty());
+    }
+
+    #[test]
+    fn refuses() {
+        for text in ["", "master", "master@10.0.0.1", "master@host:5050", "m@1.2.3.4:70000"] {
+            assert!(text.parse::<Pid>().is_err(), "{text}");
+            assert!(Pid::parse_lenient(text).is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The operator's and the developer's commands.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The live shells of master and agent: sockets, clocks and processes around the cores.
+#![forbid(unsafe_code)]
