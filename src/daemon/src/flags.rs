@@ -1,0 +1,430 @@
+//! Daemon flags with Mesos's names and defaults: from a file, the environment and the command line.
+//!
+//! The command line wins over the environment (`MESOS_*`, then `TEPUI_*`), that over `--config`, that over the defaults.
+//! What a flag means is decided by its reader, not here.
+
+mod agent;
+mod logging;
+mod master;
+mod spec;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+pub use spec::{Flag, Kind, ValueError, parse_bytes};
+
+/// The largest file that a flag's `file://` value or `--config` may name.
+const FILE_LIMIT: u64 = 16 << 20;
+
+/// Which daemon's flags are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `tepui master`
+    Master,
+    /// `tepui agent`
+    Agent,
+}
+
+impl Part {
+    /// The flags of this daemon, those of its own first.
+    pub fn flags(self) -> impl Iterator<Item = &'static Flag> {
+        let own = match self {
+            Part::Master => master::MASTER,
+            Part::Agent => agent::AGENT,
+        };
+        own.iter().chain(logging::LOGGING)
+    }
+
+    /// The subcommand that runs this daemon.
+    pub fn command(self) -> &'static str {
+        match self {
+            Part::Master => "master",
+            Part::Agent => "agent",
+        }
+    }
+
+    fn find(self, name: &str) -> Option<&'static Flag> {
+        self.flags().find(|flag| flag.name == name || flag.aliases.contains(&name))
+    }
+
+    /// The known flag whose name is nearest to `name`, if one is near enough to be a slip.
+    fn nearest(self, name: &str) -> Option<&'static str> {
+        let near = |flag: &'static Flag| (strsim::jaro_winkler(name, flag.name), flag.name);
+        let (likeness, nearest) = self.flags().map(near).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        (likeness > 0.8).then_some(nearest)
+    }
+}
+
+/// Why the flags cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FlagError {
+    /// No flag has this name.
+    #[error("unknown flag '--{name}'{}; see 'tepui {part} --help'", nearest.map(|n| format!(", did you mean '--{n}'?")).unwrap_or_default())]
+    Unknown {
+        /// As given.
+        name: String,
+        /// A flag that may have been meant.
+        nearest: Option<&'static str>,
+        /// The subcommand.
+        part: &'static str,
+    },
+    /// The same flag twice, perhaps under an older name.
+    #[error("flag '--{name}' is given twice")]
+    Twice {
+        /// The flag's present name.
+        name: &'static str,
+    },
+    /// `--no-name` for something that is not a boolean, or with a value.
+    #[error("'--no-{name}' does not fit: '--{name}' takes a value")]
+    Negated {
+        /// The flag's name.
+        name: &'static str,
+    },
+    /// `--name` without `=value` for something that is not a boolean.
+    #[error("flag '--{name}' needs a value: write '--{name}=...'")]
+    NoValue {
+        /// The flag's name.
+        name: &'static str,
+    },
+    /// The value does not fit.
+    #[error("flag '--{name}' cannot be read")]
+    Value {
+        /// The flag's name.
+        name: &'static str,
+        /// What is wrong with it.
+        source: ValueError,
+    },
+    /// A file named by a flag cannot be read.
+    #[error("flag '--{name}' names the file '{path}', which cannot be read")]
+    File {
+        /// The flag's name.
+        name: &'static str,
+        /// The file.
+        path: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The `--config` file is no TOML table of plain values.
+    #[error("the configuration file '{path}' is not usable: {why}")]
+    Config {
+        /// The file.
+        path: String,
+        /// Line and rule.
+        why: String,
+    },
+    /// A flag that must be given is not.
+    #[error("flag '--{name}' is required{why}")]
+    Missing {
+        /// The flag's name.
+        name: &'static str,
+        /// When it is required, as the end of the sentence.
+        why: &'static str,
+    },
+    /// The value has the right form, but cannot be used.
+    #[error("flag '--{name}': {why}")]
+    Refused {
+        /// The flag's name.
+        name: &'static str,
+        /// The rule that it breaks.
+        why: String,
+    },
+}
+
+/// The effective flags of one daemon: every value has passed its kind's check.
+#[derive(Clone, Debug)]
+pub struct Flags {
+    part: Part,
+    values: BTreeMap<&'static str, String>,
+    /// Things to tell the operator that are no errors: old names, ignored arguments.
+    pub warnings: Vec<String>,
+}
+
+impl Flags {
+    /// Reads flags from all sources. `arguments` come without the program and the subcommand.
+    ///
+    /// # Errors
+    /// The first flag that is unknown, doubled or malformed.
+    pub fn load(
+        part: Part,
+        arguments: &[String],
+        environment: impl Iterator<Item = (String, String)>,
+    ) -> Result<Flags, FlagError> {
+        let mut warnings = Vec::new();
+        let given = from_command_line(part, arguments, &mut warnings)?;
+        let mut values = from_environment(part, environment);
+        values.extend(given);
+        if let Some(path) = values.get("config") {
+            for (name, value) in from_file(part, Path::new(path))? {
+                values.entry(name).or_insert(value);
+            }
+        }
+        let mut flags = Flags { part, values: BTreeMap::new(), warnings };
+        for flag in part.flags() {
+            let text = match values.remove(flag.name) {
+                Some(text) => content(flag, text)?,
+                None => match flag.default {
+                    Some(text) => text.to_owned(),
+                    None => continue,
+                },
+            };
+            let text = flag.kind.normalise(&text).map_err(|source| FlagError::Value { name: flag.name, source })?;
+            flags.values.insert(flag.name, text);
+        }
+        Ok(flags)
+    }
+
+    /// Only the defaults, for embedded clusters and tests.
+    pub fn defaults(part: Part) -> Flags {
+        let values = part.flags().filter_map(|flag| {
+            let text = flag.default?;
+            Some((flag.name, flag.kind.normalise(text).unwrap_or_else(|_| text.to_owned())))
+        });
+        Flags { part, values: values.collect(), warnings: Vec::new() }
+    }
+
+    /// Sets a flag as the command line would.
+    ///
+    /// # Errors
+    /// An unknown name or a malformed value.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), FlagError> {
+        let flag = find(self.part, name)?;
+        let text = flag.kind.normalise(value).map_err(|source| FlagError::Value { name: flag.name, source })?;
+        self.values.insert(flag.name, text);
+        Ok(())
+    }
+
+    /// A flag's text, if it is set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A flag's text, or the empty text.
+    pub fn text(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    /// A boolean flag; unset is false.
+    pub fn on(&self, name: &str) -> bool {
+        self.get(name) == Some("true")
+    }
+
+    /// A duration flag, if it is set.
+    pub fn duration(&self, name: &str) -> Option<Duration> {
+        self.get(name).and_then(|text| base::parse_duration(text).ok())
+    }
+
+    /// A whole number, if it is set.
+    pub fn count(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(|text| text.parse().ok())
+    }
+
+    /// A decimal number, if it is set.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.get(name).and_then(|text| text.parse().ok())
+    }
+
+    /// A flag's text, or the error that says that it is required.
+    ///
+    /// # Errors
+    /// [`FlagError::Missing`].
+    pub fn required(&self, name: &'static str, why: &'static str) -> Result<&str, FlagError> {
+        self.get(name).ok_or(FlagError::Missing { name, why })
+    }
+
+    /// All set flags by name, as `/flags` shows them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+fn find(part: Part, name: &str) -> Result<&'static Flag, FlagError> {
+    part.find(name).ok_or_else(|| FlagError::Unknown {
+        name: name.to_owned(),
+        nearest: part.nearest(name),
+        part: part.command(),
+    })
+}
+
+fn from_command_line(
+    part: Part,
+    arguments: &[String],
+    warnings: &mut Vec<String>,
+) -> Result<BTreeMap<&'static str, String>, FlagError> {
+    let mut values = BTreeMap::new();
+    for argument in arguments {
+        if argument == "--" {
+            break;
+        }
+        let Some(rest) = argument.strip_prefix("--") else {
+            warnings.push(format!("the argument '{argument}' is no flag and is ignored"));
+            continue;
+        };
+        let (name, value) = match rest.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (rest, None),
+        };
+        let name = name.to_ascii_lowercase();
+        let (flag, value) = understand(part, &name, value)?;
+        if flag.name != name && flag.aliases.contains(&name.as_str()) {
+            warnings.push(format!("'--{name}' is an old name: use '--{}'", flag.name));
+        }
+        if values.insert(flag.name, value).is_some() {
+            return Err(FlagError::Twice { name: flag.name });
+        }
+    }
+    Ok(values)
+}
+
+/// Which flag and which value `--name[=value]` stands for.
+fn understand(part: Part, name: &str, value: Option<&str>) -> Result<(&'static Flag, String), FlagError> {
+    if let Some(flag) = part.find(name) {
+        return match (value, flag.kind) {
+            (Some(value), _) => Ok((flag, value.to_owned())),
+            (None, Kind::Bool) => Ok((flag, "true".to_owned())),
+            (None, _) => Err(FlagError::NoValue { name: flag.name }),
+        };
+    }
+    if let Some(flag) = name.strip_prefix("no-").and_then(|positive| part.find(positive)) {
+        return match (value, flag.kind) {
+            (None, Kind::Bool) => Ok((flag, "false".to_owned())),
+            _ => Err(FlagError::Negated { name: flag.name }),
+        };
+    }
+    find(part, name).map(|flag| (flag, String::new()))
+}
+
+/// Values from `MESOS_*` and `TEPUI_*`; other variables, and unknown names among these, are not ours to judge.
+fn from_environment(part: Part, environment: impl Iterator<Item = (String, String)>) -> BTreeMap<&'static str, String> {
+    let (mut mesos, mut tepui) = (BTreeMap::new(), BTreeMap::new());
+    for (variable, value) in environment {
+        let (name, values) = match (variable.strip_prefix("MESOS_"), variable.strip_prefix("TEPUI_")) {
+            (Some(name), _) => (name, &mut mesos),
+            (_, Some(name)) => (name, &mut tepui),
+            _ => continue,
+        };
+        if let Some(flag) = part.find(&name.to_ascii_lowercase()) {
+            values.insert(flag.name, value);
+        }
+    }
+    mesos.extend(tepui);
+    mesos
+}
+
+fn from_file(part: Part, path: &Path) -> Result<BTreeMap<&'static str, String>, FlagError> {
+    let shown = path.display().to_string();
+    let text = read_limited(path).map_err(|source| FlagError::File { name: "config", path: shown.clone(), source })?;
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| FlagError::Config { path: shown.clone(), why: error.to_string() })?;
+    let mut values = BTreeMap::new();
+    for (name, value) in table {
+        let flag = find(part, &name)?;
+        let text = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Boolean(on) => on.to_string(),
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
+            other => {
+                let why = format!("'{name}' is a {}, not a plain value", other.type_str());
+                return Err(FlagError::Config { path: shown, why });
+            }
+        };
+        if values.insert(flag.name, text).is_some() {
+            return Err(FlagError::Twice { name: flag.name });
+        }
+    }
+    Ok(values)
+}
+
+/// The value itself, or what the file that it names holds (FLG-03).
+fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
+    match text.strip_prefix("file://") {
+        Some(path) if flag.kind != Kind::Path => read_limited(Path::new(path))
+            .map(|content| content.trim_end_matches('\n').to_owned())
+            .map_err(|source| FlagError::File { name: flag.name, path: path.to_owned(), source }),
+        _ => Ok(text),
+    }
+}
+
+fn read_limited(path: &Path) -> std::io::Result<String> {
+    let size = std::fs::metadata(path)?.len();
+    if size > FILE_LIMIT {
+        return Err(std::io::Error::other(format!("it has {size} bytes, more than {FILE_LIMIT}")));
+    }
+    std::fs::read_to_string(path)
+}
+
+/// The text of `--help`.
+pub fn help(part: Part) -> String {
+    let mut text = format!(
+        "Usage: tepui {} [--name=value ...]\n\nEvery flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config.\n\n",
+        part.command()
+    );
+    for flag in part.flags() {
+        let value = if flag.kind == Kind::Bool { String::new() } else { "=VALUE".to_owned() };
+        let default = flag.default.map(|d| format!(" [{d}]")).unwrap_or_default();
+        text.push_str(&format!("  --{}{value}\n        {}{default}\n", flag.name, flag.help));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Flags, FlagError> {
+        let arguments: Vec<String> = arguments.iter().map(|a| (*a).to_owned()).collect();
+        let environment = environment.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+        Flags::load(Part::Master, &arguments, environment)
+    }
+
+    #[test]
+    fn sources_in_order() {
+        let flags = load(
+            &["--port=1", "--no-root_submissions", "--QUIET"],
+            &[("MESOS_PORT", "2"), ("MESOS_CLUSTER", "a"), ("TEPUI_CLUSTER", "b"), ("MESOS_NATIVE_LIBRARY", "x")],
+        )
+        .unwrap();
+        assert_eq!(flags.count("port"), Some(1));
+        assert_eq!(flags.get("cluster"), Some("b"));
+        assert!(!flags.on("root_submissions"));
+        assert!(flags.on("quiet"));
+        assert_eq!(flags.text("agent_reregister_timeout"), "10mins");
+        assert_eq!(flags.text("registry_fetch_timeout"), "1mins");
+    }
+
+    #[test]
+    fn old_names_warn() {
+        let flags = load(&["--slave_ping_timeout=2secs"], &[]).unwrap();
+        assert_eq!(flags.duration("agent_ping_timeout"), Some(Duration::from_secs(2)));
+        assert_eq!(flags.warnings.len(), 1);
+    }
+
+    #[test]
+    fn refusals_name_the_flag() {
+        for (arguments, words) in [
+            (&["--qorum=1"][..], "unknown flag '--qorum', did you mean '--quorum'?"),
+            (&["--port=1", "--port=2"], "flag '--port' is given twice"),
+            (&["--agent_ping_timeout=1secs", "--slave_ping_timeout=1secs"], "'--agent_ping_timeout' is given twice"),
+            (&["--no-port"], "'--no-port' does not fit"),
+            (&["--cluster"], "flag '--cluster' needs a value"),
+            (&["--offer_timeout=5"], "flag '--offer_timeout' cannot be read"),
+            (&["--acls=file:///does/not/exist"], "names the file '/does/not/exist'"),
+        ] {
+            let error = load(arguments, &[]).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_default_fits_its_kind() {
+        for part in [Part::Master, Part::Agent] {
+            for flag in part.flags() {
+                if let Some(text) = flag.default {
+                    assert!(flag.kind.normalise(text).is_ok(), "{}", flag.name);
+                }
+            }
+        }
+    }
+}
