@@ -1,4 +1,102 @@
-//! The house work: `cargo xtask test|ci|bench|tidy`.
+//! The house work: `cargo xtask test|ci|conformance|bench|tidy|fuzz`.
+//!
+//! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
+//! It knows nothing of what the other crates do: it reads their files and runs their programs.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod bench;
+mod conformance;
+mod fuzz;
+mod machine;
+mod steps;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test [--no-install]      format, house rules, lints, release build, all tests; installs what the tests need
+                           (--no-install: only say what is missing)
+  conformance [TEXT...]    the conformance cases of tests/conformance.txt, or those whose name has a TEXT
+  ci [--no-install]        test, then conformance
+  bench [NAME]             the benchmarks whose name has NAME, printed
+  tidy                     the house rules alone
+  fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let (command, rest) = match arguments.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("--help", arguments),
+    };
+    match command {
+        "test" => test::run(install_wanted(rest)?),
+        "ci" => {
+            test::run(install_wanted(rest)?)?;
+            conformance::run(&[])
+        }
+        "conformance" => conformance::run(rest),
+        "bench" => bench::run(rest.first().map(String::as_str)),
+        "tidy" => tidy::run(),
+        "fuzz" => fuzz::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(())
+        }
+        other => bail!("there is no command '{other}'\n\n{USAGE}"),
+    }
+}
+
+/// Whether missing programs may be installed; refuses every other argument.
+fn install_wanted(arguments: &[String]) -> Result<bool> {
+    match arguments {
+        [] => Ok(true),
+        [flag] if flag == "--no-install" => Ok(false),
+        [other, ..] => bail!("'{other}' is not known here; the only flag is --no-install"),
+    }
+}
+
+/// The top folder of the checkout.
+fn root() -> PathBuf {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask).to_path_buf()
+}
+
+/// Where cargo puts what it builds: `CARGO_TARGET_DIR`, or `target` in the checkout.
+fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(folder) => root().join(folder),
+        None => root().join("target"),
+    }
+}
+
+/// The release binary, which the end-to-end tests and the conformance suite start.
+fn binary() -> PathBuf {
+    match std::env::var_os("TEPUI") {
+        Some(path) => root().join(path),
+        None => target().join("release/tepui"),
+    }
+}
+
+/// The cargo that runs this program, in the checkout's top folder.
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}

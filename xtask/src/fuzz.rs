@@ -1,0 +1,53 @@
+//! `cargo xtask fuzz`: the fuzz targets of `fuzz/`, which need a nightly toolchain and cargo-fuzz.
+//!
+//! Their corpus is replayed by ordinary tests, so nobody needs this to run what was found before.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{root, steps};
+
+/// Runs one target, or all, for some seconds each.
+///
+/// # Errors
+/// A target found something, or the tools are not there.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let (name, seconds) = match arguments {
+        [] => (None, "60"),
+        [name] => (Some(name), "60"),
+        [name, seconds] => (Some(name), seconds.as_str()),
+        _ => bail!("usage: cargo xtask fuzz [TARGET] [SECONDS]"),
+    };
+    let seconds: u32 = seconds.parse().with_context(|| format!("'{seconds}' is not a number of seconds"))?;
+    let mut targets = targets()?;
+    if let Some(name) = name {
+        if !targets.contains(name) {
+            bail!("there is no fuzz target '{name}'; there are: {}", targets.join(", "));
+        }
+        targets = vec![name.clone()];
+    }
+    for target in targets {
+        let limit = format!("-max_total_time={seconds}");
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "fuzz", "run", &target, "--", &limit]).current_dir(root());
+        steps::run(&mut command)
+            .context("cargo-fuzz is installed with: rustup toolchain install nightly && cargo install cargo-fuzz")?;
+    }
+    Ok(())
+}
+
+/// The names of the files in `fuzz/fuzz_targets`, sorted.
+fn targets() -> Result<Vec<String>> {
+    let folder = root().join("fuzz/fuzz_targets");
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "rs") {
+            names.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}

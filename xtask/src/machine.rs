@@ -1,0 +1,96 @@
+//! What the tests need from the machine besides Rust: Debian packages, and a Python with unmodified Mesos clients.
+//!
+//! It changes nothing outside the target folder, except that it installs packages when it may.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::steps;
+
+/// A Debian package and the command that succeeds where it is not needed any more.
+struct Package {
+    name: &'static str,
+    why: &'static str,
+    probe: &'static [&'static str],
+}
+
+const PACKAGES: &[Package] = &[
+    Package { name: "python3", why: "runs the Python clients and the conformance suite", probe: &["python3", "-V"] },
+    Package {
+        name: "python3-venv",
+        why: "keeps those clients apart from the system's Python",
+        probe: &["python3", "-c", "import ensurepip, venv"],
+    },
+    Package {
+        name: "python3-dev",
+        why: "the HTTP parser of pymesos is an extension module",
+        probe: &[
+            "python3",
+            "-c",
+            "import os, sysconfig; open(os.path.join(sysconfig.get_paths()['include'], 'Python.h')).close()",
+        ],
+    },
+    Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
+];
+
+/// Makes sure that everything is there and gives the Python interpreter that has the clients.
+///
+/// # Errors
+/// Names what is missing and how to get it.
+pub(crate) fn prepare(install: bool) -> Result<PathBuf> {
+    let missing: Vec<&Package> = PACKAGES.iter().filter(|p| !works(p.probe)).collect();
+    if !missing.is_empty() {
+        for package in &missing {
+            println!("missing: {} ({})", package.name, package.why);
+        }
+        let names: Vec<&str> = missing.iter().map(|p| p.name).collect();
+        let line = format!("apt-get install --no-install-recommends --yes {}", names.join(" "));
+        if !install {
+            bail!("install them first: {line}");
+        }
+        install_packages(&names).with_context(|| format!("could not install them; try yourself: {line}"))?;
+    }
+    python(install)
+}
+
+fn works(probe: &[&str]) -> bool {
+    let mut command = Command::new(probe[0]);
+    command.args(&probe[1..]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Runs apt-get, through sudo where this is not root.
+fn install_packages(names: &[&str]) -> Result<()> {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout.trim_ascii() == b"0");
+    let apt = |arguments: &[&str]| {
+        let mut command = if root { Command::new("apt-get") } else { Command::new("sudo") };
+        if !root {
+            command.args(["--non-interactive", "apt-get"]);
+        }
+        command.args(["--quiet", "--yes"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        steps::run(&mut command)
+    };
+    apt(&["update"])?;
+    apt(&[&["install", "--no-install-recommends"], names].concat())
+}
+
+/// The Python interpreter of a virtual environment in the target folder, made on first use.
+fn python(install: bool) -> Result<PathBuf> {
+    let script = crate::root().join("tests/python/make-venv.sh");
+    let recipe = std::fs::read_to_string(&script).with_context(|| format!("cannot read {}", script.display()))?;
+    let folder = crate::target().join("xtask/python");
+    let (stamp, python) = (folder.join("made-by"), folder.join("bin/python"));
+    let made_by = std::fs::read_to_string(&stamp).unwrap_or_default();
+    if made_by == recipe && works(&[&python.to_string_lossy(), "-c", "import pymesos"]) {
+        println!("clients from PyPI: {}", folder.display());
+        return Ok(python);
+    }
+    if !install {
+        bail!("the clients from PyPI are not there yet: bash {} {}", script.display(), folder.display());
+    }
+    steps::run(Command::new("bash").arg(&script).arg(&folder))?;
+    std::fs::write(&stamp, recipe).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(python)
+}

@@ -1,0 +1,169 @@
+//! Which crate may know of which: imports point down only, and the pure crates cannot reach the world.
+//!
+//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use toml::{Table, Value};
+
+/// Every crate of the workspace, from the bottom up, with those that it may know of.
+///
+/// A new crate gets its line here, above all crates that it knows.
+const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("protos", &["base"]),
+    ("resources", &["base", "protos"]),
+    ("allocator", &["base", "protos", "resources"]),
+    ("master", &["base", "protos", "resources", "allocator"]),
+    ("agent", &["base", "protos", "resources"]),
+    ("containers", &["base", "protos"]),
+    ("executor", &["base", "protos", "containers"]),
+    ("wire", &["base", "protos"]),
+    ("store", &["base", "protos"]),
+    ("sdk", &["base", "protos", "resources", "wire"]),
+    (
+        "daemon",
+        &["base", "protos", "resources", "allocator", "master", "agent", "containers", "executor", "wire", "store"],
+    ),
+    ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon"]),
+    ("cli", &["base", "protos", "resources", "executor", "wire", "store", "sdk", "daemon", "lab"]),
+    ("tepui", &["base", "executor", "containers", "daemon", "cli"]),
+    ("xtask", &[]),
+];
+
+/// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
+const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk"];
+
+/// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
+const WORLDLY: &[&str] = &[
+    "tokio",
+    "tokio-util",
+    "hyper",
+    "hyper-util",
+    "axum",
+    "tower",
+    "mio",
+    "socket2",
+    "reqwest",
+    "async-trait",
+    "futures",
+    "futures-util",
+    "rand",
+    "getrandom",
+    "fastrand",
+    "nix",
+    "rustix",
+    "libc",
+    "chrono",
+    "jiff",
+    "redb",
+    "rayon",
+    "crossbeam",
+    "parking_lot",
+];
+
+/// Name and folder of every package of the workspace, the root package included.
+///
+/// # Errors
+/// A Cargo.toml cannot be read.
+pub(crate) fn packages(root: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let workspace = manifest(root)?;
+    let members = workspace.get("workspace").and_then(|w| w.get("members")).and_then(Value::as_array);
+    let members = members.into_iter().flatten().filter_map(Value::as_str);
+    let mut packages = Vec::new();
+    for folder in std::iter::once(root.to_path_buf()).chain(members.map(|m| root.join(m))) {
+        let manifest = manifest(&folder)?;
+        let name = manifest.get("package").and_then(|p| p.get("name")).and_then(Value::as_str);
+        let name = name.with_context(|| format!("{} has no package.name", folder.join("Cargo.toml").display()))?;
+        packages.push((name.to_owned(), folder));
+    }
+    Ok(packages)
+}
+
+/// The breaches of the layers, as lines that name crate and rule.
+///
+/// # Errors
+/// A Cargo.toml cannot be read.
+pub(super) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for (name, folder) in packages(root)? {
+        let manifest = manifest(&folder)?;
+        breaches.extend(check_one(&name, &manifest));
+    }
+    Ok(breaches)
+}
+
+fn manifest(folder: &Path) -> Result<Table> {
+    let path = folder.join("Cargo.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn check_one(name: &str, manifest: &Table) -> Vec<String> {
+    let Some((_, may_know)) = MAY_KNOW.iter().find(|(n, _)| *n == name) else {
+        return vec![format!("{name}: has no line in MAY_KNOW (xtask/src/tidy/layers.rs): say what it may know of")];
+    };
+    let mut breaches = Vec::new();
+    for (dependency, optional) in linked(manifest) {
+        let inside = MAY_KNOW.iter().any(|(n, _)| *n == dependency);
+        if inside && !may_know.contains(&dependency) {
+            breaches.push(format!("{name}: must know nothing of {dependency}: imports point down only"));
+        }
+        if PURE.contains(&name) && WORLDLY.contains(&dependency) && !optional {
+            breaches.push(format!("{name}: is pure and cannot depend on {dependency}"));
+        }
+    }
+    breaches
+}
+
+/// What is linked in: each dependency, and whether it is optional.
+fn linked(manifest: &Table) -> impl Iterator<Item = (&str, bool)> {
+    let own = std::iter::once(manifest);
+    let platforms = manifest.get("target").and_then(Value::as_table);
+    let platforms = platforms.into_iter().flat_map(|t| t.values()).filter_map(Value::as_table);
+    let tables = own.chain(platforms).flat_map(|t| [t.get("dependencies"), t.get("build-dependencies")]);
+    tables.flatten().filter_map(Value::as_table).flatten().map(|(name, value)| {
+        let package = value.get("package").and_then(Value::as_str).unwrap_or(name);
+        (package, value.get("optional").and_then(Value::as_bool).unwrap_or(false))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaches(name: &str, text: &str) -> Vec<String> {
+        check_one(name, &toml::from_str(text).unwrap())
+    }
+
+    #[test]
+    fn the_table_itself_points_down() {
+        for (place, (name, may_know)) in MAY_KNOW.iter().enumerate() {
+            for known in *may_know {
+                assert!(MAY_KNOW[..place].iter().any(|(n, _)| n == known), "{name} -> {known}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_edge_that_points_up_is_found() {
+        assert_eq!(breaches("wire", "[dependencies]\nbase.workspace = true").len(), 0);
+        assert_eq!(breaches("wire", "[dependencies]\nmaster.workspace = true").len(), 1);
+        assert_eq!(breaches("wire", "[target.'cfg(unix)'.dependencies]\nmaster.workspace = true").len(), 1);
+        assert_eq!(breaches("wire", "[dependencies]\nm = { package = \"master\", path = \"x\" }").len(), 1);
+        assert_eq!(breaches("wire", "[dev-dependencies]\nmaster.workspace = true").len(), 0);
+    }
+
+    #[test]
+    fn a_pure_crate_reaches_no_world() {
+        assert_eq!(breaches("master", "[dependencies]\ntokio.workspace = true").len(), 1);
+        assert_eq!(breaches("sdk", "[dependencies]\ntokio = { workspace = true, optional = true }").len(), 0);
+        assert_eq!(breaches("daemon", "[dependencies]\ntokio.workspace = true").len(), 0);
+    }
+
+    #[test]
+    fn a_crate_without_a_line_is_found() {
+        assert_eq!(breaches("newcomer", "").len(), 1);
+    }
+}

@@ -1,0 +1,42 @@
+//! `cargo xtask tidy`: the house rules that neither the compiler nor clippy can hold.
+//!
+//! `layers` reads the Cargo.toml files, `sources` reads the Rust files. All breaches are shown at once.
+
+mod layers;
+mod sources;
+
+use anyhow::{Result, bail};
+
+pub(crate) use layers::packages;
+
+/// Prints every breach of the house rules.
+///
+/// # Errors
+/// There is at least one.
+pub(crate) fn run() -> Result<()> {
+    let breaches = breaches()?;
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    match breaches.len() {
+        0 => Ok(()),
+        n => bail!("{n} breaches of the house rules"),
+    }
+}
+
+/// Every breach in the checkout, as a line that names file and rule.
+fn breaches() -> Result<Vec<String>> {
+    let root = crate::root();
+    let mut breaches = layers::check(&root)?;
+    breaches.extend(sources::check(&root)?);
+    Ok(breaches)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        let breaches = super::breaches().unwrap();
+        assert!(breaches.is_empty(), "\n{}", breaches.join("\n"));
+    }
+}

@@ -1,0 +1,130 @@
+//! What every Rust file of the checkout keeps to: its length, its first line, and what it does not contain.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// A file longer than this has more than one job.
+const LINES_MAX: usize = 800;
+
+/// The one crate that may talk to the kernel without a wrapper.
+const UNSAFE_CRATE: &str = "src/containers/";
+
+/// Text that stands for work not done, or for a hand that forgot to clean up. Written in parts, so as not to find itself.
+const HOLLOW: &[&str] = &[
+    concat!("to", "do!("),
+    concat!("unimpl", "emented!("),
+    concat!("db", "g!("),
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("#[ign", "ore"),
+    concat!("assert!(", "true)"),
+];
+
+/// The breaches in all Rust files that git knows or would add, as lines that name file and rule.
+///
+/// # Errors
+/// git does not run here, or a file cannot be read.
+pub(super) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for file in rust_files(root)? {
+        let path = root.join(&file);
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let text = String::from_utf8(bytes).with_context(|| format!("{} is not UTF-8", path.display()))?;
+        breaches.extend(check_one(&file.to_string_lossy(), &text));
+    }
+    Ok(breaches)
+}
+
+fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.rs"];
+    let output = Command::new("git").args(arguments).current_dir(root).output().context("cannot start git")?;
+    if !output.status.success() {
+        bail!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let names = String::from_utf8(output.stdout).context("a file's name is not UTF-8")?;
+    let mut files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn check_one(file: &str, text: &str) -> Vec<String> {
+    let mut breaches = Vec::new();
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() > LINES_MAX {
+        breaches.push(format!("{file}: {} lines, and {LINES_MAX} is the limit: split it by job", lines.len()));
+    }
+    if !lines.first().is_some_and(|l| l.starts_with("//! ")) {
+        breaches.push(format!("{file}: does not open with `//!`: say what it is for and what it does not do"));
+    }
+    for (number, line) in (1..).zip(&lines) {
+        for hollow in HOLLOW.iter().filter(|h| line.contains(**h)) {
+            breaches.push(format!("{file}:{number}: has `{hollow}`: finish it, or leave it out"));
+        }
+    }
+    if is_crate_root(file) && !file.starts_with(UNSAFE_CRATE) && !text.contains("#![forbid(unsafe_code)]") {
+        breaches.push(format!("{file}: a crate's root has `#![forbid(unsafe_code)]`"));
+    }
+    if file.starts_with(UNSAFE_CRATE) {
+        breaches.extend(unexplained_unsafe(file, &lines));
+    }
+    breaches
+}
+
+fn is_crate_root(file: &str) -> bool {
+    file.ends_with("src/lib.rs") || file.ends_with("src/main.rs")
+}
+
+/// Unsafe blocks and implementations without a comment above them that starts with `SAFETY`.
+fn unexplained_unsafe(file: &str, lines: &[&str]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.split("//").next().unwrap_or_default();
+        if !code.contains("unsafe {") && !code.contains("unsafe impl") {
+            continue;
+        }
+        let above = lines[..at].iter().rev().take_while(|l| l.trim_start().starts_with("//"));
+        let explained = line.contains("SAFETY") || above.into_iter().any(|l| l.contains("SAFETY"));
+        if !explained {
+            breaches.push(format!("{file}:{}: an unsafe block has a SAFETY comment above it", at + 1));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "//! For tests.\n#![forbid(unsafe_code)]\n";
+
+    #[test]
+    fn a_good_file_passes() {
+        assert_eq!(check_one("src/master/src/lib.rs", GOOD), Vec::<String>::new());
+    }
+
+    #[test]
+    fn length_and_first_line() {
+        assert_eq!(check_one("src/x.rs", &format!("{GOOD}{}", "\n".repeat(LINES_MAX))).len(), 1);
+        assert_eq!(check_one("src/x.rs", "use std::fmt;\n").len(), 1);
+        assert_eq!(check_one("src/x.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn hollow_places() {
+        for hollow in HOLLOW {
+            assert_eq!(check_one("src/x.rs", &format!("{GOOD}    {hollow})\n")).len(), 1, "{hollow}");
+        }
+    }
+
+    #[test]
+    fn unsafe_only_in_its_crate_and_explained() {
+        assert_eq!(check_one("src/master/src/lib.rs", "//! For tests.\n").len(), 1);
+        let explained = "//! For tests.\n// SAFETY: the list is not empty.\nlet x = unsafe { f() };\n";
+        assert_eq!(check_one("src/containers/src/lib.rs", explained), Vec::<String>::new());
+        let bare = "//! For tests.\nlet x = unsafe { f() };\n";
+        assert_eq!(check_one("src/containers/src/lib.rs", bare).len(), 1);
+    }
+}
