@@ -3,4 +3,8 @@
 //! It decides nothing that a core can decide.
 #![forbid(unsafe_code)]
 
+mod clock;
+mod driver;
+mod files;
 pub mod flags;
+mod host;

@@ -1,0 +1,312 @@
+//! Runs a core: gathers inputs into batches, keeps its timers, makes its outbox durable and then visible.
+//!
+//! It knows neither master nor agent: a core says what persisting and carrying out mean. Everything here runs on the one
+//! thread of the reactor, except the writes to disk.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base::Time;
+use tokio::sync::{Notify, mpsc};
+
+use crate::clock::Clock;
+
+/// The most inputs that are handled before what they led to is carried out.
+const BATCH_LIMIT: usize = 4096;
+
+/// A core without I/O, as the driver sees it.
+pub trait Core: Send + 'static {
+    /// What can happen to it.
+    type Input: Send + 'static;
+    /// What must be durable before anything else of its batch shows.
+    type Persist: Send + 'static;
+    /// What it wants done.
+    type Output: Send + 'static;
+
+    /// Handles a batch of inputs, in order, and then what a batch's end asks for.
+    fn batch(
+        &mut self,
+        inputs: &mut dyn Iterator<Item = Self::Input>,
+        now: Time,
+    ) -> (Vec<Self::Persist>, Vec<Self::Output>);
+
+    /// When it wants to be woken although nothing happens.
+    fn next_wake(&self) -> Option<Time>;
+
+    /// The input that tells it that its time has come.
+    fn wake() -> Self::Input;
+}
+
+/// The world's side of a core.
+pub trait World<C: Core>: Send + Sync + 'static {
+    /// Makes entries durable, in order. Called on a thread that may block.
+    ///
+    /// # Errors
+    /// Ends the process: a core that cannot keep its promises must not go on.
+    fn persist(&self, entries: Vec<C::Persist>) -> anyhow::Result<()>;
+
+    /// Carries out what a core wants. Called on the reactor's thread; must not block.
+    fn carry_out(&self, output: C::Output);
+}
+
+/// A core with its queue. Cheap to clone.
+pub struct Driver<C: Core> {
+    shared: Arc<Shared<C>>,
+}
+
+impl<C: Core> Clone for Driver<C> {
+    fn clone(&self) -> Self {
+        Driver { shared: self.shared.clone() }
+    }
+}
+
+struct Shared<C: Core> {
+    queue: Mutex<Vec<C::Input>>,
+    core: Mutex<C>,
+    pending: Mutex<Vec<Batch<C>>>,
+    notify: Notify,
+    clock: Clock,
+}
+
+/// What one batch led to.
+struct Batch<C: Core> {
+    persist: Vec<C::Persist>,
+    outputs: Vec<C::Output>,
+}
+
+impl<C: Core> Driver<C> {
+    /// A driver for `core`; nothing happens before [`Driver::run`].
+    pub fn new(core: C, clock: Clock) -> Driver<C> {
+        Driver {
+            shared: Arc::new(Shared {
+                queue: Mutex::new(Vec::new()),
+                core: Mutex::new(core),
+                pending: Mutex::new(Vec::new()),
+                notify: Notify::new(),
+                clock,
+            }),
+        }
+    }
+
+    /// What time it is.
+    pub fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    /// Queues an input; it is handled soon, after those queued before.
+    pub fn submit(&self, input: C::Input) {
+        let mut queue = lock(&self.shared.queue);
+        let first = queue.is_empty();
+        queue.push(input);
+        drop(queue);
+        if first {
+            self.shared.notify.notify_one();
+        }
+    }
+
+    /// Looks at the core after everything queued before has been handled: a reader sees its own writes.
+    pub fn read<R>(&self, look: impl FnOnce(&mut C) -> R) -> R {
+        self.handle_queue();
+        look(&mut lock(&self.shared.core))
+    }
+
+    fn handle_queue(&self) {
+        loop {
+            let mut inputs = std::mem::take(&mut *lock(&self.shared.queue));
+            if inputs.is_empty() {
+                return;
+            }
+            let rest = inputs.split_off(inputs.len().min(BATCH_LIMIT));
+            if !rest.is_empty() {
+                let mut queue = lock(&self.shared.queue);
+                let later = std::mem::replace(&mut *queue, rest);
+                queue.extend(later);
+            }
+            self.handle(inputs);
+        }
+    }
+
+    fn handle(&self, inputs: Vec<C::Input>) {
+        let now = self.now();
+        let (persist, outputs) = lock(&self.shared.core).batch(&mut inputs.into_iter(), now);
+        if !persist.is_empty() || !outputs.is_empty() {
+            lock(&self.shared.pending).push(Batch { persist, outputs });
+            self.shared.notify.notify_one();
+        }
+    }
+
+    /// Drives the core until persisting fails.
+    ///
+    /// # Errors
+    /// What [`World::persist`] said.
+    pub async fn run(&self, world: Arc<impl World<C>>) -> anyhow::Result<()> {
+        let mut committer = Committer::start(world.clone());
+        loop {
+            self.wait(&mut committer).await?;
+            if lock(&self.shared.core).next_wake().is_some_and(|at| at <= self.now()) {
+                self.handle(vec![C::wake()]);
+            }
+            self.handle_queue();
+            let batches = std::mem::take(&mut *lock(&self.shared.pending));
+            for batch in batches {
+                committer.commit(batch, &*world);
+            }
+        }
+    }
+
+    /// Waits for an input, a timer or a finished write; carries out what the write held back.
+    async fn wait(&self, committer: &mut Committer<C, impl World<C>>) -> anyhow::Result<()> {
+        let wake = lock(&self.shared.core).next_wake();
+        let timer = async {
+            match wake {
+                Some(at) => tokio::time::sleep_until(self.shared.clock.instant(at).into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            written = committer.written() => written,
+            () = self.shared.notify.notified() => Ok(()),
+            () = timer => Ok(()),
+        }
+    }
+}
+
+/// Batches that are durable now.
+struct Written<C: Core> {
+    count: usize,
+    outputs: Vec<C::Output>,
+}
+
+/// Writes batches on a thread of its own, and holds later outputs back until earlier writes are done.
+struct Committer<C: Core, W: World<C>> {
+    to_disk: mpsc::UnboundedSender<Batch<C>>,
+    from_disk: mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>,
+    in_flight: usize,
+    world: Arc<W>,
+}
+
+impl<C: Core, W: World<C>> Committer<C, W> {
+    fn start(world: Arc<W>) -> Committer<C, W> {
+        let (to_disk, mut batches) = mpsc::unbounded_channel::<Batch<C>>();
+        let (done, from_disk) = mpsc::unbounded_channel();
+        let writer = world.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut waiting: Vec<Batch<C>> = Vec::new();
+            while batches.blocking_recv_many(&mut waiting, 64) > 0 {
+                let count = waiting.len();
+                let (mut entries, mut outputs) = (Vec::new(), Vec::new());
+                for batch in waiting.drain(..) {
+                    entries.extend(batch.persist);
+                    outputs.extend(batch.outputs);
+                }
+                let written = writer.persist(entries).map(|()| Written { count, outputs });
+                let failed = written.is_err();
+                if done.send(written).is_err() || failed {
+                    return;
+                }
+            }
+        });
+        Committer { to_disk, from_disk, in_flight: 0, world }
+    }
+
+    /// Carries a batch out at once if nothing must be written before it, else sends it to the disk.
+    fn commit(&mut self, batch: Batch<C>, world: &impl World<C>) {
+        if batch.persist.is_empty() && self.in_flight == 0 {
+            batch.outputs.into_iter().for_each(|output| world.carry_out(output));
+            return;
+        }
+        self.in_flight += 1;
+        // The writer ends only after an error, which `written` reports.
+        let _ = self.to_disk.send(batch);
+    }
+
+    /// Waits for a write and carries out what it held back; waits for ever if there is none.
+    async fn written(&mut self) -> anyhow::Result<()> {
+        if self.in_flight == 0 {
+            return std::future::pending().await;
+        }
+        let Some(written) = self.from_disk.recv().await else {
+            anyhow::bail!("the thread that writes to disk has ended");
+        };
+        let written = written?;
+        self.in_flight -= written.count;
+        written.outputs.into_iter().for_each(|output| self.world.carry_out(output));
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A core that persists even numbers and echoes every number.
+    struct Echo;
+
+    impl Core for Echo {
+        type Input = u32;
+        type Persist = u32;
+        type Output = u32;
+
+        fn batch(&mut self, inputs: &mut dyn Iterator<Item = u32>, _: Time) -> (Vec<u32>, Vec<u32>) {
+            let all: Vec<u32> = inputs.collect();
+            (all.iter().copied().filter(|n| n % 2 == 0).collect(), all)
+        }
+
+        fn next_wake(&self) -> Option<Time> {
+            None
+        }
+
+        fn wake() -> u32 {
+            0
+        }
+    }
+
+    /// Notes what happens; refuses to write the number 13 times 2.
+    struct Notes {
+        log: Mutex<Vec<String>>,
+        seen: Notify,
+    }
+
+    impl World<Echo> for Notes {
+        fn persist(&self, entries: Vec<u32>) -> anyhow::Result<()> {
+            anyhow::ensure!(!entries.contains(&26), "disk full");
+            lock(&self.log).extend(entries.iter().map(|n| format!("write {n}")));
+            Ok(())
+        }
+
+        fn carry_out(&self, output: u32) {
+            lock(&self.log).push(format!("show {output}"));
+            self.seen.notify_one();
+        }
+    }
+
+    #[tokio::test]
+    async fn durable_before_visible_and_in_order() {
+        let world = Arc::new(Notes { log: Mutex::default(), seen: Notify::new() });
+        let driver = Driver::new(Echo, Clock::start());
+        let running = tokio::spawn({
+            let (driver, world) = (driver.clone(), world.clone());
+            async move { driver.run(world).await }
+        });
+        for n in 1..=20 {
+            driver.submit(n);
+            tokio::task::yield_now().await;
+        }
+        let shown = || lock(&world.log).iter().filter(|l| l.starts_with("show")).cloned().collect::<Vec<_>>();
+        while shown().len() < 20 {
+            world.seen.notified().await;
+        }
+        assert_eq!(shown(), (1..=20).map(|n| format!("show {n}")).collect::<Vec<_>>());
+        for n in (2..=20).step_by(2) {
+            let position = |what: &str| lock(&world.log).iter().position(|l| *l == format!("{what} {n}"));
+            assert!(position("write") < position("show"), "{n}");
+        }
+        driver.submit(26);
+        assert_eq!(running.await.unwrap().unwrap_err().to_string(), "disk full");
+        assert!(!shown().contains(&"show 26".to_owned()));
+    }
+}

@@ -1,0 +1,296 @@
+//! Reading sandboxes and logs through virtual paths (wire/disk.md 8): what `/files/*`, LIST_FILES and READ_FILE share.
+//!
+//! It does not speak HTTP; `routes` does. Nothing outside an attached folder can be reached.
+
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The most bytes that one read gives: 16 pages.
+pub const READ_LIMIT: u64 = 16 * 4096;
+/// The largest file that is sent as a download in one piece of memory.
+const DOWNLOAD_LIMIT: u64 = 1 << 30;
+
+/// Why a path cannot be served; `Display` is the answer's body.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    /// 404: nothing attached there, or no such file.
+    #[error("")]
+    NotFound,
+    /// 400: the request or the kind of file does not fit.
+    #[error("{0}\n")]
+    Refused(String),
+    /// 500: the system does not let us.
+    #[error("{0}\n")]
+    Io(String),
+}
+
+impl FilesError {
+    /// The HTTP status that goes with it.
+    pub fn status(&self) -> u16 {
+        match self {
+            FilesError::NotFound => 404,
+            FilesError::Refused(_) => 400,
+            FilesError::Io(_) => 500,
+        }
+    }
+}
+
+impl From<std::io::Error> for FilesError {
+    fn from(error: std::io::Error) -> FilesError {
+        match error.kind() {
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => FilesError::NotFound,
+            _ => FilesError::Io(error.to_string()),
+        }
+    }
+}
+
+/// One entry of a folder, as `FileInfo` has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// The requested path, a slash, and the name.
+    pub path: String,
+    /// Number of hard links.
+    pub nlink: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Time of the last change, whole seconds since the epoch.
+    pub modified: Duration,
+    /// stat(2) mode: type and permissions.
+    pub mode: u32,
+    /// The owner's name, or number as text.
+    pub user: String,
+    /// The group's name, or number as text.
+    pub group: String,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Size of the whole file in bytes.
+    pub size: u64,
+    /// Where `data` starts; the size, if no offset was asked for.
+    pub offset: u64,
+    /// At most [`READ_LIMIT`] bytes.
+    pub data: Vec<u8>,
+}
+
+/// The attached paths of one daemon. Shared by all connections.
+#[derive(Debug, Default)]
+pub struct Files {
+    attached: Mutex<BTreeMap<String, PathBuf>>,
+}
+
+impl Files {
+    /// Makes `real` reachable as `virtual_path`, replacing what was there.
+    pub fn attach(&self, virtual_path: &str, real: &Path) {
+        self.lock().insert(trimmed(virtual_path).to_owned(), real.to_owned());
+    }
+
+    /// Takes a virtual path away.
+    pub fn detach(&self, virtual_path: &str) {
+        self.lock().remove(trimmed(virtual_path));
+    }
+
+    /// All virtual paths with their real ones, for `/files/debug`.
+    pub fn list(&self) -> Vec<(String, PathBuf)> {
+        self.lock().iter().map(|(name, real)| (name.clone(), real.clone())).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, PathBuf>> {
+        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The real path behind a virtual one: the longest attached prefix decides.
+    ///
+    /// # Errors
+    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, FilesError> {
+        let wanted = trimmed(path);
+        let mut prefix = wanted;
+        loop {
+            let attached = self.lock().get(prefix).cloned();
+            if let Some(root) = attached {
+                return inside(&root, &wanted[prefix.len()..], path);
+            }
+            match prefix.rfind('/') {
+                Some(cut) if cut > 0 => prefix = trimmed(&prefix[..cut]),
+                _ => return Err(FilesError::NotFound),
+            }
+        }
+    }
+
+    /// The entries of a folder, sorted by path; a file gives none.
+    ///
+    /// # Errors
+    /// See [`Files::resolve`].
+    pub fn browse(&self, path: &str) -> Result<Vec<FileInfo>, FilesError> {
+        let real = self.resolve(path)?;
+        if !real.is_dir() {
+            return Ok(Vec::new());
+        }
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(&real)? {
+            let entry = entry?;
+            // A file that vanishes while we look is simply not listed.
+            if let Ok(metadata) = std::fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
+                let name = entry.file_name();
+                entries.push(info(&format!("{}/{}", trimmed(path), name.to_string_lossy()), &metadata));
+            }
+        }
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(entries)
+    }
+
+    /// At most `length` bytes from `offset` on; without an offset only the size.
+    ///
+    /// # Errors
+    /// See [`Files::resolve`]; 400 for a folder.
+    pub fn read(&self, path: &str, offset: Option<u64>, length: Option<u64>) -> Result<Part, FilesError> {
+        let real = self.resolve(path)?;
+        let mut file = File::open(&real)?;
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(FilesError::Refused("Cannot read a directory.".into()));
+        }
+        let size = metadata.len();
+        let Some(offset) = offset else {
+            return Ok(Part { size, offset: size, data: Vec::new() });
+        };
+        let mut data = Vec::new();
+        if offset < size {
+            let wanted = length.unwrap_or(READ_LIMIT).min(READ_LIMIT);
+            file.seek(SeekFrom::Start(offset))?;
+            file.take(wanted).read_to_end(&mut data)?;
+        }
+        Ok(Part { size, offset, data })
+    }
+
+    /// A whole file, with the name to save it under.
+    ///
+    /// # Errors
+    /// See [`Files::resolve`]; 400 for a folder or a file of more than 1 GiB.
+    pub fn download(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
+        let real = self.resolve(path)?;
+        let metadata = std::fs::metadata(&real)?;
+        if metadata.is_dir() {
+            return Err(FilesError::Refused("Cannot download a directory.".into()));
+        }
+        if metadata.len() > DOWNLOAD_LIMIT {
+            return Err(FilesError::Refused(format!(
+                "Cannot download {} bytes at once; read it in parts with /files/read.",
+                metadata.len()
+            )));
+        }
+        let name = trimmed(path).rsplit('/').next().unwrap_or_default().to_owned();
+        Ok((name, std::fs::read(&real)?))
+    }
+}
+
+fn trimmed(path: &str) -> &str {
+    if path.len() > 1 { path.trim_end_matches('/') } else { path }
+}
+
+/// `root` and what follows it, if that stays below `root` once symbolic links are followed.
+fn inside(root: &Path, rest: &str, asked: &str) -> Result<PathBuf, FilesError> {
+    let rest = Path::new(rest.trim_start_matches('/'));
+    if rest.components().any(|part| matches!(part, Component::ParentDir)) {
+        return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
+    }
+    let root = root.canonicalize()?;
+    let real = root.join(rest).canonicalize()?;
+    if !real.starts_with(&root) {
+        return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
+    }
+    Ok(real)
+}
+
+fn info(path: &str, metadata: &Metadata) -> FileInfo {
+    FileInfo {
+        path: path.to_owned(),
+        nlink: metadata.nlink(),
+        size: metadata.len(),
+        modified: Duration::from_secs(u64::try_from(metadata.mtime()).unwrap_or(0)),
+        mode: metadata.mode(),
+        user: crate::host::user_name(metadata.uid()),
+        group: crate::host::group_name(metadata.gid()),
+    }
+}
+
+/// `drwxr-x---` for a stat(2) mode.
+pub fn mode_text(mode: u32) -> String {
+    let kind = match mode & 0o170_000 {
+        0o040_000 => 'd',
+        0o120_000 => 'l',
+        0o020_000 => 'c',
+        0o060_000 => 'b',
+        0o010_000 => 'p',
+        0o140_000 => 's',
+        _ => '-',
+    };
+    let bit = |shift: u32, letter: char| if mode & (1 << shift) != 0 { letter } else { '-' };
+    let mut text = String::from(kind);
+    for group in [6, 3, 0] {
+        text.extend([bit(group + 2, 'r'), bit(group + 1, 'w'), bit(group, 'x')]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox() -> (tempfile::TempDir, Files) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        std::fs::write(folder.path().join("digits"), "0123456789").unwrap();
+        std::fs::write(folder.path().join("sub/inner"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).unwrap();
+        let files = Files::default();
+        files.attach("/frameworks/f/runs/latest", folder.path());
+        (folder, files)
+    }
+
+    #[test]
+    fn browse_sorted() {
+        let (_folder, files) = sandbox();
+        let found = files.browse("/frameworks/f/runs/latest/").unwrap();
+        let names: Vec<&str> = found.iter().map(|f| f.path.rsplit('/').next().unwrap()).collect();
+        assert_eq!(names, ["digits", "out", "sub"]);
+        assert_eq!(found[0].size, 10);
+        assert!(mode_text(found[2].mode).starts_with("drwx"));
+        assert_eq!(files.browse("/frameworks/f/runs/latest/digits").unwrap(), []);
+    }
+
+    #[test]
+    fn read_parts() {
+        let (_folder, files) = sandbox();
+        let read = |offset, length| files.read("/frameworks/f/runs/latest/digits", offset, length).unwrap();
+        assert_eq!(read(None, None), Part { size: 10, offset: 10, data: vec![] });
+        assert_eq!(read(Some(2), Some(3)).data, b"234");
+        assert_eq!(read(Some(8), None).data, b"89");
+        assert_eq!(read(Some(99), None), Part { size: 10, offset: 99, data: vec![] });
+    }
+
+    #[test]
+    fn nothing_outside() {
+        let (_folder, files) = sandbox();
+        for (path, status) in [
+            ("/etc/passwd", 404),
+            ("/frameworks/f/runs/latest/none", 404),
+            ("/frameworks/f/runs/latest/out", 400),
+            ("/frameworks/f/runs/latest/sub/../../x", 400),
+            ("/frameworks/f/runs/late", 404),
+            ("", 404),
+            ("/", 404),
+        ] {
+            assert_eq!(files.resolve(path).unwrap_err().status(), status, "{path}");
+        }
+        assert_eq!(files.read("/frameworks/f/runs/latest/sub", Some(0), None).unwrap_err().status(), 400);
+        assert_eq!(files.download("/frameworks/f/runs/latest/sub").unwrap_err().status(), 400);
+    }
+}

@@ -1,0 +1,112 @@
+//! What the machine is: cores, memory, disk, load, names, boot id.
+//!
+//! It changes nothing on the machine.
+
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::path::Path;
+
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// The name of a user, or the number as text if it has none.
+pub fn user_name(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => user.name,
+        _ => uid.to_string(),
+    }
+}
+
+/// The name of a group, or the number as text if it has none.
+pub fn group_name(gid: u32) -> String {
+    match Group::from_gid(Gid::from_raw(gid)) {
+        Ok(Some(group)) => group.name,
+        _ => gid.to_string(),
+    }
+}
+
+/// The name of the user who runs this process.
+pub fn current_user() -> String {
+    user_name(Uid::effective().as_raw())
+}
+
+/// Number of processors that this process may use.
+pub fn processors() -> u64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+}
+
+/// Memory in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// All of it.
+    pub total: u64,
+    /// What nobody uses at the moment.
+    pub free: u64,
+}
+
+/// Reads `/proc/meminfo`; zeroes if it cannot be read.
+pub fn memory() -> Memory {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kilobytes: u64 = line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse().ok()?;
+        Some(kilobytes * 1024)
+    };
+    Memory { total: field("MemTotal").unwrap_or(0), free: field("MemFree").unwrap_or(0) }
+}
+
+/// Load averages over 1, 5 and 15 minutes; zeroes if they cannot be read.
+pub fn load() -> [f64; 3] {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().unwrap_or(0.0));
+    std::array::from_fn(|_| numbers.next().unwrap_or(0.0))
+}
+
+/// Size in bytes of the file system that holds `path`, and the share of it in use, between 0 and 1.
+///
+/// # Errors
+/// The system's, if the path does not exist.
+pub fn disk(path: &Path) -> std::io::Result<(u64, f64)> {
+    let stat = statvfs(path)?;
+    let total = stat.blocks() * stat.fragment_size();
+    let free = stat.blocks_available() * stat.fragment_size();
+    let used = if total == 0 { 0.0 } else { 1.0 - free as f64 / total as f64 };
+    Ok((total, used))
+}
+
+/// The id of this boot of the kernel, trimmed; empty if it cannot be read.
+pub fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// This machine's name.
+pub fn host_name() -> String {
+    nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_else(|| "localhost".to_owned())
+}
+
+/// The first IPv4 address of a host name.
+pub fn resolve(name: &str) -> Option<Ipv4Addr> {
+    if let Ok(address) = name.parse() {
+        return Some(address);
+    }
+    let addresses = (name, 0).to_socket_addrs().ok()?;
+    addresses.into_iter().find_map(|address| match address.ip() {
+        IpAddr::V4(ip) => Some(ip),
+        IpAddr::V6(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine() {
+        assert!(processors() >= 1);
+        assert!(memory().total > memory().free);
+        assert_eq!(user_name(0), "root");
+        assert_eq!(user_name(3_999_999_999), "3999999999");
+        assert!(disk(Path::new("/")).unwrap().0 > 0);
+        assert_eq!(boot_id().len(), 36);
+        assert_eq!(resolve("127.0.0.1"), Some(Ipv4Addr::LOCALHOST));
+    }
+}
