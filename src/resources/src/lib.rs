@@ -1,2 +1,45 @@
-//! Resource algebra: scalars in thousandths, ranges, sets, reservations, volumes; text and JSON forms.
+//! Resource algebra: scalars in thousandths, ranges, sets, reservations, volumes; text and protobuf forms.
+//!
+//! The central type is [`Resources`]: a normalised set of [`Resource`] entries that adds, subtracts and compares as
+//! Mesos does. [`Quantities`] is the plain amounts without reservations, for the allocator's sums.
+//! This crate knows nothing of agents, frameworks, offers, or time; it writes no JSON (it turns `mesos.Resource`
+//! messages into its types and back, and `protos::json` does the rest).
 #![forbid(unsafe_code)]
+
+mod amount;
+mod disk;
+mod find;
+mod from_proto;
+mod item_set;
+mod labels;
+mod limits;
+mod name;
+mod quantities;
+mod query;
+mod ranges;
+mod reservation;
+mod resource;
+mod resources;
+mod role;
+mod text_out;
+mod to_proto;
+mod transform;
+mod validate;
+mod value;
+
+pub use amount::Amount;
+pub use disk::{Disk, SourceKind};
+pub use from_proto::{from_proto, resource_from_proto};
+pub use item_set::ItemSet;
+pub use labels::Labels;
+pub use limits::Limits;
+pub use name::Name;
+pub use quantities::Quantities;
+pub use ranges::{Range, Ranges};
+pub use reservation::{Reservation, ReservationKind};
+pub use resource::{ProviderId, Resource};
+pub use resources::Resources;
+pub use role::{Role, RoleError};
+pub use to_proto::{Format, resource_to_proto};
+pub use validate::{Fault, InvalidResource, validate, validate_resource};
+pub use value::{Kind, Value};

@@ -1,0 +1,93 @@
+//! From `mesos.Resource` messages, in the older and the newer reservation format, and in that of endpoints.
+
+use protos::mesos;
+use protos::mesos::resource::ReservationInfo;
+use protos::mesos::resource::reservation_info::Type as ReservationType;
+use protos::mesos::value::Type;
+
+use crate::reservation::who;
+use crate::validate::{name_it, validate_resource};
+use crate::{
+    Amount, Fault, InvalidResource, ItemSet, ProviderId, Ranges, Reservation, ReservationKind, Resource, Resources,
+    Role, RoleError, Value,
+};
+
+/// Checks and takes in a list. Empty resources vanish, alike ones merge.
+///
+/// # Errors
+/// The first resource that breaks a rule, and the rule.
+pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidResource> {
+    let mut all = Resources::new();
+    for message in resources {
+        all.add(resource_from_proto(message).map_err(|fault| name_it(message, fault))?);
+    }
+    Ok(all)
+}
+
+/// Checks and takes in one resource. It may be empty.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn resource_from_proto(message: &mesos::Resource) -> Result<Resource, Fault> {
+    validate_resource(message)?;
+    let resource = Resource::new(message.name.as_str(), value(message)?);
+    let allocation = match &message.allocation_info {
+        Some(info) => Some(Role::parse(info.role())?),
+        None => None,
+    };
+    Ok(resource
+        .with_allocation(allocation)
+        .with_reservations(&reservations(message)?)
+        .with_disk(message.disk.clone().map(Into::into))
+        .with_provider(message.provider_id.as_ref().map(|id| ProviderId::new(&id.value)))
+        .with_revocable(message.revocable.is_some())
+        .with_copies(u32::from(message.shared.is_some())))
+}
+
+fn value(message: &mesos::Resource) -> Result<Value, Fault> {
+    match message.r#type() {
+        Type::Scalar => message.scalar.as_ref().map(|s| Value::Scalar(Amount::from_f64(s.value))).ok_or(Fault::Scalar),
+        Type::Ranges => message.ranges.as_ref().map(|r| Value::Ranges(Ranges::from_proto(r))).ok_or(Fault::Ranges),
+        Type::Set => message.set.as_ref().map(|s| Value::Set(ItemSet::new(&s.item))).ok_or(Fault::Set),
+        Type::Text => Err(Fault::UnsupportedType),
+    }
+}
+
+#[allow(deprecated)]
+fn reservations(message: &mesos::Resource) -> Result<Vec<Reservation>, RoleError> {
+    if !message.reservations.is_empty() {
+        return message.reservations.iter().map(newer).collect();
+    }
+    let role = Role::parse(message.role())?;
+    if role.is_star() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![match &message.reservation {
+        None => Reservation::fixed(role),
+        Some(info) => {
+            let (principal, labels) = who(info);
+            Reservation::dynamic(role, principal, labels)
+        }
+    }])
+}
+
+fn newer(info: &ReservationInfo) -> Result<Reservation, RoleError> {
+    let kind = match info.r#type() {
+        ReservationType::Dynamic => ReservationKind::Dynamic,
+        ReservationType::Static | ReservationType::Unknown => ReservationKind::Static,
+    };
+    let (principal, labels) = who(info);
+    Ok(Reservation { kind, role: Role::parse(info.role())?, principal, labels })
+}
+
+/// A text for a resource that may be invalid: its name and value as far as they can be told.
+pub(crate) fn lenient(message: &mesos::Resource) -> String {
+    if let Ok(resource) = resource_from_proto(message) {
+        return resource.to_string();
+    }
+    let value = match value(message) {
+        Ok(value) => value.to_string(),
+        Err(_) => String::new(),
+    };
+    format!("{}:{value}", message.name)
+}

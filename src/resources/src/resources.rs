@@ -1,0 +1,249 @@
+//! The set of resources, and its arithmetic.
+//!
+//! Filters are in `query.rs`, changes of role and reservation in `transform.rs`, flexible matching in `find.rs`.
+
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+
+use crate::Resource;
+
+/// A bag of resources in normal form: entries that can be merged are, and nothing is empty.
+///
+/// Two sets are equal if each contains the other; the order of entries means nothing, but is kept (the first entry of
+/// a kind stays where it is), so that the same history gives the same output.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    entries: Vec<Resource>,
+}
+
+impl Resources {
+    /// The empty set.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    /// The entries.
+    pub fn iter(&self) -> std::slice::Iter<'_, Resource> {
+        self.entries.iter()
+    }
+
+    /// The entries.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Resource] {
+        &self.entries
+    }
+
+    /// How many entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds one entry. Empty ones vanish; copies of shared ones and amounts saturate.
+    pub fn add(&mut self, resource: Resource) {
+        if resource.is_empty() {
+            return;
+        }
+        match self.entries.iter_mut().find(|entry| entry.merges_with(&resource)) {
+            Some(entry) if entry.is_shared() => entry.copies = entry.copies.saturating_add(resource.copies),
+            Some(entry) => entry.value.add(&resource.value),
+            None => self.entries.push(resource),
+        }
+    }
+
+    /// Adds one entry by reference; copies only if it becomes an entry of its own.
+    pub fn add_ref(&mut self, resource: &Resource) {
+        if resource.is_empty() {
+            return;
+        }
+        match self.entries.iter_mut().find(|entry| entry.merges_with(resource)) {
+            Some(entry) if entry.is_shared() => entry.copies = entry.copies.saturating_add(resource.copies),
+            Some(entry) => entry.value.add(&resource.value),
+            None => self.entries.push(resource.clone()),
+        }
+    }
+
+    /// Takes one entry away, from at most one entry that matches. What does not match is ignored; taking more than is
+    /// there removes the entry, it never goes below 0.
+    pub fn subtract(&mut self, resource: &Resource) {
+        if resource.is_empty() {
+            return;
+        }
+        let Some(at) = self.entries.iter().position(|entry| entry.yields(resource)) else {
+            return;
+        };
+        let entry = &mut self.entries[at];
+        if entry.is_shared() {
+            entry.copies = entry.copies.saturating_sub(resource.copies);
+            if entry.copies == 0 {
+                self.entries.remove(at);
+            }
+            return;
+        }
+        entry.value.subtract(&resource.value);
+        let negative = entry.amount().is_some_and(crate::Amount::is_negative);
+        if negative || entry.is_empty() {
+            self.entries.remove(at);
+        }
+    }
+
+    /// Holds all of `other`.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        // Entries of a set are apart from each other, but indivisible ones may be there twice: those are used up.
+        let twice = other.entries.iter().filter(|r| r.is_indivisible() && !r.is_shared()).count() > 1;
+        if !twice {
+            return other.entries.iter().all(|wanted| self.contains_resource(wanted));
+        }
+        let mut left = self.clone();
+        other.entries.iter().all(|wanted| {
+            let found = left.contains_resource(wanted);
+            if found && wanted.is_indivisible() {
+                left.subtract(wanted);
+            }
+            found
+        })
+    }
+
+    /// Holds all of one resource in one entry. An empty resource is in every set.
+    #[must_use]
+    pub fn contains_resource(&self, resource: &Resource) -> bool {
+        resource.is_empty() || self.entries.iter().any(|entry| entry.contains(resource))
+    }
+
+    /// Changes every entry, and merges anew.
+    pub(crate) fn map(&self, change: impl Fn(&Resource) -> Resource) -> Self {
+        self.entries.iter().map(change).collect()
+    }
+
+    /// Changes every entry in place with something that cannot make two entries alike.
+    pub(crate) fn entries_mut(&mut self) -> &mut Vec<Resource> {
+        &mut self.entries
+    }
+}
+
+impl PartialEq for Resources {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.contains(other) && other.contains(self)
+    }
+}
+
+impl Eq for Resources {}
+
+impl FromIterator<Resource> for Resources {
+    fn from_iter<I: IntoIterator<Item = Resource>>(resources: I) -> Self {
+        let mut all = Self::new();
+        all.extend(resources);
+        all
+    }
+}
+
+impl Extend<Resource> for Resources {
+    fn extend<I: IntoIterator<Item = Resource>>(&mut self, resources: I) {
+        for resource in resources {
+            self.add(resource);
+        }
+    }
+}
+
+impl From<Resource> for Resources {
+    fn from(resource: Resource) -> Self {
+        std::iter::once(resource).collect()
+    }
+}
+
+impl IntoIterator for Resources {
+    type Item = Resource;
+    type IntoIter = std::vec::IntoIter<Resource>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Resources {
+    type Item = &'a Resource;
+    type IntoIter = std::slice::Iter<'a, Resource>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.iter()
+    }
+}
+
+impl AddAssign<&Self> for Resources {
+    fn add_assign(&mut self, other: &Self) {
+        if self.entries.is_empty() {
+            self.entries.clone_from(&other.entries);
+            return;
+        }
+        for resource in &other.entries {
+            self.add_ref(resource);
+        }
+    }
+}
+
+impl AddAssign for Resources {
+    fn add_assign(&mut self, other: Self) {
+        if self.entries.is_empty() {
+            *self = other;
+            return;
+        }
+        self.extend(other);
+    }
+}
+
+impl SubAssign<&Self> for Resources {
+    fn sub_assign(&mut self, other: &Self) {
+        for resource in &other.entries {
+            self.subtract(resource);
+        }
+    }
+}
+
+impl Add<&Resources> for Resources {
+    type Output = Self;
+    fn add(mut self, other: &Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Add<&Resources> for &Resources {
+    type Output = Resources;
+    fn add(self, other: &Resources) -> Resources {
+        self.clone() + other
+    }
+}
+
+impl Add for Resources {
+    type Output = Self;
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Sub<&Resources> for Resources {
+    type Output = Self;
+    fn sub(mut self, other: &Self) -> Self {
+        self -= other;
+        self
+    }
+}
+
+impl Sub<&Resources> for &Resources {
+    type Output = Resources;
+    fn sub(self, other: &Resources) -> Resources {
+        self.clone() - other
+    }
+}
+
+impl std::iter::Sum for Resources {
+    fn sum<I: Iterator<Item = Self>>(sets: I) -> Self {
+        sets.fold(Self::new(), |all, set| all + set)
+    }
+}

@@ -1,0 +1,207 @@
+//! Role names: `*`, or a path of components separated by `/`.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+/// Why a text cannot be a role. The words are those that Mesos answers with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoleError {
+    /// No characters at all.
+    #[error("Empty role name is invalid")]
+    Empty,
+    /// `/a`.
+    #[error("Role '{0}' cannot start with a slash")]
+    LeadingSlash(String),
+    /// `a/`.
+    #[error("Role '{0}' cannot end with a slash")]
+    TrailingSlash(String),
+    /// `a//b`.
+    #[error("Role '{0}' cannot contain two adjacent slashes")]
+    EmptyComponent(String),
+    /// `.`, `..`, or `*` within a path.
+    #[error("Role component '{component}' is invalid because it is '{component}'")]
+    Reserved {
+        /// The component.
+        component: String,
+    },
+    /// A component that looks like a command line option.
+    #[error("Role component '{0}' is invalid because it begins with a dash")]
+    Dash(String),
+    /// White space or DEL.
+    #[error("Role component '{0}' is invalid because it contains backspace or whitespace")]
+    Characters(String),
+}
+
+/// A valid role name; cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Role(Arc<str>);
+
+static STAR: LazyLock<Role> = LazyLock::new(|| Role("*".into()));
+
+impl Role {
+    /// Checks a role's name.
+    ///
+    /// # Errors
+    /// [`RoleError`] names the component and the rule.
+    pub fn parse(text: &str) -> Result<Self, RoleError> {
+        if text == "*" {
+            return Ok(Self::star());
+        }
+        check(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The default role, `*`: whatever is not reserved.
+    #[must_use]
+    pub fn star() -> Self {
+        STAR.clone()
+    }
+
+    /// Is this `*`?
+    #[must_use]
+    pub fn is_star(&self) -> bool {
+        &*self.0 == "*"
+    }
+
+    /// The whole path.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The role one level up: `a` for `a/b`, none for `a` and `*`.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        self.0.rfind('/').map(|at| Self(self.0[..at].into()))
+    }
+
+    /// The roles above this one, nearest first: `a/b`, `a` for `a/b/c`.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> + '_ {
+        self.0.rmatch_indices('/').map(|(at, _)| Self(self.0[..at].into()))
+    }
+
+    /// The first component: `a` for `a/b/c`. Quota is kept for these only.
+    #[must_use]
+    pub fn top_level(&self) -> Self {
+        match self.0.find('/') {
+            Some(at) => Self(self.0[..at].into()),
+            None => self.clone(),
+        }
+    }
+
+    /// The path's components, outermost first.
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/')
+    }
+
+    /// How many components the path has; 1 for `a`.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.0.bytes().filter(|&b| b == b'/').count() + 1
+    }
+
+    /// Is this role somewhere below `other`? Never below itself, and nothing is below `*`.
+    #[must_use]
+    pub fn is_strict_subrole_of(&self, other: &Self) -> bool {
+        let (own, other) = (self.0.as_bytes(), other.0.as_bytes());
+        own.len() > other.len() && own[other.len()] == b'/' && own.starts_with(other)
+    }
+
+    /// Is this role `other` or somewhere below it?
+    #[must_use]
+    pub fn is_same_or_subrole_of(&self, other: &Self) -> bool {
+        self == other || self.is_strict_subrole_of(other)
+    }
+}
+
+fn check(text: &str) -> Result<(), RoleError> {
+    if text.is_empty() {
+        return Err(RoleError::Empty);
+    }
+    if text.starts_with('/') {
+        return Err(RoleError::LeadingSlash(text.to_owned()));
+    }
+    if text.ends_with('/') {
+        return Err(RoleError::TrailingSlash(text.to_owned()));
+    }
+    if text.contains("//") {
+        return Err(RoleError::EmptyComponent(text.to_owned()));
+    }
+    text.split('/').try_for_each(check_component)
+}
+
+fn check_component(component: &str) -> Result<(), RoleError> {
+    if matches!(component, "." | ".." | "*") {
+        return Err(RoleError::Reserved { component: component.to_owned() });
+    }
+    if component.starts_with('-') {
+        return Err(RoleError::Dash(component.to_owned()));
+    }
+    if component.bytes().any(|b| matches!(b, 0x09..=0x0d | 0x20 | 0x7f)) {
+        return Err(RoleError::Characters(component.to_owned()));
+    }
+    Ok(())
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Borrow<str> for Role {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = RoleError;
+    fn from_str(text: &str) -> Result<Self, RoleError> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(text: &str) -> Role {
+        Role::parse(text).unwrap()
+    }
+
+    #[test]
+    fn accepts_and_refuses() {
+        for good in ["*", "a", "a/b", "a-b", "a.b", "...", "a/..b", "ä/ö", "a*"] {
+            assert_eq!(role(good).as_str(), good);
+        }
+        for (bad, why) in [
+            ("", "Empty role name is invalid"),
+            ("/a", "Role '/a' cannot start with a slash"),
+            ("a/", "Role 'a/' cannot end with a slash"),
+            ("a//b", "Role 'a//b' cannot contain two adjacent slashes"),
+            (".", "Role component '.' is invalid because it is '.'"),
+            ("a/..", "Role component '..' is invalid because it is '..'"),
+            ("a/*", "Role component '*' is invalid because it is '*'"),
+            ("a/-b", "Role component '-b' is invalid because it begins with a dash"),
+            ("a b", "Role component 'a b' is invalid because it contains backspace or whitespace"),
+            ("a\u{7f}", "Role component 'a\u{7f}' is invalid because it contains backspace or whitespace"),
+        ] {
+            assert_eq!(Role::parse(bad).unwrap_err().to_string(), why, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn knows_its_place() {
+        let deep = role("a/b/c");
+        assert_eq!(deep.parent(), Some(role("a/b")));
+        assert_eq!(deep.ancestors().map(|r| r.to_string()).collect::<Vec<_>>(), ["a/b", "a"]);
+        assert_eq!((deep.top_level(), deep.depth()), (role("a"), 3));
+        assert!(deep.is_strict_subrole_of(&role("a")) && deep.is_strict_subrole_of(&role("a/b")));
+        assert!(!deep.is_strict_subrole_of(&deep) && deep.is_same_or_subrole_of(&deep));
+        assert!(!role("ab").is_strict_subrole_of(&role("a")));
+        assert!(!role("a").is_strict_subrole_of(&Role::star()));
+        assert_eq!(role("a").parent(), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Changes of what is said of resources: allocation and reservations.
+
+use crate::{Reservation, Resource, Resources, Role};
+
+impl Resource {
+    /// Without any reservation.
+    #[must_use]
+    pub fn to_unreserved(&self) -> Self {
+        self.clone().with_reservations(&[])
+    }
+
+    /// Reserved one level deeper. The new reservation must refine the old; [`crate::validate`] checks that.
+    #[must_use]
+    pub fn push_reservation(&self, reservation: Reservation) -> Self {
+        let mut stack = self.reservations().to_vec();
+        stack.push(reservation);
+        self.clone().with_reservations(&stack)
+    }
+
+    /// Without the innermost reservation; unchanged if there is none.
+    #[must_use]
+    pub fn pop_reservation(&self) -> Self {
+        let stack = self.reservations();
+        self.clone().with_reservations(&stack[..stack.len().saturating_sub(1)])
+    }
+
+    /// A persistent volume turned back into plain disk: without persistence, volume and copies.
+    #[must_use]
+    pub fn without_volume(&self) -> Self {
+        let disk = self.disk.as_ref().and_then(crate::Disk::without_volume);
+        self.clone().with_disk(disk).with_copies(0)
+    }
+}
+
+impl Resources {
+    /// Allocates everything to a role.
+    pub fn allocate(&mut self, role: &Role) {
+        if self.iter().any(|r| r.allocation().is_some_and(|old| old != role)) {
+            *self = self.map(|r| r.clone().with_allocation(Some(role.clone())));
+            return;
+        }
+        let unallocated = self.iter().filter(|r| r.allocation().is_none()).count();
+        if unallocated == self.len() {
+            // All had none: no two entries can become alike.
+            for entry in self.entries_mut() {
+                entry.allocation = Some(role.clone());
+            }
+        } else if unallocated > 0 {
+            *self = self.map(|r| r.clone().with_allocation(Some(role.clone())));
+        }
+    }
+
+    /// Takes every allocation off. Entries that differed only in it merge.
+    pub fn unallocate(&mut self) {
+        let Some(first) = self.iter().next().map(|r| r.allocation.clone()) else { return };
+        if self.iter().all(|r| r.allocation == first) {
+            for entry in self.entries_mut() {
+                entry.allocation = None;
+            }
+        } else {
+            *self = self.map(|r| r.clone().with_allocation(None));
+        }
+    }
+
+    /// A copy, allocated to a role.
+    #[must_use]
+    pub fn allocated(&self, role: &Role) -> Self {
+        let mut copy = self.clone();
+        copy.allocate(role);
+        copy
+    }
+
+    /// A copy without allocations.
+    #[must_use]
+    pub fn unallocated(&self) -> Self {
+        let mut copy = self.clone();
+        copy.unallocate();
+        copy
+    }
+
+    /// All reservations taken off.
+    #[must_use]
+    pub fn to_unreserved(&self) -> Self {
+        self.map(Resource::to_unreserved)
+    }
+
+    /// Everything reserved one level deeper.
+    #[must_use]
+    pub fn push_reservation(&self, reservation: &Reservation) -> Self {
+        self.map(|r| r.push_reservation(reservation.clone()))
+    }
+
+    /// Everything without its innermost reservation; unreserved entries stay.
+    #[must_use]
+    pub fn pop_reservation(&self) -> Self {
+        self.map(Resource::pop_reservation)
+    }
+
+    /// Without allocations and reservations: what it is, not whose.
+    #[must_use]
+    pub fn flatten(&self) -> Self {
+        self.map(|r| r.to_unreserved().with_allocation(None))
+    }
+
+    /// Every shared entry with one copy.
+    #[must_use]
+    pub fn single_copies(&self) -> Self {
+        self.map(|r| r.clone().with_copies(r.copies().min(1)))
+    }
+}
