@@ -1,1 +1,33 @@
 //! Starting, watching and ending processes on Linux.
+//!
+//! [`Launcher::spawn`] starts a process from a [`Spec`] and gives its [`Child`]: a pid and a pidfd that becomes
+//! readable when the process has ended, for whatever event loop the caller has. [`Attached`] is the same for a
+//! process that an earlier run of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
+//!
+//! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
+//! only crate with unsafe code: clone and execve in `spawn/`, and the user database in `user.rs`.
+//!
+//! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
+
+mod attach;
+mod child;
+mod destroy;
+mod lookup;
+mod procfs;
+mod sandbox;
+mod spawn;
+mod spec;
+mod status;
+mod table;
+mod user;
+
+pub use attach::{AttachError, Attached, Guard};
+pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wait};
+pub use destroy::{DestroyError, destroy, kill_children, signal_tree};
+pub use procfs::{StartTime, start_time};
+pub use sandbox::{SandboxError, create_sandbox};
+pub use spawn::{Launcher, SpawnError, Step};
+pub use spec::{Output, Program, Rlimit, RlimitKind, Spec};
+pub use status::{WaitStatus, signal_text};
+pub use table::{Process, ProcessTable, Usage};
+pub use user::{User, UserError};

@@ -1,0 +1,111 @@
+//! Watching a process that is not a child: what a restarted agent does with the executors that went on without it.
+//!
+//! Only the parent learns how a process ended, so the status stays unknown here.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use base::Time;
+use rustix::process::{Pid, PidfdFlags};
+use rustix::time::ClockId;
+
+use crate::child::{poll_readable, signal_pidfd};
+use crate::{StartTime, start_time};
+
+/// How to be sure that a pid still means the process that it meant when it was written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// The start time was written down too.
+    Started(StartTime),
+    /// Only the pid was written down, at this time (the file's): a process that started later is another one.
+    /// Correct to two seconds.
+    StartedBefore(Time),
+}
+
+/// Attaching failed for a reason other than that the process is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("Failed to watch process {pid}")]
+pub struct AttachError {
+    /// Which process.
+    pub pid: i32,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// A process started by somebody else, watched through a pidfd.
+#[derive(Debug)]
+pub struct Attached {
+    pid: i32,
+    started: StartTime,
+    pidfd: OwnedFd,
+}
+
+impl Attached {
+    /// Attaches to `pid`; `Ok(None)` if that process is gone, or the pid is another's now.
+    ///
+    /// # Errors
+    /// If the system refuses a pidfd for another reason.
+    pub fn open(pid: i32, guard: Guard) -> Result<Option<Attached>, AttachError> {
+        let Some(id) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Ok(None) };
+        let pidfd = match rustix::process::pidfd_open(id, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            Err(errno) => return Err(AttachError { pid, source: errno.into() }),
+        };
+        // Asked after the pidfd was opened: if the start time fits now, the pidfd means that process.
+        let Some(started) = start_time(pid) else { return Ok(None) };
+        let same = match guard {
+            Guard::Started(expected) => started == expected,
+            Guard::StartedBefore(time) => wall_clock(started) <= time + Duration::from_secs(2),
+        };
+        Ok(same.then_some(Attached { pid, started, pidfd }))
+    }
+
+    /// The pid.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// When the process was started.
+    pub fn started(&self) -> StartTime {
+        self.started
+    }
+
+    /// Becomes readable when the process has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// The pid and the pidfd, for an event loop.
+    pub fn into_parts(self) -> (i32, OwnedFd) {
+        (self.pid, self.pidfd)
+    }
+
+    /// Whether the process has ended, waiting for that at most for `timeout`.
+    ///
+    /// # Errors
+    /// Whatever `poll` says.
+    pub fn is_gone(&self, timeout: Duration) -> io::Result<bool> {
+        poll_readable(self.pidfd.as_fd(), Some(timeout))
+    }
+
+    /// Sends `signal` to this process and no other. Nothing happens if it has ended.
+    ///
+    /// # Errors
+    /// If the signal does not exist, or the process belongs to somebody else.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        signal_pidfd(self.pidfd.as_fd(), signal)
+    }
+}
+
+/// The wall clock's time at which a process with start time `started` was started, by today's difference of the clocks.
+fn wall_clock(started: StartTime) -> Time {
+    let now = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+    };
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    let age = now(ClockId::Boottime).saturating_sub(Duration::from_millis(started.0.saturating_mul(1000) / ticks));
+    Time::from_epoch(now(ClockId::Realtime).saturating_sub(age))
+}

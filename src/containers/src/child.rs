@@ -1,0 +1,156 @@
+//! A child process: waiting for its end, signals to it and its group.
+//!
+//! Only children of the calling process; for others see `attach.rs`.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+
+use crate::WaitStatus;
+
+/// Waiting for a process failed.
+#[derive(Debug, thiserror::Error)]
+#[error("Failed to wait for process {pid}")]
+pub struct WaitError {
+    /// Which process.
+    pub pid: i32,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// A process that this one has started. Dropping it neither ends the process nor waits for it.
+#[derive(Debug)]
+pub struct Child {
+    pid: i32,
+    pidfd: OwnedFd,
+}
+
+impl Child {
+    pub(crate) fn new(pid: i32, pidfd: OwnedFd) -> Child {
+        Child { pid, pidfd }
+    }
+
+    /// The pid. It stays this process's until [`Child::try_wait`] or [`Child::wait`] has told the end.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Becomes readable when the process has ended; register it with the event loop, then call [`Child::try_wait`].
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// The pid and the pidfd, for a caller that waits with [`wait`] itself.
+    pub fn into_parts(self) -> (i32, OwnedFd) {
+        (self.pid, self.pidfd)
+    }
+
+    /// The status if the process has ended; the process is gone from the system then.
+    ///
+    /// # Errors
+    /// If the process has been waited for already.
+    pub fn try_wait(&self) -> Result<Option<WaitStatus>, WaitError> {
+        wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::NOHANG)
+    }
+
+    /// Waits for the end, at most for `timeout` (`None`: for ever); `Ok(None)` if it has not come by then.
+    ///
+    /// # Errors
+    /// As [`Child::try_wait`].
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<WaitStatus>, WaitError> {
+        if timeout.is_some() {
+            poll_readable(self.pidfd.as_fd(), timeout).map_err(|source| WaitError { pid: self.pid, source })?;
+            return self.try_wait();
+        }
+        wait_id(self.pid, WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::empty())
+    }
+
+    /// Sends `signal` to this process alone, and to no other that later gets its pid. Nothing happens if it has ended.
+    ///
+    /// # Errors
+    /// If the signal does not exist, or the process belongs to somebody else.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        signal_pidfd(self.pidfd.as_fd(), signal)
+    }
+}
+
+/// Waits for the end of the child `pid`, for ever if need be: for callers that keep only the pid.
+///
+/// # Errors
+/// If `pid` is no child, or has been waited for already.
+pub fn wait(pid: i32) -> Result<WaitStatus, WaitError> {
+    let no_child = || WaitError { pid, source: io::Error::from_raw_os_error(libc::ECHILD) };
+    let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or_else(no_child)?;
+    wait_id(pid, WaitId::Pid(id), WaitIdOptions::empty())?.ok_or_else(no_child)
+}
+
+fn wait_id(pid: i32, id: WaitId<'_>, options: WaitIdOptions) -> Result<Option<WaitStatus>, WaitError> {
+    let waited = rustix::io::retry_on_intr(|| process::waitid(id.clone(), WaitIdOptions::EXITED | options));
+    let status = waited.map_err(|errno| WaitError { pid, source: errno.into() })?;
+    Ok(status.as_ref().and_then(raw_status))
+}
+
+fn raw_status(status: &WaitIdStatus) -> Option<WaitStatus> {
+    if let Some(code) = status.exit_status() {
+        return Some(WaitStatus::from_exit_code((code & 0xff) as u8));
+    }
+    status.terminating_signal().map(|signal| WaitStatus::from_signal(signal, status.dumped()))
+}
+
+/// Whether the caller has any child left, alive or not waited for.
+pub fn has_children() -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    !matches!(process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
+}
+
+/// Waits for one child, whichever has ended; whether there was one.
+pub(crate) fn reap_any() -> bool {
+    matches!(process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(Some(_)))
+}
+
+/// Sends `signal` to every process of the group `group`. `Ok(false)` if the group is empty.
+///
+/// # Errors
+/// If the signal does not exist, or no member may be signalled.
+pub fn signal_group(group: i32, signal: i32) -> io::Result<bool> {
+    let Some(id) = Pid::from_raw(group).filter(|_| group > 1) else { return Ok(false) };
+    match process::kill_process_group(id, to_signal(signal)?) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether no process is left in the group `group`: the cheap question to ask after the end of a container's first
+/// process (it costs one system call), before a scan of everything with [`destroy`](crate::destroy).
+pub fn group_is_empty(group: i32) -> bool {
+    let Some(id) = Pid::from_raw(group).filter(|_| group > 1) else { return true };
+    process::test_kill_process_group(id) == Err(rustix::io::Errno::SRCH)
+}
+
+pub(crate) fn to_signal(signal: i32) -> io::Result<Signal> {
+    Signal::from_named_raw(signal).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+pub(crate) fn signal_pidfd(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    match process::pidfd_send_signal(pidfd, to_signal(signal)?) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Waits until `fd` is readable, at most for `timeout`; whether it is.
+pub(crate) fn poll_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<bool> {
+    let limit = timeout.map(|t| Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    match rustix::io::retry_on_intr(|| poll(&mut fds, limit.as_ref())) {
+        Ok(count) => Ok(count > 0),
+        Err(errno) => Err(errno.into()),
+    }
+}

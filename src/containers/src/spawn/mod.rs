@@ -1,0 +1,125 @@
+//! Starting a process: the [`Launcher`].
+//!
+//! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` makes the process, `stage.rs` is what runs in it before
+//! the program does. Nothing here waits for a process's end.
+
+mod prepare;
+mod stage;
+mod start;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Child, Spec};
+
+/// What the new process was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Step {
+    /// Making the process itself.
+    Clone = 1,
+    /// Leading a session of its own.
+    Session = 2,
+    /// Setting a resource limit.
+    Rlimit = 3,
+    /// Setting up standard input, output and error.
+    Streams = 4,
+    /// Entering the working directory.
+    Chdir = 5,
+    /// Becoming the user.
+    User = 6,
+    /// Running the program.
+    Exec = 7,
+}
+
+impl Step {
+    const ALL: [Step; 7] =
+        [Step::Clone, Step::Session, Step::Rlimit, Step::Streams, Step::Chdir, Step::User, Step::Exec];
+
+    fn from_number(number: u32) -> Step {
+        Step::ALL.into_iter().find(|step| *step as u32 == number).unwrap_or(Step::Exec)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Step::Clone => "clone",
+            Step::Session => "create a session",
+            Step::Rlimit => "set a resource limit",
+            Step::Streams => "set up standard streams",
+            Step::Chdir => "enter the working directory",
+            Step::User => "switch the user",
+            Step::Exec => "execute",
+        }
+    }
+}
+
+/// A process could not be started; none is left behind.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// A text of the spec holds a NUL byte, which no process can be given.
+    #[error("The {item} contains a NUL byte")]
+    Nul {
+        /// Which text.
+        item: &'static str,
+    },
+    /// An output file could not be opened.
+    #[error("Failed to open '{}'", path.display())]
+    Output {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A step on the way to the program failed.
+    #[error("Failed to {} '{program}'", step.words())]
+    Failed {
+        /// Which step.
+        step: Step,
+        /// The program that was to run.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A program file that has just been written is busy for as long as a process which another thread was starting meanwhile
+/// has a copy of the open file: until its execve. That is a matter of microseconds, so trying again is the cure.
+const BUSY_TRIES: u32 = 50;
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+
+/// Starts processes in process groups and sessions, without cgroups or namespaces: Mesos's posix launcher.
+///
+/// May be used from any thread, by several at once.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Launcher {}
+
+impl Launcher {
+    /// The posix launcher.
+    pub const fn posix() -> Launcher {
+        Launcher {}
+    }
+
+    /// Starts a process. When this returns `Ok`, the program is running (execve has succeeded).
+    ///
+    /// Costs about as much as `posix_spawn(3)`: the process shares this one's memory until it runs its program, so the
+    /// size of this process does not matter. A spec with a user to switch to costs a fork more: a process that shares
+    /// an administrator's memory must never belong to someone else, who could stop or inspect it.
+    ///
+    /// # Errors
+    /// See [`SpawnError`]; its source is the system's error.
+    pub fn spawn(&self, spec: &Spec) -> Result<Child, SpawnError> {
+        let mut prepared = prepare::Prepared::new(spec)?;
+        let mut result = start::start(&mut prepared);
+        for _ in 0..BUSY_TRIES {
+            if !matches!(&result, Err(SpawnError::Failed { source, .. }) if source.kind() == io::ErrorKind::ExecutableFileBusy)
+            {
+                break;
+            }
+            start::pause(BUSY_PAUSE);
+            result = start::start(&mut prepared);
+        }
+        result
+    }
+}

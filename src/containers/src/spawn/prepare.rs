@@ -1,0 +1,216 @@
+//! From a [`Spec`] to what the child stage needs: C strings, pointers to them, open files. All memory that the new process
+//! touches before it runs its program is made here, in the parent.
+//!
+//! No process is made here.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use super::{SpawnError, Step};
+use crate::lookup::candidates;
+use crate::{Output, Program, Rlimit, RlimitKind, Spec, User};
+
+/// A null-terminated array of C strings, as execve takes it.
+pub(super) struct CArray {
+    pointers: Vec<*const libc::c_char>,
+    // Holds what the pointers point to; CString's bytes do not move with it.
+    _texts: Vec<CString>,
+}
+
+impl CArray {
+    fn new(texts: Vec<CString>) -> CArray {
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
+        CArray { pointers, _texts: texts }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const *const libc::c_char {
+        self.pointers.as_ptr()
+    }
+
+    /// The strings' pointers without the null at the end.
+    pub(super) fn items(&self) -> &[*const libc::c_char] {
+        self.pointers.split_last().map_or(&[], |(_, items)| items)
+    }
+}
+
+/// A file that becomes a standard stream.
+enum Stream {
+    Inherit,
+    Owned(OwnedFd),
+    Shared(Arc<OwnedFd>),
+}
+
+impl Stream {
+    /// The descriptor to copy; -1 if the caller's own stays.
+    fn raw(&self) -> RawFd {
+        match self {
+            Stream::Inherit => -1,
+            Stream::Owned(fd) => fd.as_raw_fd(),
+            Stream::Shared(fd) => fd.as_raw_fd(),
+        }
+    }
+}
+
+/// Everything that the child stage reads.
+pub(super) struct Prepared {
+    pub(super) program: String,
+    pub(super) files: CArray,
+    pub(super) argv: CArray,
+    /// `/bin/sh`, the file, the arguments: for a file that the kernel does not know how to run. The second element is
+    /// set to the candidate in the child.
+    pub(super) script_argv: Vec<*const libc::c_char>,
+    pub(super) environment: CArray,
+    pub(super) working_dir: Option<CString>,
+    streams: [Stream; 3],
+    pub(super) user: Option<User>,
+    pub(super) new_session: bool,
+    pub(super) rlimits: Vec<(RlimitKind, libc::rlimit64)>,
+}
+
+impl Prepared {
+    pub(super) fn new(spec: &Spec) -> Result<Prepared, SpawnError> {
+        let (files, argv) = match &spec.program {
+            Program::Shell(script) => (vec!["/bin/sh".into()], vec!["sh".into(), "-c".into(), script.clone()]),
+            Program::Argv { file, argv } if argv.is_empty() => {
+                (candidates(file, &spec.environment), vec![file.clone()])
+            }
+            Program::Argv { file, argv } => (candidates(file, &spec.environment), argv.clone()),
+        };
+        let program = match &spec.program {
+            Program::Shell(_) => "/bin/sh".to_owned(),
+            Program::Argv { file, .. } => file.to_string_lossy().into_owned(),
+        };
+        let argv = c_array(argv, "argument list")?;
+        let script_argv = [c"/bin/sh".as_ptr(), ptr::null()].into_iter().chain(argv.items().iter().skip(1).copied());
+        let script_argv = script_argv.chain([ptr::null()]).collect();
+        let user = spec.user.clone().filter(|user| !user.is_current());
+        let owner = user.as_ref();
+        let in_streams = |source| SpawnError::Failed { step: Step::Streams, program: program.clone(), source };
+        let null = OpenOptions::new().read(true).open("/dev/null").map_err(in_streams)?;
+        let streams = [
+            Stream::Owned(above_standard(null.into()).map_err(in_streams)?),
+            stream(&spec.stdout, owner)?,
+            stream(&spec.stderr, owner)?,
+        ];
+        Ok(Prepared {
+            files: c_array(files, "name of the program")?,
+            script_argv,
+            argv,
+            environment: c_array(environment(&spec.environment), "environment")?,
+            working_dir: match &spec.working_dir {
+                Some(path) => Some(c_string(path.as_os_str().to_owned(), "working directory")?),
+                None => None,
+            },
+            streams,
+            user,
+            new_session: spec.new_session,
+            rlimits: spec.rlimits.iter().map(rlimit).collect(),
+            program,
+        })
+    }
+
+    /// The descriptors for standard input, output and error; -1 leaves the caller's.
+    pub(super) fn stream_fds(&self) -> [RawFd; 3] {
+        [self.streams[0].raw(), self.streams[1].raw(), self.streams[2].raw()]
+    }
+}
+
+fn c_string(text: OsString, item: &'static str) -> Result<CString, SpawnError> {
+    CString::new(text.into_vec()).map_err(|_| SpawnError::Nul { item })
+}
+
+fn c_array(texts: Vec<OsString>, item: &'static str) -> Result<CArray, SpawnError> {
+    let texts: Result<Vec<CString>, SpawnError> = texts.into_iter().map(|text| c_string(text, item)).collect();
+    Ok(CArray::new(texts?))
+}
+
+/// `NAME=value` for each name's last value, at the place of the name's first.
+fn environment(variables: &[(OsString, OsString)]) -> Vec<OsString> {
+    let mut names: std::collections::BTreeMap<&OsStr, usize> = std::collections::BTreeMap::new();
+    let mut texts: Vec<OsString> = Vec::with_capacity(variables.len());
+    for (name, value) in variables {
+        let mut text = OsString::with_capacity(name.len() + value.len() + 1);
+        text.push(name);
+        text.push("=");
+        text.push(value);
+        match names.get(name.as_os_str()) {
+            Some(&index) => texts[index] = text,
+            None => {
+                names.insert(name, texts.len());
+                texts.push(text);
+            }
+        }
+    }
+    texts
+}
+
+fn stream(output: &Output, owner: Option<&User>) -> Result<Stream, SpawnError> {
+    let at = |path: &Path, source| SpawnError::Output { path: path.to_owned(), source };
+    match output {
+        Output::Inherit => Ok(Stream::Inherit),
+        Output::Fd(fd) if fd.as_raw_fd() > 2 => Ok(Stream::Shared(Arc::clone(fd))),
+        Output::Fd(fd) => {
+            let copy = fd.try_clone().and_then(above_standard).map_err(|e| at(Path::new("a standard stream"), e))?;
+            Ok(Stream::Owned(copy))
+        }
+        Output::Null => {
+            let path = Path::new("/dev/null");
+            let file = OpenOptions::new().write(true).open(path).map_err(|e| at(path, e))?;
+            Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
+        }
+        Output::File(path) => {
+            let file = open_output(path, owner).map_err(|e| at(path, e))?;
+            Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
+        }
+    }
+}
+
+fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
+    // Not blocking, and a regular file only: in the user's folder the name may lead to a pipe that nobody reads.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+    if let Some(user) = owner {
+        std::os::unix::fs::fchown(&file, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(file)
+}
+
+/// The same file under a number above 2: the child stage copies over 0, 1 and 2 one after the other.
+fn above_standard(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { Ok(rustix::io::fcntl_dupfd_cloexec(&fd, 3)?) }
+}
+
+fn rlimit(limit: &Rlimit) -> (RlimitKind, libc::rlimit64) {
+    let number = |value: Option<u64>| value.unwrap_or(libc::RLIM64_INFINITY);
+    (limit.kind, libc::rlimit64 { rlim_cur: number(limit.soft), rlim_max: number(limit.hard) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_variables_win() {
+        let variables: Vec<(OsString, OsString)> =
+            [("A", "1"), ("B", ""), ("A", "2=3")].map(|(n, v)| (n.into(), v.into())).into();
+        assert_eq!(environment(&variables), ["A=2=3", "B="]);
+    }
+
+    #[test]
+    fn nul_bytes_are_named() {
+        let program = Program::Shell("a\0b".into());
+        let error = Prepared::new(&Spec::new(program)).err().unwrap();
+        assert_eq!(error.to_string(), "The argument list contains a NUL byte");
+    }
+}

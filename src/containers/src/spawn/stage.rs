@@ -1,0 +1,192 @@
+//! What a new process does before it runs its program.
+//!
+//! It may share the parent's memory, or be a copy of one thread of many: so nothing here allocates, locks, or calls
+//! anything that is not async-signal-safe. The user is switched by plain system calls, because the C library's functions
+//! would switch the threads of the parent too.
+
+use std::os::fd::RawFd;
+
+use super::Step;
+use super::prepare::Prepared;
+use crate::RlimitKind;
+
+/// Which step failed, and the errno.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Failure {
+    pub(super) step: u32,
+    pub(super) errno: i32,
+}
+
+impl Failure {
+    pub(super) const BYTES: usize = 8;
+
+    fn to_bytes(self) -> [u8; Failure::BYTES] {
+        (u64::from(self.step) << 32 | u64::from(self.errno.cast_unsigned())).to_ne_bytes()
+    }
+
+    pub(super) fn from_bytes(bytes: [u8; Failure::BYTES]) -> Failure {
+        let whole = u64::from_ne_bytes(bytes);
+        Failure { step: (whole >> 32) as u32, errno: (whole as u32).cast_signed() }
+    }
+}
+
+/// What the child reads, and the one thing it writes.
+pub(super) struct Stage<'a> {
+    prepared: &'a mut Prepared,
+    streams: [RawFd; 3],
+    /// Where a failure is written to, if not only into `failure`; -1: nowhere.
+    reporter: RawFd,
+    /// Written by a child that shares our memory.
+    pub(super) failure: Option<Failure>,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(prepared: &'a mut Prepared, reporter: RawFd) -> Stage<'a> {
+        Stage { streams: prepared.stream_fds(), prepared, reporter, failure: None }
+    }
+}
+
+/// Goes all the way to the program; ends the process if that fails.
+///
+/// # Safety
+/// The caller is a new process with all signals blocked, in which nothing but this runs.
+pub(super) unsafe fn run_stage(stage: &mut Stage<'_>) -> ! {
+    // SAFETY: the demands of the steps are this function's.
+    let Err(step) = unsafe { steps(stage) };
+    let failure = Failure { step: step as u32, errno: errno() };
+    stage.failure = Some(failure);
+    // SAFETY: write and _exit are async-signal-safe; the bytes are valid.
+    unsafe {
+        if stage.reporter >= 0 {
+            let bytes = failure.to_bytes();
+            libc::write(stage.reporter, bytes.as_ptr().cast(), bytes.len());
+        }
+        libc::_exit(127)
+    }
+}
+
+fn errno() -> i32 {
+    // SAFETY: the C library's errno of this thread; always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// `Err(step)` unless the system call succeeded.
+fn check(result: impl Into<i64>, step: Step) -> Result<(), Step> {
+    if result.into() < 0 { Err(step) } else { Ok(()) }
+}
+
+/// # Safety
+/// As [`run_stage`].
+unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step> {
+    // SAFETY: only async-signal-safe calls, on data that the parent prepared and keeps.
+    unsafe {
+        default_signals();
+        if stage.prepared.new_session {
+            check(libc::setsid(), Step::Session)?;
+        }
+        for (kind, limit) in &stage.prepared.rlimits {
+            check(libc::setrlimit64(resource(*kind), limit), Step::Rlimit)?;
+        }
+        for (target, source) in (0..).zip(stage.streams) {
+            if source >= 0 {
+                check(libc::dup2(source, target), Step::Streams)?;
+            }
+        }
+        // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
+        // kernel that does not know the call leaves it at that.
+        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
+        if let Some(folder) = &stage.prepared.working_dir {
+            check(libc::chdir(folder.as_ptr()), Step::Chdir)?;
+        }
+        if let Some(user) = &stage.prepared.user {
+            let groups = (user.groups.len(), user.groups.as_ptr());
+            check(libc::syscall(libc::SYS_setgroups, groups.0, groups.1), Step::User)?;
+            check(libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid), Step::User)?;
+            check(libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid), Step::User)?;
+        }
+        unblock_signals();
+        execute(stage.prepared);
+    }
+    Err(Step::Exec)
+}
+
+const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
+
+/// Tries the candidates in turn, as `execvp(3)` does; returns with errno set if none can be run.
+///
+/// # Safety
+/// As [`run_stage`].
+unsafe fn execute(prepared: &mut Prepared) {
+    let mut refused = false;
+    for &file in prepared.files.items() {
+        // SAFETY: null-terminated arrays of C strings, kept by the parent.
+        unsafe { libc::execve(file, prepared.argv.as_ptr(), prepared.environment.as_ptr()) };
+        match errno() {
+            libc::ENOEXEC => {
+                prepared.script_argv[1] = file;
+                // SAFETY: as above.
+                unsafe {
+                    libc::execve(c"/bin/sh".as_ptr(), prepared.script_argv.as_ptr(), prepared.environment.as_ptr())
+                };
+                return;
+            }
+            libc::EACCES => refused = true,
+            libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+            _ => return,
+        }
+    }
+    if refused {
+        // SAFETY: the C library's errno of this thread.
+        unsafe { *libc::__errno_location() = libc::EACCES };
+    }
+}
+
+/// Signals that the parent handles or ignores get their default action: a handler must not run here, and a task must
+/// not be born ignoring SIGPIPE, as every Rust program does.
+///
+/// # Safety
+/// As [`run_stage`].
+unsafe fn default_signals() {
+    for signal in 1..=64 {
+        // SAFETY: both actions are valid; an all-zero sigaction is the default action with an empty mask. Numbers that
+        // cannot be set (SIGKILL, SIGSTOP, the C library's own) are refused and stay as they are.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction != libc::SIG_DFL {
+                let default: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`run_stage`].
+unsafe fn unblock_signals() {
+    // SAFETY: an all-zero set is empty; sigprocmask reads it.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+fn resource(kind: RlimitKind) -> libc::__rlimit_resource_t {
+    match kind {
+        RlimitKind::As => libc::RLIMIT_AS,
+        RlimitKind::Core => libc::RLIMIT_CORE,
+        RlimitKind::Cpu => libc::RLIMIT_CPU,
+        RlimitKind::Data => libc::RLIMIT_DATA,
+        RlimitKind::Fsize => libc::RLIMIT_FSIZE,
+        RlimitKind::Locks => libc::RLIMIT_LOCKS,
+        RlimitKind::Memlock => libc::RLIMIT_MEMLOCK,
+        RlimitKind::Msgqueue => libc::RLIMIT_MSGQUEUE,
+        RlimitKind::Nice => libc::RLIMIT_NICE,
+        RlimitKind::Nofile => libc::RLIMIT_NOFILE,
+        RlimitKind::Nproc => libc::RLIMIT_NPROC,
+        RlimitKind::Rss => libc::RLIMIT_RSS,
+        RlimitKind::Rtprio => libc::RLIMIT_RTPRIO,
+        RlimitKind::Rttime => libc::RLIMIT_RTTIME,
+        RlimitKind::Sigpending => libc::RLIMIT_SIGPENDING,
+        RlimitKind::Stack => libc::RLIMIT_STACK,
+    }
+}

@@ -1,0 +1,156 @@
+//! The parent's side of making a process.
+//!
+//! Two ways: sharing memory with a suspended parent (clone with VM and VFORK, what posix_spawn does too), or, when the
+//! user is switched, a fork.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::pipe::PipeFlags;
+
+use super::prepare::Prepared;
+use super::stage::{Failure, Stage, run_stage};
+use super::{SpawnError, Step};
+use crate::Child;
+use crate::child::poll_readable;
+
+/// Room for the child stage's stack while it shares our memory. The stage uses some hundred bytes; the C library's
+/// functions that it calls, a few thousand at most.
+const STACK_BYTES: usize = 64 * 1024;
+/// How long a forked child may take to run its program. Far more than a loaded machine needs; there so that a process
+/// which its new user has stopped at once cannot stop us too.
+const FORKED_LIMIT: Duration = Duration::from_secs(30);
+
+pub(super) fn start(prepared: &mut Prepared) -> Result<Child, SpawnError> {
+    let result = if prepared.user.is_some() { fork(prepared) } else { vfork(prepared) };
+    result.map_err(|(step, source)| SpawnError::Failed { step, program: prepared.program.clone(), source })
+}
+
+/// Lets `time` pass.
+pub(super) fn pause(time: Duration) {
+    let nanos = i64::try_from(time.as_nanos()).unwrap_or(0);
+    // Cut short by a signal: then it was shorter.
+    let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: nanos });
+}
+
+/// All signals blocked for the calling thread, until dropped: no handler of ours may run in the child.
+struct SignalsBlocked {
+    before: libc::sigset_t,
+}
+
+impl SignalsBlocked {
+    fn new() -> SignalsBlocked {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: both sets are valid for writing; sigfillset fills `all` before it is read, and pthread_sigmask fills
+        // `before` (it cannot fail with SIG_BLOCK and valid pointers).
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+            SignalsBlocked { before: before.assume_init() }
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut()) };
+    }
+}
+
+type Started = Result<Child, (Step, io::Error)>;
+
+extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `vfork` passes a pointer to its own Stage, which lives until this process has run its program or ended,
+    // and nobody else uses it meanwhile: the parent is suspended.
+    let stage = unsafe { &mut *stage.cast::<Stage<'_>>() };
+    // SAFETY: this is a process of its own (see run_stage's demands).
+    unsafe { run_stage(stage) }
+}
+
+fn vfork(prepared: &mut Prepared) -> Started {
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
+    let mut pidfd: libc::c_int = -1;
+    let blocked = SignalsBlocked::new();
+    let mut stage = Stage::new(prepared, -1);
+    // SAFETY: `enter` runs on a stack of its own (it grows down from the end of `stack`, which is 16-byte aligned) and
+    // only touches `stage`. CLONE_VFORK suspends this thread until the child has left this memory by execve or exit, so
+    // stack, stage and pidfd outlive its use of them. Signals are blocked, so no handler runs in the child.
+    let pid = unsafe {
+        libc::clone(
+            enter,
+            stack.as_mut_ptr().add(stack.capacity()).cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD,
+            (&raw mut stage).cast(),
+            &raw mut pidfd,
+        )
+    };
+    let failed_clone = (pid < 0).then(io::Error::last_os_error);
+    let failure = stage.failure;
+    drop(blocked);
+    if let Some(error) = failed_clone {
+        return Err((Step::Clone, error));
+    }
+    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns.
+    let child = Child::new(pid, unsafe { OwnedFd::from_raw_fd(pidfd) });
+    match failure {
+        None => Ok(child),
+        Some(failure) => Err(bury(&child, failure)),
+    }
+}
+
+fn fork(prepared: &mut Prepared) -> Started {
+    let (report, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| (Step::Clone, e.into()))?;
+    let mut pidfd: libc::c_int = -1;
+    let blocked = SignalsBlocked::new();
+    let mut stage = Stage::new(prepared, reporter.as_raw_fd());
+    // SAFETY: a clone without CLONE_VM and without a stack is a fork: the child goes on here, on its own copy. `pidfd`
+    // is valid for the kernel to write to. Unused arguments are zero, so their order does not matter.
+    let pid = unsafe {
+        let flags = libc::c_long::from(libc::CLONE_PIDFD | libc::SIGCHLD);
+        libc::syscall(libc::SYS_clone, flags, 0_usize, &raw mut pidfd, 0_usize, 0_usize)
+    };
+    if pid == 0 {
+        // SAFETY: this is the child; other threads' locks may be held for ever, which is why only run_stage runs.
+        unsafe { run_stage(&mut stage) };
+    }
+    let failed_clone = (pid < 0).then(io::Error::last_os_error);
+    drop(blocked);
+    drop(reporter);
+    if let Some(error) = failed_clone {
+        return Err((Step::Clone, error));
+    }
+    let pid = i32::try_from(pid).map_err(|_| (Step::Clone, io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
+    // SAFETY: as in `vfork`.
+    let child = Child::new(pid, unsafe { OwnedFd::from_raw_fd(pidfd) });
+    match read_report(&report) {
+        Ok(None) => Ok(child),
+        Ok(Some(failure)) => Err(bury(&child, failure)),
+        Err(error) => {
+            // Best effort: the process may have ended meanwhile.
+            let _ = child.signal(libc::SIGKILL);
+            let _ = child.wait(None);
+            Err((Step::Exec, error))
+        }
+    }
+}
+
+/// What the child wrote before it ended; nothing if its program runs, because that closes the pipe.
+fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
+    let mut bytes = [0; Failure::BYTES];
+    if !poll_readable(report.as_fd(), Some(FORKED_LIMIT))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(report, &mut bytes))?;
+    Ok((length == bytes.len()).then(|| Failure::from_bytes(bytes)))
+}
+
+/// Waits for a child that has told its failure, and so is ending.
+fn bury(child: &Child, failure: Failure) -> (Step, io::Error) {
+    // It cannot be anything but our child that has ended; if it were, there would be nothing left to do.
+    let _ = child.wait(None);
+    (Step::from_number(failure.step), io::Error::from_raw_os_error(failure.errno))
+}

@@ -1,0 +1,111 @@
+//! What to start: the description that [`Launcher::spawn`](crate::Launcher::spawn) takes.
+//!
+//! A value of these types promises nothing about the machine; what is wrong with it is found out by `spawn`.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::User;
+
+/// The program of a [`Spec`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A script: run as `/bin/sh -c <script>`.
+    Shell(OsString),
+    /// A program file and its whole argv, `argv[0]` included. A file without a slash is looked for along the
+    /// `PATH` of the new environment. An empty argv stands for the file itself as `argv[0]`.
+    Argv {
+        /// Path or name of the program file.
+        file: OsString,
+        /// All arguments, the zeroth included.
+        argv: Vec<OsString>,
+    },
+}
+
+/// Where a standard stream of the new process goes.
+#[derive(Clone, Debug, Default)]
+pub enum Output {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// The same as the caller's.
+    Inherit,
+    /// Appended to this file, which is made with mode 0644 (and given to [`Spec::user`]) if it is not there.
+    /// A symbolic link in its place is refused: the folder may belong to the task's user.
+    File(PathBuf),
+    /// An open file or pipe.
+    Fd(Arc<OwnedFd>),
+}
+
+/// What a limit limits: the names of `RLimitInfo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum RlimitKind {
+    As,
+    Core,
+    Cpu,
+    Data,
+    Fsize,
+    Locks,
+    Memlock,
+    Msgqueue,
+    Nice,
+    Nofile,
+    Nproc,
+    Rss,
+    Rtprio,
+    Rttime,
+    Sigpending,
+    Stack,
+}
+
+/// One resource limit; `None` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rlimit {
+    /// What is limited.
+    pub kind: RlimitKind,
+    /// The limit in force, in the unit of `setrlimit(2)`.
+    pub soft: Option<u64>,
+    /// How far the process may raise it.
+    pub hard: Option<u64>,
+}
+
+/// Everything that one process is started with. Nothing but what is said here is inherited, open files included.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// What is run.
+    pub program: Program,
+    /// The whole environment; of two variables with one name the later one counts.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The current directory; entered before the user is switched. `None`: the caller's.
+    pub working_dir: Option<PathBuf>,
+    /// Standard output. Standard input is always `/dev/null`.
+    pub stdout: Output,
+    /// Standard error.
+    pub stderr: Output,
+    /// The user, with all his groups, to become. `None`: stay. Only root can become another.
+    pub user: Option<User>,
+    /// Whether the process leads a session, and so a process group, of its own: the whole of it can then be found.
+    pub new_session: bool,
+    /// Limits, set before the user is switched.
+    pub rlimits: Vec<Rlimit>,
+}
+
+impl Spec {
+    /// A spec for `program` in a session of its own, with an empty environment, streams at `/dev/null`, and the caller's
+    /// user and folder.
+    pub fn new(program: Program) -> Spec {
+        Spec {
+            program,
+            environment: Vec::new(),
+            working_dir: None,
+            stdout: Output::Null,
+            stderr: Output::Null,
+            user: None,
+            new_session: true,
+            rlimits: Vec::new(),
+        }
+    }
+}
