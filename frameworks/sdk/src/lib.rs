@@ -1,2 +1,48 @@
-//! What a framework developer depends on: schedulers and executors without I/O, and their drivers.
+//! What a framework developer depends on: schedulers without I/O, and the driver that runs them.
+//!
+//! A scheduler is a value with one method, [`Scheduler::on_event`]: it is told what happened and at what time, and
+//! says what to do through [`Calls`]. It opens no socket, starts no thread and reads no clock, so the same value runs
+//! against a master over HTTP (`driver::run`) and under virtual time.
+//!
+//! - [`Event`] is what can happen; [`Calls`] is what can be done about it.
+//! - [`Ledger`] (`calls.tasks()`) knows every task that the framework has, so that none is forgotten or doubled.
+//! - [`Packer`] puts tasks onto offers and gives the rest of the offers back.
+//! - [`Session`] is everything between the two that needs no I/O: subscribing, re-subscribing with back-off, watching
+//!   heartbeats, acknowledging, reconciling.
+//!
+//! The messages are Mesos's own, of version 1: [`v1`]. This crate knows nothing of masters or agents beyond them.
 #![forbid(unsafe_code)]
+
+mod backoff;
+mod calls;
+mod event;
+mod ledger;
+mod packer;
+mod session;
+pub mod task;
+
+pub use backoff::Backoff;
+pub use calls::{Calls, DEFAULT_REFUSAL};
+pub use event::Event;
+pub use ledger::{Entry, Ledger, is_terminal};
+pub use packer::{Bin, Packer};
+pub use protos::mesos::v1;
+pub use session::{Ending, Input, Output, Session, Settings};
+
+use base::Time;
+
+/// What a framework is: something that answers events with calls.
+///
+/// `on_event` is called for one event at a time, never at once from two threads. Calls that it makes are sent after it
+/// returns, in their order; a status update is acknowledged after them, unless the scheduler keeps that back with
+/// [`Calls::hold_acknowledgement`].
+pub trait Scheduler {
+    /// Answers `event`, which happened at `now`, with `calls`.
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls);
+}
+
+impl<S: Scheduler + ?Sized> Scheduler for &mut S {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        (**self).on_event(event, now, calls);
+    }
+}

@@ -1,0 +1,69 @@
+//! How long to wait before the next try: longer each time, and different for each client.
+//!
+//! The jitter comes from a seed, so that a run can be repeated; it keeps a thousand schedulers from coming back at once.
+
+use std::time::Duration;
+
+/// Waits that double from `first` to `longest`, each shortened by up to a half at random.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    first: Duration,
+    longest: Duration,
+    tries: u32,
+    state: u64,
+}
+
+impl Backoff {
+    /// Waits from `first` up to `longest`; `seed` decides the jitter.
+    pub fn new(first: Duration, longest: Duration, seed: u64) -> Backoff {
+        Backoff { first, longest, tries: 0, state: seed }
+    }
+
+    /// The next wait.
+    pub fn next_wait(&mut self) -> Duration {
+        let whole = self.first.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX)).min(self.longest);
+        self.tries = self.tries.saturating_add(1);
+        whole.mul_f64(1.0 - self.fraction() / 2.0)
+    }
+
+    /// Begins with the first wait again, after a success.
+    pub fn reset(&mut self) {
+        self.tries = 0;
+    }
+
+    /// A number in [0, 1): SplitMix64 (Steele, Lea, Flood, 2014), which needs one word of state and no seed of quality.
+    fn fraction(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_to_its_limit_and_starts_again() {
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10), 7);
+        for n in 0..100_u32 {
+            let whole = Duration::from_millis(100).saturating_mul(1 << n.min(20)).min(Duration::from_secs(10));
+            let wait = backoff.next_wait();
+            assert!(wait <= whole && wait >= whole / 2, "{n}: {wait:?}");
+        }
+        backoff.reset();
+        assert!(backoff.next_wait() <= Duration::from_millis(100));
+    }
+
+    #[test]
+    fn seeds_differ_and_repeat() {
+        let waits = |seed| {
+            let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60), seed);
+            [(); 4].map(|()| backoff.next_wait())
+        };
+        assert_eq!(waits(1), waits(1));
+        assert_ne!(waits(1), waits(2));
+    }
+}

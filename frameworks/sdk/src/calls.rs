@@ -1,0 +1,222 @@
+//! What a scheduler can do: calls to the master, collected while it handles an event and sent afterwards.
+//!
+//! It sends nothing itself, and it does not check what only the master can know.
+
+use std::time::Duration;
+
+use base::Time;
+
+use crate::ledger::Ledger;
+use crate::v1::scheduler::{Call, call};
+use crate::v1::{
+    AgentId, DurationInfo, ExecutorId, Filters, KillPolicy, Offer, OfferId, TaskGroupInfo, TaskId, TaskInfo,
+    TaskStatus,
+    offer::{Operation, operation},
+};
+
+/// For how long resources that a framework gave back are not offered to it again, unless it says otherwise.
+pub const DEFAULT_REFUSAL: Duration = Duration::from_secs(5);
+
+/// The calls that a scheduler makes while it handles one event, in their order.
+#[derive(Debug, Default)]
+pub struct Calls {
+    pub(crate) ledger: Ledger,
+    pub(crate) queue: Vec<Call>,
+    pub(crate) wake: Option<Time>,
+    pub(crate) hold_acknowledgement: bool,
+    pub(crate) stop: bool,
+}
+
+impl Calls {
+    /// Every task of the framework that has not ended.
+    pub fn tasks(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Uses offers of one agent and one role: `operations` are carried out in turn on their resources. What is left
+    /// of them comes back after `refuse` at the earliest.
+    pub fn accept(&mut self, offer_ids: Vec<OfferId>, operations: Vec<Operation>, refuse: Duration) {
+        let accept = call::Accept { offer_ids, operations, filters: Some(filters(refuse)) };
+        self.push(Call { accept: Some(accept), ..of(call::Type::Accept) });
+    }
+
+    /// Launches tasks on one offer; see [`accept`](Calls::accept) for `refuse`. The tasks' agent is filled in.
+    pub fn launch(&mut self, offer: &Offer, mut tasks: Vec<TaskInfo>, refuse: Duration) {
+        for task in &mut tasks {
+            task.agent_id = offer.agent_id.clone();
+        }
+        self.accept(vec![offer.id.clone()], vec![launch(tasks)], refuse);
+    }
+
+    /// Launches tasks together in one executor, all or none.
+    pub fn launch_group(
+        &mut self,
+        offer: &Offer,
+        executor: crate::v1::ExecutorInfo,
+        mut tasks: Vec<TaskInfo>,
+        refuse: Duration,
+    ) {
+        for task in &mut tasks {
+            task.agent_id = offer.agent_id.clone();
+        }
+        let group = operation::LaunchGroup { executor, task_group: TaskGroupInfo { tasks } };
+        let operation = Operation {
+            r#type: Some(operation::Type::LaunchGroup as i32),
+            launch_group: Some(group),
+            ..Default::default()
+        };
+        self.accept(vec![offer.id.clone()], vec![operation], refuse);
+    }
+
+    /// Gives offers back; the same resources come again after `refuse` at the earliest.
+    pub fn decline(&mut self, offer_ids: Vec<OfferId>, refuse: Duration) {
+        if offer_ids.is_empty() {
+            return;
+        }
+        let decline = call::Decline { offer_ids, filters: Some(filters(refuse)) };
+        self.push(Call { decline: Some(decline), ..of(call::Type::Decline) });
+    }
+
+    /// Agrees to give the resources of inverse offers back in time.
+    pub fn accept_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
+        let part = call::AcceptInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
+        self.push(Call { accept_inverse_offers: Some(part), ..of(call::Type::AcceptInverseOffers) });
+    }
+
+    /// Says that the resources of inverse offers cannot be given back in time.
+    pub fn decline_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
+        let part = call::DeclineInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
+        self.push(Call { decline_inverse_offers: Some(part), ..of(call::Type::DeclineInverseOffers) });
+    }
+
+    /// Ends a task, with `grace` between the request and the kill if given. It is asked for again after a new
+    /// subscription until the task has ended.
+    pub fn kill(&mut self, task_id: &str, grace: Option<Duration>) {
+        let policy = grace.map(|g| KillPolicy { grace_period: Some(duration_info(g)) });
+        self.ledger.kill(task_id, policy);
+        let agent_id = self.ledger.get(task_id).map(|e| e.agent_id.clone()).filter(|a| !a.value.is_empty());
+        self.push(kill(task_id, agent_id, policy));
+    }
+
+    /// Ends an executor and all its tasks.
+    pub fn shutdown(&mut self, executor_id: ExecutorId, agent_id: AgentId) {
+        let part = call::Shutdown { executor_id, agent_id };
+        self.push(Call { shutdown: Some(part), ..of(call::Type::Shutdown) });
+    }
+
+    /// Sends bytes to an executor. They may be lost on the way.
+    pub fn message(&mut self, executor_id: ExecutorId, agent_id: AgentId, data: Vec<u8>) {
+        let part = call::Message { agent_id, executor_id, data };
+        self.push(Call { message: Some(part), ..of(call::Type::Message) });
+    }
+
+    /// Keeps back the acknowledgement of the update that is being handled. Updates of that task stop until
+    /// [`acknowledge`](Calls::acknowledge) is called with it.
+    pub fn hold_acknowledgement(&mut self) {
+        self.hold_acknowledgement = true;
+    }
+
+    /// Acknowledges an update whose acknowledgement was kept back. One that wants none is left alone.
+    pub fn acknowledge(&mut self, status: &TaskStatus) {
+        if let Some(call) = acknowledgement(status) {
+            self.push(call);
+        }
+    }
+
+    /// Asks for offers for all roles: drops refusals, ends a [`suppress`](Calls::suppress).
+    pub fn revive(&mut self) {
+        self.revive_roles(Vec::new());
+    }
+
+    /// [`revive`](Calls::revive) for some roles; none means all.
+    pub fn revive_roles(&mut self, roles: Vec<String>) {
+        self.push(Call { revive: Some(call::Revive { roles }), ..of(call::Type::Revive) });
+    }
+
+    /// Asks for no more offers for all roles, until [`revive`](Calls::revive).
+    pub fn suppress(&mut self) {
+        self.suppress_roles(Vec::new());
+    }
+
+    /// [`suppress`](Calls::suppress) for some roles; none means all.
+    pub fn suppress_roles(&mut self, roles: Vec<String>) {
+        self.push(Call { suppress: Some(call::Suppress { roles }), ..of(call::Type::Suppress) });
+    }
+
+    /// Asks for the state of every task in the ledger. The answers come as updates.
+    pub fn reconcile(&mut self) {
+        let tasks: Vec<_> = self.ledger.iter().map(|(id, entry)| reconcile_task(id, &entry.agent_id)).collect();
+        if !tasks.is_empty() {
+            self.push(Call { reconcile: Some(call::Reconcile { tasks }), ..of(call::Type::Reconcile) });
+        }
+    }
+
+    /// Asks for the state of every task that the master knows of this framework, also those that the ledger lacks.
+    pub fn reconcile_all(&mut self) {
+        self.push(Call { reconcile: Some(call::Reconcile::default()), ..of(call::Type::Reconcile) });
+    }
+
+    /// Makes an [`Event::Wake`](crate::Event::Wake) happen at this instant. The earliest of several counts.
+    pub fn wake_at(&mut self, at: Time) {
+        self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
+    }
+
+    /// Ends the framework: the master kills its tasks and forgets it. The session ends too.
+    pub fn teardown(&mut self) {
+        self.push(of(call::Type::Teardown));
+        self.stop = true;
+    }
+
+    /// Ends the session and leaves the framework: its tasks go on for its failover timeout, and another session with
+    /// the framework's id can take over.
+    pub fn stop(&mut self) {
+        self.stop = true;
+    }
+
+    /// A call of the wire that has no method here. The framework's id is filled in.
+    pub fn push(&mut self, call: Call) {
+        self.queue.push(call);
+    }
+}
+
+/// The operation that launches tasks.
+pub(crate) fn launch(task_infos: Vec<TaskInfo>) -> Operation {
+    Operation {
+        r#type: Some(operation::Type::Launch as i32),
+        launch: Some(operation::Launch { task_infos }),
+        ..Default::default()
+    }
+}
+
+/// A call of this type with nothing else in it.
+pub(crate) fn of(kind: call::Type) -> Call {
+    Call { r#type: Some(kind as i32), ..Default::default() }
+}
+
+/// The acknowledgement that an update wants, if it wants one.
+pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
+    let uuid = status.uuid.clone()?;
+    let agent_id = status.agent_id.clone()?;
+    let part = call::Acknowledge { agent_id, task_id: status.task_id.clone(), uuid };
+    Some(Call { acknowledge: Some(part), ..of(call::Type::Acknowledge) })
+}
+
+/// The call that ends a task.
+pub(crate) fn kill(task_id: &str, agent_id: Option<AgentId>, kill_policy: Option<KillPolicy>) -> Call {
+    let part = call::Kill { task_id: TaskId { value: task_id.to_owned() }, agent_id, kill_policy };
+    Call { kill: Some(part), ..of(call::Type::Kill) }
+}
+
+fn reconcile_task(task_id: &str, agent_id: &AgentId) -> call::reconcile::Task {
+    let agent_id = (!agent_id.value.is_empty()).then(|| agent_id.clone());
+    call::reconcile::Task { task_id: TaskId { value: task_id.to_owned() }, agent_id }
+}
+
+fn filters(refuse: Duration) -> Filters {
+    Filters { refuse_seconds: Some(refuse.as_secs_f64()) }
+}
+
+/// A duration as the wire has it; saturates at 292 years.
+pub(crate) fn duration_info(duration: Duration) -> DurationInfo {
+    DurationInfo { nanoseconds: i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX) }
+}

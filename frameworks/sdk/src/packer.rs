@@ -1,0 +1,171 @@
+//! Putting tasks onto offers, and giving the rest of the offers back.
+//!
+//! It finds room, first fit or by a score of the caller's; which task to place next is the caller's decision.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use resources::{Format, Reservation, Resources, Role};
+
+use crate::calls::{Calls, launch};
+use crate::task::{from_v1, twin};
+use crate::v1::{AgentId, Attribute, Offer, OfferId, Resource, TaskInfo};
+
+/// Offers at hand, and the tasks placed on them so far.
+#[derive(Debug, Default)]
+pub struct Packer {
+    bins: Vec<Bin>,
+}
+
+/// The offers of one agent to one role, which can be used in one call.
+#[derive(Debug)]
+pub struct Bin {
+    agent_id: AgentId,
+    hostname: String,
+    attributes: Vec<Attribute>,
+    role: Option<Role>,
+    format: Format,
+    offers: Vec<OfferId>,
+    left: Resources,
+    tasks: Vec<TaskInfo>,
+}
+
+impl Bin {
+    /// The agent that the resources are on.
+    pub fn agent_id(&self) -> &AgentId {
+        &self.agent_id
+    }
+
+    /// The agent's host.
+    pub fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
+    /// The agent's attributes.
+    pub fn attributes(&self) -> &[Attribute] {
+        &self.attributes
+    }
+
+    /// What is not used yet, without the allocation to a role.
+    pub fn left(&self) -> &Resources {
+        &self.left
+    }
+
+    /// The tasks placed here so far.
+    pub fn tasks(&self) -> &[TaskInfo] {
+        &self.tasks
+    }
+
+    /// Resources for `needs`, reserved ones first; none if they are not all there. Revocable resources are not used.
+    fn find(&self, needs: &Resources) -> Option<Resources> {
+        let steady = self.left.non_revocable();
+        match &self.role {
+            Some(role) if !role.is_star() => steady.find(&needs.push_reservation(&Reservation::fixed(role.clone()))),
+            _ => steady.find(needs),
+        }
+    }
+
+    fn put(&mut self, mut task: TaskInfo, found: &Resources) {
+        self.left -= found;
+        task.agent_id = self.agent_id.clone();
+        task.resources = self.messages(found);
+        self.tasks.push(task);
+    }
+
+    /// As the master offered them: in the same reservation format, allocated to the same role.
+    fn messages(&self, resources: &Resources) -> Vec<Resource> {
+        let allocated = match &self.role {
+            Some(role) => resources.allocated(role),
+            None => resources.clone(),
+        };
+        allocated.to_proto(self.format).iter().map(twin).collect()
+    }
+}
+
+impl Packer {
+    /// Takes offers in. Those of one agent and role are used as one. Offers with resources that this library cannot
+    /// read are kept aside, and given back by [`finish`](Packer::finish).
+    pub fn new(offers: impl IntoIterator<Item = Offer>) -> Packer {
+        let mut places: BTreeMap<(String, Option<String>), usize> = BTreeMap::new();
+        let mut packer = Packer::default();
+        for offer in offers {
+            let role = offer.allocation_info.as_ref().and_then(|a| a.role.clone());
+            let place = *places.entry((offer.agent_id.value.clone(), role)).or_insert(packer.bins.len());
+            if place == packer.bins.len() {
+                packer.bins.push(bin(&offer));
+            }
+            let resources = from_v1(&offer.resources).unwrap_or_default();
+            packer.bins[place].left += resources.unallocated();
+            packer.bins[place].offers.push(offer.id);
+        }
+        packer
+    }
+
+    /// The offers, by agent and role, with what is left of them.
+    pub fn bins(&self) -> &[Bin] {
+        &self.bins
+    }
+
+    /// Places a task on the first agent that has room, and says which. The task's resources say what it needs; they
+    /// are replaced by those that it gets.
+    ///
+    /// # Errors
+    /// Gives the task back when there is no room.
+    pub fn place(&mut self, task: TaskInfo) -> Result<AgentId, Box<TaskInfo>> {
+        self.place_by(task, |_| Some(0.0))
+    }
+
+    /// Places a task where it has room and `score` is highest; `None` from `score` rules the place out.
+    ///
+    /// # Errors
+    /// Gives the task back when there is no room, or its needs cannot be read.
+    pub fn place_by(&mut self, task: TaskInfo, score: impl Fn(&Bin) -> Option<f64>) -> Result<AgentId, Box<TaskInfo>> {
+        let Ok(needs) = from_v1(&task.resources) else { return Err(Box::new(task)) };
+        let needs = needs.unallocated().to_unreserved();
+        let mut best: Option<(usize, f64, Resources)> = None;
+        for (place, bin) in self.bins.iter().enumerate() {
+            let Some(score) = score(bin) else { continue };
+            if best.as_ref().is_some_and(|(_, highest, _)| score <= *highest) {
+                continue;
+            }
+            if let Some(found) = bin.find(&needs) {
+                best = Some((place, score, found));
+            }
+        }
+        let Some((place, _, found)) = best else { return Err(Box::new(task)) };
+        self.bins[place].put(task, &found);
+        Ok(self.bins[place].agent_id.clone())
+    }
+
+    /// Launches what was placed and gives everything else back, not to be offered again before `refuse` is over.
+    pub fn finish(self, calls: &mut Calls, refuse: Duration) {
+        let mut unused = Vec::new();
+        for bin in self.bins {
+            if bin.tasks.is_empty() {
+                unused.extend(bin.offers);
+            } else {
+                calls.accept(bin.offers, vec![launch(bin.tasks)], refuse);
+            }
+        }
+        calls.decline(unused, refuse);
+    }
+}
+
+fn bin(offer: &Offer) -> Bin {
+    let role = offer.allocation_info.as_ref().and_then(|a| a.role.as_deref());
+    #[expect(deprecated, reason = "a framework without RESERVATION_REFINEMENT gets and sends the older format")]
+    let older = offer.resources.iter().any(|r| r.role.is_some());
+    Bin {
+        agent_id: offer.agent_id.clone(),
+        hostname: offer.hostname.clone(),
+        attributes: offer.attributes.clone(),
+        role: role.and_then(|r| Role::parse(r).ok()),
+        format: if older { Format::PreRefinement } else { Format::PostRefinement },
+        offers: Vec::new(),
+        left: Resources::new(),
+        tasks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,356 @@
+//! Everything between a scheduler and a master that needs no I/O.
+//!
+//! A session subscribes, watches heartbeats, subscribes again with back-off and the framework's id, keeps the ledger,
+//! acknowledges updates and reconciles after a new subscription. Inputs and the time come in, outputs come out; a
+//! driver carries them out over HTTP, a laboratory under virtual time.
+
+use std::time::Duration;
+
+use base::Time;
+
+use crate::backoff::Backoff;
+use crate::calls::{self, Calls};
+use crate::ledger::Novelty;
+use crate::v1::scheduler::{self, Call, call};
+use crate::v1::{FrameworkId, FrameworkInfo, TaskStatus};
+use crate::{Event, Scheduler};
+
+/// What a session needs to know at its start.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Who the framework is. With an id, the session takes over that framework.
+    pub framework: FrameworkInfo,
+    /// Roles that want no offers at first.
+    pub suppressed_roles: Vec<String>,
+    /// The first wait before a try to subscribe is repeated; it doubles each time. 250 ms by default.
+    pub first_wait: Duration,
+    /// The longest such wait. 15 s by default.
+    pub longest_wait: Duration,
+    /// After how many heartbeat intervals without a word the connection counts as lost. 5 by default.
+    pub missed_heartbeats: u32,
+    /// Decides the jitter of the waits; schedulers with different seeds do not come back at once.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// The defaults, for this framework.
+    pub fn new(framework: FrameworkInfo) -> Settings {
+        Settings {
+            framework,
+            suppressed_roles: Vec::new(),
+            first_wait: Duration::from_millis(250),
+            longest_wait: Duration::from_secs(15),
+            missed_heartbeats: 5,
+            seed: 0,
+        }
+    }
+}
+
+/// What can come in.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A record of the event stream.
+    Event(Box<scheduler::Event>),
+    /// The stream ended, or could not be had. In words, why.
+    Disconnected(String),
+    /// A call was answered with an error. Its status and text, in words.
+    Refused(Box<Call>, String),
+    /// The instant of [`Session::next_wake`] has come.
+    Wake,
+}
+
+/// What must be done, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Find the master, send it this SUBSCRIBE, and let its stream come in.
+    Subscribe(Box<Call>),
+    /// Send this call on the stream's subscription.
+    Send(Box<Call>),
+    /// Close the stream, if there is one.
+    Disconnect,
+    /// Close the stream, and end.
+    End(Ending),
+}
+
+/// How a session ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The scheduler wanted it: [`Calls::stop`] or [`Calls::teardown`].
+    Stopped,
+    /// The master refused the framework for good, in its words.
+    Error(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waiting to subscribe at this instant.
+    Waiting(Time),
+    /// SUBSCRIBE is on its way, since this instant.
+    Subscribing(Time),
+    /// Subscribed; the last word from the master came at this instant.
+    Subscribed(Time),
+    Ended,
+}
+
+/// How long a SUBSCRIBE may stay without an answer.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
+/// What Mesos uses, for a master that does not say.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+
+/// A scheduler with all that it needs except a connection.
+#[derive(Debug)]
+pub struct Session<S> {
+    scheduler: S,
+    settings: Settings,
+    backoff: Backoff,
+    calls: Calls,
+    state: State,
+    framework_id: Option<FrameworkId>,
+    heartbeat: Duration,
+    was_subscribed: bool,
+}
+
+impl<S: Scheduler> Session<S> {
+    /// A session that subscribes as soon as it gets its first [`Input::Wake`].
+    pub fn new(scheduler: S, settings: Settings, now: Time) -> Session<S> {
+        Session {
+            scheduler,
+            backoff: Backoff::new(settings.first_wait, settings.longest_wait, settings.seed),
+            calls: Calls::default(),
+            state: State::Waiting(now),
+            framework_id: settings.framework.id.clone().filter(|id| !id.value.is_empty()),
+            heartbeat: HEARTBEAT_INTERVAL,
+            was_subscribed: false,
+            settings,
+        }
+    }
+
+    /// Takes one input in, and adds what must be done to `outputs`.
+    pub fn handle(&mut self, input: Input, now: Time, outputs: &mut Vec<Output>) {
+        match (self.state, input) {
+            (State::Ended, _) => {}
+            (_, Input::Wake) => self.wake(now, outputs),
+            (State::Waiting(_), Input::Event(_)) => {}
+            (_, Input::Event(event)) => self.event(*event, now, outputs),
+            (State::Waiting(_), Input::Disconnected(_)) => {}
+            (_, Input::Disconnected(why)) => self.disconnected(why, now, outputs),
+            (_, Input::Refused(call, why)) => self.tell(Event::Refused { call, why }, now, outputs),
+        }
+    }
+
+    /// When the session wants [`Input::Wake`]; an earlier one does no harm.
+    pub fn next_wake(&self) -> Option<Time> {
+        let own = match self.state {
+            State::Waiting(at) => at,
+            State::Subscribing(since) => since + SUBSCRIBE_TIMEOUT,
+            State::Subscribed(heard) => heard + self.patience(),
+            State::Ended => return None,
+        };
+        Some(self.calls.wake.map_or(own, |w| w.min(own)))
+    }
+
+    /// The framework's id, once there is one.
+    pub fn framework_id(&self) -> Option<&FrameworkId> {
+        self.framework_id.as_ref()
+    }
+
+    /// The scheduler, when the session is over.
+    pub fn into_scheduler(self) -> S {
+        self.scheduler
+    }
+
+    /// How long the master may be silent.
+    fn patience(&self) -> Duration {
+        self.heartbeat.saturating_mul(self.settings.missed_heartbeats)
+    }
+
+    fn wake(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        match self.state {
+            State::Waiting(at) if at <= now => {
+                self.state = State::Subscribing(now);
+                outputs.push(Output::Subscribe(Box::new(self.subscribe())));
+            }
+            State::Subscribing(since) if since + SUBSCRIBE_TIMEOUT <= now => {
+                outputs.push(Output::Disconnect);
+                self.disconnected("the master did not answer SUBSCRIBE".to_owned(), now, outputs);
+            }
+            State::Subscribed(heard) if heard + self.patience() <= now => {
+                let why = format!("no heartbeat for {} s", now.since(heard).as_secs());
+                outputs.push(Output::Disconnect);
+                self.disconnected(why, now, outputs);
+            }
+            _ => {}
+        }
+        if self.calls.wake.is_some_and(|at| at <= now) {
+            self.calls.wake = None;
+            self.tell(Event::Wake, now, outputs);
+        }
+    }
+
+    fn subscribe(&self) -> Call {
+        let framework_info = FrameworkInfo { id: self.framework_id.clone(), ..self.settings.framework.clone() };
+        let suppressed_roles = self.settings.suppressed_roles.clone();
+        let part = call::Subscribe { framework_info, suppressed_roles, offer_constraints: None };
+        Call { framework_id: self.framework_id.clone(), subscribe: Some(part), ..calls::of(call::Type::Subscribe) }
+    }
+
+    fn disconnected(&mut self, why: String, now: Time, outputs: &mut Vec<Output>) {
+        let was_subscribed = matches!(self.state, State::Subscribed(_));
+        self.state = State::Waiting(now + self.backoff.next_wait());
+        if was_subscribed {
+            self.tell(Event::Disconnected { why }, now, outputs);
+        }
+    }
+
+    fn event(&mut self, event: scheduler::Event, now: Time, outputs: &mut Vec<Output>) {
+        if let Some(part) = &event.subscribed {
+            self.subscribed(part);
+        }
+        if matches!(self.state, State::Subscribed(_)) {
+            self.state = State::Subscribed(now);
+        }
+        let again = self.was_subscribed;
+        let Some(event) = Event::from_wire(event, again) else { return };
+        match event {
+            Event::Subscribed { .. } => {
+                self.was_subscribed = true;
+                self.state = State::Subscribed(now);
+                self.tell(event, now, outputs);
+                self.resume(outputs);
+            }
+            Event::Update(status) => self.update(status, now, outputs),
+            Event::Error { message } => {
+                self.tell(Event::Error { message: message.clone() }, now, outputs);
+                self.end(Ending::Error(message), outputs);
+            }
+            other => self.tell(other, now, outputs),
+        }
+    }
+
+    fn subscribed(&mut self, part: &scheduler::event::Subscribed) {
+        self.framework_id = Some(part.framework_id.clone());
+        self.backoff.reset();
+        // A second at least, so that a nonsensical interval does not tear every connection down.
+        let seconds = part.heartbeat_interval_seconds.filter(|s| s.is_finite() && *s >= 1.0);
+        self.heartbeat = seconds.map_or(HEARTBEAT_INTERVAL, |s| Duration::from_secs_f64(s.min(3_600.0)));
+    }
+
+    /// After a subscription: asks what became of the tasks meanwhile, and repeats the kills that may be lost.
+    fn resume(&mut self, outputs: &mut Vec<Output>) {
+        if self.state == State::Ended {
+            return;
+        }
+        self.calls.reconcile();
+        let kills: Vec<Call> = self.calls.ledger.iter().filter_map(repeated_kill).collect();
+        self.calls.queue.extend(kills);
+        self.send(outputs);
+    }
+
+    /// The scheduler hears of an update once; it is acknowledged as often as it comes.
+    fn update(&mut self, status: TaskStatus, now: Time, outputs: &mut Vec<Output>) {
+        let acknowledgement = calls::acknowledgement(&status);
+        if self.calls.ledger.update(&status, now) == Novelty::Repeated {
+            self.calls.queue.extend(acknowledgement);
+            self.send(outputs);
+            return;
+        }
+        self.calls.hold_acknowledgement = false;
+        self.scheduler.on_event(Event::Update(status), now, &mut self.calls);
+        if !self.calls.hold_acknowledgement {
+            self.calls.queue.extend(acknowledgement);
+        }
+        let refused = self.flush(now, outputs);
+        self.tell_refused(refused, now, outputs);
+    }
+
+    /// Gives the scheduler an event, and sends what it answers.
+    fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
+        self.scheduler.on_event(event, now, &mut self.calls);
+        let refused = self.flush(now, outputs);
+        self.tell_refused(refused, now, outputs);
+    }
+
+    /// Tells the scheduler which of its calls were not sent. What it calls wrongly in answer is dropped, so that a
+    /// scheduler that never learns does not keep the session from going on.
+    fn tell_refused(&mut self, refused: Vec<(Call, String)>, now: Time, outputs: &mut Vec<Output>) {
+        for (call, why) in refused {
+            if self.state != State::Ended {
+                self.scheduler.on_event(Event::Refused { call: Box::new(call), why }, now, &mut self.calls);
+                self.flush(now, outputs);
+            }
+        }
+    }
+
+    /// Sends the calls that were made, enters the launches among them into the ledger, and ends if that is wanted.
+    /// Gives the calls back that were not sent because they would double a task; their offers are declined.
+    fn flush(&mut self, now: Time, outputs: &mut Vec<Output>) -> Vec<(Call, String)> {
+        let mut refused = Vec::new();
+        for call in std::mem::take(&mut self.calls.queue) {
+            match self.enter_launches(&call, now) {
+                Ok(()) => self.calls.queue.push(call),
+                Err(why) => {
+                    let offers = call.accept.as_ref().map(|a| a.offer_ids.clone()).unwrap_or_default();
+                    self.calls.decline(offers, Duration::ZERO);
+                    refused.push((call, why));
+                }
+            }
+        }
+        self.send(outputs);
+        if self.calls.stop {
+            self.end(Ending::Stopped, outputs);
+        }
+        refused
+    }
+
+    /// Enters the tasks that a call launches; refuses a call with a task that is in the ledger, and enters none of it.
+    fn enter_launches(&mut self, call: &Call, now: Time) -> Result<(), String> {
+        let operations = call.accept.iter().flat_map(|a| &a.operations);
+        let tasks: Vec<_> = operations
+            .flat_map(|o| {
+                let group = o.launch_group.iter().flat_map(|g| &g.task_group.tasks);
+                o.launch.iter().flat_map(|l| &l.task_infos).chain(group)
+            })
+            .collect();
+        if let Some(task) = tasks.iter().find(|t| self.calls.ledger.get(&t.task_id.value).is_some()) {
+            return Err(format!("the task '{}' has not ended yet; give the new one another id", task.task_id.value));
+        }
+        for (place, task) in tasks.iter().enumerate() {
+            if !self.calls.ledger.launch(&task.task_id.value, task.agent_id.clone(), now) {
+                for entered in &tasks[..place] {
+                    self.calls.ledger.forget(&entered.task_id.value);
+                }
+                return Err(format!("the task '{}' stands twice in one call", task.task_id.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what is queued. Without a subscription nobody would take it: offers are void then, kills are repeated
+    /// after the next one, and updates come again.
+    fn send(&mut self, outputs: &mut Vec<Output>) {
+        let subscribed = matches!(self.state, State::Subscribed(_));
+        for call in self.calls.queue.drain(..) {
+            if subscribed {
+                let framework_id = self.framework_id.clone();
+                outputs.push(Output::Send(Box::new(Call { framework_id, ..call })));
+            }
+        }
+    }
+
+    fn end(&mut self, ending: Ending, outputs: &mut Vec<Output>) {
+        if self.state != State::Ended {
+            self.state = State::Ended;
+            outputs.push(Output::End(ending));
+        }
+    }
+}
+
+/// The kill to send once more for a task that the scheduler wants to end.
+fn repeated_kill((task_id, entry): (&str, &crate::Entry)) -> Option<Call> {
+    let policy = entry.kill?;
+    let agent_id = Some(entry.agent_id.clone()).filter(|a| !a.value.is_empty());
+    Some(calls::kill(task_id, agent_id, policy))
+}
+
+#[cfg(test)]
+mod tests;

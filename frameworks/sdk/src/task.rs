@@ -1,0 +1,75 @@
+//! Making tasks: the parts of a `TaskInfo` that most tasks have.
+//!
+//! A task made here names what it needs; a [`Packer`](crate::Packer) finds the resources and the agent.
+
+use resources::Resources;
+
+use crate::v1::{
+    CommandInfo, Environment, Labels, Resource, TaskId, TaskInfo,
+    environment::{Variable, variable},
+};
+
+/// A task that runs `command` with `/bin/sh -c` and needs `needs` (for example
+/// `resources::parse_text("cpus:0.5;mem:64", "*")`).
+pub fn shell(id: &str, command: &str, needs: &Resources) -> TaskInfo {
+    let command = CommandInfo { shell: Some(true), value: Some(command.to_owned()), ..Default::default() };
+    with_command(id, command, needs)
+}
+
+/// A task that runs a program with arguments, without a shell. `arguments[0]` is the program.
+pub fn program(id: &str, arguments: &[&str], needs: &Resources) -> TaskInfo {
+    let command = CommandInfo {
+        shell: Some(false),
+        value: arguments.first().map(|&a| a.to_owned()),
+        arguments: arguments.iter().map(|&a| a.to_owned()).collect(),
+        ..Default::default()
+    };
+    with_command(id, command, needs)
+}
+
+/// A task with this command; its name is its id.
+pub fn with_command(id: &str, command: CommandInfo, needs: &Resources) -> TaskInfo {
+    TaskInfo {
+        name: id.to_owned(),
+        task_id: TaskId { value: id.to_owned() },
+        resources: to_v1(needs),
+        command: Some(command),
+        ..Default::default()
+    }
+}
+
+/// An environment of these names and values, in their order.
+pub fn environment<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>) -> Environment {
+    let variable = |(name, value): (&str, &str)| Variable {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        r#type: Some(variable::Type::Value as i32),
+        ..Default::default()
+    };
+    Environment { variables: variables.into_iter().map(variable).collect() }
+}
+
+/// Labels of these keys and values, in their order.
+pub fn labels<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
+    let label = |(key, value): (&str, &str)| crate::v1::Label { key: key.to_owned(), value: Some(value.to_owned()) };
+    Labels { labels: labels.into_iter().map(label).collect() }
+}
+
+/// Resources as messages of version 1, with their reservations in the newer format.
+pub fn to_v1(resources: &Resources) -> Vec<Resource> {
+    resources.to_proto(resources::Format::PostRefinement).iter().map(twin).collect()
+}
+
+/// Resources from messages of version 1.
+///
+/// # Errors
+/// The first resource that breaks a rule, and the rule.
+pub fn from_v1(resources: &[Resource]) -> Result<Resources, resources::InvalidResource> {
+    let old: Vec<protos::mesos::Resource> = resources.iter().map(twin).collect();
+    resources::from_proto(&old)
+}
+
+/// The same message in the other version of the API: the two are alike in binary.
+pub(crate) fn twin<A: prost::Message, B: prost::Message + Default>(message: &A) -> B {
+    B::decode(message.encode_to_vec().as_slice()).unwrap_or_default()
+}
