@@ -1,0 +1,116 @@
+//! Agents: what each has, who holds what of it, what is free, and what has changed since everybody was last asked.
+
+use base::AgentId;
+use resources::{Name, Resources};
+
+use crate::clients::ClientIx;
+use crate::refusals::AgentRefusals;
+use crate::{AgentOptions, Held};
+
+/// What one client holds on one agent, without allocation info.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holding {
+    pub(crate) offered: Resources,
+    pub(crate) used: Resources,
+}
+
+impl Holding {
+    pub(crate) fn of(&mut self, held: Held) -> &mut Resources {
+        match held {
+            Held::Offered => &mut self.offered,
+            Held::Used => &mut self.used,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.offered.is_empty() && self.used.is_empty()
+    }
+}
+
+/// Who is to be asked when an agent is visited next.
+#[derive(Debug, Default)]
+pub(crate) struct Unasked {
+    /// Everybody: there is more to be had than when they were asked.
+    pub(crate) everybody: bool,
+    /// These: a refusal of theirs has ended here.
+    pub(crate) some: Vec<ClientIx>,
+    /// And those that were opened after this moment.
+    pub(crate) since: u64,
+}
+
+/// One agent.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) id: AgentId,
+    pub(crate) options: AgentOptions,
+    pub(crate) active: bool,
+    pub(crate) total: Resources,
+    /// Total without what is held; shared resources are always free.
+    pub(crate) free: Resources,
+    /// Sorted by client; nobody holds nothing.
+    held: Vec<(ClientIx, Holding)>,
+    pub(crate) refusals: AgentRefusals,
+    pub(crate) unasked: Unasked,
+    /// Waits in the queue of the next run; of the next interval run.
+    pub(crate) queued: bool,
+    pub(crate) queued_late: bool,
+}
+
+impl Agent {
+    pub(crate) fn new(id: AgentId, options: AgentOptions, total: Resources) -> Agent {
+        Agent {
+            id,
+            options,
+            active: true,
+            free: total.clone(),
+            total,
+            held: Vec::new(),
+            refusals: AgentRefusals::default(),
+            unasked: Unasked { everybody: true, ..Unasked::default() },
+            queued: false,
+            queued_late: false,
+        }
+    }
+
+    pub(crate) fn has_gpus(&self) -> bool {
+        self.total.get_scalar(&Name::Gpus).is_some_and(resources::Amount::is_positive)
+    }
+
+    /// What a client holds here.
+    pub(crate) fn holding(&self, client: ClientIx) -> Option<&Holding> {
+        self.held.binary_search_by_key(&client, |(c, _)| *c).ok().map(|at| &self.held[at].1)
+    }
+
+    /// Everybody who holds something here, and what.
+    pub(crate) fn holdings(&self) -> impl Iterator<Item = (ClientIx, &Holding)> {
+        self.held.iter().map(|(client, holding)| (*client, holding))
+    }
+
+    /// Changes what a client holds here. [`Agent::recount`] comes after. True if it holds something then.
+    pub(crate) fn change(&mut self, client: ClientIx, change: impl FnOnce(&mut Holding)) -> bool {
+        let at = match self.held.binary_search_by_key(&client, |(c, _)| *c) {
+            Ok(at) => at,
+            Err(at) => {
+                self.held.insert(at, (client, Holding::default()));
+                at
+            }
+        };
+        change(&mut self.held[at].1);
+        let empty = self.held[at].1.is_empty();
+        if empty {
+            self.held.remove(at);
+        }
+        !empty
+    }
+
+    /// Works out what is free: always from the total, so that an agent that shrank below what is held mends by itself.
+    pub(crate) fn recount(&mut self) {
+        let mut free = self.total.clone();
+        for (_, holding) in &self.held {
+            for resource in holding.offered.iter().chain(&holding.used).filter(|r| !r.is_shared()) {
+                free.subtract(resource);
+            }
+        }
+        self.free = free;
+    }
+}

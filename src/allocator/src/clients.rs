@@ -1,0 +1,138 @@
+//! Clients: a framework in one of its roles. They are what competes in the tree and what refuses.
+//!
+//! Each remembers when it was last *opened* (added, revived, activated): an agent on which everybody has said no needs to ask
+//! again only those that were opened since.
+
+use resources::Quantities;
+use rustc_hash::FxHashSet;
+use slab::Slab;
+
+use crate::tree::NodeIx;
+
+/// A client's place in the slab.
+pub(crate) type ClientIx = u32;
+
+/// A framework in a role. It lives while the framework is subscribed to the role, or holds something in it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) framework: u32,
+    pub(crate) role: u32,
+    /// Its leaf in the tree; none until the framework itself is known (agents may bring its tasks before it comes back).
+    pub(crate) node: Option<NodeIx>,
+    pub(crate) subscribed: bool,
+    pub(crate) suppressed: bool,
+    /// Overrides the allocator's minimum offer.
+    pub(crate) min_allocatable: Option<Vec<Quantities>>,
+    /// The agents on which it holds something.
+    pub(crate) agents: FxHashSet<u32>,
+    pub(crate) offered: Quantities,
+    pub(crate) used: Quantities,
+    /// Refusals of another epoch are void.
+    epoch: u64,
+    refusals: u32,
+    opened: u64,
+}
+
+impl Client {
+    /// How many valid refusals it has on all agents.
+    pub(crate) fn refusals(&self) -> u32 {
+        self.refusals
+    }
+}
+
+/// All clients, and the order in which they were opened.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    slab: Slab<Client>,
+    /// Counts openings and epochs; never goes back.
+    clock: u64,
+    /// (when, who), oldest first. An entry is void if its client was opened again.
+    openings: Vec<(u64, ClientIx)>,
+    /// Valid refusals of all clients.
+    refusals: u64,
+}
+
+impl Clients {
+    pub(crate) fn add(&mut self, framework: u32, role: u32) -> ClientIx {
+        self.clock += 1;
+        let client = Client {
+            framework,
+            role,
+            node: None,
+            subscribed: false,
+            suppressed: false,
+            min_allocatable: None,
+            agents: FxHashSet::default(),
+            offered: Quantities::default(),
+            used: Quantities::default(),
+            epoch: self.clock,
+            refusals: 0,
+            opened: 0,
+        };
+        self.slab.insert(client) as ClientIx
+    }
+
+    pub(crate) fn remove(&mut self, ix: ClientIx) -> Option<Client> {
+        let client = self.slab.try_remove(ix as usize)?;
+        self.refusals -= u64::from(client.refusals);
+        Some(client)
+    }
+
+    pub(crate) fn get(&self, ix: ClientIx) -> &Client {
+        &self.slab[ix as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, ix: ClientIx) -> &mut Client {
+        &mut self.slab[ix as usize]
+    }
+
+    /// The epoch of a client's valid refusals; none if there is no such client any more.
+    pub(crate) fn epoch(&self, ix: ClientIx) -> Option<u64> {
+        self.slab.get(ix as usize).map(|c| c.epoch)
+    }
+
+    /// The present moment on the clock of openings.
+    pub(crate) fn now(&self) -> u64 {
+        self.clock
+    }
+
+    /// The client may take what it did not take before, on any agent.
+    pub(crate) fn open(&mut self, ix: ClientIx) {
+        self.clock += 1;
+        self.slab[ix as usize].opened = self.clock;
+        if self.openings.len() > 2 * self.slab.len() + 64 {
+            let slab = &self.slab;
+            self.openings.retain(|&(when, ix)| slab.get(ix as usize).is_some_and(|c| c.opened == when));
+        }
+        self.openings.push((self.clock, ix));
+    }
+
+    /// The clients that were opened after a moment.
+    pub(crate) fn opened_since(&self, moment: u64) -> impl Iterator<Item = ClientIx> {
+        let start = self.openings.partition_point(|&(when, _)| when <= moment);
+        self.openings[start..]
+            .iter()
+            .filter(|&&(when, ix)| self.slab.get(ix as usize).is_some_and(|c| c.opened == when))
+            .map(|&(_, ix)| ix)
+    }
+
+    /// Makes all refusals of a client void.
+    pub(crate) fn forget_refusals(&mut self, ix: ClientIx) {
+        self.clock += 1;
+        let client = &mut self.slab[ix as usize];
+        client.epoch = self.clock;
+        self.refusals -= u64::from(client.refusals);
+        client.refusals = 0;
+    }
+
+    pub(crate) fn count_refusals(&mut self, ix: ClientIx, more: u32, less: u32) {
+        let client = &mut self.slab[ix as usize];
+        client.refusals = client.refusals + more - less;
+        self.refusals = self.refusals + u64::from(more) - u64::from(less);
+    }
+
+    /// How many valid refusals there are.
+    pub(crate) fn all_refusals(&self) -> u64 {
+        self.refusals
+    }
+}

@@ -1,0 +1,175 @@
+//! What the master says about agents: they come, change, go, may be offered or not.
+
+use std::collections::BTreeSet;
+
+use base::{AgentId, FrameworkId};
+use resources::{Resources, Role};
+
+use crate::agents::Agent;
+use crate::allocator::{Allocator, bare};
+use crate::{AgentOptions, Conversion, Held, refusals};
+
+/// Why available resources could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateAvailableError {
+    /// No such agent.
+    #[error("Agent {0} is not known to the allocator")]
+    UnknownAgent(AgentId),
+    /// Somebody holds it, or the agent does not have it.
+    #[error("Agent {agent} does not have '{consumed:?}' available")]
+    NotAvailable {
+        /// The agent.
+        agent: AgentId,
+        /// What the operation needs.
+        consumed: Resources,
+    },
+}
+
+impl Allocator {
+    /// An agent has registered. `used` is what its tasks and executors have; a framework that is not known yet counts in the
+    /// shares when it is added.
+    ///
+    /// Adding one that is there updates it instead, and books nothing.
+    pub fn add_agent(
+        &mut self,
+        id: &AgentId,
+        options: AgentOptions,
+        total: &Resources,
+        used: &[(FrameworkId, Role, Resources)],
+    ) {
+        if self.agent(id).is_some() {
+            self.update_agent(id, options, total);
+            return;
+        }
+        let agent = Agent::new(id.clone(), options, bare(total).into_owned());
+        let ix = self.agents.insert(agent) as u32;
+        self.agent_ix.insert(id.clone(), ix);
+        self.count_agent(ix, false);
+        for (framework, role, resources) in used {
+            let framework = self.ensure_framework(framework);
+            let client = self.ensure_client(framework, role);
+            self.book(ix, client, &bare(resources), Held::Used);
+        }
+        self.enqueue(ix);
+    }
+
+    /// An agent has other resources or can do other things than before. What is held stays, even if it is more than there is.
+    /// A new hostname or region makes all refusals void.
+    pub fn update_agent(&mut self, id: &AgentId, options: AgentOptions, total: &Resources) {
+        let Some(ix) = self.agent(id) else { return };
+        let agent = &mut self.agents[ix as usize];
+        let moved = agent.options.hostname != options.hostname || agent.options.region != options.region;
+        let changed = agent.options != options;
+        agent.options = options;
+        if agent.total != *total {
+            self.count_agent(ix, true);
+            self.agents[ix as usize].total = bare(total).into_owned();
+            self.agents[ix as usize].recount();
+            self.count_agent(ix, false);
+            self.freed(ix);
+        }
+        if moved {
+            self.forget_refusals(id);
+        }
+        if changed {
+            self.freed(ix);
+        }
+    }
+
+    /// The agent's attributes have changed: what was refused is now something else.
+    pub fn forget_refusals(&mut self, id: &AgentId) {
+        let Some(ix) = self.agent(id) else { return };
+        refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
+        self.freed(ix);
+    }
+
+    /// An agent is gone, with everything that anybody held there. What the master returns of it afterwards is ignored.
+    pub fn remove_agent(&mut self, id: &AgentId) {
+        let Some(ix) = self.agent(id) else { return };
+        let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
+        for (client, holding) in held {
+            self.unbook(ix, client, &holding.offered, Held::Offered);
+            self.unbook(ix, client, &holding.used, Held::Used);
+            self.drop_unused_client(client);
+        }
+        refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
+        self.count_agent(ix, true);
+        self.agents.remove(ix as usize);
+        self.agent_ix.remove(id);
+        self.queue.retain(|queued| *queued != ix);
+        self.queue_late.retain(|queued| *queued != ix);
+    }
+
+    /// The agent may be offered.
+    pub fn activate_agent(&mut self, id: &AgentId) {
+        if let Some(ix) = self.agent(id) {
+            self.agents[ix as usize].active = true;
+            self.enqueue(ix);
+        }
+    }
+
+    /// The agent is not to be offered: disconnected, draining, or deactivated by an operator.
+    pub fn deactivate_agent(&mut self, id: &AgentId) {
+        if let Some(ix) = self.agent(id) {
+            self.agents[ix as usize].active = false;
+        }
+    }
+
+    /// Sets the hostnames that may be offered; none: all.
+    pub fn set_whitelist(&mut self, hostnames: Option<BTreeSet<String>>) {
+        self.whitelist = hostnames;
+        self.request_all();
+    }
+
+    /// Lets the next run visit every agent.
+    pub fn request_all(&mut self) {
+        self.opened = true;
+        let all: Vec<u32> = self.agents.iter().map(|(ix, _)| ix as u32).collect();
+        for agent in all {
+            self.enqueue(agent);
+        }
+    }
+
+    /// An operator's operation on what nobody holds.
+    ///
+    /// # Errors
+    /// Nothing is changed if one of the steps needs what is not there or is held.
+    pub fn update_available(&mut self, id: &AgentId, conversions: &[Conversion]) -> Result<(), UpdateAvailableError> {
+        let ix = self.agent(id).ok_or_else(|| UpdateAvailableError::UnknownAgent(id.clone()))?;
+        let agent = &self.agents[ix as usize];
+        let (mut free, mut total) = (agent.free.clone(), agent.total.clone());
+        for Conversion { consumed, converted } in conversions {
+            if !free.contains(consumed) {
+                return Err(UpdateAvailableError::NotAvailable { agent: id.clone(), consumed: consumed.clone() });
+            }
+            for set in [&mut free, &mut total] {
+                *set -= consumed;
+                *set += converted;
+            }
+        }
+        self.set_total(ix, total);
+        self.freed(ix);
+        Ok(())
+    }
+
+    /// Replaces what an agent has; what is held stays.
+    pub(crate) fn set_total(&mut self, ix: u32, total: Resources) {
+        self.count_agent(ix, true);
+        self.agents[ix as usize].total = total;
+        self.agents[ix as usize].recount();
+        self.count_agent(ix, false);
+    }
+
+    /// Counts an agent in the cluster's sums, or takes it out.
+    fn count_agent(&mut self, ix: u32, gone: bool) {
+        let total = &self.agents[ix as usize].total;
+        let amounts = total.quantities();
+        if gone {
+            self.cluster -= &amounts;
+        } else {
+            self.cluster += &amounts;
+        }
+        self.roles.count_reservations(total, gone, &mut self.tree);
+        self.tree.set_total(&self.cluster);
+    }
+}

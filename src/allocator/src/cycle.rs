@@ -1,0 +1,172 @@
+//! The allocation run: which agents are visited, who is asked, and what is offered.
+//!
+//! A run visits only agents on which something has changed since everybody there said no, and asks only those whose answer may
+//! be another now. So it comes to the same as asking everybody about everything, and costs nothing when nothing has changed.
+
+use std::sync::Arc;
+
+use base::Time;
+use resources::Resources;
+
+use crate::allocator::Allocator;
+use crate::clients::ClientIx;
+use crate::portion::Portions;
+use crate::refusals::{self, nanos};
+use crate::tree::Step;
+use crate::{Held, Offering};
+
+impl Allocator {
+    /// Offers what has become free or wanted since the last run. Everything returned is booked as offered.
+    ///
+    /// To be called after each batch of inputs. Clients whose refusal has ended are not asked for that alone: they wait for
+    /// [`Allocator::allocate_all`], so that ends of refusals do not make a run each.
+    #[must_use]
+    pub fn allocate(&mut self, now: Time) -> Vec<Offering> {
+        self.end_refusals(now);
+        self.run(false)
+    }
+
+    /// The interval run: besides what [`Allocator::allocate`] does, asks those whose refusal has ended.
+    ///
+    /// To be called at [`Allocator::next_wake`], or at every allocation interval.
+    #[must_use]
+    pub fn allocate_all(&mut self, now: Time) -> Vec<Offering> {
+        self.last_interval = now;
+        self.end_refusals(now);
+        for (agent, client) in self.endings.take_resting() {
+            self.end_refusal(agent, client, nanos(now), true);
+        }
+        self.run(true)
+    }
+
+    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed.
+    /// None: not before something else happens.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Time> {
+        let interval = self.last_interval + self.config.allocation_interval;
+        if self.endings.has_resting() || !self.queue_late.is_empty() {
+            return Some(interval);
+        }
+        self.endings.next().map(|ends| ends.max(interval))
+    }
+
+    fn end_refusals(&mut self, now: Time) {
+        let now = nanos(now);
+        while let Some((agent, client)) = self.endings.pop(now) {
+            self.end_refusal(agent, client, now, false);
+        }
+        if self.endings.is_crowded(self.clients.all_refusals()) {
+            let agents = self.agents.iter_mut().map(|(ix, agent)| (ix as u32, &mut agent.refusals));
+            self.endings.rebuild(agents, &self.clients);
+        }
+    }
+
+    fn end_refusal(&mut self, agent: u32, client: ClientIx, now: u64, resting: bool) {
+        let Some(state) = self.agents.get_mut(agent as usize) else { return };
+        if refusals::end(&mut state.refusals, client, now, resting, &mut self.clients) {
+            state.unasked.some.push(client);
+            self.enqueue_late(agent);
+        }
+    }
+
+    fn run(&mut self, interval: bool) -> Vec<Offering> {
+        let mut agents = self.candidates(interval);
+        if agents.is_empty() {
+            return Vec::new();
+        }
+        self.rng.shuffle(&mut agents);
+        self.tree.settle();
+        let mut offerings = Vec::new();
+        for agent in agents {
+            self.visit(agent, &mut offerings);
+        }
+        offerings
+    }
+
+    /// The agents to be visited; those that may not be offered stay as they are until they may.
+    fn candidates(&mut self, interval: bool) -> Vec<u32> {
+        let mut queued = std::mem::take(&mut self.queue);
+        for agent in &queued {
+            self.agents[*agent as usize].queued = false;
+        }
+        if interval {
+            for agent in std::mem::take(&mut self.queue_late) {
+                self.agents[agent as usize].queued_late = false;
+                queued.push(agent);
+            }
+        }
+        if std::mem::take(&mut self.opened) {
+            queued = self.agents.iter().map(|(ix, _)| ix as u32).collect();
+        } else if interval {
+            queued.sort_unstable();
+            queued.dedup();
+        }
+        queued.retain(|ix| self.may_visit(*ix));
+        queued
+    }
+
+    fn may_visit(&self, ix: u32) -> bool {
+        let agent = &self.agents[ix as usize];
+        agent.active
+            && !agent.free.is_empty()
+            && self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname))
+    }
+
+    /// Asks, in order of share, those who may take what is free on an agent.
+    fn visit(&mut self, ix: u32, offerings: &mut Vec<Offering>) {
+        let unasked = std::mem::take(&mut self.agents[ix as usize].unasked);
+        let offers = if unasked.everybody {
+            self.ask(ix, |_| true)
+        } else {
+            let mut some = unasked.some;
+            some.extend(self.clients.opened_since(unasked.since));
+            some.sort_unstable();
+            some.dedup();
+            if some.is_empty() { Vec::new() } else { self.ask(ix, |client| some.binary_search(&client).is_ok()) }
+        };
+        self.agents[ix as usize].unasked.since = self.clients.now();
+        for (client, resources) in offers {
+            self.book(ix, client, &resources, Held::Offered);
+            if resources.iter().any(resources::Resource::is_shared) {
+                // It is still there for others, but not in this run.
+                self.agents[ix as usize].unasked.everybody = true;
+                self.enqueue_late(ix);
+            }
+            offerings.push(self.offering(ix, client, &resources));
+        }
+    }
+
+    /// Who takes what. Nothing is booked yet: within one visit the order does not change.
+    fn ask(&self, ix: u32, is_asked: impl Fn(ClientIx) -> bool) -> Vec<(ClientIx, Arc<Resources>)> {
+        let mut portions = Portions::new(&self.agents[ix as usize], &self.config);
+        let mut offers = Vec::new();
+        self.tree.walk(|client| {
+            if portions.is_empty() {
+                return Step::Stop;
+            }
+            if !is_asked(client) {
+                return Step::Next;
+            }
+            let state = self.clients.get(client);
+            let role = &self.roles.get(state.role).role;
+            let capabilities = self.frameworks[state.framework as usize].capabilities;
+            let epoch = self.clients.epoch(client).unwrap_or_default();
+            if let Some(offer) = portions.offer(client, state, epoch, role, capabilities) {
+                portions.take(&offer);
+                offers.push((client, offer));
+            }
+            Step::Next
+        });
+        offers
+    }
+
+    fn offering(&self, agent: u32, client: ClientIx, resources: &Resources) -> Offering {
+        let state = self.clients.get(client);
+        Offering {
+            framework: self.frameworks[state.framework as usize].id.clone(),
+            role: self.roles.get(state.role).role.clone(),
+            agent: self.agents[agent as usize].id.clone(),
+            resources: resources.clone(),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What the master says about frameworks: they come, change, go, want offers or want none.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::{AgentId, FrameworkId};
+use resources::{Resources, Role};
+
+use crate::allocator::{Allocator, bare};
+use crate::clients::ClientIx;
+use crate::{FrameworkCapabilities, FrameworkOptions, Held};
+
+/// One framework. One that is not known has only been heard of from agents that run its tasks.
+#[derive(Debug)]
+pub(crate) struct Framework {
+    pub(crate) id: FrameworkId,
+    name: Arc<str>,
+    pub(crate) known: bool,
+    pub(crate) active: bool,
+    pub(crate) capabilities: FrameworkCapabilities,
+    /// Subscribed roles, and those in which it still holds something.
+    pub(crate) clients: BTreeMap<Role, ClientIx>,
+}
+
+impl Allocator {
+    /// A framework has subscribed. `used` is what its tasks have; what agents have said before counts once.
+    ///
+    /// Adding one that is there updates it instead.
+    pub fn add_framework(
+        &mut self,
+        id: &FrameworkId,
+        options: &FrameworkOptions,
+        active: bool,
+        used: &[(AgentId, Role, Resources)],
+    ) {
+        let ix = self.ensure_framework(id);
+        self.frameworks[ix as usize].known = true;
+        for (agent, role, resources) in used {
+            if let Some(agent) = self.agent(agent) {
+                let client = self.ensure_client(ix, role);
+                if self.agents[agent as usize].holding(client).is_none() {
+                    self.book(agent, client, &bare(resources), Held::Used);
+                }
+            }
+        }
+        self.list_clients(ix);
+        self.update_framework(id, options);
+        if active {
+            self.activate_framework(id);
+        }
+    }
+
+    /// A framework has changed its roles, capabilities, or in which roles it wants offers. Roles that it has left keep
+    /// their share until their resources have come back.
+    pub fn update_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
+        let Some(ix) = self.framework(id) else { return };
+        let widened = self.frameworks[ix as usize].capabilities != options.capabilities;
+        self.frameworks[ix as usize].capabilities = options.capabilities;
+        for role in &options.roles {
+            let client = self.ensure_client(ix, role);
+            let state = self.clients.get_mut(client);
+            let minimum = options.min_allocatable.get(role);
+            let changed = widened || state.min_allocatable.as_ref() != minimum || !state.subscribed;
+            state.min_allocatable = minimum.cloned();
+            state.subscribed = true;
+            state.suppressed = options.suppressed_roles.contains(role);
+            self.list_client(client, changed);
+        }
+        let left: Vec<(Role, ClientIx)> =
+            self.frameworks[ix as usize].clients.iter().map(|(r, c)| (r.clone(), *c)).collect();
+        for (role, client) in left {
+            if !options.roles.contains(&role) {
+                self.clients.get_mut(client).subscribed = false;
+                self.clients.forget_refusals(client);
+                self.list_client(client, false);
+                self.drop_unused_client(client);
+            }
+        }
+    }
+
+    /// A framework is gone: all that it holds is free, and its refusals are forgotten.
+    pub fn remove_framework(&mut self, id: &FrameworkId) {
+        let Some(ix) = self.framework(id) else { return };
+        let clients: Vec<ClientIx> = self.frameworks[ix as usize].clients.values().copied().collect();
+        for client in clients {
+            let mut agents: Vec<u32> = self.clients.get(client).agents.iter().copied().collect();
+            agents.sort_unstable();
+            for agent in agents {
+                let holding = self.agents[agent as usize].holding(client).cloned().unwrap_or_default();
+                self.unbook(agent, client, &holding.offered, Held::Offered);
+                self.unbook(agent, client, &holding.used, Held::Used);
+            }
+            self.clients.get_mut(client).subscribed = false;
+            self.drop_unused_client(client);
+        }
+        self.drop_framework(ix);
+    }
+
+    /// A framework is connected and may be offered something.
+    pub fn activate_framework(&mut self, id: &FrameworkId) {
+        self.set_framework_active(id, true);
+    }
+
+    /// A framework is not connected: no offers, and its refusals are forgotten. What it holds and in which roles it wants no
+    /// offers stays.
+    pub fn deactivate_framework(&mut self, id: &FrameworkId) {
+        self.set_framework_active(id, false);
+    }
+
+    fn set_framework_active(&mut self, id: &FrameworkId, active: bool) {
+        let Some(ix) = self.framework(id) else { return };
+        self.frameworks[ix as usize].active = active;
+        for client in self.clients_of(ix) {
+            if !active {
+                self.clients.forget_refusals(client);
+            }
+            self.list_client(client, false);
+        }
+    }
+
+    /// SUPPRESS: no offers in these roles (none named: in all). Refusals stay.
+    pub fn suppress(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
+        for client in self.clients_in(id, roles) {
+            self.clients.get_mut(client).suppressed = true;
+            self.list_client(client, false);
+        }
+    }
+
+    /// REVIVE: offers in these roles (none named: in all), and their refusals are forgotten.
+    pub fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
+        for client in self.clients_in(id, roles) {
+            self.clients.get_mut(client).suppressed = false;
+            self.clients.forget_refusals(client);
+            self.list_client(client, true);
+        }
+    }
+
+    fn clients_of(&self, framework: u32) -> Vec<ClientIx> {
+        self.frameworks[framework as usize].clients.values().copied().collect()
+    }
+
+    fn clients_in(&self, id: &FrameworkId, roles: &BTreeSet<Role>) -> Vec<ClientIx> {
+        let Some(ix) = self.framework(id) else { return Vec::new() };
+        let clients = &self.frameworks[ix as usize].clients;
+        let wanted = clients.iter().filter(|(role, _)| roles.is_empty() || roles.contains(*role));
+        wanted.map(|(_, client)| *client).collect()
+    }
+
+    /// The framework, made as one that is not known yet if it is not there.
+    pub(crate) fn ensure_framework(&mut self, id: &FrameworkId) -> u32 {
+        if let Some(ix) = self.framework(id) {
+            return ix;
+        }
+        let framework = Framework {
+            id: id.clone(),
+            name: id.as_str().into(),
+            known: false,
+            active: false,
+            capabilities: FrameworkCapabilities::default(),
+            clients: BTreeMap::new(),
+        };
+        let ix = self.frameworks.insert(framework) as u32;
+        self.framework_ix.insert(id.clone(), ix);
+        ix
+    }
+
+    /// The client of a framework in a role, made without a subscription if it is not there.
+    pub(crate) fn ensure_client(&mut self, framework: u32, role: &Role) -> ClientIx {
+        if let Some(client) = self.frameworks[framework as usize].clients.get(role) {
+            return *client;
+        }
+        let role_ix = self.roles.ensure(role, &mut self.tree);
+        self.roles.count_clients(role_ix, 1, 0);
+        let client = self.clients.add(framework, role_ix);
+        let state = &mut self.frameworks[framework as usize];
+        state.clients.insert(role.clone(), client);
+        if state.known {
+            let node = self.tree.add_client(self.roles.get(role_ix).node, &state.name, client);
+            self.clients.get_mut(client).node = Some(node);
+        }
+        client
+    }
+
+    /// Gives a framework that has become known its places in the tree.
+    fn list_clients(&mut self, framework: u32) {
+        let name = self.frameworks[framework as usize].name.clone();
+        for client in self.clients_of(framework) {
+            let state = self.clients.get(client);
+            if state.node.is_none() {
+                let node = self.tree.add_client(self.roles.get(state.role).node, &name, client);
+                self.clients.get_mut(client).node = Some(node);
+                self.count_holdings(client);
+            }
+        }
+    }
+
+    /// Puts a client among those that are offered something, or takes it off, by its state. One that comes in, or that
+    /// is said to be `changed`, is to be asked about every agent.
+    fn list_client(&mut self, client: ClientIx, changed: bool) {
+        let state = self.clients.get(client);
+        let Some(node) = state.node else { return };
+        let wants = state.subscribed && !state.suppressed && self.frameworks[state.framework as usize].active;
+        let comes = self.tree.set_active(node, wants);
+        if wants && (comes || changed) {
+            self.open(client);
+        }
+    }
+
+    /// Removes a client that is neither subscribed nor holds anything, and what existed for its sake.
+    pub(crate) fn drop_unused_client(&mut self, client: ClientIx) {
+        let state = self.clients.get(client);
+        if state.subscribed || !state.agents.is_empty() {
+            return;
+        }
+        let Some(state) = self.clients.remove(client) else { return };
+        let role = self.roles.get(state.role).role.clone();
+        if let Some(node) = state.node {
+            self.tree.remove_client(node);
+        }
+        self.roles.count_clients(state.role, 0, 1);
+        self.roles.drop_unused(state.role, &mut self.tree);
+        let framework = &mut self.frameworks[state.framework as usize];
+        framework.clients.remove(&role);
+        if !framework.known && framework.clients.is_empty() {
+            self.drop_framework(state.framework);
+        }
+    }
+
+    fn drop_framework(&mut self, ix: u32) {
+        if let Some(framework) = self.frameworks.try_remove(ix as usize) {
+            self.framework_ix.remove(&framework.id);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What of an agent's free resources one client may be offered: reservations, capabilities, the least that is worth it.
+//!
+//! Clients that may see the same get the same value, worked out once per visit.
+
+use std::sync::Arc;
+
+use resources::{Quantities, Resource, Resources, Role};
+
+use crate::agents::Agent;
+use crate::clients::{Client, ClientIx};
+use crate::{Config, FrameworkCapabilities};
+
+/// The free resources of one agent during one visit.
+pub(crate) struct Portions<'a> {
+    agent: &'a Agent,
+    config: &'a Config,
+    free: Resources,
+    has_gpus: bool,
+    remote: bool,
+    /// Something free is shared, revocable or refined: what a framework can handle matters.
+    special: bool,
+    /// The roles for which something free is reserved.
+    reserved: Vec<Role>,
+    made: Vec<Portion>,
+    /// The last refusal that was compared with a portion, and how it came out.
+    last: Option<(*const Resources, usize, bool)>,
+}
+
+struct Portion {
+    /// Which of `reserved` are in it, and what was stripped.
+    reserved: Vec<bool>,
+    stripped: (bool, bool, bool),
+    resources: Arc<Resources>,
+    amounts: Quantities,
+    /// Contains the least offer that holds for all who set none of their own.
+    enough: bool,
+}
+
+impl<'a> Portions<'a> {
+    pub(crate) fn new(agent: &'a Agent, config: &'a Config) -> Portions<'a> {
+        let mut portions = Portions {
+            agent,
+            config,
+            free: Resources::new(),
+            has_gpus: agent.has_gpus(),
+            remote: agent.options.region.is_some() && agent.options.region != config.region,
+            special: false,
+            reserved: Vec::new(),
+            made: Vec::new(),
+            last: None,
+        };
+        portions.set_free(agent.free.clone());
+        portions
+    }
+
+    fn set_free(&mut self, free: Resources) {
+        self.made.clear();
+        self.last = None;
+        self.special = free.iter().any(|r| r.is_shared() || r.is_revocable() || r.has_refined_reservations());
+        self.reserved = free.reservations().into_keys().collect();
+        self.free = free;
+    }
+
+    /// Nothing is left for anybody.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// What a client is to be offered now, if anything.
+    pub(crate) fn offer(
+        &mut self,
+        ix: ClientIx,
+        client: &Client,
+        epoch: u64,
+        role: &Role,
+        capabilities: FrameworkCapabilities,
+    ) -> Option<Arc<Resources>> {
+        if !self.may_see(role, capabilities) {
+            return None;
+        }
+        let at = self.portion(role, capabilities);
+        let portion = &self.made[at];
+        let enough = match &client.min_allocatable {
+            None => portion.enough,
+            Some(minimum) => is_enough(&portion.resources, &portion.amounts, minimum),
+        };
+        if !enough {
+            return None;
+        }
+        for refused in self.agent.refusals.of(ix, epoch) {
+            let blocked = match self.last {
+                Some((last, portion, blocked)) if std::ptr::eq(last, &**refused) && portion == at => blocked,
+                _ => refused.contains(&portion.resources),
+            };
+            self.last = Some((Arc::as_ptr(refused), at, blocked));
+            if blocked {
+                return None;
+            }
+        }
+        Some(portion.resources.clone())
+    }
+
+    /// The agent as a whole may be offered to such a framework.
+    fn may_see(&self, role: &Role, capabilities: FrameworkCapabilities) -> bool {
+        let agent = self.agent.options.capabilities;
+        (capabilities.gpu_resources || !self.has_gpus || !self.config.filter_gpu_resources)
+            && (capabilities.region_aware || !self.remote)
+            && (agent.multi_role || !capabilities.multi_role)
+            && (agent.hierarchical_role || role.parent().is_none())
+    }
+
+    /// The place of what such a framework may see in that role.
+    fn portion(&mut self, role: &Role, capabilities: FrameworkCapabilities) -> usize {
+        let stripped = if self.special {
+            (!capabilities.shared_resources, !capabilities.revocable_resources, !capabilities.reservation_refinement)
+        } else {
+            (false, false, false)
+        };
+        let own = |reserved: &Role| role.is_same_or_subrole_of(reserved);
+        let same = |p: &Portion| {
+            p.stripped == stripped && p.reserved.iter().zip(&self.reserved).all(|(has, r)| *has == own(r))
+        };
+        if let Some(at) = self.made.iter().position(same) {
+            return at;
+        }
+        let (shared, revocable, refined) = stripped;
+        let keep = |r: &Resource| {
+            r.is_allocatable_to(role)
+                && !(shared && r.is_shared())
+                && !(revocable && r.is_revocable())
+                && !(refined && r.has_refined_reservations())
+        };
+        let resources = self.free.filter(keep);
+        let amounts = resources.quantities();
+        let enough = is_enough(&resources, &amounts, &self.config.min_allocatable);
+        let reserved = self.reserved.iter().map(own).collect();
+        self.made.push(Portion { reserved, stripped, resources: Arc::new(resources), amounts, enough });
+        self.made.len() - 1
+    }
+
+    /// Takes an offer out of what is left. Shared resources go too: they are offered once in a run.
+    pub(crate) fn take(&mut self, offer: &Resources) {
+        let mut free = std::mem::take(&mut self.free);
+        free -= offer;
+        self.set_free(free);
+    }
+}
+
+/// Contains one of the alternatives; without any, is not empty.
+fn is_enough(resources: &Resources, amounts: &Quantities, minimum: &[Quantities]) -> bool {
+    !resources.is_empty() && (minimum.is_empty() || minimum.iter().any(|m| amounts.contains(m)))
+}

@@ -1,0 +1,222 @@
+//! Refusals ("filters"): what a framework, in a role, does not want from an agent for some time.
+//!
+//! A refusal blocks an offer that it contains in full; as soon as the agent has anything more, the offer goes out.
+//! Each agent keeps its own, sorted by client, so that a check is a short search. Clearing all refusals of a client (REVIVE)
+//! only raises the client's epoch: those of an older epoch are void, and dropped when their agent's list is touched.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use base::Time;
+use resources::Resources;
+
+use crate::clients::{ClientIx, Clients};
+
+/// How many refusals one client may have on one agent; beyond it the one that ends first goes.
+const PER_CLIENT: usize = 64;
+
+/// Ends at the next interval run, whenever that is.
+const NEXT_INTERVAL: u64 = 0;
+
+/// When a refusal ends: nanoseconds since the epoch, because millions of refusals are kept.
+pub(crate) fn nanos(time: Time) -> u64 {
+    u64::try_from(time.since_epoch().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn time(nanos: u64) -> Time {
+    Time::from_epoch(std::time::Duration::from_nanos(nanos))
+}
+
+#[derive(Debug)]
+struct Refusal {
+    client: ClientIx,
+    /// The client's epoch at the time; another one is void.
+    epoch: u64,
+    until: u64,
+    /// Shared with the other frameworks that refused the same.
+    refused: Arc<Resources>,
+}
+
+/// The refusals on one agent.
+#[derive(Debug, Default)]
+pub(crate) struct AgentRefusals {
+    /// Sorted by client.
+    list: Vec<Refusal>,
+    latest: Option<Arc<Resources>>,
+}
+
+impl AgentRefusals {
+    fn range(&self, client: ClientIx) -> std::ops::Range<usize> {
+        let start = self.list.partition_point(|r| r.client < client);
+        let len = self.list[start..].iter().take_while(|r| r.client == client).count();
+        start..start + len
+    }
+
+    /// The refused resources that could block an offer to this client.
+    pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = &Arc<Resources>> {
+        self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch).map(|r| &r.refused)
+    }
+
+    /// Each valid refusal: client, what, and until when (none: until the next interval run).
+    pub(crate) fn iter(&self, clients: &Clients) -> impl Iterator<Item = (ClientIx, &Resources, Option<Time>)> {
+        self.list.iter().filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| {
+            let until = (r.until != NEXT_INTERVAL).then(|| time(r.until));
+            (r.client, &*r.refused, until)
+        })
+    }
+
+    /// The one copy of what was refused: frameworks that refuse the same share it.
+    fn intern(&mut self, refused: &Resources) -> Arc<Resources> {
+        match &self.latest {
+            Some(latest) if **latest == *refused => latest.clone(),
+            _ => self.latest.insert(Arc::new(refused.clone())).clone(),
+        }
+    }
+
+    fn purge(&mut self, clients: &Clients) {
+        self.list.retain(|r| clients.epoch(r.client) == Some(r.epoch));
+    }
+}
+
+/// What is about to end, of all agents.
+#[derive(Debug, Default)]
+pub(crate) struct Endings {
+    /// Earliest first; entries whose refusal is gone are skipped when their time comes, or dropped by [`Endings::is_crowded`].
+    heap: BinaryHeap<Reverse<(u64, u32, ClientIx)>>,
+    /// Those that end with the next interval run.
+    resting: Vec<(u32, ClientIx)>,
+}
+
+impl Endings {
+    /// When the first refusal has ended. It still holds at its last instant: a run at the very moment at which an
+    /// interval has passed is one that it must survive.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((until, _, _))| time(until.saturating_add(1)))
+    }
+
+    /// Some refusals end with the next interval run.
+    pub(crate) fn has_resting(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
+    /// Takes one that ended before `now`.
+    pub(crate) fn pop(&mut self, now: u64) -> Option<(u32, ClientIx)> {
+        match self.heap.peek() {
+            Some(Reverse((until, agent, client))) if *until < now => {
+                let ended = (*agent, *client);
+                self.heap.pop();
+                Some(ended)
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn take_resting(&mut self) -> Vec<(u32, ClientIx)> {
+        std::mem::take(&mut self.resting)
+    }
+
+    /// Most entries are of refusals that are gone: time for [`Endings::rebuild`].
+    pub(crate) fn is_crowded(&self, valid: u64) -> bool {
+        self.heap.len() as u64 > 2 * valid + 1024
+    }
+
+    /// Keeps the valid refusals of these agents only.
+    pub(crate) fn rebuild<'a>(
+        &mut self,
+        agents: impl Iterator<Item = (u32, &'a mut AgentRefusals)>,
+        clients: &Clients,
+    ) {
+        let mut entries = Vec::new();
+        for (agent, refusals) in agents {
+            refusals.purge(clients);
+            let timed = refusals.list.iter().filter(|r| r.until != NEXT_INTERVAL);
+            entries.extend(timed.map(|r| Reverse((r.until, agent, r.client))));
+        }
+        self.heap = BinaryHeap::from(entries);
+    }
+}
+
+/// A refusal to be stored.
+pub(crate) struct New<'a> {
+    pub(crate) agent: u32,
+    pub(crate) client: ClientIx,
+    pub(crate) refused: &'a Resources,
+    /// None: the next interval run.
+    pub(crate) until: Option<Time>,
+}
+
+/// Stores a refusal. Those that it covers in content and time go; if it is covered itself, nothing changes.
+pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut Endings, clients: &mut Clients) {
+    let New { agent, client, refused, until } = new;
+    let Some(epoch) = clients.epoch(client) else { return };
+    let until = until.map_or(NEXT_INTERVAL, |t| nanos(t).max(1));
+    if refusals.list.len() == refusals.list.capacity() {
+        refusals.purge(clients);
+    }
+    let mut range = refusals.range(client);
+    let old = &refusals.list[range.clone()];
+    if old.iter().any(|r| r.epoch == epoch && r.until >= until && r.refused.contains(refused)) {
+        return;
+    }
+    let mut gone = 0;
+    for at in range.clone().rev() {
+        let r = &refusals.list[at];
+        let void = r.epoch != epoch;
+        if void || (r.until <= until && refused.contains(&r.refused)) {
+            refusals.list.remove(at);
+            range.end -= 1;
+            gone += u32::from(!void);
+        }
+    }
+    if range.len() >= PER_CLIENT
+        && let Some(first) = range.clone().min_by_key(|&at| refusals.list[at].until)
+    {
+        refusals.list.remove(first);
+        range.end -= 1;
+        gone += 1;
+    }
+    let refused = refusals.intern(refused);
+    refusals.list.insert(range.end, Refusal { client, epoch, until, refused });
+    clients.count_refusals(client, 1, gone);
+    match until {
+        NEXT_INTERVAL => endings.resting.push((agent, client)),
+        _ => endings.heap.push(Reverse((until, agent, client))),
+    }
+}
+
+/// Drops those of a client that ended before `now` or, if `resting`, end with an interval run.
+/// True if there was one: the client is to be asked again.
+pub(crate) fn end(
+    refusals: &mut AgentRefusals,
+    client: ClientIx,
+    now: u64,
+    resting: bool,
+    clients: &mut Clients,
+) -> bool {
+    let Some(epoch) = clients.epoch(client) else { return false };
+    let mut gone = 0;
+    for at in refusals.range(client).rev() {
+        let r = &refusals.list[at];
+        let void = r.epoch != epoch;
+        let ended = if r.until == NEXT_INTERVAL { resting } else { r.until < now };
+        if void || ended {
+            refusals.list.remove(at);
+            gone += u32::from(!void);
+        }
+    }
+    clients.count_refusals(client, 0, gone);
+    gone > 0
+}
+
+/// Drops all refusals on an agent; returns the clients that had one.
+pub(crate) fn clear(refusals: &mut AgentRefusals, clients: &mut Clients) -> Vec<ClientIx> {
+    refusals.purge(clients);
+    let mut had: Vec<ClientIx> = refusals.list.drain(..).map(|r| r.client).collect();
+    for client in &had {
+        clients.count_refusals(*client, 0, 1);
+    }
+    refusals.latest = None;
+    had.dedup();
+    had
+}

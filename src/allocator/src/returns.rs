@@ -1,0 +1,106 @@
+//! What becomes of offered resources: they come back, are taken up, or are changed by an operation.
+
+use base::{AgentId, FrameworkId, Time};
+use resources::{Resources, Role};
+
+use crate::allocator::{Allocator, bare};
+use crate::clients::ClientIx;
+use crate::{Conversion, Filter, Held, Holder, refusals};
+
+/// Why a framework's resources could not be changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransformError {
+    /// The framework holds nothing on that agent in that role.
+    #[error("Framework {framework} holds nothing on agent {agent} in role {role}")]
+    HoldsNothing {
+        /// The framework.
+        framework: FrameworkId,
+        /// The role.
+        role: Role,
+        /// The agent.
+        agent: AgentId,
+    },
+    /// One of the steps needs more than it holds.
+    #[error("Framework {framework} does not hold '{consumed:?}' on agent {agent}")]
+    NotHeld {
+        /// The framework.
+        framework: FrameworkId,
+        /// The agent.
+        agent: AgentId,
+        /// What the step needs.
+        consumed: Resources,
+    },
+}
+
+impl Allocator {
+    /// Resources come back: declined, left over, rescinded (`Held::Offered`), or of a task that has ended (`Held::Used`).
+    ///
+    /// With a filter the framework, in this role, is not offered them again for that time, at least until the next
+    /// interval run. What is unknown or not held (a framework or an agent that has gone meanwhile) is ignored.
+    pub fn recover(
+        &mut self,
+        holder: Holder<'_>,
+        resources: &Resources,
+        held: Held,
+        filter: Option<Filter>,
+        now: Time,
+    ) {
+        let Some((client, ix)) = self.holder(holder) else { return };
+        let resources = bare(resources);
+        self.unbook(ix, client, &resources, held);
+        if let Some(filter) = filter
+            && !resources.is_empty()
+        {
+            // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
+            // offered it again at once, for ever.
+            let least = self.config.allocation_interval;
+            let until = (!filter.refuse.is_zero()).then(|| now + filter.refuse.max(least));
+            let new = refusals::New { agent: ix, client, refused: &resources, until };
+            refusals::store(new, &mut self.agents[ix as usize].refusals, &mut self.endings, &mut self.clients);
+        }
+        self.drop_unused_client(client);
+    }
+
+    /// Offered resources are now used by a task, an executor or an operation of the framework.
+    pub fn take_up_offered(&mut self, holder: Holder<'_>, resources: &Resources) {
+        if let Some((client, ix)) = self.holder(holder) {
+            self.take_up(ix, client, &bare(resources));
+        }
+    }
+
+    fn holder(&self, holder: Holder<'_>) -> Option<(ClientIx, u32)> {
+        Some((self.client(holder.framework, holder.role)?, self.agent(holder.agent)?))
+    }
+
+    /// Operations on what a framework was offered (or uses): RESERVE, UNRESERVE, CREATE, DESTROY and the like.
+    ///
+    /// # Errors
+    /// Nothing is changed if one of the steps needs what the framework does not hold.
+    pub fn transform(
+        &mut self,
+        holder: Holder<'_>,
+        conversions: &[Conversion],
+        held: Held,
+    ) -> Result<(), TransformError> {
+        let (framework, agent) = (holder.framework.clone(), holder.agent.clone());
+        let Some((client, ix)) = self.holder(holder) else {
+            return Err(TransformError::HoldsNothing { framework, agent, role: holder.role.clone() });
+        };
+        let mut holding = self.agents[ix as usize].holding(client).cloned().unwrap_or_default();
+        let before = holding.of(held).clone();
+        let (mut after, mut total) = (before.clone(), self.agents[ix as usize].total.clone());
+        for Conversion { consumed, converted } in conversions {
+            let (consumed, converted) = (bare(consumed), bare(converted));
+            if !after.contains(&consumed) {
+                return Err(TransformError::NotHeld { framework, agent, consumed: consumed.into_owned() });
+            }
+            for set in [&mut after, &mut total] {
+                *set -= &*consumed;
+                *set += &*converted;
+            }
+        }
+        self.rebook(ix, client, &before, &after, held);
+        self.set_total(ix, total);
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Roles: which exist, how they nest, their weights, and what is reserved and used in each.
+//!
+//! A role exists while a framework is in it, it has a weight other than 1, something is reserved for it, or a role below it
+//! exists. It knows nothing of shares; those are the tree's.
+
+use std::collections::BTreeMap;
+
+use resources::{Quantities, Resources, Role};
+use slab::Slab;
+
+use crate::Weight;
+use crate::tree::{NodeIx, ROOT, Tree};
+
+/// A role's place in the slab.
+pub(crate) type RoleIx = u32;
+
+#[derive(Debug)]
+pub(crate) struct RoleState {
+    pub(crate) role: Role,
+    pub(crate) parent: Option<RoleIx>,
+    pub(crate) node: NodeIx,
+    pub(crate) weight: Weight,
+    /// Roles directly below.
+    children: u32,
+    /// Clients in this very role.
+    clients: u32,
+    pub(crate) books: Books,
+}
+
+/// Sums over a role and all below it. Shared resources count once per agent and holder.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Books {
+    /// Reserved on all agents, used or not.
+    pub(crate) reserved: Quantities,
+    /// Offered or used, of what is reserved.
+    pub(crate) held_reserved: Quantities,
+    /// Offered or used, of what is neither reserved nor revocable.
+    pub(crate) held_unreserved: Quantities,
+}
+
+/// All roles.
+#[derive(Debug, Default)]
+pub(crate) struct Roles {
+    slab: Slab<RoleState>,
+    by_name: BTreeMap<Role, RoleIx>,
+}
+
+impl Roles {
+    pub(crate) fn get(&self, ix: RoleIx) -> &RoleState {
+        &self.slab[ix as usize]
+    }
+
+    pub(crate) fn find(&self, role: &Role) -> Option<RoleIx> {
+        self.by_name.get(role).copied()
+    }
+
+    /// All roles that exist, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RoleIx, &RoleState)> {
+        self.by_name.values().map(|&ix| (ix, self.get(ix)))
+    }
+
+    /// The role, made if it is not there; its ancestors too.
+    pub(crate) fn ensure(&mut self, role: &Role, tree: &mut Tree) -> RoleIx {
+        if let Some(ix) = self.find(role) {
+            return ix;
+        }
+        let mut missing = vec![role.clone()];
+        missing.extend(role.ancestors().take_while(|a| !self.by_name.contains_key(a)));
+        let mut parent = missing.last().and_then(Role::parent).and_then(|p| self.find(&p));
+        let mut made = 0;
+        for role in missing.into_iter().rev() {
+            made = self.add(role, parent, tree);
+            parent = Some(made);
+        }
+        made
+    }
+
+    fn add(&mut self, role: Role, parent: Option<RoleIx>, tree: &mut Tree) -> RoleIx {
+        let node = tree.add_role(parent.map_or(ROOT, |p| self.get(p).node), role.as_str());
+        if let Some(parent) = parent {
+            self.slab[parent as usize].children += 1;
+        }
+        let state = RoleState {
+            role: role.clone(),
+            parent,
+            node,
+            weight: Weight::ONE,
+            children: 0,
+            clients: 0,
+            books: Books::default(),
+        };
+        let ix = self.slab.insert(state) as RoleIx;
+        self.by_name.insert(role, ix);
+        ix
+    }
+
+    /// Removes the role, and then its ancestors, unless there is a reason for them to exist.
+    pub(crate) fn drop_unused(&mut self, ix: RoleIx, tree: &mut Tree) {
+        let mut next = Some(ix);
+        while let Some(ix) = next {
+            let state = &self.slab[ix as usize];
+            if state.clients > 0
+                || state.children > 0
+                || state.weight != Weight::ONE
+                || !state.books.reserved.is_empty()
+            {
+                return;
+            }
+            let state = self.slab.remove(ix as usize);
+            tree.remove_role(state.node);
+            self.by_name.remove(&state.role);
+            if let Some(parent) = state.parent {
+                self.slab[parent as usize].children -= 1;
+            }
+            next = state.parent;
+        }
+    }
+
+    pub(crate) fn count_clients(&mut self, ix: RoleIx, more: u32, less: u32) {
+        let state = &mut self.slab[ix as usize];
+        state.clients = state.clients + more - less;
+    }
+
+    pub(crate) fn set_weight(&mut self, ix: RoleIx, weight: Weight, tree: &mut Tree) {
+        self.slab[ix as usize].weight = weight;
+        tree.set_weight(self.get(ix).node, weight.value());
+    }
+
+    /// Changes the books of a role and of all above it.
+    pub(crate) fn book(&mut self, ix: RoleIx, change: impl Fn(&mut Books)) {
+        let mut next = Some(ix);
+        while let Some(ix) = next {
+            let state = &mut self.slab[ix as usize];
+            change(&mut state.books);
+            next = state.parent;
+        }
+    }
+
+    /// Counts the reservations of an agent that comes (or, with `gone`, goes).
+    pub(crate) fn count_reservations(&mut self, total: &Resources, gone: bool, tree: &mut Tree) {
+        for (role, reserved) in total.reservations() {
+            let amounts = reserved.quantities();
+            let ix = self.ensure(&role, tree);
+            self.book(ix, |books| if gone { books.reserved -= &amounts } else { books.reserved += &amounts });
+            self.drop_unused(ix, tree);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The sorter: roles and frameworks as one tree, kept in order of dominant share while allocations change.
+//!
+//! ```text
+//!     root ── role "a" ──┬── role "a/b" ── seat "a/b/." ── clients (frameworks in a/b)
+//!                        └── seat "a/." ── clients (frameworks in a)
+//! ```
+//!
+//! A role's own frameworks sit below its *seat*, which competes with the role's sub-roles: that is Mesos's virtual leaf.
+//! Every node keeps what is allocated at or below it, how often something was, and the order of those children that have
+//! an active client; a booking re-sorts one path, in O(depth x log children). When the cluster's total changes, all shares do,
+//! and the orders are made anew before the next walk.
+//!
+//! It knows nothing of agents, filters or offers: whoever walks it decides what to offer.
+
+mod order;
+mod shares;
+mod walk;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use resources::{Name, Quantities};
+
+pub(crate) use order::Share;
+use order::{Key, Order};
+pub(crate) use walk::Step;
+
+/// A node's place in the tree's slab.
+pub(crate) type NodeIx = u32;
+
+/// The root: the cluster.
+pub(crate) const ROOT: NodeIx = 0;
+
+/// What a node stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A role and where its own frameworks are; the root's seat is itself.
+    Role { seat: NodeIx },
+    /// Where a role's own frameworks are.
+    Seat,
+    /// A framework in a role; the number is the caller's.
+    Client(u32),
+    /// A free slot of the slab.
+    Free,
+}
+
+#[derive(Debug)]
+struct Node {
+    kind: Kind,
+    parent: NodeIx,
+    /// What ties are broken by: the role's path, the seat's (`a/.`), or the framework's id.
+    name: Arc<str>,
+    weight: f64,
+    /// Offered and allocated at or below this node; what is shared counts once per agent, as the caller sees to.
+    allocated: Quantities,
+    /// How many allocations were made at or below this node.
+    count: u64,
+    /// Clients at or below, and how many of them are active.
+    clients: u32,
+    active: u32,
+    /// The key under which the parent lists it, if it does: only while a client is active.
+    key: Option<Key>,
+    order: Order,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    nodes: Vec<Node>,
+    free: Vec<NodeIx>,
+    total: Quantities,
+    excluded: BTreeSet<Name>,
+    /// The total or a weight changed: all orders are to be made anew.
+    stale: bool,
+}
+
+impl Tree {
+    pub(crate) fn new(excluded: BTreeSet<Name>) -> Tree {
+        let mut tree =
+            Tree { nodes: Vec::new(), free: Vec::new(), total: Quantities::default(), excluded, stale: false };
+        tree.add(Kind::Role { seat: ROOT }, ROOT, "".into());
+        tree
+    }
+
+    fn add(&mut self, kind: Kind, parent: NodeIx, name: Arc<str>) -> NodeIx {
+        let node = Node {
+            kind,
+            parent,
+            name,
+            weight: 1.0,
+            allocated: Quantities::default(),
+            count: 0,
+            clients: 0,
+            active: 0,
+            key: None,
+            order: Order::default(),
+        };
+        match self.free.pop() {
+            Some(ix) => {
+                self.nodes[ix as usize] = node;
+                ix
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as NodeIx
+            }
+        }
+    }
+
+    /// Adds a role below another (or below [`ROOT`]), with its seat.
+    pub(crate) fn add_role(&mut self, parent: NodeIx, path: &str) -> NodeIx {
+        let role = self.add(Kind::Role { seat: ROOT }, parent, path.into());
+        let seat = self.add(Kind::Seat, role, format!("{path}/.").into());
+        self.nodes[role as usize].kind = Kind::Role { seat };
+        role
+    }
+
+    /// Removes a role and its seat. The caller has removed its clients and sub-roles before.
+    pub(crate) fn remove_role(&mut self, role: NodeIx) {
+        if let Kind::Role { seat } = self.nodes[role as usize].kind {
+            self.release(seat);
+            self.release(role);
+        }
+    }
+
+    /// Adds an inactive client to a role. `client` is the caller's number for it.
+    pub(crate) fn add_client(&mut self, role: NodeIx, name: &Arc<str>, client: u32) -> NodeIx {
+        let seat = match self.nodes[role as usize].kind {
+            Kind::Role { seat } => seat,
+            _ => role,
+        };
+        let node = self.add(Kind::Client(client), seat, name.clone());
+        self.nodes[node as usize].clients = 1;
+        for at in self.above(node) {
+            self.nodes[at as usize].clients += 1;
+        }
+        node
+    }
+
+    /// Removes a client, and what it still holds from all nodes above it.
+    pub(crate) fn remove_client(&mut self, client: NodeIx) {
+        self.set_active(client, false);
+        let held = std::mem::take(&mut self.nodes[client as usize].allocated);
+        for at in self.above(client) {
+            self.update(at, |node| {
+                node.allocated -= &held;
+                node.clients -= 1;
+            });
+            self.forget_count(at);
+        }
+        self.release(client);
+    }
+
+    /// A role that has lost its last sub-role with frameworks is a leaf again and has its own frameworks' count;
+    /// one without any frameworks starts over. (Mesos's sorter folds and drops such nodes.)
+    fn forget_count(&mut self, at: NodeIx) {
+        let node = &self.nodes[at as usize];
+        let count = match node.kind {
+            _ if node.clients == 0 => 0,
+            Kind::Role { seat } if self.nodes[seat as usize].clients == node.clients => self.nodes[seat as usize].count,
+            _ => return,
+        };
+        self.update(at, |node| node.count = count);
+    }
+
+    fn release(&mut self, ix: NodeIx) {
+        self.unlist(ix);
+        self.nodes[ix as usize].kind = Kind::Free;
+        self.free.push(ix);
+    }
+
+    /// The nodes above `node`, nearest first, the root included.
+    fn above(&self, node: NodeIx) -> Vec<NodeIx> {
+        let mut path = Vec::with_capacity(4);
+        let mut at = node;
+        while at != ROOT {
+            at = self.nodes[at as usize].parent;
+            path.push(at);
+        }
+        path
+    }
+
+    /// Lists a client among those that [`Tree::walk`] visits, or takes it off; its share stays either way.
+    /// True if that was a change.
+    pub(crate) fn set_active(&mut self, client: NodeIx, active: bool) -> bool {
+        if (self.nodes[client as usize].active == 1) == active {
+            return false;
+        }
+        let mut at = client;
+        loop {
+            let node = &mut self.nodes[at as usize];
+            node.active = if active { node.active + 1 } else { node.active - 1 };
+            match node.active {
+                0 => self.unlist(at),
+                1 if active => self.list(at),
+                _ => {}
+            }
+            if at == ROOT {
+                return true;
+            }
+            at = self.nodes[at as usize].parent;
+        }
+    }
+
+    /// Puts a node into its parent's order under its present share.
+    fn list(&mut self, ix: NodeIx) {
+        if ix == ROOT {
+            return;
+        }
+        let node = &self.nodes[ix as usize];
+        let parent = node.parent as usize;
+        let key = Key { share: self.share(ix), count: node.count, name: node.name.clone(), node: ix };
+        self.nodes[parent].order.insert(key.clone());
+        self.nodes[ix as usize].key = Some(key);
+    }
+
+    fn unlist(&mut self, ix: NodeIx) {
+        if let Some(key) = self.nodes[ix as usize].key.take() {
+            let parent = self.nodes[ix as usize].parent as usize;
+            self.nodes[parent].order.remove(&key);
+        }
+    }
+
+    /// Changes a node and its place among its siblings.
+    fn update(&mut self, ix: NodeIx, change: impl FnOnce(&mut Node)) {
+        let listed = self.nodes[ix as usize].key.is_some();
+        self.unlist(ix);
+        change(&mut self.nodes[ix as usize]);
+        if listed {
+            self.list(ix);
+        }
+    }
+
+    /// Books an allocation: `amounts` more for the client and all above it, one more in their counts.
+    pub(crate) fn allocated(&mut self, client: NodeIx, amounts: &Quantities) {
+        let mut at = client;
+        while at != ROOT {
+            self.update(at, |node| {
+                node.allocated += amounts;
+                node.count += 1;
+            });
+            at = self.nodes[at as usize].parent;
+        }
+    }
+
+    /// Books more for the client and all above it without counting it as an allocation.
+    pub(crate) fn reallocated(&mut self, client: NodeIx, amounts: &Quantities) {
+        let mut at = client;
+        while at != ROOT {
+            self.update(at, |node| node.allocated += amounts);
+            at = self.nodes[at as usize].parent;
+        }
+    }
+
+    /// Books a return: `amounts` less for the client and all above it.
+    pub(crate) fn unallocated(&mut self, client: NodeIx, amounts: &Quantities) {
+        let mut at = client;
+        while at != ROOT {
+            self.update(at, |node| node.allocated -= amounts);
+            at = self.nodes[at as usize].parent;
+        }
+    }
+
+    /// Changes what one node holds, and no other: for shared resources, which each node counts once.
+    pub(crate) fn adjust(&mut self, node: NodeIx, more: &Quantities, less: &Quantities) {
+        self.update(node, |node| {
+            node.allocated += more;
+            node.allocated -= less;
+        });
+    }
+
+    /// The node above, until the root.
+    pub(crate) fn parent(&self, node: NodeIx) -> Option<NodeIx> {
+        let parent = self.nodes[node as usize].parent;
+        (parent != ROOT && node != ROOT).then_some(parent)
+    }
+
+    /// Sets a role's weight among its siblings.
+    pub(crate) fn set_weight(&mut self, role: NodeIx, weight: f64) {
+        self.update(role, |node| node.weight = weight);
+    }
+
+    /// Sets what the cluster has in all; every share changes.
+    pub(crate) fn set_total(&mut self, total: &Quantities) {
+        if self.total != *total {
+            self.total = total.clone();
+            self.stale = true;
+        }
+    }
+
+    /// What is offered and allocated at or below a node.
+    pub(crate) fn allocation(&self, node: NodeIx) -> &Quantities {
+        &self.nodes[node as usize].allocated
+    }
+
+    /// How many clients could be offered something.
+    pub(crate) fn active_clients(&self) -> u32 {
+        self.nodes[ROOT as usize].active
+    }
+}
+
+#[cfg(test)]
+mod tests;

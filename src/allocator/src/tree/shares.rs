@@ -1,0 +1,57 @@
+//! Dominant shares, and making the orders anew when all of them change.
+//!
+//! Shares are quotients of whole thousandths, rounded once: two equal fractions compare as equal, which sums of binary
+//! fractions (0.1 of 0.3 against 1 of 3) would not.
+
+use resources::{Name, Quantities};
+
+use super::{Kind, NodeIx, Share, Tree};
+
+impl Tree {
+    /// A node's dominant share, not divided by its weight: the largest part that it has of any kind of scalar.
+    pub(crate) fn dominant_share(&self, node: NodeIx) -> f64 {
+        self.largest_part(self.allocation(node))
+    }
+
+    fn largest_part(&self, allocated: &Quantities) -> f64 {
+        let mut share: f64 = 0.0;
+        for (name, amount) in allocated.iter() {
+            if amount.is_positive() && !self.is_excluded(&name) {
+                share = share.max(amount.ratio_of(self.total.get(&name)));
+            }
+        }
+        share
+    }
+
+    fn is_excluded(&self, name: &Name) -> bool {
+        !self.excluded.is_empty() && self.excluded.contains(name)
+    }
+
+    /// What a node is sorted by: its dominant share divided by its weight.
+    pub(crate) fn share(&self, node: NodeIx) -> Share {
+        Share::new(self.dominant_share(node) / self.nodes[node as usize].weight)
+    }
+
+    /// Makes all orders anew if the cluster's total has changed since they were made.
+    pub(crate) fn settle(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        for ix in 0..self.nodes.len() {
+            if self.nodes[ix].kind != Kind::Free && self.nodes[ix].order.len() > 0 {
+                self.sort_children(ix);
+            }
+        }
+    }
+
+    fn sort_children(&mut self, parent: usize) {
+        let mut keys = self.nodes[parent].order.take();
+        for key in &mut keys {
+            key.share = self.share(key.node);
+            if let Some(own) = &mut self.nodes[key.node as usize].key {
+                own.share = key.share;
+            }
+        }
+        self.nodes[parent].order.fill(keys);
+    }
+}

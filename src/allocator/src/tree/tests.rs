@@ -1,0 +1,1 @@
+//! The order of the tree, and what survives in it.
