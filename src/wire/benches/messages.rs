@@ -1,0 +1,3 @@
+//! Messages and calls per second over loopback sockets, and what they cost.
+
+fn main() {}

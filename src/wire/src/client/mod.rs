@@ -1,0 +1,322 @@
+//! An HTTP client for Mesos's v1 APIs and reading endpoints. It knows no calls and does not decode answers.
+
+mod address;
+mod records;
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION};
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+pub use address::{Address, AddressError};
+pub use records::Records;
+
+use crate::http::last_value;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The text is no address.
+    #[error("cannot use the address")]
+    Address(#[from] AddressError),
+    /// Nobody answers there.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A header or a path holds what cannot stand there.
+    #[error("cannot form the request")]
+    Request(#[from] http::Error),
+    /// The connection broke, or what came is no HTTP.
+    #[error("the exchange with {address} failed")]
+    Exchange {
+        /// With whom.
+        address: Address,
+        /// Why.
+        source: hyper::Error,
+    },
+    /// The time ran out.
+    #[error("no answer from {address} within {after:?}")]
+    Timeout {
+        /// From whom.
+        address: Address,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The answer is longer than the client wants to hold.
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+    /// The stream is no RecordIO.
+    #[error("the stream is broken: {0}")]
+    Record(String),
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// The last value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        last_value(&self.headers, name)
+    }
+
+    /// The body as text; what is no UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    /// Where a 307 leads: the address and the path with query. The scheme may be left out (`//host:port/path`).
+    pub fn redirect(&self) -> Option<(Address, String)> {
+        if !self.status.is_redirection() {
+            return None;
+        }
+        Address::split_url(self.header(LOCATION.as_str())?).ok()
+    }
+}
+
+/// What came of a request for a stream.
+#[derive(Debug)]
+pub enum Subscription {
+    /// 200: the stream, with the headers of its response.
+    Stream(Records),
+    /// Anything else.
+    Refused(Reply),
+}
+
+/// A client of one server. Calls go over one connection that is kept open; each stream has a connection of its own.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    authorization: Option<String>,
+    timeout: Duration,
+    limit: usize,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Client {
+    /// A client of the server at `host:port` or `http://host:port`; it connects when it is first needed.
+    ///
+    /// # Errors
+    /// When the text is no such address.
+    pub fn new(address: &str) -> Result<Client, ClientError> {
+        Ok(Client::at(address.parse()?))
+    }
+
+    /// A client of the server at an address. The time limit is 30 s, the length limit of answers 1 GiB.
+    pub fn at(address: Address) -> Client {
+        Client { address, authorization: None, timeout: Duration::from_secs(30), limit: 1 << 30, connection: None }
+    }
+
+    /// Sends these credentials with every request (HTTP Basic).
+    #[must_use]
+    pub fn with_basic(self, user: &str, password: &str) -> Client {
+        let header = crate::auth::basic_header(user, password);
+        self.with_authorization(header)
+    }
+
+    /// Sends this `Authorization` with every request, such as `Bearer <token>`.
+    #[must_use]
+    pub fn with_authorization(mut self, header: String) -> Client {
+        self.authorization = Some(header);
+        self
+    }
+
+    /// How long a request may take from connecting to the last byte; for a stream, to its headers.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: Duration) -> Client {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many bytes an answer, or a record of a stream, may have.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Client {
+        self.limit = limit;
+        self
+    }
+
+    /// Whom this client talks to.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Reads a path.
+    ///
+    /// # Errors
+    /// When no answer comes; any status is an answer.
+    pub async fn get(&mut self, path: &str) -> Result<Reply, ClientError> {
+        self.request(Method::GET, path, &[], Bytes::new()).await
+    }
+
+    /// Posts a call whose body and wanted answer are of the given media types.
+    ///
+    /// # Errors
+    /// When no answer comes; any status is an answer.
+    pub async fn post(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        accept: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Reply, ClientError> {
+        let mut all = vec![(CONTENT_TYPE.as_str(), content_type), (ACCEPT.as_str(), accept)];
+        all.extend_from_slice(headers);
+        self.request(Method::POST, path, &all, body).await
+    }
+
+    /// Any request over the kept connection.
+    ///
+    /// # Errors
+    /// When no answer comes; any status is an answer.
+    pub async fn request(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Reply, ClientError> {
+        let (after, address) = (self.timeout, self.address.clone());
+        let exchange = self.exchange(method, path, headers, body);
+        let result = tokio::time::timeout(after, exchange).await;
+        let result = result.unwrap_or(Err(ClientError::Timeout { address, after }));
+        if result.is_err() {
+            self.connection = None;
+        }
+        result
+    }
+
+    async fn exchange(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Reply, ClientError> {
+        let request = self.form(method, path, headers, body)?;
+        let mut connection = self.ready_connection().await?;
+        let response = match connection.try_send_request(request).await {
+            Ok(response) => response,
+            // The server closed the kept connection meanwhile, and has seen nothing of the request.
+            Err(mut error) => match error.take_message() {
+                Some(request) => {
+                    connection = self.connect().await?;
+                    connection.send_request(request).await.map_err(|source| self.failed(source))?
+                }
+                None => return Err(self.failed(error.into_error())),
+            },
+        };
+        let reply = self.read(response).await?;
+        self.connection = Some(connection);
+        Ok(reply)
+    }
+
+    /// The kept connection, if it still stands, or a new one.
+    async fn ready_connection(&mut self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+        if let Some(mut kept) = self.connection.take()
+            && kept.ready().await.is_ok()
+        {
+            return Ok(kept);
+        }
+        self.connect().await
+    }
+
+    /// Posts a call that is answered by a stream of records, over a connection of its own.
+    ///
+    /// # Errors
+    /// When no answer comes.
+    pub async fn subscribe(
+        &self,
+        path: &str,
+        content_type: &str,
+        accept: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<Subscription, ClientError> {
+        let mut all = vec![(CONTENT_TYPE.as_str(), content_type), (ACCEPT.as_str(), accept)];
+        all.extend_from_slice(headers);
+        let open = async {
+            let request = self.form(Method::POST, path, &all, body)?;
+            let mut connection = self.connect().await?;
+            let response = connection.send_request(request).await.map_err(|source| self.failed(source))?;
+            if response.status() != StatusCode::OK {
+                return Ok(Subscription::Refused(self.read(response).await?));
+            }
+            let (head, body) = response.into_parts();
+            Ok(Subscription::Stream(Records::new(head.headers, body, connection, self.limit, self.address.clone())))
+        };
+        let timeout = || ClientError::Timeout { address: self.address.clone(), after: self.timeout };
+        tokio::time::timeout(self.timeout, open).await.unwrap_or_else(|_| Err(timeout()))
+    }
+
+    fn form(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<http::Request<Full<Bytes>>, ClientError> {
+        let mut request = http::Request::builder().method(method).uri(path).header(HOST, self.address.to_string());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        Ok(request.body(Full::new(body))?)
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+        let connected = TcpStream::connect((self.address.host(), self.address.port())).await;
+        let stream = connected.map_err(|source| ClientError::Connect { address: self.address.clone(), source })?;
+        let _ = stream.set_nodelay(true);
+        let handshake = http1::Builder::new().title_case_headers(true).handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(|source| self.failed(source))?;
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+
+    async fn read(&self, response: http::Response<Incoming>) -> Result<Reply, ClientError> {
+        let (head, mut incoming) = response.into_parts();
+        let mut body = BytesMut::new();
+        while let Some(frame) = incoming.frame().await {
+            let frame = frame.map_err(|source| self.failed(source))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if body.len() + data.len() > self.limit {
+                return Err(ClientError::TooLong(self.limit));
+            }
+            body.extend_from_slice(&data);
+        }
+        Ok(Reply { status: head.status, headers: head.headers, body: body.freeze() })
+    }
+
+    fn failed(&self, source: hyper::Error) -> ClientError {
+        ClientError::Exchange { address: self.address.clone(), source }
+    }
+}
+
+/// Reads one URL: `http://host:port/path?query`, or without the scheme. Redirects are not followed.
+///
+/// # Errors
+/// When no answer comes; any status is an answer.
+pub async fn get(url: &str) -> Result<Reply, ClientError> {
+    let (address, path) = Address::split_url(url)?;
+    Client::at(address).get(&path).await
+}

@@ -1,0 +1,112 @@
+//! One connection, from accept to close: libprocess messages by the quick way, everything else through hyper.
+//!
+//! A connection of a libprocess peer carries messages only. Those are read here without hyper, which costs less
+//! memory while idle and less time per message. The first request that is no message hands the connection over.
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::io::{ConnectionIo, Control};
+use super::server::{Handler, Shared};
+use super::service;
+use crate::libprocess::{Incoming, MessageSink, Outcome};
+
+/// How long, and for how many bytes, a refused client may go on sending.
+const LINGER: Duration = Duration::from_secs(2);
+const LINGER_BYTES: u64 = 16 << 20;
+
+/// Serves a connection until it closes or the server stops.
+pub(super) async fn serve<H: Handler, S: MessageSink>(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    shared: Arc<Shared<H, S>>,
+) {
+    let mut stopping = shared.stopping.clone();
+    let mut incoming = Incoming::new(peer, shared.limits.head, shared.limits.body);
+    let outcome = tokio::select! {
+        _ = stopping.changed() => return,
+        outcome = incoming.run(&mut stream, &*shared.sink) => outcome,
+    };
+    drop(incoming);
+    match outcome {
+        Ok(Outcome::Closed) => {}
+        Ok(Outcome::Refused) => linger(&mut stream).await,
+        // Boxed: the many connections that carry messages only do not pay for its size.
+        Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, peer, read_ahead, shared)).await,
+        Err(error) => tracing::debug!(%peer, %error, "connection broken"),
+    }
+}
+
+async fn serve_http<H: Handler, S: MessageSink>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    read_ahead: Bytes,
+    shared: Arc<Shared<H, S>>,
+) {
+    let control = Arc::new(Control::default());
+    let io = TokioIo::new(ConnectionIo::new(stream, read_ahead, control.clone()));
+    let mut stopping = shared.stopping.clone();
+    let limits = shared.limits.clone();
+    let service = service_fn(|request| {
+        let (shared, control) = (shared.clone(), control.clone());
+        Box::pin(async move { service::answer(request, peer, &shared, &control).await })
+    });
+    let mut connection = http1::Builder::new()
+        .title_case_headers(true)
+        .max_buf_size(limits.head.max(8 << 10))
+        .serve_connection(io, service);
+    let mut stopped = false;
+    let result = loop {
+        tokio::select! {
+            result = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break result,
+            () = control.cut.notified() => return,
+            _ = stopping.changed(), if !stopped => {
+                stopped = true;
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+            }
+        }
+    };
+    let mut stream = connection.into_parts().io.into_inner().into_stream();
+    if let Err(error) = result {
+        tracing::debug!(%peer, %error, "connection ends");
+        if error.is_parse_too_large() {
+            refuse_head(&mut stream, limits.head).await;
+            control.linger.store(true, Ordering::Relaxed);
+        }
+    }
+    if control.linger.load(Ordering::Relaxed) {
+        linger(&mut stream).await;
+    }
+}
+
+/// Answers a request whose head is past the limit; hyper's own answer to it does not say what the limit is.
+async fn refuse_head(stream: &mut TcpStream, limit: usize) {
+    let text = format!("The request line and headers are longer than {limit} bytes");
+    let date = crate::libprocess::date_now();
+    let answer = format!(
+        "HTTP/1.1 431 Request Header Fields Too Large\r\nDate: {date}\r\nConnection: close\r\n\
+         Content-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    );
+    let _ = stream.write_all(answer.as_bytes()).await;
+}
+
+/// Reads on for a moment, so that a client that is still sending can read its answer: closing a socket with unread
+/// bytes resets the connection.
+async fn linger(stream: &mut TcpStream) {
+    let drain = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream.take(LINGER_BYTES), &mut tokio::io::sink()).await
+    };
+    let _ = tokio::time::timeout(LINGER, drain).await;
+}

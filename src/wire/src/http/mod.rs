@@ -1,0 +1,24 @@
+//! The HTTP server: requests in, responses out, on the port that libprocess messages arrive at, too.
+//!
+//! hyper speaks HTTP; this module adds what Mesos's clients rely on beyond it (wire facts http.md 1): the texts of
+//! errors, gzip both ways, streams whose reader's end is noticed at once, silence on malformed requests.
+//!
+//! It differs from Mesos 1.11 in four points. A request past a limit is answered with 413 or 431 (Mesos has no limit).
+//! HEAD is answered without a body, as HTTP wants. An HTTP/1.0 request gets an HTTP/1.0 status line, and its stream
+//! ends with the connection instead of chunks. A request that is pipelined behind a stream waits for the stream's end.
+
+mod connection;
+mod gzip;
+mod io;
+mod query;
+mod request;
+mod response;
+mod server;
+mod service;
+pub mod stream;
+
+pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+pub use query::{Query, QueryError, percent_decode};
+pub use request::{Body, BodyError, BodyStream, Request, last_value};
+pub use response::{JSON, PROTOBUF, RECORDIO, Response, TEXT};
+pub use server::{Handler, Running, Server};

@@ -1,0 +1,218 @@
+//! Responses with the headers and texts of Mesos (wire facts http.md 1.2). It decides nothing.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::stream::Source;
+
+/// Content type of JSON bodies.
+pub const JSON: &str = "application/json";
+/// Content type of protobuf bodies.
+pub const PROTOBUF: &str = "application/x-protobuf";
+/// Content type of RecordIO bodies, on an agent's `/api/v1` only.
+pub const RECORDIO: &str = "application/recordio";
+/// Content type of errors.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+
+/// The body of a response.
+#[derive(Debug)]
+pub(crate) enum ResponseBody {
+    Full(Bytes),
+    Stream(Source),
+}
+
+/// An answer. `Date`, `Content-Length` and the like are added when it is sent.
+#[derive(Debug)]
+pub struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: ResponseBody,
+    pub(crate) close: bool,
+}
+
+impl Response {
+    /// A response without body and content type: 200, 202.
+    pub fn empty(status: StatusCode) -> Response {
+        Response { status, headers: HeaderMap::new(), body: ResponseBody::Full(Bytes::new()), close: false }
+    }
+
+    /// 200 without body.
+    pub fn ok() -> Response {
+        Response::empty(StatusCode::OK)
+    }
+
+    /// 202 without body: the call was taken.
+    pub fn accepted() -> Response {
+        Response::empty(StatusCode::ACCEPTED)
+    }
+
+    /// 200 with a body of some type.
+    pub fn ok_body(content_type: &'static str, body: impl Into<Bytes>) -> Response {
+        let mut response = Response::ok();
+        response.body = ResponseBody::Full(body.into());
+        response.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+    }
+
+    /// 200 with JSON.
+    pub fn ok_json(body: impl Into<Bytes>) -> Response {
+        Response::ok_body(JSON, body)
+    }
+
+    /// 200 with JSON, or with `<jsonp>(<JSON>)` as `text/javascript` if a legacy endpoint was asked for that.
+    pub fn ok_jsonp(body: impl Into<Bytes>, jsonp: Option<&str>) -> Response {
+        let body = body.into();
+        let Some(callback) = jsonp else { return Response::ok_json(body) };
+        let mut wrapped = Vec::with_capacity(callback.len() + body.len() + 2);
+        wrapped.extend_from_slice(callback.as_bytes());
+        wrapped.push(b'(');
+        wrapped.extend_from_slice(&body);
+        wrapped.push(b')');
+        Response::ok_body("text/javascript", wrapped)
+    }
+
+    /// A response with a text as its whole body: what every error looks like.
+    pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Response {
+        let mut response = Response::ok_body(TEXT, text);
+        response.status = status;
+        response
+    }
+
+    /// An error with the default body of its status, such as `404 Not Found.`.
+    pub fn error(status: StatusCode) -> Response {
+        Response::text(status, format!("{} {}.", status.as_str(), status.canonical_reason().unwrap_or_default()))
+    }
+
+    /// 400 with a text.
+    pub fn bad_request(text: impl Into<Bytes>) -> Response {
+        Response::text(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// 404 with its default body.
+    pub fn not_found() -> Response {
+        Response::error(StatusCode::NOT_FOUND)
+    }
+
+    /// 403 with its default body.
+    pub fn forbidden() -> Response {
+        Response::error(StatusCode::FORBIDDEN)
+    }
+
+    /// 500 with the failure's text.
+    pub fn internal(text: impl Into<Bytes>) -> Response {
+        Response::text(StatusCode::INTERNAL_SERVER_ERROR, text)
+    }
+
+    /// 503 with a text.
+    pub fn unavailable(text: impl Into<Bytes>) -> Response {
+        Response::text(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
+    /// 405: the methods that would do, and the one that came.
+    pub fn method_not_allowed(allowed: &[&str], received: &str) -> Response {
+        let quoted: Vec<String> = allowed.iter().map(|method| format!("'{method}'")).collect();
+        let quoted = quoted.join(", ");
+        let text = format!("405 Method Not Allowed. Expecting one of {{ {quoted} }}, but received '{received}'.");
+        Response::text(StatusCode::METHOD_NOT_ALLOWED, text).with_header(ALLOW, &allowed.join(", "))
+    }
+
+    /// 307 to `//<host>:<port><path and query>`; the scheme is left out.
+    pub fn redirect(host: &str, port: u16, path_and_query: &str) -> Response {
+        Response::empty(StatusCode::TEMPORARY_REDIRECT)
+            .with_header(LOCATION, &format!("//{host}:{port}{path_and_query}"))
+    }
+
+    /// 401 with its default body and a challenge.
+    pub fn unauthorized(challenge: &str) -> Response {
+        Response::error(StatusCode::UNAUTHORIZED).with_header(WWW_AUTHENTICATE, challenge)
+    }
+
+    /// Sets a header. A value that cannot stand in a header (a line break) is left out: nothing can be smuggled in.
+    pub fn with_header(mut self, name: HeaderName, value: &str) -> Response {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.insert(name, value);
+        }
+        self
+    }
+
+    /// Closes the connection after this response.
+    pub fn closing(mut self) -> Response {
+        self.close = true;
+        self
+    }
+
+    /// The status.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The headers that the handler set.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// The body, if it is not a stream.
+    pub fn body(&self) -> Option<&Bytes> {
+        match &self.body {
+            ResponseBody::Full(bytes) => Some(bytes),
+            ResponseBody::Stream(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(response: &Response) -> &str {
+        std::str::from_utf8(response.body().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn default_bodies() {
+        for (status, text) in [
+            (400, "400 Bad Request."),
+            (401, "401 Unauthorized."),
+            (403, "403 Forbidden."),
+            (404, "404 Not Found."),
+            (406, "406 Not Acceptable."),
+            (409, "409 Conflict."),
+            (415, "415 Unsupported Media Type."),
+            (500, "500 Internal Server Error."),
+            (501, "501 Not Implemented."),
+            (503, "503 Service Unavailable."),
+        ] {
+            let response = Response::error(StatusCode::from_u16(status).unwrap());
+            assert_eq!(text_of(&response), text);
+            assert_eq!(response.headers()["content-type"], TEXT);
+        }
+    }
+
+    #[test]
+    fn method_not_allowed() {
+        let one = Response::method_not_allowed(&["POST"], "GET");
+        assert_eq!(text_of(&one), "405 Method Not Allowed. Expecting one of { 'POST' }, but received 'GET'.");
+        assert_eq!(one.headers()["allow"], "POST");
+        let two = Response::method_not_allowed(&["GET", "PUT"], "POST");
+        assert_eq!(text_of(&two), "405 Method Not Allowed. Expecting one of { 'GET', 'PUT' }, but received 'POST'.");
+        assert_eq!(two.headers()["allow"], "GET, PUT");
+    }
+
+    #[test]
+    fn redirect_and_jsonp() {
+        let response = Response::redirect("10.0.0.7", 5050, "/api/v1/scheduler");
+        assert_eq!(response.headers()["location"], "//10.0.0.7:5050/api/v1/scheduler");
+        assert_eq!(response.body().unwrap(), "");
+        let response = Response::ok_jsonp("{}", Some("cb"));
+        assert_eq!(text_of(&response), "cb({})");
+        assert_eq!(response.headers()["content-type"], "text/javascript");
+        assert_eq!(Response::ok_jsonp("{}", None).headers()["content-type"], JSON);
+    }
+
+    #[test]
+    fn a_line_break_does_not_enter_a_header() {
+        let response = Response::redirect("evil\r\nX: y", 1, "/");
+        assert!(response.headers().get("location").is_none());
+    }
+}

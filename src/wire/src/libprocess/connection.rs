@@ -1,0 +1,99 @@
+//! One outgoing connection: it writes what is queued, reads and ignores the answers, and watches for the end.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::incoming::poll_read_shared;
+use super::network::Inner;
+use super::peer::{Peer, Work};
+
+/// How long a closed temporary connection waits for the peer to have read everything.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How the connection ended.
+enum End {
+    /// Its queue is empty and nobody is linked: it is closed in peace.
+    Idle,
+    /// It broke, was closed by the peer, or is not wanted any more.
+    Gone,
+}
+
+/// Opens the connection to a peer and serves it until it ends; the links are then told.
+pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
+    let connect = TcpStream::connect(SocketAddr::V4(peer.address()));
+    let stream = match tokio::time::timeout(network.limits.connect, connect).await {
+        Ok(Ok(stream)) => Some(stream),
+        Ok(Err(error)) => {
+            tracing::debug!(peer = %peer.address(), %error, "cannot connect");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(peer = %peer.address(), "connecting takes too long");
+            None
+        }
+    };
+    let Some(mut stream) = stream else { return network.finish(&peer) };
+    let _ = stream.set_nodelay(true);
+    let mut writing = BytesMut::new();
+    let end = poll_fn(|cx| poll(cx, &mut stream, &mut writing, &network, &peer)).await;
+    match end {
+        Ok(End::Idle) => Box::pin(farewell(stream)).await,
+        Ok(End::Gone) => network.finish(&peer),
+        Err(error) => {
+            tracing::debug!(peer = %peer.address(), %error, "connection broken");
+            network.finish(&peer);
+        }
+    }
+}
+
+fn poll(
+    cx: &mut Context<'_>,
+    stream: &mut TcpStream,
+    writing: &mut BytesMut,
+    network: &Inner,
+    peer: &Arc<Peer>,
+) -> Poll<io::Result<End>> {
+    loop {
+        match peer.work(cx.waker(), !writing.is_empty()) {
+            Work::Write(bytes) => *writing = bytes,
+            Work::Wait => {}
+            Work::Idle if network.retire_if_idle(peer) => return Poll::Ready(Ok(End::Idle)),
+            // Something was queued between the two questions.
+            Work::Idle => continue,
+            Work::Closed => return Poll::Ready(Ok(End::Gone)),
+        }
+        if writing.is_empty() {
+            break;
+        }
+        match Pin::new(&mut *stream).poll_write(cx, writing)? {
+            Poll::Ready(written) => writing.advance(written),
+            Poll::Pending => break,
+        }
+        if writing.is_empty() {
+            // Gives the memory back: most connections are idle most of the time.
+            *writing = BytesMut::new();
+        }
+    }
+    while ready!(poll_read_shared(stream, cx, <[u8]>::len))? > 0 {}
+    Poll::Ready(Ok(End::Gone))
+}
+
+/// Says that nothing more comes, and lets the peer read what did. Closing at once would lose messages: answers that
+/// nobody reads make the kernel reset the connection.
+async fn farewell(mut stream: TcpStream) {
+    let drain = async {
+        stream.shutdown().await?;
+        while poll_fn(|cx| poll_read_shared(&mut stream, cx, <[u8]>::len)).await? > 0 {}
+        io::Result::Ok(())
+    };
+    let _ = tokio::time::timeout(FAREWELL, drain).await;
+}

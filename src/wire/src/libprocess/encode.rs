@@ -1,0 +1,52 @@
+//! The request bytes of a message, exactly as libprocess writes them (wire facts libprocess.md 1.2).
+
+use std::io::Write;
+
+use base::Pid;
+use bytes::{BufMut, BytesMut};
+
+/// Appends a message.
+pub(super) fn push(out: &mut BytesMut, from: &Pid, to: &str, name: &str, body: &[u8]) {
+    out.reserve(200 + to.len() + name.len() + 2 * from.id().len() + body.len());
+    let mut writer = out.writer();
+    // Writing into memory does not fail.
+    let _ = write!(
+        writer,
+        "POST /{to}/{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
+         Connection: Keep-Alive\r\nHost: \r\n"
+    );
+    if body.is_empty() {
+        out.extend_from_slice(b"\r\n");
+        return;
+    }
+    let _ = write!(out.writer(), "Transfer-Encoding: chunked\r\n\r\n{:x}\r\n", body.len());
+    out.extend_from_slice(body);
+    out.extend_from_slice(b"\r\n0\r\n\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_bytes() {
+        let from: Pid = "master@10.0.0.1:5050".parse().unwrap();
+        let mut out = BytesMut::new();
+        push(&mut out, &from, "slave(1)", "mesos.internal.PingSlaveMessage", b"\x08\x01");
+        assert_eq!(
+            &out[..],
+            b"POST /slave(1)/mesos.internal.PingSlaveMessage HTTP/1.1\r\n\
+              User-Agent: libprocess/master@10.0.0.1:5050\r\n\
+              Libprocess-From: master@10.0.0.1:5050\r\n\
+              Connection: Keep-Alive\r\n\
+              Host: \r\n\
+              Transfer-Encoding: chunked\r\n\
+              \r\n\
+              2\r\n\x08\x01\r\n0\r\n\r\n"
+                .as_slice()
+        );
+        out.clear();
+        push(&mut out, &from, "slave-observer(1)", "mesos.internal.PongSlaveMessage", b"");
+        assert!(out.ends_with(b"Connection: Keep-Alive\r\nHost: \r\n\r\n"));
+    }
+}

@@ -1,0 +1,126 @@
+//! The head of a request on a connection that has carried messages only so far: is it a message, and how is its body
+//! framed? What is no message, or is malformed, is left to the HTTP server to judge.
+
+use std::net::SocketAddr;
+
+use base::Pid;
+use bytes::Bytes;
+use httparse::{EMPTY_HEADER, Status};
+
+use super::chunked::{BodyDecoder, BodyError};
+use super::{Message, Refusal};
+
+/// hyper refuses more headers than this as well.
+const MAX_HEADERS: usize = 100;
+
+/// How a message's body is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    Sized(usize),
+    Chunked,
+}
+
+/// The head of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Process id, sender and name; or why the message will be refused once its body is read.
+    pub(super) message: Result<(String, Pid, String), Refusal>,
+    pub(super) framing: Framing,
+    /// The sender wants the connection closed after the answer.
+    pub(super) close: bool,
+}
+
+impl Head {
+    pub(super) fn body(&self, limit: usize) -> Result<BodyDecoder, BodyError> {
+        match self.framing {
+            Framing::Sized(length) => BodyDecoder::sized(length, limit),
+            Framing::Chunked => Ok(BodyDecoder::chunked(limit)),
+        }
+    }
+}
+
+/// What some bytes begin with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// The beginning of a head that may be a message's.
+    Partial,
+    /// No message.
+    Other,
+    /// A message's head, and how many bytes it took.
+    Message(Head, usize),
+}
+
+/// The headers that matter; of each the last value counts.
+#[derive(Default)]
+struct Fields<'a> {
+    from: Option<&'a str>,
+    agent: Option<&'a str>,
+    length: Option<&'a str>,
+    transfer: Option<&'a str>,
+    connection: Option<&'a str>,
+    /// Something that only the HTTP server understands.
+    other: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn read(headers: &[httparse::Header<'a>]) -> Fields<'a> {
+        let mut fields = Fields::default();
+        for header in headers {
+            let value = Some(std::str::from_utf8(header.value).unwrap_or("\u{fffd}"));
+            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+            match header.name.len() {
+                15 if is("libprocess-from") => fields.from = value,
+                10 if is("user-agent") => fields.agent = value,
+                14 if is("content-length") => fields.length = value,
+                17 if is("transfer-encoding") => fields.transfer = value,
+                10 if is("connection") => fields.connection = value,
+                16 if is("content-encoding") => fields.other = true,
+                _ => {}
+            }
+        }
+        fields
+    }
+
+    fn is_message(&self) -> bool {
+        self.from.is_some() || self.agent.is_some_and(|agent| agent.starts_with("libprocess/"))
+    }
+
+    /// None for a framing that is left to the HTTP server to judge.
+    fn framing(&self) -> Option<Framing> {
+        match (self.transfer, self.length) {
+            (Some(transfer), None) if transfer.eq_ignore_ascii_case("chunked") => Some(Framing::Chunked),
+            (None, Some(length)) if !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit()) => {
+                length.parse().ok().map(Framing::Sized)
+            }
+            (None, None) => Some(Framing::Sized(0)),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the head at the beginning of `input`, which came from `peer`.
+pub(super) fn parse(input: &[u8], peer: SocketAddr) -> Parsed {
+    let start = input.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(input.len());
+    let begin = &input[start..];
+    if !begin.starts_with(b"POST /") && !b"POST /".starts_with(begin) {
+        return Parsed::Other;
+    }
+    let mut headers = [EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut headers);
+    let used = match request.parse(input) {
+        Ok(Status::Complete(used)) => used,
+        Ok(Status::Partial) => return Parsed::Partial,
+        Err(_) => return Parsed::Other,
+    };
+    let fields = Fields::read(request.headers);
+    let (Some(path), true, false) = (request.path, fields.is_message(), fields.other) else { return Parsed::Other };
+    let Some(framing) = fields.framing() else { return Parsed::Other };
+    let has = |word: &str| {
+        fields.connection.is_some_and(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(word)))
+    };
+    let close = has("close") || (request.version == Some(0) && !has("keep-alive"));
+    let path = path.split('?').next().unwrap_or(path);
+    let message = Message::from_request(path, fields.from, fields.agent, Bytes::new(), peer)
+        .map(|message| (message.to, message.from, message.name));
+    Parsed::Message(Head { message, framing, close }, used)
+}

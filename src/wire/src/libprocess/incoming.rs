@@ -1,0 +1,185 @@
+//! The receiving side of a connection that carries messages only.
+//!
+//! While idle it holds no buffer: bytes are read into one that all connections of a thread share.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::chunked::{BodyDecoder, BodyError};
+use super::head::{self, Head, Parsed};
+use super::{Message, MessageSink, Refusal, answer, deliver};
+
+/// A sender that leaves this many bytes of answers unread is cut off.
+const UNREAD_ANSWERS: usize = 1 << 20;
+
+thread_local!(static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 64 << 10]));
+
+/// Reads once into the thread's shared buffer and hands what came to `take`. Zero bytes are the end.
+pub(super) fn poll_read_shared<T>(
+    stream: &mut TcpStream,
+    cx: &mut Context<'_>,
+    take: impl FnOnce(&[u8]) -> T,
+) -> Poll<io::Result<T>> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let mut buffer = ReadBuf::new(scratch);
+        ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
+        Poll::Ready(Ok(take(buffer.filled())))
+    })
+}
+
+/// How the message part of a connection ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The connection is to be closed.
+    Closed,
+    /// A message was refused half-read: the answer is sent, and more may still be coming in.
+    Refused,
+    /// A request that is no message begins with these bytes.
+    Http(Bytes),
+}
+
+/// The state of a connection that has carried messages only.
+pub(crate) struct Incoming {
+    peer: SocketAddr,
+    head_limit: usize,
+    body_limit: usize,
+    /// The beginning of a head.
+    partial: BytesMut,
+    /// A message whose body is on its way.
+    pending: Option<(Head, BodyDecoder)>,
+    answers: Vec<u8>,
+    sent: usize,
+    ending: Option<Outcome>,
+}
+
+impl Incoming {
+    pub(crate) fn new(peer: SocketAddr, head_limit: usize, body_limit: usize) -> Incoming {
+        Incoming {
+            peer,
+            head_limit,
+            body_limit,
+            partial: BytesMut::new(),
+            pending: None,
+            answers: Vec::new(),
+            sent: 0,
+            ending: None,
+        }
+    }
+
+    /// Delivers messages and answers them, until something else comes.
+    pub(crate) async fn run<S: MessageSink>(&mut self, stream: &mut TcpStream, sink: &S) -> io::Result<Outcome> {
+        poll_fn(|cx| self.poll(cx, stream, sink)).await
+    }
+
+    fn poll<S: MessageSink>(
+        &mut self,
+        cx: &mut Context<'_>,
+        stream: &mut TcpStream,
+        sink: &S,
+    ) -> Poll<io::Result<Outcome>> {
+        loop {
+            let flushed = self.poll_answers(cx, stream)?.is_ready();
+            if self.ending.is_some() {
+                if !flushed {
+                    return Poll::Pending;
+                }
+                if let Some(ending) = self.ending.take() {
+                    return Poll::Ready(Ok(ending));
+                }
+            }
+            if self.answers.len() - self.sent > UNREAD_ANSWERS {
+                tracing::warn!(peer = %self.peer, "a libprocess peer does not read the answers to its messages: cut off");
+                return Poll::Ready(Ok(Outcome::Closed));
+            }
+            ready!(sink.poll_ready(cx));
+            ready!(poll_read_shared(stream, cx, |input| self.take(input, sink)))?;
+        }
+    }
+
+    fn poll_answers(&mut self, cx: &mut Context<'_>, stream: &mut TcpStream) -> Result<Poll<()>, io::Error> {
+        while self.sent < self.answers.len() {
+            match Pin::new(&mut *stream).poll_write(cx, &self.answers[self.sent..]) {
+                Poll::Ready(written) => self.sent += written?,
+                Poll::Pending => return Ok(Poll::Pending),
+            }
+        }
+        self.sent = 0;
+        self.answers = Vec::new();
+        Ok(Poll::Ready(()))
+    }
+
+    /// What one read brought; nothing at all is the end of the connection.
+    fn take<S: MessageSink + ?Sized>(&mut self, input: &[u8], sink: &S) {
+        if input.is_empty() {
+            self.ending = Some(Outcome::Closed);
+        } else if self.partial.is_empty() {
+            self.feed(input, sink);
+        } else {
+            let mut joined = std::mem::take(&mut self.partial);
+            joined.extend_from_slice(input);
+            self.feed(&joined, sink);
+        }
+    }
+
+    fn feed<S: MessageSink + ?Sized>(&mut self, mut input: &[u8], sink: &S) {
+        while self.ending.is_none() && !input.is_empty() {
+            if let Some((head, mut body)) = self.pending.take() {
+                match body.feed(input) {
+                    Ok(used) => input = &input[used..],
+                    Err(error) => return self.refuse(error),
+                }
+                if body.is_done() {
+                    self.complete(head, body.finish(), sink);
+                } else {
+                    self.pending = Some((head, body));
+                }
+                continue;
+            }
+            match head::parse(input, self.peer) {
+                Parsed::Partial if input.len() <= self.head_limit => {
+                    self.partial = BytesMut::from(input);
+                    return;
+                }
+                Parsed::Partial | Parsed::Other => {
+                    self.ending = Some(Outcome::Http(Bytes::copy_from_slice(input)));
+                }
+                Parsed::Message(head, used) => {
+                    input = &input[used..];
+                    match head.body(self.body_limit) {
+                        Ok(body) if body.is_done() => self.complete(head, Bytes::new(), sink),
+                        Ok(body) => self.pending = Some((head, body)),
+                        Err(error) => return self.refuse(error),
+                    }
+                }
+            }
+        }
+    }
+
+    fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
+        let peer = self.peer;
+        let outcome = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, peer }, sink));
+        answer::push(&mut self.answers, &outcome, head.close);
+        if head.close {
+            self.ending = Some(Outcome::Closed);
+        }
+    }
+
+    /// A body that cannot be read: its end, and so the next message, cannot be found.
+    fn refuse(&mut self, error: BodyError) {
+        self.ending = Some(match error {
+            BodyError::Malformed => Outcome::Closed,
+            BodyError::TooLong(limit) => {
+                answer::push(&mut self.answers, &Err(Refusal::TooLong { limit }), true);
+                Outcome::Refused
+            }
+        });
+    }
+}

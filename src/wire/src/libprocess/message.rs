@@ -1,0 +1,171 @@
+//! A received message, and who takes it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use base::Pid;
+use bytes::Bytes;
+
+use crate::http::percent_decode;
+
+/// A libprocess message as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The id of the process it is for, decoded: `master`, `slave(1)`.
+    pub to: String,
+    /// Who says to have sent it.
+    pub from: Pid,
+    /// The message's full protobuf name.
+    pub name: String,
+    /// The serialised message; nobody has looked at it.
+    pub body: Bytes,
+    /// The address that it really came from.
+    pub peer: SocketAddr,
+}
+
+/// What a sink did with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// A process with that id exists. Says nothing about the message: 202.
+    Accepted,
+    /// There is no such process: 404.
+    NoSuchProcess,
+}
+
+/// Where received messages go, in the order of their connection.
+pub trait MessageSink: Send + Sync + 'static {
+    /// Takes a message. It must not block.
+    fn deliver(&self, message: Message) -> Delivery;
+
+    /// Whether more may be read now: a sink whose queue is full holds senders back with it, and wakes `cx` later.
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
+
+    /// Whether a sender that names another IP than its own is refused, as with
+    /// `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH`.
+    fn require_peer_address_match(&self) -> bool {
+        false
+    }
+}
+
+/// The sink of a server that has no processes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMessages;
+
+impl MessageSink for NoMessages {
+    fn deliver(&self, _: Message) -> Delivery {
+        Delivery::NoSuchProcess
+    }
+}
+
+/// Why a message was not taken; the text is the answer's body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// 404.
+    #[error("404 Not Found.")]
+    NoProcess,
+    /// 400.
+    #[error("UPID IP address validation failed: Message from {from} was sent from IP {ip}")]
+    AddressMismatch {
+        /// The sender that was named.
+        from: Pid,
+        /// Where the message came from.
+        ip: IpAddr,
+    },
+    /// 500.
+    #[error("The sender of the message cannot be determined: neither header names a pid")]
+    NoSender,
+    /// 500.
+    #[error("The path of the message cannot be decoded: expecting '/<process>/<message>'")]
+    BadPath,
+    /// 413; the connection closes.
+    #[error("The request's body is longer than {limit} bytes")]
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+    },
+}
+
+impl Message {
+    /// A message out of the parts of its request: the raw path, `Libprocess-From`, `User-Agent`.
+    ///
+    /// # Errors
+    /// When no sender is named, or the path does not name a process and a message.
+    pub fn from_request(
+        path: &str,
+        from: Option<&str>,
+        agent: Option<&str>,
+        body: Bytes,
+        peer: SocketAddr,
+    ) -> Result<Message, Refusal> {
+        let (to, name) = target(path)?;
+        let from = sender(from, agent)?;
+        Ok(Message { to, from, name, body, peer })
+    }
+}
+
+/// The process id, decoded, and the message name, as it is.
+fn target(path: &str) -> Result<(String, String), Refusal> {
+    let path = path.strip_prefix('/').ok_or(Refusal::BadPath)?;
+    let (to, name) = path.split_once('/').ok_or(Refusal::BadPath)?;
+    let to = percent_decode(to).map_err(|_| Refusal::BadPath)?;
+    Ok((to, name.to_owned()))
+}
+
+fn sender(from: Option<&str>, agent: Option<&str>) -> Result<Pid, Refusal> {
+    let text = match from {
+        Some(from) => from,
+        None => agent.and_then(|agent| agent.strip_prefix("libprocess/")).ok_or(Refusal::NoSender)?,
+    };
+    match text.trim().parse::<Pid>() {
+        Ok(pid) if !pid.is_empty() => Ok(pid),
+        _ => Err(Refusal::NoSender),
+    }
+}
+
+/// Hands a message to the sink after the check of its address.
+pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Result<(), Refusal> {
+    if sink.require_peer_address_match() {
+        let ip = message.peer.ip().to_canonical();
+        if IpAddr::V4(*message.from.address().ip()) != ip {
+            return Err(Refusal::AddressMismatch { from: message.from, ip });
+        }
+    }
+    match sink.deliver(message) {
+        Delivery::Accepted => Ok(()),
+        Delivery::NoSuchProcess => Err(Refusal::NoProcess),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: SocketAddr = SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1);
+
+    fn read(path: &str, from: Option<&str>, agent: Option<&str>) -> Result<(String, String, String), Refusal> {
+        let message = Message::from_request(path, from, agent, Bytes::new(), PEER)?;
+        Ok((message.to, message.name, message.from.to_string()))
+    }
+
+    #[test]
+    fn parts() {
+        let (to, name, from) =
+            read("/slave%281%29/a.b%20c/d", Some("x@1.2.3.4:5"), Some("libprocess/y@1.1.1.1:1")).unwrap();
+        assert_eq!((to.as_str(), name.as_str(), from.as_str()), ("slave(1)", "a.b%20c/d", "x@1.2.3.4:5"));
+        let (_, _, from) = read("/m/n", None, Some("libprocess/y@1.1.1.1:1")).unwrap();
+        assert_eq!(from, "y@1.1.1.1:1");
+    }
+
+    #[test]
+    fn refused() {
+        assert_eq!(read("/m/n", Some("nobody"), Some("libprocess/y@1.1.1.1:1")), Err(Refusal::NoSender));
+        assert_eq!(read("/m/n", Some("@0.0.0.0:0"), None), Err(Refusal::NoSender));
+        assert_eq!(read("/m/n", None, Some("curl")), Err(Refusal::NoSender));
+        assert_eq!(read("/m/n", None, None), Err(Refusal::NoSender));
+        assert_eq!(read("/master", Some("x@1.2.3.4:5"), None), Err(Refusal::BadPath));
+        assert_eq!(read("/%zz/n", Some("x@1.2.3.4:5"), None), Err(Refusal::BadPath));
+    }
+}

@@ -1,0 +1,23 @@
+//! libprocess messages between processes (wire facts libprocess.md 1): received on the HTTP port, sent over
+//! connections of our own.
+//!
+//! A message is an HTTP POST to `/<process>/<name>` that names its sender. There is no reply channel: to answer, one
+//! sends a message back. This module does not know what messages mean.
+//!
+//! It differs from Mesos in one point: a sender's host name is not resolved, its pid must hold an IPv4 address.
+
+mod answer;
+mod chunked;
+mod connection;
+mod encode;
+mod head;
+mod incoming;
+mod message;
+mod network;
+mod peer;
+
+pub(crate) use answer::date_now;
+pub(crate) use incoming::{Incoming, Outcome};
+pub(crate) use message::deliver;
+pub use message::{Delivery, Message, MessageSink, NoMessages, Refusal};
+pub use network::{ExitedSink, Network};

@@ -1,0 +1,161 @@
+//! The sending side: one connection per peer address, persistent while somebody is linked to it.
+
+use std::fmt;
+use std::net::SocketAddrV4;
+use std::sync::{Arc, Mutex};
+
+use base::Pid;
+use rustc_hash::FxHashMap;
+use tokio::runtime::Handle;
+
+use super::connection;
+use super::peer::{Closed, Peer};
+use crate::Limits;
+use crate::sync::lock;
+
+/// Who hears that a linked peer's connection is gone.
+pub trait ExitedSink: Send + Sync + 'static {
+    /// The connection to the address of a linked pid failed to open or closed. The link is gone. It must not block.
+    fn exited(&self, pid: Pid);
+}
+
+impl<F: Fn(Pid) + Send + Sync + 'static> ExitedSink for F {
+    fn exited(&self, pid: Pid) {
+        self(pid);
+    }
+}
+
+/// Sends messages and keeps links. Cheap to clone; all clones share the connections.
+///
+/// Messages to one address keep their order. If connecting or writing fails, what waits is dropped silently, as in
+/// libprocess; a peer that does not read is given up when more than [`Limits::peer`] bytes wait for it.
+#[derive(Clone)]
+pub struct Network {
+    inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    peers: Mutex<FxHashMap<SocketAddrV4, Arc<Peer>>>,
+    exited: Arc<dyn ExitedSink>,
+    pub(super) limits: Limits,
+    runtime: Handle,
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Network").field("connections", &self.connections()).finish_non_exhaustive()
+    }
+}
+
+impl Network {
+    /// A network whose connections live in the current tokio runtime; the methods may be called from any thread.
+    pub fn new(limits: Limits, exited: impl ExitedSink) -> Network {
+        let inner = Inner { peers: Mutex::default(), exited: Arc::new(exited), limits, runtime: Handle::current() };
+        Network { inner: Arc::new(inner) }
+    }
+
+    /// Queues a message and returns at once. A message to the empty pid is dropped.
+    pub fn send(&self, from: &Pid, to: &Pid, name: &str, body: &[u8]) {
+        if to.is_empty() {
+            return;
+        }
+        self.with_peer(to.address(), |peer| peer.push(from, to.id(), name, body, self.inner.limits.peer));
+    }
+
+    /// Links to a pid: one persistent connection to its address, whose end is told to the [`ExitedSink`].
+    ///
+    /// Linking again while the link lives does nothing.
+    pub fn link(&self, pid: &Pid) {
+        if !pid.is_empty() {
+            self.with_peer(pid.address(), |peer| peer.link(pid));
+        }
+    }
+
+    /// Links to a pid over a new connection, which replaces the present one. Links of that address move over, without
+    /// an exited event.
+    pub fn relink(&self, pid: &Pid) {
+        if pid.is_empty() {
+            return;
+        }
+        let replacement = Arc::new(Peer::new(pid.address()));
+        let old = lock(&self.inner.peers).insert(pid.address(), replacement.clone());
+        if let Some(old) = old {
+            replacement.take_over(&old);
+        }
+        // Before the task starts, so that the connection is never seen without a link.
+        let _ = replacement.link(pid);
+        self.start(replacement);
+    }
+
+    /// Gives a link up. The connection closes once nothing waits for it and nobody else is linked; no event follows.
+    pub fn unlink(&self, pid: &Pid) {
+        let peer = lock(&self.inner.peers).get(&pid.address()).cloned();
+        if let Some(peer) = peer {
+            peer.unlink(pid);
+        }
+    }
+
+    /// How many connections are open or being opened.
+    pub fn connections(&self) -> usize {
+        lock(&self.inner.peers).len()
+    }
+
+    /// Closes every connection. Waiting messages are lost, no events follow.
+    pub fn close(&self) {
+        let peers: Vec<_> = lock(&self.inner.peers).drain().collect();
+        for (_, peer) in peers {
+            peer.abandon();
+        }
+    }
+
+    /// Does something with the peer at an address. It may be closing at this moment: then a new one takes its place.
+    fn with_peer(&self, address: SocketAddrV4, mut action: impl FnMut(&Peer) -> Result<(), Closed>) {
+        loop {
+            let mut peers = lock(&self.inner.peers);
+            let (peer, new) = match peers.get(&address) {
+                Some(peer) if !peer.is_closed() => (peer.clone(), false),
+                _ => {
+                    let peer = Arc::new(Peer::new(address));
+                    peers.insert(address, peer.clone());
+                    (peer, true)
+                }
+            };
+            drop(peers);
+            let done = action(&peer);
+            if new {
+                self.start(peer);
+            }
+            if done.is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn start(&self, peer: Arc<Peer>) {
+        self.inner.runtime.spawn(connection::run(self.inner.clone(), peer));
+    }
+}
+
+impl Inner {
+    /// Takes an unlinked peer with an empty queue out, so that nobody can queue to it any more.
+    pub(super) fn retire_if_idle(&self, peer: &Arc<Peer>) -> bool {
+        let mut peers = lock(&self.peers);
+        let retired = peer.close_if_idle();
+        if retired && peers.get(&peer.address()).is_some_and(|current| Arc::ptr_eq(current, peer)) {
+            peers.remove(&peer.address());
+        }
+        retired
+    }
+
+    /// Takes a peer out whose connection is gone, and tells its links.
+    pub(super) fn finish(&self, peer: &Arc<Peer>) {
+        let mut peers = lock(&self.peers);
+        if peers.get(&peer.address()).is_some_and(|current| Arc::ptr_eq(current, peer)) {
+            peers.remove(&peer.address());
+        }
+        drop(peers);
+        for pid in peer.close() {
+            self.exited.exited(pid);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What is queued for one address, and who is linked to it. It does no I/O.
+
+use std::net::SocketAddrV4;
+use std::sync::Mutex;
+use std::task::Waker;
+
+use base::Pid;
+use bytes::BytesMut;
+
+use super::encode;
+use crate::sync::lock;
+
+/// The peer's connection has ended: what was wanted of it must be asked of a new one.
+pub(super) struct Closed;
+
+#[derive(Default)]
+struct State {
+    /// Requests that no write has begun with.
+    queue: BytesMut,
+    links: Vec<Pid>,
+    /// The connection's task, if it waits.
+    task: Option<Waker>,
+    closed: bool,
+}
+
+impl State {
+    fn wake(&mut self) -> Option<Waker> {
+        self.task.take()
+    }
+}
+
+/// One address.
+pub(super) struct Peer {
+    address: SocketAddrV4,
+    state: Mutex<State>,
+}
+
+/// What the connection's task shall do.
+pub(super) enum Work {
+    /// Write these bytes.
+    Write(BytesMut),
+    /// Nothing now; it is woken.
+    Wait,
+    /// Nothing, and nobody is linked.
+    Idle,
+    /// End.
+    Closed,
+}
+
+impl Peer {
+    pub(super) fn new(address: SocketAddrV4) -> Peer {
+        Peer { address, state: Mutex::default() }
+    }
+
+    pub(super) fn address(&self) -> SocketAddrV4 {
+        self.address
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.state).closed
+    }
+
+    /// Changes the state and wakes the connection's task.
+    fn change(&self, action: impl FnOnce(&mut State) -> Result<(), Closed>) -> Result<(), Closed> {
+        let mut state = lock(&self.state);
+        let result = action(&mut state);
+        let task = state.wake();
+        drop(state);
+        if let Some(task) = task {
+            task.wake();
+        }
+        result
+    }
+
+    /// Queues a message. If too much waits already, the peer is given up, the message with it.
+    pub(super) fn push(&self, from: &Pid, to: &str, name: &str, body: &[u8], limit: usize) -> Result<(), Closed> {
+        self.change(|state| {
+            if state.closed {
+                return Err(Closed);
+            }
+            if !state.queue.is_empty() && state.queue.len() + body.len() > limit {
+                tracing::warn!(peer = %self.address, limit, "a libprocess peer does not read: connection given up");
+                state.closed = true;
+                return Ok(());
+            }
+            encode::push(&mut state.queue, from, to, name, body);
+            Ok(())
+        })
+    }
+
+    pub(super) fn link(&self, pid: &Pid) -> Result<(), Closed> {
+        self.change(|state| {
+            if state.closed {
+                return Err(Closed);
+            }
+            if !state.links.contains(pid) {
+                state.links.push(pid.clone());
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn unlink(&self, pid: &Pid) {
+        let _ = self.change(|state| {
+            state.links.retain(|linked| linked != pid);
+            Ok(())
+        });
+    }
+
+    /// Moves links and unsent messages of a connection that ends to this one.
+    pub(super) fn take_over(&self, old: &Peer) {
+        let mut moved = State::default();
+        let _ = old.change(|state| {
+            state.closed = true;
+            moved.links = std::mem::take(&mut state.links);
+            moved.queue = std::mem::take(&mut state.queue);
+            Ok(())
+        });
+        let mut state = lock(&self.state);
+        // This peer is new: at most what came since it was made stands behind what moved.
+        moved.queue.unsplit(std::mem::take(&mut state.queue));
+        for pid in std::mem::take(&mut state.links) {
+            if !moved.links.contains(&pid) {
+                moved.links.push(pid);
+            }
+        }
+        state.queue = moved.queue;
+        state.links = moved.links;
+    }
+
+    /// Ends the connection without telling the links.
+    pub(super) fn abandon(&self) {
+        let _ = self.change(|state| {
+            state.closed = true;
+            state.links.clear();
+            Ok(())
+        });
+    }
+
+    /// What there is to do for the connection's task, which is woken when that changes.
+    pub(super) fn work(&self, task: &Waker, writing: bool) -> Work {
+        let mut state = lock(&self.state);
+        if state.closed {
+            return Work::Closed;
+        }
+        if !writing && !state.queue.is_empty() {
+            return Work::Write(std::mem::take(&mut state.queue));
+        }
+        if state.task.as_ref().is_none_or(|waiting| !waiting.will_wake(task)) {
+            state.task = Some(task.clone());
+        }
+        if !writing && state.links.is_empty() { Work::Idle } else { Work::Wait }
+    }
+
+    /// Closes if nothing waits and nobody is linked.
+    pub(super) fn close_if_idle(&self) -> bool {
+        let mut state = lock(&self.state);
+        let idle = state.queue.is_empty() && state.links.is_empty();
+        state.closed |= idle;
+        idle
+    }
+
+    /// Closes, drops what waits, and returns who was linked.
+    pub(super) fn close(&self) -> Vec<Pid> {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        state.queue = BytesMut::new();
+        state.task = None;
+        std::mem::take(&mut state.links)
+    }
+}

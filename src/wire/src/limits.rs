@@ -1,0 +1,59 @@
+//! What may grow, and how far. It limits nothing by itself.
+
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+/// Limits of a server and of a [`Network`](crate::libprocess::Network). Sizes are in bytes.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Request line and headers together; longer ones get 431. Mesos's parser stops at 80 KiB, too. At least 8 KiB.
+    pub head: usize,
+    /// A request's body as it is after decompression; a longer one gets 413. Mesos has no such limit.
+    pub body: usize,
+    /// What may wait for a stream's reader before the reader is cut off.
+    pub stream: usize,
+    /// What may wait for one libprocess peer before the connection to it is given up.
+    pub peer: usize,
+    /// How long a connection attempt of ours may take.
+    pub connect: Duration,
+    /// How long a stop waits for answers that are under way.
+    pub stop: Duration,
+    /// How many connections a server keeps open at once; further ones wait in the kernel's queue.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            head: 80 << 10,
+            body: 256 << 20,
+            stream: 64 << 20,
+            peer: 64 << 20,
+            connect: Duration::from_secs(10),
+            stop: Duration::from_secs(5),
+            connections: 1 << 20,
+        }
+    }
+}
+
+/// Raises the soft limit of open files to the hard one and returns it: every agent costs a master two sockets.
+///
+/// # Errors
+/// The system's error, when it refuses; the old limit then stays.
+pub fn raise_open_files_limit() -> std::io::Result<u64> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    if soft < hard {
+        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
+    }
+    Ok(hard)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn open_files_reach_the_hard_limit() {
+        let limit = super::raise_open_files_limit().unwrap();
+        assert_eq!(super::getrlimit(super::Resource::RLIMIT_NOFILE).unwrap(), (limit, limit));
+    }
+}
