@@ -145,7 +145,7 @@ fn same_source(a: &Source, b: &Source) -> bool {
         && same_metadata
 }
 
-/// `MOUNT:/mnt/a,id1:path:rw`: the source, the persistence id, the volume.
+/// `MOUNT:/mnt/a,id1:path`: the source, the persistence id, the volume.
 impl fmt::Display for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(source) = &self.0.source {
@@ -166,7 +166,7 @@ fn write_source(source: &Source, root: Option<&str>, f: &mut fmt::Formatter<'_>)
     f.write_str(source.r#type().as_str_name())?;
     if source.id.is_some() || source.profile.is_some() {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        write!(f, "({},{},{})", text(&source.vendor), text(&source.id), text(&source.profile))?;
+        return write!(f, "({},{},{})", text(&source.vendor), text(&source.id), text(&source.profile));
     }
     match root {
         Some(root) => write!(f, ":{root}"),
@@ -178,11 +178,11 @@ struct VolumeText<'a>(&'a mesos::Volume);
 
 impl fmt::Display for VolumeText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let volume = self.0;
-        if let Some(host_path) = &volume.host_path {
-            write!(f, "{host_path}:")?;
-        }
+        let (volume, path) = (self.0, &self.0.container_path);
         let mode = if volume.mode() == mesos::volume::Mode::Rw { "rw" } else { "ro" };
-        write!(f, "{}:{mode}", volume.container_path)
+        match &volume.host_path {
+            Some(host_path) => write!(f, "{host_path}:{path}:{mode}"),
+            None => f.write_str(path),
+        }
     }
 }

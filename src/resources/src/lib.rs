@@ -7,39 +7,60 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod attributes;
+mod checkpoint;
+mod conversion;
 mod disk;
 mod find;
 mod from_proto;
 mod item_set;
 mod labels;
 mod limits;
+mod list_rules;
 mod name;
+mod operation;
 mod quantities;
+mod quantities_text;
 mod query;
 mod ranges;
 mod reservation;
 mod resource;
 mod resources;
 mod role;
+mod summary;
+mod text_in;
 mod text_out;
 mod to_proto;
 mod transform;
 mod validate;
 mod value;
+mod value_text;
 
 pub use amount::Amount;
+pub use attributes::{AttributeError, attribute_value, attributes_text, parse_attributes};
+pub use checkpoint::CheckpointError;
+pub use conversion::{Conversion, ConversionError};
 pub use disk::{Disk, SourceKind};
 pub use from_proto::{from_proto, resource_from_proto};
 pub use item_set::ItemSet;
 pub use labels::Labels;
 pub use limits::Limits;
+pub use list_rules::{
+    AllocationFault, DiskFault, DuplicatePersistenceId, ListFault, ProviderFault, RevocableMix, sets_overlap,
+    validate_list,
+};
 pub use name::Name;
+pub use operation::{OperationError, conversions};
 pub use quantities::Quantities;
+pub use quantities_text::{QuantitiesError, parse_alternatives, parse_quantities};
 pub use ranges::{Range, Ranges};
 pub use reservation::{Reservation, ReservationKind};
 pub use resource::{ProviderId, Resource};
 pub use resources::Resources;
 pub use role::{Role, RoleError};
+pub use summary::SummaryValue;
+pub use text_in::{ResourceTextError, from_flag_messages, parse_text};
 pub use to_proto::{Format, resource_to_proto};
 pub use validate::{Fault, InvalidResource, validate, validate_resource};
 pub use value::{Kind, Value};
+pub use value_text::ValueTextError;

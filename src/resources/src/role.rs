@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RoleError {
     /// No characters at all.
-    #[error("Empty role name is invalid")]
+    #[error("Role names cannot be the empty string")]
     Empty,
     /// `/a`.
     #[error("Role '{0}' cannot start with a slash")]
@@ -20,13 +20,15 @@ pub enum RoleError {
     #[error("Role '{0}' cannot contain two adjacent slashes")]
     EmptyComponent(String),
     /// `.`, `..`, or `*` within a path.
-    #[error("Role component '{component}' is invalid because it is '{component}'")]
+    #[error("Role '{role}' cannot include '{component}' as a component")]
     Reserved {
+        /// The whole name.
+        role: String,
         /// The component.
         component: String,
     },
     /// A component that looks like a command line option.
-    #[error("Role component '{0}' is invalid because it begins with a dash")]
+    #[error("Role component '{0}' is invalid because it starts with a dash")]
     Dash(String),
     /// White space or DEL.
     #[error("Role component '{0}' is invalid because it contains backspace or whitespace")]
@@ -128,12 +130,12 @@ fn check(text: &str) -> Result<(), RoleError> {
     if text.contains("//") {
         return Err(RoleError::EmptyComponent(text.to_owned()));
     }
-    text.split('/').try_for_each(check_component)
+    text.split('/').try_for_each(|component| check_component(text, component))
 }
 
-fn check_component(component: &str) -> Result<(), RoleError> {
+fn check_component(role: &str, component: &str) -> Result<(), RoleError> {
     if matches!(component, "." | ".." | "*") {
-        return Err(RoleError::Reserved { component: component.to_owned() });
+        return Err(RoleError::Reserved { role: role.to_owned(), component: component.to_owned() });
     }
     if component.starts_with('-') {
         return Err(RoleError::Dash(component.to_owned()));
@@ -177,14 +179,14 @@ mod tests {
             assert_eq!(role(good).as_str(), good);
         }
         for (bad, why) in [
-            ("", "Empty role name is invalid"),
+            ("", "Role names cannot be the empty string"),
             ("/a", "Role '/a' cannot start with a slash"),
             ("a/", "Role 'a/' cannot end with a slash"),
             ("a//b", "Role 'a//b' cannot contain two adjacent slashes"),
-            (".", "Role component '.' is invalid because it is '.'"),
-            ("a/..", "Role component '..' is invalid because it is '..'"),
-            ("a/*", "Role component '*' is invalid because it is '*'"),
-            ("a/-b", "Role component '-b' is invalid because it begins with a dash"),
+            (".", "Role '.' cannot include '.' as a component"),
+            ("a/..", "Role 'a/..' cannot include '..' as a component"),
+            ("a/*", "Role 'a/*' cannot include '*' as a component"),
+            ("a/-b", "Role component '-b' is invalid because it starts with a dash"),
             ("a b", "Role component 'a b' is invalid because it contains backspace or whitespace"),
             ("a\u{7f}", "Role component 'a\u{7f}' is invalid because it contains backspace or whitespace"),
         ] {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Resource, Resources};
 
-/// `cpus(allocated: dev)(reservations: [(DYNAMIC,dev,me)]):0.5`, disks as `disk[MOUNT:/mnt,id:path:rw]:64`, revocable
+/// `cpus(allocated: dev)(reservations: [(DYNAMIC,dev,me)]):0.5`, disks as `disk[MOUNT:/mnt,id:path]:64`, revocable
 /// ones with `{REV}`, shared ones with `<SHARED>` and their copies as in `:64<2>`.
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Changes of what is said of resources: allocation and reservations.
 
-use crate::{Reservation, Resource, Resources, Role};
+use crate::{Amount, Reservation, Resource, Resources, Role, Value};
 
 impl Resource {
     /// Without any reservation.
@@ -22,6 +22,20 @@ impl Resource {
     pub fn pop_reservation(&self) -> Self {
         let stack = self.reservations();
         self.clone().with_reservations(&stack[..stack.len().saturating_sub(1)])
+    }
+
+    /// Cuts the amount down to `most`. False, and unchanged, if it is more than that and exists only as a whole.
+    /// Ranges and sets stay as they are.
+    pub fn shrink(&mut self, most: Amount) -> bool {
+        match self.value {
+            Value::Scalar(amount) if amount > most => {
+                if !self.is_indivisible() {
+                    self.value = Value::Scalar(most.max(Amount::ZERO));
+                }
+                !self.is_indivisible()
+            }
+            _ => true,
+        }
     }
 
     /// A persistent volume turned back into plain disk: without persistence, volume and copies.

@@ -4,11 +4,12 @@
 //! master's business.
 
 use protos::mesos;
+use protos::mesos::resource::ReservationInfo;
 use protos::mesos::resource::disk_info::source::Type as SourceType;
 use protos::mesos::resource::reservation_info::Type as ReservationType;
 use protos::mesos::value::Type;
 
-use crate::{Role, RoleError};
+use crate::{Labels, Role, RoleError};
 
 /// The rule that a resource breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,18 +54,21 @@ pub enum Fault {
     #[error("Unsupported 'DiskInfo.Source.Type' in '{0}'")]
     SourceType(String),
     /// A BLOCK or RAW source with a directory.
-    #[error("Disk with {kind} source cannot have a '{field}'")]
+    #[error("{field} should not be set for {kind} disk source")]
     SourceRoot {
         /// BLOCK or RAW.
         kind: &'static str,
-        /// `path` or `mount`.
+        /// `Path` or `Mount`.
         field: &'static str,
     },
     /// A role with an invalid name.
     #[error(transparent)]
     Role(#[from] RoleError),
-    /// `*` with a reservation.
+    /// `*` with a reservation in the older format.
     #[error("Invalid reservation: role \"*\" cannot be dynamically reserved")]
+    StarDynamicallyReserved,
+    /// `*` with a reservation in the newer format.
+    #[error("Invalid reservation: role \"*\" cannot be reserved")]
     StarReserved,
     /// A type in the older format.
     #[error("'Resource.ReservationInfo.type' must not be set for the 'Resource.reservation' field")]
@@ -73,25 +77,79 @@ pub enum Fault {
     #[error("'Resource.ReservationInfo.role' must not be set for the 'Resource.reservation' field")]
     OldReservationRole,
     /// No type in the newer format.
-    #[error("'Resource.ReservationInfo.type' must be set for the 'Resource.reservations' field")]
+    #[error("Invalid reservation: 'Resource.ReservationInfo.type' field must be set.")]
     ReservationType,
+    /// A type that is neither STATIC nor DYNAMIC.
+    #[error("Unsupported 'Resource.ReservationInfo.Type'")]
+    UnsupportedReservationType,
     /// No role in the newer format.
-    #[error("'Resource.ReservationInfo.role' must be set for the 'Resource.reservations' field")]
+    #[error("Invalid reservation: 'Resource.ReservationInfo.role' field must be set.")]
     ReservationRole,
     /// A static reservation above another.
-    #[error("A refined reservation cannot be STATIC")]
+    #[error("Invalid refined reservation: A refined reservation cannot be STATIC")]
     StaticRefinement,
     /// A refinement to a role that is not below.
-    #[error("Role '{role}' is not a refinement of '{of}'")]
+    #[error("Invalid refined reservation: role '{role}' is not a refinement of '{of}'")]
     NotARefinement {
         /// The inner reservation's role.
         role: String,
         /// The outer one's.
         of: String,
     },
-    /// Both formats, and they disagree.
-    #[error("'Resource.role' and 'Resource.reservation' do not agree with 'Resource.reservations'")]
-    MixedFormats,
+    /// Both formats, with different roles.
+    #[error(
+        "Invalid resource format: 'Resource.role' field with '{old}' does not match the role '{new}' in \
+         'Resource.reservations'"
+    )]
+    RolesDiffer {
+        /// Of `Resource.role`.
+        old: String,
+        /// Of `Resource.reservations`.
+        new: String,
+    },
+    /// Both formats, dynamic in the older and static in the newer.
+    #[error(
+        "Invalid resource format: 'Resource.reservation' must not be set if the single reservation in \
+         'Resource.reservations' is STATIC"
+    )]
+    OldReservationOfStatic,
+    /// Half of the older format beside the newer.
+    #[error(
+        "Invalid resource format: 'Resource.role' and 'Resource.reservation' must either be both set or both not set if \
+         the single reservation in 'Resource.reservations' is DYNAMIC"
+    )]
+    HalfOldFormat,
+    /// Both formats, with different principals.
+    #[error(
+        "Invalid resource format: 'Resource.reservation.principal' field with '{old}' does not match the principal \
+         '{new}' in 'Resource.reservations'"
+    )]
+    PrincipalsDiffer {
+        /// Of `Resource.reservation`.
+        old: String,
+        /// Of `Resource.reservations`.
+        new: String,
+    },
+    /// Both formats, with different labels.
+    #[error(
+        "Invalid resource format: 'Resource.reservation.labels' field with '{old}' does not match the labels '{new}' in \
+         'Resource.reservations'"
+    )]
+    LabelsDiffer {
+        /// Of `Resource.reservation`.
+        old: String,
+        /// Of `Resource.reservations`.
+        new: String,
+    },
+    /// The older format beside refined reservations.
+    #[error(
+        "Invalid resource format: '{field}' must not be set if there is more than one reservation in \
+         'Resource.reservations'"
+    )]
+    OldFormatOfRefined {
+        /// `Resource.role` or `Resource.reservation`.
+        field: &'static str,
+    },
     /// An allocation without a role.
     #[error("'Resource.AllocationInfo.role' must be set")]
     AllocationRole,
@@ -155,7 +213,8 @@ fn check_value(resource: &mesos::Resource) -> Result<(), Fault> {
     }
 }
 
-fn check_number(value: f64) -> Result<(), Fault> {
+/// Finite, neither subnormal nor negative.
+pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
     if !(value.is_normal() || value == 0.0) {
         return Err(Fault::NotNormal);
     }
@@ -195,45 +254,52 @@ fn check_disk(resource: &mesos::Resource) -> Result<(), Fault> {
         SourceType::Raw => "RAW",
         SourceType::Unknown => return Err(Fault::SourceType("UNKNOWN".to_owned())),
     };
-    if source.path.is_some() {
-        return Err(Fault::SourceRoot { kind, field: "path" });
-    }
     if source.mount.is_some() {
-        return Err(Fault::SourceRoot { kind, field: "mount" });
+        return Err(Fault::SourceRoot { kind, field: "Mount" });
+    }
+    if source.path.is_some() {
+        return Err(Fault::SourceRoot { kind, field: "Path" });
     }
     Ok(())
 }
 
-#[allow(deprecated)]
 fn check_reservations(resource: &mesos::Resource) -> Result<(), Fault> {
-    if let Some(role) = &resource.role {
-        Role::parse(role)?;
-    }
-    if let Some(reservation) = &resource.reservation {
-        if reservation.r#type.is_some() {
-            return Err(Fault::OldReservationType);
+    match resource.reservations.as_slice() {
+        [] => check_old_format(resource),
+        [only] => {
+            check_stack(&resource.reservations)?;
+            check_agreement(resource, only)
         }
-        if reservation.role.is_some() {
-            return Err(Fault::OldReservationRole);
-        }
-        if resource.reservations.is_empty() && resource.role() == "*" {
-            return Err(Fault::StarReserved);
+        _ => {
+            check_stack(&resource.reservations)?;
+            check_no_old_format(resource)
         }
     }
-    check_stack(&resource.reservations)?;
-    if resource.reservations.is_empty() { Ok(()) } else { check_agreement(resource) }
 }
 
-fn check_stack(stack: &[mesos::resource::ReservationInfo]) -> Result<(), Fault> {
+#[allow(deprecated)]
+fn check_old_format(resource: &mesos::Resource) -> Result<(), Fault> {
+    Role::parse(resource.role())?;
+    match &resource.reservation {
+        None => Ok(()),
+        Some(info) if info.r#type.is_some() => Err(Fault::OldReservationType),
+        Some(info) if info.role.is_some() => Err(Fault::OldReservationRole),
+        Some(_) if resource.role() == "*" => Err(Fault::StarDynamicallyReserved),
+        Some(_) => Ok(()),
+    }
+}
+
+fn check_stack(stack: &[ReservationInfo]) -> Result<(), Fault> {
     let mut above: Option<Role> = None;
     for reservation in stack {
-        let kind = reservation.r#type.and_then(|t| ReservationType::try_from(t).ok());
-        let Some(kind @ (ReservationType::Static | ReservationType::Dynamic)) = kind else {
-            return Err(Fault::ReservationType);
-        };
+        let kind = reservation.r#type.ok_or(Fault::ReservationType)?;
         let role = Role::parse(reservation.role.as_deref().ok_or(Fault::ReservationRole)?)?;
         if role.is_star() {
             return Err(Fault::StarReserved);
+        }
+        let kind = ReservationType::try_from(kind).unwrap_or(ReservationType::Unknown);
+        if kind == ReservationType::Unknown {
+            return Err(Fault::UnsupportedReservationType);
         }
         if let Some(above) = above {
             if kind == ReservationType::Static {
@@ -248,17 +314,40 @@ fn check_stack(stack: &[mesos::resource::ReservationInfo]) -> Result<(), Fault> 
     Ok(())
 }
 
-/// If the older fields are there beside the newer (as in endpoints), they must say the same.
+/// If the older fields are there beside a single newer one (as in endpoints), they must say the same.
 #[allow(deprecated)]
-fn check_agreement(resource: &mesos::Resource) -> Result<(), Fault> {
-    let Some(last) = resource.reservations.last() else { return Ok(()) };
-    let refined = resource.reservations.len() > 1;
-    let role_agrees = resource.role.as_ref().is_none_or(|role| Some(role) == last.role.as_ref());
-    let reservation_agrees = resource.reservation.as_ref().is_none_or(|old| {
-        let dynamic = last.r#type() == ReservationType::Dynamic;
-        !refined && resource.role.is_some() && dynamic && old.principal == last.principal && old.labels == last.labels
-    });
-    if role_agrees && reservation_agrees { Ok(()) } else { Err(Fault::MixedFormats) }
+fn check_agreement(resource: &mesos::Resource, new: &ReservationInfo) -> Result<(), Fault> {
+    if let Some(role) = &resource.role
+        && role != new.role()
+    {
+        return Err(Fault::RolesDiffer { old: role.clone(), new: new.role().to_owned() });
+    }
+    if new.r#type() == ReservationType::Static {
+        return if resource.reservation.is_some() { Err(Fault::OldReservationOfStatic) } else { Ok(()) };
+    }
+    if resource.role.is_some() != resource.reservation.is_some() {
+        return Err(Fault::HalfOldFormat);
+    }
+    let Some(old) = &resource.reservation else { return Ok(()) };
+    if old.principal() != new.principal() {
+        return Err(Fault::PrincipalsDiffer { old: old.principal().to_owned(), new: new.principal().to_owned() });
+    }
+    let labels = |info: &ReservationInfo| Labels::from(info.labels.clone().unwrap_or_default());
+    if labels(old) != labels(new) {
+        return Err(Fault::LabelsDiffer { old: labels(old).to_string(), new: labels(new).to_string() });
+    }
+    Ok(())
+}
+
+#[allow(deprecated)]
+fn check_no_old_format(resource: &mesos::Resource) -> Result<(), Fault> {
+    if resource.role.is_some() {
+        return Err(Fault::OldFormatOfRefined { field: "Resource.role" });
+    }
+    if resource.reservation.is_some() {
+        return Err(Fault::OldFormatOfRefined { field: "Resource.reservation" });
+    }
+    Ok(())
 }
 
 fn check_shared(resource: &mesos::Resource) -> Result<(), Fault> {

@@ -58,6 +58,27 @@ impl Value {
         }
     }
 
+    /// Has a number or word in common with `other`; amounts never do.
+    #[must_use]
+    pub fn intersects(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Ranges(a), Self::Ranges(b)) => a.intersects(b),
+            (Self::Set(a), Self::Set(b)) => a.intersects(b),
+            _ => false,
+        }
+    }
+
+    /// The amount, or the number of members; saturates.
+    #[must_use]
+    pub fn count(&self) -> Amount {
+        let members = |count: u64| Amount::from_units(i64::try_from(count).unwrap_or(i64::MAX));
+        match self {
+            Self::Scalar(amount) => *amount,
+            Self::Ranges(ranges) => members(ranges.count()),
+            Self::Set(items) => members(items.len() as u64),
+        }
+    }
+
     /// Adds `other`; nothing happens if the kinds differ (callers compare kinds first).
     pub(crate) fn add(&mut self, other: &Self) {
         match (self, other) {

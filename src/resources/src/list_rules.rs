@@ -1,0 +1,222 @@
+//! Rules over whole resource lists, as tasks, executors and operations are checked, in Mesos's words.
+
+use std::collections::BTreeSet;
+
+use protos::mesos;
+
+use crate::{Name, Quantities, Resource, Resources, Role, from_proto};
+
+/// The rule that a list breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListFault {
+    /// A resource that breaks a rule by itself.
+    #[error("Invalid resources: {0}")]
+    Resource(#[from] crate::InvalidResource),
+    /// A fraction of a processor.
+    #[error("Invalid 'gpus' resource: The 'gpus' resource must be an unsigned integer")]
+    Gpus,
+    /// Disk information that makes no sense.
+    #[error("Invalid DiskInfo: {0}")]
+    Disk(DiskFault),
+    /// Reserved and revocable.
+    #[error("Invalid ReservationInfo: Dynamically reserved resource {0} cannot be created from revocable resources")]
+    RevocableReservation(Resource),
+}
+
+/// What is wrong with a disk.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiskFault {
+    /// A volume on what may be taken away.
+    #[error("Persistent volumes cannot be created from revocable resources")]
+    Revocable,
+    /// A volume for everybody.
+    #[error("Persistent volumes cannot be created from unreserved resources")]
+    Unreserved,
+    /// No place in the container.
+    #[error("Expecting 'volume' to be set for persistent volume")]
+    NoVolume,
+    /// A path of the host.
+    #[error("Expecting 'host_path' to be unset for persistent volume")]
+    HostPath,
+    /// An id that cannot be a folder's name.
+    #[error("Invalid persistence ID for persistent volume: {0}")]
+    Id(#[from] base::IdError),
+    /// A volume that does not persist.
+    #[error("Non-persistent volume not supported")]
+    NotPersistent,
+    /// Neither source nor persistence.
+    #[error("DiskInfo is set but empty")]
+    Empty,
+}
+
+/// Checks and takes in the resources of a task, an executor or an operation.
+///
+/// # Errors
+/// The first rule that the list breaks, in Mesos's order.
+pub fn validate_list(messages: &[mesos::Resource]) -> Result<Resources, ListFault> {
+    let resources = from_proto(messages)?;
+    if !resources.gpus().is_whole() {
+        return Err(ListFault::Gpus);
+    }
+    resources.iter().try_for_each(check_disk).map_err(ListFault::Disk)?;
+    match resources.iter().find(|r| r.is_dynamically_reserved() && r.is_revocable()) {
+        Some(resource) => Err(ListFault::RevocableReservation(resource.clone())),
+        None => Ok(resources),
+    }
+}
+
+fn check_disk(resource: &Resource) -> Result<(), DiskFault> {
+    let Some(disk) = resource.disk() else { return Ok(()) };
+    let Some(id) = disk.persistence_id() else {
+        return match (disk.volume(), disk.as_proto().source.as_ref()) {
+            (Some(_), _) => Err(DiskFault::NotPersistent),
+            (None, None) => Err(DiskFault::Empty),
+            (None, Some(_)) => Ok(()),
+        };
+    };
+    if resource.is_revocable() {
+        return Err(DiskFault::Revocable);
+    }
+    if resource.is_unreserved() {
+        return Err(DiskFault::Unreserved);
+    }
+    let volume = disk.volume().ok_or(DiskFault::NoVolume)?;
+    if volume.host_path.is_some() {
+        return Err(DiskFault::HostPath);
+    }
+    // A persistence id becomes a folder's name, and obeys the rule of all such ids.
+    base::TaskId::new(id)?;
+    Ok(())
+}
+
+/// A persistence id that occurs twice in one role.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Persistence ID '{0}' is not unique")]
+pub struct DuplicatePersistenceId(pub String);
+
+/// Resources allocated to no role or to several.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AllocationFault {
+    /// A resource without an allocation.
+    #[error("The resources are not allocated to a role")]
+    Unallocated,
+    /// Two roles.
+    #[error(
+        "The resources have multiple allocation roles ('{second}' and '{first}') but only one allocation role is allowed"
+    )]
+    Several {
+        /// The role of the first resource.
+        first: Role,
+        /// Another.
+        second: Role,
+    },
+}
+
+/// Revocable and other resources of one name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Cannot use both revocable and non-revocable '{0}' at the same time")]
+pub struct RevocableMix(pub Name);
+
+/// Resources of several resource providers, or of some and of the agent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderFault {
+    /// Some of the agent, some not.
+    #[error("Some resources have a resource provider and some do not")]
+    Mixed,
+    /// Two or more providers.
+    #[error("The resources have multiple resource providers: {0}")]
+    Several(String),
+}
+
+impl Resources {
+    /// No persistence id twice in one role.
+    ///
+    /// # Errors
+    /// The id that occurs twice.
+    pub fn check_unique_persistence_ids(&self) -> Result<(), DuplicatePersistenceId> {
+        let mut seen = BTreeSet::new();
+        for volume in self.iter().filter(|r| r.is_persistent_volume()) {
+            let id = volume.disk().and_then(crate::Disk::persistence_id).unwrap_or_default();
+            if !seen.insert((volume.reservation_role(), id)) {
+                return Err(DuplicatePersistenceId(id.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is allocated to one role. None if there is nothing.
+    ///
+    /// # Errors
+    /// A resource that is not allocated, or two roles.
+    pub fn single_allocation_role(&self) -> Result<Option<&Role>, AllocationFault> {
+        let mut found: Option<&Role> = None;
+        for resource in self {
+            let role = resource.allocation().ok_or(AllocationFault::Unallocated)?;
+            match found {
+                Some(first) if first != role => {
+                    return Err(AllocationFault::Several { first: first.clone(), second: role.clone() });
+                }
+                _ => found = Some(role),
+            }
+        }
+        Ok(found)
+    }
+
+    /// No name is there both revocable and not.
+    ///
+    /// # Errors
+    /// The name.
+    pub fn check_revocable_mix(&self) -> Result<(), RevocableMix> {
+        let revocable: BTreeSet<_> = self.iter().filter(|r| r.is_revocable()).map(Resource::name).collect();
+        match self.iter().find(|r| !r.is_revocable() && revocable.contains(r.name())) {
+            Some(resource) => Err(RevocableMix(resource.name().clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Everything comes from one resource provider, or everything from the agent.
+    ///
+    /// # Errors
+    /// The providers.
+    pub fn check_single_provider(&self) -> Result<(), ProviderFault> {
+        let providers: BTreeSet<_> = self.iter().map(Resource::provider).collect();
+        if providers.len() <= 1 {
+            return Ok(());
+        }
+        if providers.contains(&None) {
+            return Err(ProviderFault::Mixed);
+        }
+        let ids: Vec<&str> = providers.into_iter().flatten().map(crate::ProviderId::as_str).collect();
+        Err(ProviderFault::Several(ids.join(", ")))
+    }
+
+    /// Amounts by name, where numbers of ranges and words of sets count too.
+    fn counts(&self) -> Quantities {
+        let mut sums = Quantities::new();
+        for resource in self {
+            sums.add(resource.name(), resource.value().count());
+        }
+        sums
+    }
+
+    /// At least these amounts are there; of ranges and sets the members count.
+    #[must_use]
+    pub fn contains_quantities(&self, wanted: &Quantities) -> bool {
+        let counts = self.counts();
+        wanted.iter().all(|(name, amount)| counts.get(&name) >= amount)
+    }
+}
+
+/// Two of the sets share a number of ranges or a word of a set of the same name.
+#[must_use]
+pub fn sets_overlap(sets: &[Resources]) -> bool {
+    let mut all = Resources::new();
+    for resource in sets.iter().flatten().filter(|r| r.amount().is_none()) {
+        let value = resource.value();
+        if all.iter().any(|seen: &Resource| seen.name() == resource.name() && seen.value().intersects(value)) {
+            return true;
+        }
+        all.add_ref(resource);
+    }
+    false
+}

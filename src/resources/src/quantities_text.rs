@@ -1,0 +1,136 @@
+//! Quantities out of flags (`cpus:0.01;mem:32`) and messages (quota guarantees and limits, minimal sizes), and back.
+
+use std::collections::BTreeMap;
+
+use protos::mesos::value::Scalar;
+
+use crate::value_text::{Written, read};
+use crate::{Amount, Limits, Name, Quantities};
+
+/// Why amounts are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantitiesError {
+    /// Not `name:amount`.
+    #[error("Failed to parse '{0}': missing or extra ':'")]
+    Colon(String),
+    /// Not a number.
+    #[error("Failed to parse '{name}:{value}': only scalar values are allowed")]
+    NotScalar {
+        /// The resource's name.
+        name: String,
+        /// Its value as given.
+        value: String,
+    },
+    /// A number that is no amount.
+    #[error("Invalid amount of '{name}': {fault}")]
+    Amount {
+        /// The resource's name.
+        name: String,
+        /// What is wrong with it.
+        fault: crate::Fault,
+    },
+}
+
+fn amount(name: &str, value: f64) -> Result<Amount, QuantitiesError> {
+    match crate::validate::check_number(value) {
+        Ok(()) => Ok(Amount::from_f64(value)),
+        Err(fault) => Err(QuantitiesError::Amount { name: name.to_owned(), fault }),
+    }
+}
+
+/// Reads `cpus:0.01;mem:32`. An empty text is no amounts; a name given twice is added up.
+///
+/// # Errors
+/// Names the first entry that is wrong.
+pub fn parse_quantities(text: &str) -> Result<Quantities, QuantitiesError> {
+    let mut sums = Quantities::new();
+    for entry in text.split(';').map(str::trim).filter(|entry| !entry.is_empty()) {
+        let Some((name, value)) = entry.split_once(':').filter(|(name, _)| !name.trim().is_empty()) else {
+            return Err(QuantitiesError::Colon(entry.to_owned()));
+        };
+        let name = name.trim();
+        match read(value) {
+            Ok(Written::Number(number)) => sums.add(&Name::from(name), amount(name, number)?),
+            _ => return Err(QuantitiesError::NotScalar { name: name.to_owned(), value: value.to_owned() }),
+        }
+    }
+    Ok(sums)
+}
+
+/// Reads the alternatives of `--min_allocatable_resources`: `cpus:0.01|mem:32`. An empty text is no alternative.
+///
+/// # Errors
+/// Names the first entry that is wrong.
+pub fn parse_alternatives(text: &str) -> Result<Vec<Quantities>, QuantitiesError> {
+    text.split('|').filter(|part| !part.trim().is_empty()).map(parse_quantities).collect()
+}
+
+impl Quantities {
+    /// Takes in a message's map.
+    ///
+    /// # Errors
+    /// Names the first amount that is none.
+    pub fn from_map(map: &BTreeMap<String, Scalar>) -> Result<Self, QuantitiesError> {
+        map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
+    }
+
+    /// As a message's map, without zeros.
+    #[must_use]
+    pub fn to_map(&self) -> BTreeMap<String, Scalar> {
+        self.iter().map(|(name, amount)| (name.as_str().to_owned(), Scalar { value: amount.to_f64() })).collect()
+    }
+}
+
+impl Limits {
+    /// Takes in a message's map; a limit of 0 is one.
+    ///
+    /// # Errors
+    /// Names the first amount that is none.
+    pub fn from_map(map: &BTreeMap<String, Scalar>) -> Result<Self, QuantitiesError> {
+        map.iter().map(|(name, scalar)| Ok((Name::from(name.as_str()), amount(name, scalar.value)?))).collect()
+    }
+
+    /// As a message's map, with zeros.
+    #[must_use]
+    pub fn to_map(&self) -> BTreeMap<String, Scalar> {
+        self.iter().map(|(name, limit)| (name.as_str().to_owned(), Scalar { value: limit.to_f64() })).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_minimal_sizes() {
+        let shown = |text: &str| {
+            let all = parse_alternatives(text).unwrap();
+            all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+        };
+        assert_eq!(shown("cpus:0.01|mem:32"), "cpus:0.01 | mem:32");
+        assert_eq!(shown("cpus:1;mem:256;cpus:1|bananas:4"), "cpus:2; mem:256 | bananas:4");
+        assert_eq!(shown(""), "");
+    }
+
+    #[test]
+    fn refuses_with_a_reason() {
+        for (text, why) in [
+            ("cpus", "Failed to parse 'cpus': missing or extra ':'"),
+            (":1", "Failed to parse ':1': missing or extra ':'"),
+            ("ports:[1-2]", "Failed to parse 'ports:[1-2]': only scalar values are allowed"),
+            ("cpus:a", "Failed to parse 'cpus:a': only scalar values are allowed"),
+            ("cpus:-1", "Invalid amount of 'cpus': Invalid scalar resource: value < 0"),
+        ] {
+            assert_eq!(parse_quantities(text).unwrap_err().to_string(), why, "{text}");
+        }
+        let nan = [("cpus".to_owned(), Scalar { value: f64::NAN })].into();
+        assert!(Quantities::from_map(&nan).is_err() && Limits::from_map(&nan).is_err());
+    }
+
+    #[test]
+    fn zero_is_a_limit_but_no_quantity() {
+        let map = [("cpus".to_owned(), Scalar { value: 0.0 }), ("gas".to_owned(), Scalar { value: 1.5 })].into();
+        assert_eq!(Limits::from_map(&map).unwrap().to_map(), map);
+        assert_eq!(Quantities::from_map(&map).unwrap().to_map().len(), 1);
+    }
+}
