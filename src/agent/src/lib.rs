@@ -1,2 +1,58 @@
 //! The agent's core: executors, tasks, status streams, recovery decisions.
+//!
+//! A state machine without input or output of its own: [`Agent::handle`] takes one [`Input`] and the time, and
+//! puts what must happen into an [`Outbox`]. The shell around it makes the outbox's `persist` entries durable
+//! before it carries out the `outputs`, so what the core has said is never lost. The core knows no clock, no
+//! socket, no file and no process; equal inputs and an equal seed give equal outputs.
 #![forbid(unsafe_code)]
+
+mod acknowledge;
+mod agent;
+mod completed;
+mod config;
+mod container;
+mod detected;
+mod disk;
+mod drain;
+mod environment;
+mod executor;
+mod executor_call;
+mod executor_exited;
+mod framework;
+mod input;
+mod kill_task;
+mod launch;
+mod made_up_executor;
+mod message;
+mod old_resources;
+mod output;
+mod ping;
+mod random;
+mod recovery;
+mod register_executor;
+mod registered;
+mod run_task;
+mod shut_down;
+mod shutdown_executor;
+mod shutdown_framework;
+mod snapshot;
+mod status;
+mod status_update;
+mod streams;
+mod subscribe_executor;
+mod timers;
+mod update_framework;
+
+pub use agent::{Agent, AgentState, StartError};
+pub use config::{Config, Reconfiguration, RecoverMode};
+pub use container::{ContainerName, ContainerSpec};
+pub use disk::{
+    Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
+    RecoveryError, Tree,
+};
+pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
+pub use framework::{Framework, FrameworkState};
+pub use input::{Input, RequestId, StreamId};
+pub use message::{Incoming, MessageError, Outgoing};
+pub use output::{Answer, Outbox, Output, Persist};
+pub use snapshot::{Counters, Snapshot};

@@ -1,0 +1,62 @@
+//! StatusUpdateAcknowledgementMessage: the framework has an update.
+
+use base::{FrameworkId, TaskId, Time};
+use protos::mesos::internal::{StatusUpdateAcknowledgementMessage, StatusUpdateRecord, status_update_record};
+
+use crate::agent::Agent;
+use crate::disk::frame;
+use crate::executor::ExecutorState;
+use crate::output::{Outbox, Persist};
+use crate::streams::Acknowledged;
+
+impl Agent {
+    /// The next update of the task may go; after the last one the task is history.
+    pub(crate) fn status_update_acknowledgement(
+        &mut self,
+        message: &StatusUpdateAcknowledgementMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let (Ok(framework), Ok(task)) =
+            (FrameworkId::new(&message.framework_id.value), TaskId::new(&message.task_id.value))
+        else {
+            return;
+        };
+        let (update, last, file) = match self.streams.acknowledge(&framework, &task, &message.uuid, now) {
+            Acknowledged::Delivered { update, last, file } => (update, last, file),
+            outcome => {
+                tracing::debug!(%framework, %task, ?outcome, "ignored an acknowledgement");
+                return;
+            }
+        };
+        if let Some(file) = file {
+            let record = StatusUpdateRecord {
+                r#type: status_update_record::Type::Ack as i32,
+                update: None,
+                uuid: update.uuid.clone(),
+            };
+            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame(&record) });
+        }
+        if last {
+            self.task_completed(&framework, update.executor_id.as_ref().map(|id| id.value.as_str()), &task, now, out);
+        }
+    }
+
+    fn task_completed(
+        &mut self,
+        framework: &FrameworkId,
+        executor: Option<&str>,
+        task: &TaskId,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let Some(target) = executor.and_then(|executor| self.executor_mut(framework.as_str(), executor)) else {
+            return self.remove_framework_if_idle(framework, now, out);
+        };
+        target.complete(task);
+        if target.state == ExecutorState::Terminated && !target.has_incomplete_tasks() {
+            let id = target.id.clone();
+            self.remove_executor(framework, &id, now, out);
+        }
+    }
+}

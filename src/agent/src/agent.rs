@@ -1,0 +1,290 @@
+//! The agent: its state, and where each input goes.
+//!
+//! What an input does is in the file named after it; this one only directs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{AgentId, ExecutorId, FrameworkId, Pid, Time};
+use protos::mesos as pb;
+use rustc_hash::FxHashMap;
+
+use crate::config::Config;
+use crate::container::ContainerName;
+use crate::disk::{Recovered, RecoveryError};
+use crate::executor::Executor;
+use crate::framework::Framework;
+use crate::input::{Input, RequestId};
+use crate::message::{Incoming, Outgoing};
+use crate::output::{Answer, Outbox, Output, Persist};
+use crate::random::Random;
+use crate::snapshot::{Counters, Snapshot};
+use crate::streams::Streams;
+use crate::timers::{Timer, TimerKey, Timers};
+
+/// How far an agent has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentState {
+    /// It waits for the executors of an earlier agent to come back.
+    Recovering,
+    /// It is not registered with the leading master.
+    Disconnected,
+    /// It is registered.
+    Running,
+    /// It ends its executors and then itself.
+    Terminating,
+}
+
+/// Why an agent cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The checkpoints cannot be used.
+    #[error("the agent cannot recover")]
+    Recovery(#[from] RecoveryError),
+    /// The agent is not what it was when it registered.
+    #[error(
+        "Incompatible agent info detected: {why}\n\
+         To restart this agent with a new agent id instead, do as follows:\n\
+         rm -f {latest}\n\
+         This ensures that the agent does not recover old live executors.\n\
+         \n\
+         If you use the Docker containerizer and think that the Docker daemon state is out of sync, also stop its containers.\n\
+         Old agent info: see {latest}/slave.info"
+    )]
+    Reconfiguration {
+        /// What differs.
+        why: String,
+        /// The link that keeps the agent's id.
+        latest: String,
+    },
+}
+
+/// The agent's core.
+pub struct Agent {
+    pub(crate) config: Config,
+    /// What the agent registers with, with its id once it is known.
+    pub(crate) info: Arc<pb::SlaveInfo>,
+    pub(crate) id: Option<AgentId>,
+    pub(crate) state: AgentState,
+    pub(crate) master: Option<Pid>,
+    pub(crate) registered: Option<Time>,
+    pub(crate) random: Random,
+    pub(crate) timers: Timers,
+    pub(crate) streams: Streams,
+    pub(crate) frameworks: BTreeMap<FrameworkId, Arc<Framework>>,
+    pub(crate) completed_frameworks: VecDeque<Arc<Framework>>,
+    /// The executors' containers.
+    pub(crate) containers: FxHashMap<ContainerName, (FrameworkId, ExecutorId)>,
+    /// The version of the agent's own resources, as offers refer to it.
+    pub(crate) resource_version: [u8; 16],
+    pub(crate) registration: Option<TimerKey>,
+    /// The longest wait before the next registration attempt.
+    pub(crate) registration_wait: std::time::Duration,
+    pub(crate) ping: Option<TimerKey>,
+    pub(crate) ping_timeout: std::time::Duration,
+    pub(crate) drain: Option<pb::DrainConfig>,
+    pub(crate) drain_start: Option<Time>,
+    pub(crate) operations: Vec<Arc<pb::Operation>>,
+    pub(crate) counters: Counters,
+    view: Option<Arc<Snapshot>>,
+}
+
+impl Agent {
+    /// An agent that takes up what an earlier one left. `info` is what it registers with, without an id.
+    ///
+    /// # Errors
+    /// When it must not start: see [`StartError`].
+    pub fn new(
+        config: Config,
+        info: pb::SlaveInfo,
+        recovered: Recovered,
+        seed: u64,
+        now: Time,
+        out: &mut Outbox,
+    ) -> Result<Agent, StartError> {
+        let mut random = Random::new(seed);
+        let resource_version = random.uuid();
+        let registration_wait = config.registration_backoff_factor;
+        let mut agent = Agent {
+            config,
+            info: Arc::new(info),
+            id: None,
+            state: AgentState::Recovering,
+            master: None,
+            registered: None,
+            random,
+            timers: Timers::default(),
+            streams: Streams::new(),
+            frameworks: BTreeMap::new(),
+            completed_frameworks: VecDeque::new(),
+            containers: FxHashMap::default(),
+            resource_version,
+            registration: None,
+            registration_wait,
+            ping: None,
+            ping_timeout: std::time::Duration::from_secs(75),
+            drain: None,
+            drain_start: None,
+            operations: Vec::new(),
+            counters: Counters::default(),
+            view: None,
+        };
+        agent.recover(recovered, now, out)?;
+        Ok(agent)
+    }
+
+    /// Takes one input.
+    pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        self.view = None;
+        match input {
+            Input::Detected { master } => self.detected(master, now),
+            Input::Message { from, message } => self.message(&from, *message, now, out),
+            Input::Exited { pid } => self.exited(&pid, out),
+            Input::ExecutorSubscribe { stream, request, call } => {
+                self.subscribe_executor(stream, request, *call, now, out);
+            }
+            Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
+            Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
+            Input::OperatorCall { request, .. } => {
+                let text = "This call is not supported".to_owned();
+                self.respond(request, Answer::Refused { status: 501, text }, out);
+            }
+            Input::ContainerStarted { container, pid } => self.container_started(&container, pid, out),
+            Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
+            Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),
+            Input::ContainerLimited { container, reason, message, resources: _ } => {
+                self.container_limited(&container, reason, message);
+            }
+            Input::DiskUsage { .. } => {}
+            Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
+            Input::Wake => {}
+        }
+    }
+
+    /// Finishes a batch of inputs: what is due is done and sent.
+    pub fn end_batch(&mut self, now: Time, out: &mut Outbox) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            self.view = None;
+            self.fire(timer, now, out);
+        }
+        self.forward_updates(now, out);
+    }
+
+    /// When the agent wants [`Input::Wake`].
+    pub fn next_wake(&self) -> Option<Time> {
+        [self.timers.next(), self.streams.next_wake()].into_iter().flatten().min()
+    }
+
+    /// The agent as it is now; the same view as before while nothing has changed.
+    pub fn snapshot(&mut self) -> Arc<Snapshot> {
+        if let Some(view) = &self.view {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(Snapshot {
+            state: self.state,
+            id: self.id.clone(),
+            info: Arc::clone(&self.info),
+            master: self.master.clone(),
+            registered: self.registered,
+            frameworks: self.frameworks.clone(),
+            completed_frameworks: self.completed_frameworks.clone(),
+            drain: self.drain,
+            drain_start: self.drain_start,
+            operations: self.operations.clone(),
+            counters: self.counters.clone(),
+        });
+        self.view = Some(Arc::clone(&view));
+        view
+    }
+
+    fn fire(&mut self, timer: Timer, now: Time, out: &mut Outbox) {
+        match timer {
+            Timer::Register => self.send_registration(now, out),
+            Timer::PingTimeout => self.ping_timed_out(out),
+            Timer::ExecutorRegistration { framework, executor, container } => {
+                self.executor_registration_timed_out(&framework, &executor, &container, out);
+            }
+            Timer::ExecutorShutdown { framework, executor, container } => {
+                self.executor_shutdown_timed_out(&framework, &executor, &container, out);
+            }
+            Timer::ExecutorReregistration => self.executor_reregistration_timed_out(now, out),
+            Timer::ExecutorReconnect => self.reconnect_executors(now, out),
+        }
+    }
+
+    fn message(&mut self, from: &Pid, message: Incoming, now: Time, out: &mut Outbox) {
+        match message {
+            Incoming::PingSlave(ping) => return self.ping(from, ping, now, out),
+            Incoming::RegisterExecutor(register) => return self.register_executor(from, &register, now, out),
+            Incoming::ReregisterExecutor(register) => return self.reregister_executor(from, register, now, out),
+            Incoming::StatusUpdate(update) => return self.status_update_message(update, now, out),
+            Incoming::ExecutorToFramework(message) => return self.executor_to_framework(message, out),
+            Incoming::FrameworkToExecutor(message) => return self.framework_to_executor(message, out),
+            Incoming::UpdateFramework(update) => return self.update_framework(update, now, out),
+            _ => {}
+        }
+        if self.master.as_ref() != Some(from) {
+            tracing::warn!(%from, "dropped a message that is not from the leading master");
+            return;
+        }
+        match message {
+            Incoming::SlaveRegistered(answer) => self.slave_registered(answer, now, out),
+            Incoming::SlaveReregistered(answer) => self.slave_reregistered(answer, now, out),
+            Incoming::RunTask(run) => self.run_task(run, now, out),
+            Incoming::RunTaskGroup(run) => self.run_task_group(run, now, out),
+            Incoming::KillTask(kill) => self.kill_task(kill, now, out),
+            Incoming::ShutdownExecutor(shutdown) => self.shutdown_executor_message(&shutdown, now, out),
+            Incoming::ShutdownFramework(shutdown) => self.shutdown_framework_message(&shutdown, now, out),
+            Incoming::StatusUpdateAcknowledgement(ack) => self.status_update_acknowledgement(&ack, now, out),
+            Incoming::Shutdown(shutdown) => self.shutdown_message(shutdown, now, out),
+            _ => tracing::warn!(%from, "dropped a message that this agent does not handle"),
+        }
+    }
+
+    pub(crate) fn framework_mut(&mut self, id: &str) -> Option<&mut Framework> {
+        self.frameworks.get_mut(id).map(Arc::make_mut)
+    }
+
+    pub(crate) fn executor_mut(&mut self, framework: &str, executor: &str) -> Option<&mut Executor> {
+        self.framework_mut(framework)?.executors.get_mut(executor).map(Arc::make_mut)
+    }
+
+    pub(crate) fn executor(&self, framework: &str, executor: &str) -> Option<&Arc<Executor>> {
+        self.frameworks.get(framework)?.executors.get(executor)
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&self, to: &Pid, message: Outgoing, out: &mut Outbox) {
+        out.outputs.push(Output::Send { to: to.clone(), message: Arc::new(message) });
+    }
+
+    /// Sends a message to the leading master; without one it is lost.
+    pub(crate) fn send_to_master(&self, message: Outgoing, out: &mut Outbox) {
+        if let Some(master) = &self.master {
+            self.send(master, message, out);
+        }
+    }
+
+    pub(crate) fn respond(&self, request: RequestId, answer: Answer, out: &mut Outbox) {
+        out.outputs.push(Output::Respond { request, answer });
+    }
+
+    pub(crate) fn refuse(&self, request: RequestId, status: u16, text: &str, out: &mut Outbox) {
+        self.respond(request, Answer::Refused { status, text: text.to_owned() }, out);
+    }
+
+    pub(crate) fn exit(&mut self, code: i32, message: String, out: &mut Outbox) {
+        self.state = AgentState::Terminating;
+        out.outputs.push(Output::Exit { code, message });
+    }
+
+    /// Replaces a checkpoint.
+    pub(crate) fn checkpoint(&self, path: String, bytes: Vec<u8>, out: &mut Outbox) {
+        out.persist.push(Persist::Replace { path, bytes });
+    }
+
+    /// The agent's id as messages carry it.
+    pub(crate) fn slave_id(&self) -> pb::SlaveId {
+        pb::SlaveId { value: self.id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default() }
+    }
+}

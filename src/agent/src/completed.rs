@@ -1,0 +1,50 @@
+//! The end of executors and frameworks: they become history, and their folders garbage.
+
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, Time};
+
+use crate::agent::{Agent, AgentState};
+use crate::config::MAX_COMPLETED_FRAMEWORKS;
+use crate::disk::paths;
+use crate::output::Outbox;
+
+impl Agent {
+    /// Forgets an executor that has ended.
+    pub(crate) fn remove_executor(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &ExecutorId,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let limit = self.config.max_completed_executors_per_framework;
+        let Some(known) = self.framework_mut(framework.as_str()) else { return };
+        let Some(gone) = known.executors.remove(executor) else { return };
+        known.completed_executors.push_back(Arc::clone(&gone));
+        while known.completed_executors.len() > limit {
+            known.completed_executors.pop_front();
+        }
+        let checkpoints = known.checkpoints();
+        if let Some(agent) = self.id.as_ref().filter(|_| checkpoints) {
+            let run = paths::run(agent, framework, executor, gone.container.as_str());
+            self.checkpoint(format!("{run}/executor.sentinel"), Vec::new(), out);
+        }
+        self.remove_framework_if_idle(framework, now, out);
+    }
+
+    /// Forgets a framework that has nothing here any more.
+    pub(crate) fn remove_framework_if_idle(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
+        let idle = self.frameworks.get(framework).is_some_and(|framework| framework.executors.is_empty());
+        if idle && let Some(gone) = self.frameworks.remove(framework) {
+            self.completed_frameworks.push_back(gone);
+            while self.completed_frameworks.len() > MAX_COMPLETED_FRAMEWORKS {
+                self.completed_frameworks.pop_front();
+            }
+        }
+        let _ = now;
+        if self.state == AgentState::Terminating && self.frameworks.is_empty() {
+            self.finish_shut_down(out);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What the agent's flags and its host decide.
+//!
+//! It does not read flags; the shell fills it in.
+
+use std::time::Duration;
+
+use base::Pid;
+use protos::mesos as pb;
+
+/// What an agent may have changed since it registered (`--reconfiguration_policy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reconfiguration {
+    /// Nothing.
+    #[default]
+    Equal,
+    /// It may have more resources, attributes, or a domain that it had not.
+    Additive,
+}
+
+/// What to do with what an earlier agent left behind (`--recover`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecoverMode {
+    /// Take over the running executors.
+    #[default]
+    Reconnect,
+    /// End everything and exit.
+    Cleanup,
+}
+
+/// What the agent's flags and its host decide.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The agent's own pid, `slave(1)@<advertised ip>:<port>`.
+    pub pid: Pid,
+    /// `--work_dir`, absolute, without a slash at the end.
+    pub work_dir: String,
+    /// The program that is run as `<program> executor command` and `<program> executor default`.
+    pub program: String,
+    /// The content of `/proc/sys/kernel/random/boot_id`, trimmed.
+    pub boot_id: String,
+    /// The version that the agent tells the master.
+    pub version: String,
+    /// What the agent can do (`--agent_features`).
+    pub capabilities: Vec<pb::slave_info::capability::Type>,
+    /// `--registration_backoff_factor`.
+    pub registration_backoff_factor: Duration,
+    /// `--executor_registration_timeout`.
+    pub executor_registration_timeout: Duration,
+    /// `--executor_reregistration_timeout`.
+    pub executor_reregistration_timeout: Duration,
+    /// `--executor_reregistration_retry_interval`.
+    pub executor_reregistration_retry_interval: Option<Duration>,
+    /// `--executor_shutdown_grace_period`.
+    pub executor_shutdown_grace_period: Duration,
+    /// `--recovery_timeout`.
+    pub recovery_timeout: Duration,
+    /// `--reconfiguration_policy`.
+    pub reconfiguration_policy: Reconfiguration,
+    /// `--recover`.
+    pub recover: RecoverMode,
+    /// `--gc_delay`.
+    pub gc_delay: Duration,
+    /// `--gc_disk_headroom`, a fraction between 0 and 1.
+    pub gc_disk_headroom: f64,
+    /// `--switch_user`: whether tasks run as their own user.
+    pub switch_user: bool,
+    /// `--http_command_executor`.
+    pub http_command_executor: bool,
+    /// `--executor_environment_variables`, in order.
+    pub executor_environment: Vec<(String, String)>,
+    /// `LIBPROCESS_IP` of the agent's own environment, if it is set there.
+    pub libprocess_ip: Option<String>,
+    /// The path of libmesos, if that file exists.
+    pub native_library: Option<String>,
+    /// `--default_container_info`.
+    pub default_container_info: Option<pb::ContainerInfo>,
+    /// `--max_completed_executors_per_framework`.
+    pub max_completed_executors_per_framework: usize,
+}
+
+/// How many completed frameworks are kept in memory.
+pub(crate) const MAX_COMPLETED_FRAMEWORKS: usize = 50;
+/// How many completed tasks are kept for each executor.
+pub(crate) const MAX_COMPLETED_TASKS_PER_EXECUTOR: usize = 200;
+
+impl Config {
+    /// Mesos's defaults, for an agent with this pid and work folder.
+    pub fn new(pid: Pid, work_dir: &str) -> Config {
+        use pb::slave_info::capability::Type;
+        Config {
+            pid,
+            work_dir: work_dir.trim_end_matches('/').to_owned(),
+            program: "/proc/self/exe".to_owned(),
+            boot_id: String::new(),
+            version: "1.11.0".to_owned(),
+            capabilities: vec![
+                Type::MultiRole,
+                Type::HierarchicalRole,
+                Type::ReservationRefinement,
+                Type::ResourceProvider,
+                Type::ResizeVolume,
+                Type::AgentOperationFeedback,
+                Type::AgentDraining,
+                Type::TaskResourceLimits,
+            ],
+            registration_backoff_factor: Duration::from_secs(1),
+            executor_registration_timeout: Duration::from_secs(60),
+            executor_reregistration_timeout: Duration::from_secs(2),
+            executor_reregistration_retry_interval: None,
+            executor_shutdown_grace_period: Duration::from_secs(5),
+            recovery_timeout: Duration::from_secs(15 * 60),
+            reconfiguration_policy: Reconfiguration::Equal,
+            recover: RecoverMode::Reconnect,
+            gc_delay: Duration::from_secs(7 * 24 * 3600),
+            gc_disk_headroom: 0.1,
+            switch_user: true,
+            http_command_executor: false,
+            executor_environment: Vec::new(),
+            libprocess_ip: None,
+            native_library: None,
+            default_container_info: None,
+            max_completed_executors_per_framework: 150,
+        }
+    }
+
+    /// The folder of checkpoints.
+    pub fn meta_dir(&self) -> String {
+        format!("{}/meta", self.work_dir)
+    }
+}

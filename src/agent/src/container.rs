@@ -1,0 +1,140 @@
+//! Containers as the core names and describes them.
+//!
+//! It starts nothing; see the crate `containers`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base::{ContainerId, IdError};
+use protos::mesos as pb;
+
+/// A container's name: its id, and before it those of its parents, joined by dots.
+///
+/// Container ids contain no dots, so the name can be taken apart again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContainerName(Arc<str>);
+
+impl ContainerName {
+    /// The name of a container without a parent.
+    pub fn top(id: &ContainerId) -> ContainerName {
+        ContainerName(id.as_str().into())
+    }
+
+    /// The name of a container inside this one.
+    pub fn child(&self, id: &ContainerId) -> ContainerName {
+        ContainerName(format!("{}.{}", self.0, id).into())
+    }
+
+    /// The name of the container that a message means.
+    ///
+    /// # Errors
+    /// When an id cannot be one.
+    pub fn from_proto(id: &pb::ContainerId) -> Result<ContainerName, IdError> {
+        let own = ContainerId::new(&id.value)?;
+        match &id.parent {
+            Some(parent) => Ok(ContainerName::from_proto(parent)?.child(&own)),
+            None => Ok(ContainerName::top(&own)),
+        }
+    }
+
+    /// The container as messages name it.
+    pub fn to_proto(&self) -> pb::ContainerId {
+        let parent = self.parent().map(|parent| Box::new(parent.to_proto()));
+        pb::ContainerId { value: self.id().to_owned(), parent }
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The container's own id, without its parents.
+    pub fn id(&self) -> &str {
+        self.0.rsplit('.').next().unwrap_or(&self.0)
+    }
+
+    /// The container around this one.
+    pub fn parent(&self) -> Option<ContainerName> {
+        self.0.rsplit_once('.').map(|(parent, _)| ContainerName(parent.into()))
+    }
+
+    /// The outermost container around this one, or itself.
+    pub fn root(&self) -> ContainerName {
+        match self.0.split_once('.') {
+            Some((root, _)) => ContainerName(root.into()),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether this container is somewhere inside `other`.
+    pub fn is_inside(&self, other: &ContainerName) -> bool {
+        self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
+impl fmt::Display for ContainerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ContainerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<ContainerId> for ContainerName {
+    fn from(id: ContainerId) -> ContainerName {
+        ContainerName::top(&id)
+    }
+}
+
+/// All that is needed to start a container.
+///
+/// The sandbox is made first (mode 0750, owned by `user`), and is the working folder; `stdout` and `stderr` in
+/// it take the output; standard input is empty. The process gets exactly `environment`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContainerSpec {
+    /// The sandbox's absolute path.
+    pub sandbox: String,
+    /// A symbolic link to the sandbox that is made or replaced, absolute; none for nested containers.
+    pub latest: Option<String>,
+    /// The program and its whole argv.
+    pub argv: Vec<String>,
+    /// The program that is run; it is looked up in the environment's `PATH` if it has no slash.
+    pub program: String,
+    /// The environment, in order, each name once.
+    pub environment: Vec<(String, String)>,
+    /// The user to run as; none means the agent's own user.
+    pub user: Option<String>,
+    /// What is fetched into the sandbox before the start.
+    pub uris: Vec<pb::command_info::Uri>,
+    /// What the container may use.
+    pub resources: Vec<pb::Resource>,
+    /// Image, volumes, network, limits.
+    pub container: Option<pb::ContainerInfo>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_apart() {
+        let top = ContainerName::top(&ContainerId::new("a").unwrap());
+        let inner = top.child(&ContainerId::new("b").unwrap()).child(&ContainerId::new("c").unwrap());
+        assert_eq!(inner.as_str(), "a.b.c");
+        assert_eq!(inner.id(), "c");
+        assert_eq!(inner.parent().unwrap().as_str(), "a.b");
+        assert_eq!(inner.root(), top);
+        assert!(inner.is_inside(&top) && !top.is_inside(&inner) && !top.is_inside(&top));
+        assert_eq!(ContainerName::from_proto(&inner.to_proto()).unwrap(), inner);
+    }
+
+    #[test]
+    fn bad_ids_are_refused() {
+        let bad = pb::ContainerId { value: "a.b".into(), parent: None };
+        assert!(ContainerName::from_proto(&bad).is_err());
+    }
+}

@@ -1,0 +1,198 @@
+//! A leading master is found or lost: the agent registers, or waits.
+//!
+//! What the master answers is in `registered`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Pid, Time};
+use protos::mesos::internal::{
+    RegisterSlaveMessage, ReregisterSlaveMessage, UpdateSlaveMessage, archive, update_slave_message,
+};
+use protos::mesos::{self as pb, TaskState};
+
+use crate::agent::{Agent, AgentState};
+use crate::executor::{Executor, ExecutorState, Queued};
+use crate::message::Outgoing;
+use crate::old_resources::in_old_form;
+use crate::output::{Outbox, Output};
+use crate::timers::Timer;
+
+/// The longest wait between two attempts.
+const REGISTRATION_WAIT_MAX: Duration = Duration::from_secs(60);
+
+impl Agent {
+    /// Leader detection has an answer; it may be the same master as before.
+    pub(crate) fn detected(&mut self, master: Option<Pid>, now: Time) {
+        self.master = master;
+        self.streams.pause();
+        self.timers.cancel(self.registration.take());
+        self.timers.cancel(self.ping.take());
+        match self.state {
+            AgentState::Running => self.state = AgentState::Disconnected,
+            AgentState::Recovering | AgentState::Terminating => return,
+            AgentState::Disconnected => {}
+        }
+        self.start_registration(now);
+    }
+
+    /// Registers after a random wait, if there is a master.
+    pub(crate) fn start_registration(&mut self, now: Time) {
+        if self.master.is_none() {
+            return;
+        }
+        let factor = self.config.registration_backoff_factor;
+        let wait = self.random.up_to(factor);
+        self.registration_wait = factor * 2;
+        self.registration = Some(self.timers.set(now + wait, Timer::Register));
+    }
+
+    /// Sends one registration, and sets the time of the next.
+    pub(crate) fn send_registration(&mut self, now: Time, out: &mut Outbox) {
+        let Some(master) = self.master.clone() else { return };
+        if self.state != AgentState::Disconnected {
+            return;
+        }
+        out.outputs.push(Output::Link { to: master.clone() });
+        let message = if self.id.is_none() { self.register_slave() } else { self.reregister_slave() };
+        self.send(&master, message, out);
+        let wait = self.random.up_to(self.registration_wait);
+        self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
+        self.registration = Some(self.timers.set(now + wait, Timer::Register));
+    }
+
+    fn register_slave(&self) -> Outgoing {
+        Outgoing::RegisterSlave(RegisterSlaveMessage {
+            slave: self.info_in_old_form(),
+            checkpointed_resources: self.checkpointed_resources(),
+            version: Some(self.config.version.clone()),
+            agent_capabilities: self.capabilities(),
+            resource_version_uuid: Some(self.resource_version_uuid()),
+        })
+    }
+
+    fn reregister_slave(&self) -> Outgoing {
+        let frameworks = self.frameworks.values();
+        let executors = || frameworks.clone().flat_map(|framework| framework.executors.values());
+        let listed = executors().filter(|executor| executor.state != ExecutorState::Terminated);
+        Outgoing::ReregisterSlave(ReregisterSlaveMessage {
+            slave: self.info_in_old_form(),
+            checkpointed_resources: self.checkpointed_resources(),
+            executor_infos: listed
+                .filter(|executor| !executor.generated_for_command_task)
+                .map(|executor| {
+                    let mut info = pb::ExecutorInfo::clone(&executor.info);
+                    info.framework_id = Some(pb::FrameworkId { value: executor.framework_id.as_str().to_owned() });
+                    in_old_form(&mut info.resources);
+                    info
+                })
+                .collect(),
+            tasks: executors().flat_map(|executor| tasks_of(executor)).collect(),
+            frameworks: frameworks.clone().map(|framework| pb::FrameworkInfo::clone(&framework.info)).collect(),
+            completed_frameworks: self.archive(),
+            version: Some(self.config.version.clone()),
+            agent_capabilities: self.capabilities(),
+            resource_version_uuid: Some(self.resource_version_uuid()),
+        })
+    }
+
+    /// The history that a new master may want to show.
+    fn archive(&self) -> Vec<archive::Framework> {
+        let of = |framework: &Arc<crate::Framework>| archive::Framework {
+            framework_info: pb::FrameworkInfo::clone(&framework.info),
+            pid: framework.pid.as_ref().map(ToString::to_string),
+            tasks: framework
+                .completed_executors
+                .iter()
+                .flat_map(|executor| executor.completed.iter().chain(executor.terminated.values()))
+                .map(|task| task_in_old_form(task))
+                .collect(),
+        };
+        self.completed_frameworks.iter().map(of).collect()
+    }
+
+    /// What the agent tells after each registration.
+    pub(crate) fn update_slave(&self, out: &mut Outbox) {
+        let operations = self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect();
+        let update = UpdateSlaveMessage {
+            slave_id: self.slave_id(),
+            update_oversubscribed_resources: Some(false),
+            oversubscribed_resources: Vec::new(),
+            operations: Some(update_slave_message::Operations { operations }),
+            resource_version_uuid: Some(self.resource_version_uuid()),
+            resource_providers: Some(update_slave_message::ResourceProviders::default()),
+        };
+        self.send_to_master(Outgoing::UpdateSlave(update), out);
+    }
+
+    fn info_in_old_form(&self) -> pb::SlaveInfo {
+        let mut info = pb::SlaveInfo::clone(&self.info);
+        in_old_form(&mut info.resources);
+        info
+    }
+
+    fn checkpointed_resources(&self) -> Vec<pb::Resource> {
+        let mut resources: Vec<_> = self.info.resources.iter().filter(|r| is_checkpointed(r)).cloned().collect();
+        in_old_form(&mut resources);
+        resources
+    }
+
+    fn capabilities(&self) -> Vec<pb::slave_info::Capability> {
+        let of = |capability: &pb::slave_info::capability::Type| pb::slave_info::Capability {
+            r#type: Some(*capability as i32),
+        };
+        self.config.capabilities.iter().map(of).collect()
+    }
+
+    pub(crate) fn resource_version_uuid(&self) -> pb::Uuid {
+        pb::Uuid { value: self.resource_version.to_vec().into() }
+    }
+}
+
+/// Whether a resource is there by an operation, and must therefore be on disk.
+pub(crate) fn is_checkpointed(resource: &pb::Resource) -> bool {
+    let dynamic =
+        |r: &pb::resource::ReservationInfo| r.r#type == Some(pb::resource::reservation_info::Type::Dynamic as i32);
+    let persistent = resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some());
+    persistent || resource.reservations.iter().any(dynamic)
+}
+
+/// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not
+/// acknowledged.
+fn tasks_of(executor: &Executor) -> Vec<pb::Task> {
+    let queued = executor.queued.iter().flat_map(Queued::tasks);
+    let staging = queued.map(|task| {
+        let mut task = task_of(task, executor);
+        in_old_form(&mut task.resources);
+        task
+    });
+    let known = executor.launched.values().chain(executor.terminated.values()).map(|task| task_in_old_form(task));
+    staging.chain(known).collect()
+}
+
+fn task_in_old_form(task: &pb::Task) -> pb::Task {
+    let mut task = task.clone();
+    in_old_form(&mut task.resources);
+    task
+}
+
+/// The record of a task that has just been launched.
+pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
+    pb::Task {
+        name: info.name.clone(),
+        task_id: info.task_id.clone(),
+        framework_id: pb::FrameworkId { value: executor.framework_id.as_str().to_owned() },
+        executor_id: info.executor.as_ref().map(|executor| executor.executor_id.clone()),
+        slave_id: info.slave_id.clone(),
+        state: TaskState::TaskStaging as i32,
+        resources: info.resources.clone(),
+        labels: info.labels.clone(),
+        discovery: info.discovery.clone(),
+        container: info.container.clone(),
+        health_check: info.health_check.clone(),
+        kill_policy: info.kill_policy,
+        user: executor.user.clone(),
+        limits: info.limits.clone(),
+        ..pb::Task::default()
+    }
+}

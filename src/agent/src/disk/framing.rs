@@ -1,0 +1,55 @@
+//! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf.
+
+use prost::Message;
+
+/// One framed message.
+pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
+    let length = message.encoded_len();
+    let mut bytes = Vec::with_capacity(4 + length);
+    // A message of 4 GiB cannot come over the wire.
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    bytes.extend_from_slice(&message.encode_to_vec());
+    bytes
+}
+
+/// The framed messages of a file, and the length of the part that holds whole ones.
+///
+/// # Errors
+/// When a whole frame is no such message.
+pub(crate) fn unframe<M: Message + Default>(bytes: &[u8]) -> Result<(Vec<M>, usize), prost::DecodeError> {
+    let mut messages = Vec::new();
+    let mut offset = 0;
+    while let Some(head) = bytes.get(offset..offset + 4) {
+        // The slice has four bytes.
+        let length = u32::from_le_bytes(head.try_into().expect("four bytes")) as usize;
+        let Some(body) = bytes.get(offset + 4..).and_then(|rest| rest.get(..length)) else {
+            break;
+        };
+        messages.push(M::decode(body)?);
+        offset += 4 + length;
+    }
+    Ok((messages, offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::TaskId;
+
+    #[test]
+    fn frames_follow_each_other_and_a_torn_one_ends_them() {
+        let mut bytes = frame(&TaskId { value: "a".into() });
+        assert_eq!(bytes, [3, 0, 0, 0, 10, 1, b'a']);
+        bytes.extend(frame(&TaskId { value: "bc".into() }));
+        let whole = bytes.len();
+        bytes.extend(&frame(&TaskId { value: "def".into() })[..6]);
+        let (messages, length) = unframe::<TaskId>(&bytes).unwrap();
+        assert_eq!(messages.iter().map(|m| m.value.as_str()).collect::<Vec<_>>(), ["a", "bc"]);
+        assert_eq!(length, whole);
+    }
+
+    #[test]
+    fn a_whole_frame_of_rubbish_is_an_error() {
+        assert!(unframe::<TaskId>(&[1, 0, 0, 0, 0xff]).is_err());
+    }
+}

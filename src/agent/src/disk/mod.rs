@@ -1,0 +1,15 @@
+//! The agent's checkpoints: where each lies below the meta folder, and in which bytes (wire/disk.md 3 and 4).
+//!
+//! Nothing here touches a disk: entries go out through the outbox, and a [`Tree`] comes in.
+
+mod framing;
+pub(crate) mod paths;
+mod recovered;
+mod tree;
+
+pub(crate) use framing::{frame, unframe};
+pub use recovered::{
+    Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
+    RecoveryError,
+};
+pub use tree::Tree;

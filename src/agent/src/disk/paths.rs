@@ -1,0 +1,39 @@
+//! Where each checkpoint lies below the meta folder, and each sandbox below the work folder.
+//!
+//! All ids are checked ones, so none can lead out of its folder.
+
+use base::{AgentId, ExecutorId, FrameworkId, TaskId};
+
+/// The content of the kernel's boot id.
+pub(crate) const BOOT_ID: &str = "boot_id";
+/// The link to the folder of the agent's current id.
+pub(crate) const LATEST: &str = "slaves/latest";
+/// Reservations, volumes and operations.
+pub(crate) const RESOURCES: &str = "resources/resources_and_operations.state";
+/// The same for older agents: reservations and volumes only.
+pub(crate) const RESOURCES_INFO: &str = "resources/resources.info";
+
+/// The agent's folder.
+pub(crate) fn agent(agent: &AgentId) -> String {
+    format!("slaves/{agent}")
+}
+
+/// A framework's folder.
+pub(crate) fn framework(agent: &AgentId, framework: &FrameworkId) -> String {
+    format!("slaves/{agent}/frameworks/{framework}")
+}
+
+/// An executor's folder.
+pub(crate) fn executor(agent: &AgentId, framework: &FrameworkId, executor: &ExecutorId) -> String {
+    format!("slaves/{agent}/frameworks/{framework}/executors/{executor}")
+}
+
+/// The folder of one run of an executor.
+pub(crate) fn run(agent: &AgentId, framework: &FrameworkId, executor: &ExecutorId, container: &str) -> String {
+    format!("slaves/{agent}/frameworks/{framework}/executors/{executor}/runs/{container}")
+}
+
+/// The folder of a task in a run's folder.
+pub(crate) fn task(run: &str, task: &TaskId) -> String {
+    format!("{run}/tasks/{task}")
+}

@@ -1,0 +1,76 @@
+//! The meta folder as a value: what a start finds, and what a modelled disk holds.
+//!
+//! It is made by a reader of the disk, or by applying [`Persist`] entries in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::output::Persist;
+
+/// Files, links and folders below the meta folder; all paths are relative to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// The files with their content.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The symbolic links and where they lead.
+    pub links: BTreeMap<String, String>,
+    /// The folders; those that files lie in may be missing here.
+    pub folders: BTreeSet<String>,
+}
+
+impl Tree {
+    /// Does to this tree what an agent wants done to its meta folder.
+    pub fn apply(&mut self, entry: &Persist) {
+        match entry {
+            Persist::Replace { path, bytes } => {
+                self.files.insert(path.clone(), bytes.clone());
+            }
+            Persist::Append { path, bytes } => self.files.entry(path.clone()).or_default().extend_from_slice(bytes),
+            Persist::Folder { path } => {
+                self.folders.insert(path.clone());
+            }
+            Persist::Link { path, target } => {
+                self.links.insert(path.clone(), target.clone());
+            }
+            Persist::Remove { path } => self.remove(path),
+        }
+    }
+
+    fn remove(&mut self, path: &str) {
+        let gone = |name: &str| name == path || name.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        self.files.retain(|name, _| !gone(name));
+        self.links.retain(|name, _| !gone(name));
+        self.folders.retain(|name| !gone(name));
+    }
+
+    /// The names of what lies directly in a folder.
+    pub(crate) fn names_in(&self, folder: &str) -> BTreeSet<String> {
+        let prefix = format!("{folder}/");
+        let name =
+            |path: &String| path.strip_prefix(&prefix).map(|rest| rest.split('/').next().unwrap_or(rest).to_owned());
+        let paths = self.files.keys().chain(self.links.keys()).chain(&self.folders);
+        paths.filter_map(name).collect()
+    }
+
+    /// A file's text.
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        self.files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_change_the_tree() {
+        let mut tree = Tree::default();
+        tree.apply(&Persist::Replace { path: "a/b".into(), bytes: b"1".to_vec() });
+        tree.apply(&Persist::Append { path: "a/b".into(), bytes: b"2".to_vec() });
+        tree.apply(&Persist::Link { path: "a/latest".into(), target: "/x/b".into() });
+        tree.apply(&Persist::Folder { path: "a/c".into() });
+        assert_eq!(tree.text("a/b").unwrap(), "12");
+        assert_eq!(tree.names_in("a").into_iter().collect::<Vec<_>>(), ["b", "c", "latest"]);
+        tree.apply(&Persist::Remove { path: "a".into() });
+        assert_eq!(tree, Tree::default());
+    }
+}

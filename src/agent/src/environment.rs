@@ -1,0 +1,88 @@
+//! The environment of executors (wire/libprocess.md 14).
+
+use std::time::Duration;
+
+use base::format_duration;
+use protos::mesos as pb;
+
+use crate::config::Config;
+use crate::executor::Executor;
+
+/// Used if nothing else sets it.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Variables in order, of which a later one replaces an earlier one of its name.
+#[derive(Default)]
+struct Variables(Vec<(String, String)>);
+
+impl Variables {
+    fn set(&mut self, name: &str, value: impl Into<String>) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value.into(),
+            None => self.0.push((name.to_owned(), value.into())),
+        }
+    }
+
+    fn set_all(&mut self, command: Option<&pb::CommandInfo>) {
+        let environment = command.and_then(|command| command.environment.as_ref());
+        for variable in environment.map(|environment| environment.variables.as_slice()).unwrap_or_default() {
+            if variable.r#type() == pb::environment::variable::Type::Value {
+                self.set(&variable.name, variable.value());
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<(String, String)> {
+        if !self.0.iter().any(|(name, _)| name == "PATH") {
+            self.0.push(("PATH".to_owned(), PATH.to_owned()));
+        }
+        self.0
+    }
+}
+
+/// The environment of an executor on the agent with this id.
+pub(crate) fn executor_environment(
+    config: &Config,
+    agent: &str,
+    executor: &Executor,
+    checkpoint: bool,
+) -> Vec<(String, String)> {
+    let flag = |set: bool| if set { "1" } else { "0" };
+    let mut variables = Variables::default();
+    if let Some(ip) = &config.libprocess_ip {
+        variables.set("LIBPROCESS_IP", ip);
+    }
+    for (name, value) in &config.executor_environment {
+        variables.set(name, value);
+    }
+    variables.set("LIBPROCESS_PORT", "0");
+    if let Some(library) = &config.native_library {
+        for name in ["MESOS_NATIVE_JAVA_LIBRARY", "MESOS_NATIVE_LIBRARY"] {
+            if !variables.0.iter().any(|(known, _)| known == name) {
+                variables.set(name, library);
+            }
+        }
+    }
+    variables.set("MESOS_FRAMEWORK_ID", executor.framework_id.as_str());
+    variables.set("MESOS_EXECUTOR_ID", executor.id.as_str());
+    variables.set("MESOS_DIRECTORY", &*executor.directory);
+    variables.set("MESOS_SLAVE_ID", agent);
+    variables.set("MESOS_SLAVE_PID", config.pid.to_string());
+    variables.set("MESOS_AGENT_ENDPOINT", config.pid.address().to_string());
+    variables.set("MESOS_CHECKPOINT", flag(checkpoint));
+    variables.set("MESOS_HTTP_COMMAND_EXECUTOR", flag(config.http_command_executor));
+    variables.set("MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD", format_duration(grace_period(config, &executor.info)));
+    if checkpoint {
+        variables.set("MESOS_RECOVERY_TIMEOUT", format_duration(config.recovery_timeout));
+        variables.set("MESOS_SUBSCRIPTION_BACKOFF_MAX", format_duration(config.executor_reregistration_timeout));
+    }
+    variables.set("MESOS_SANDBOX", &*executor.directory);
+    variables.set_all(executor.info.command.as_ref());
+    variables.finish()
+}
+
+/// How long an executor has to end after it was told to.
+pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
+    let own = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());
+    own.map_or(config.executor_shutdown_grace_period, Duration::from_nanos)
+}

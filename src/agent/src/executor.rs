@@ -1,0 +1,135 @@
+//! An executor as an agent knows it: its container, how to reach it, and its tasks.
+//!
+//! It holds state and small questions about it; what changes the state is in the file of each message.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, Pid, TaskId};
+use protos::mesos as pb;
+
+use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
+use crate::container::ContainerName;
+use crate::input::StreamId;
+use crate::status::Verdict;
+use crate::timers::TimerKey;
+
+/// How far an executor has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutorState {
+    /// Its container starts, or runs without having subscribed or registered yet.
+    Registering,
+    /// It takes tasks.
+    Running,
+    /// It was told to shut down, or is being destroyed.
+    Terminating,
+    /// Its container is gone; updates of its tasks may still wait for their acknowledgement.
+    Terminated,
+}
+
+/// How an executor is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutorLink {
+    /// Not at all (yet).
+    None,
+    /// Over its event stream.
+    Stream(StreamId),
+    /// It speaks HTTP, and its stream is closed.
+    Closed,
+    /// By libprocess messages.
+    Pid(Pid),
+}
+
+/// What waits for an executor to come up.
+#[derive(Clone, Debug)]
+pub enum Queued {
+    /// One task.
+    Task(Arc<pb::TaskInfo>),
+    /// Tasks that start together or not at all.
+    Group(Vec<Arc<pb::TaskInfo>>),
+}
+
+impl Queued {
+    /// Its tasks.
+    pub fn tasks(&self) -> &[Arc<pb::TaskInfo>] {
+        match self {
+            Queued::Task(task) => std::slice::from_ref(task),
+            Queued::Group(tasks) => tasks,
+        }
+    }
+}
+
+/// An executor as an agent knows it.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    /// Its id.
+    pub id: ExecutorId,
+    /// Its framework.
+    pub framework_id: FrameworkId,
+    /// Who it is.
+    pub info: Arc<pb::ExecutorInfo>,
+    /// Its container.
+    pub container: ContainerName,
+    /// Its sandbox, absolute.
+    pub directory: Arc<str>,
+    /// How far it has got.
+    pub state: ExecutorState,
+    /// How it is reached.
+    pub link: ExecutorLink,
+    /// Its first process, once its container runs.
+    pub pid: Option<u32>,
+    /// Whether the agent made it up for a command task.
+    pub generated_for_command_task: bool,
+    /// What it runs as; none means the agent's own user.
+    pub user: Option<String>,
+    /// Tasks that it has not been given yet, oldest first.
+    pub queued: Vec<Queued>,
+    /// Tasks that it has been given and that have not ended.
+    pub launched: BTreeMap<TaskId, Arc<pb::Task>>,
+    /// Tasks whose end is not acknowledged.
+    pub terminated: BTreeMap<TaskId, Arc<pb::Task>>,
+    /// Tasks whose end is acknowledged, oldest first.
+    pub completed: VecDeque<Arc<pb::Task>>,
+    /// How its tasks end when its container does.
+    pub(crate) ending: Option<Verdict>,
+    /// The registration or shutdown timer.
+    pub(crate) timer: Option<TimerKey>,
+    /// Whether it was given any task.
+    pub(crate) was_given_a_task: bool,
+    /// The wait status of its process, once it has ended.
+    pub(crate) status: Option<i32>,
+}
+
+impl Executor {
+    /// Whether this task is queued, launched, or ended without acknowledgement.
+    pub fn has_task(&self, task: &TaskId) -> bool {
+        self.launched.contains_key(task) || self.terminated.contains_key(task) || self.queued_task(task).is_some()
+    }
+
+    /// A task that waits for this executor.
+    pub fn queued_task(&self, task: &TaskId) -> Option<&Arc<pb::TaskInfo>> {
+        self.queued.iter().flat_map(Queued::tasks).find(|queued| queued.task_id.value == task.as_str())
+    }
+
+    /// Whether something of its tasks is still to be told or to be acknowledged.
+    pub fn has_incomplete_tasks(&self) -> bool {
+        !self.queued.is_empty() || !self.launched.is_empty() || !self.terminated.is_empty()
+    }
+
+    /// Moves an ended task to the completed ones.
+    pub(crate) fn complete(&mut self, task: &TaskId) {
+        if let Some(task) = self.terminated.remove(task) {
+            self.completed.push_back(task);
+            while self.completed.len() > MAX_COMPLETED_TASKS_PER_EXECUTOR {
+                self.completed.pop_front();
+            }
+        }
+    }
+
+    /// What its container may use: its own resources and those of its tasks that have not ended.
+    pub fn resources(&self) -> Vec<pb::Resource> {
+        let queued = self.queued.iter().flat_map(Queued::tasks).flat_map(|task| &task.resources);
+        let launched = self.launched.values().flat_map(|task| &task.resources);
+        self.info.resources.iter().chain(queued).chain(launched).cloned().collect()
+    }
+}

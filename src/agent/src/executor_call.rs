@@ -1,0 +1,117 @@
+//! The calls of the v1 executor API but SUBSCRIBE: UPDATE, MESSAGE, HEARTBEAT (wire/http.md 8.1, rows 7 to 15), and
+//! what v0 executors send instead of them; and the way from a framework to its executor.
+
+use base::Time;
+use protos::mesos::internal::{ExecutorToFrameworkMessage, FrameworkToExecutorMessage, StatusUpdateMessage};
+use protos::mesos::{self as pb, executor as api};
+
+use crate::agent::{Agent, AgentState};
+use crate::executor::{ExecutorLink, ExecutorState};
+use crate::framework::FrameworkState;
+use crate::input::{RequestId, StreamId};
+use crate::message::Outgoing;
+use crate::output::{Answer, Outbox};
+
+impl Agent {
+    /// A call of an executor that is not SUBSCRIBE.
+    pub(crate) fn executor_call(&mut self, request: RequestId, call: api::Call, now: Time, out: &mut Outbox) {
+        use api::call::Type;
+        let kind = call.r#type();
+        if kind == Type::Heartbeat {
+            return self.respond(request, Answer::Accepted, out);
+        }
+        if self.state == AgentState::Recovering {
+            return self.refuse(request, 503, "Agent has not finished recovery", out);
+        }
+        let (framework, executor) = (call.framework_id.value, call.executor_id.value);
+        if !self.frameworks.contains_key(framework.as_str()) {
+            return self.refuse(request, 400, "Framework cannot be found", out);
+        }
+        let Some(target) = self.executor(&framework, &executor) else {
+            return self.refuse(request, 400, "Executor cannot be found", out);
+        };
+        if target.state == ExecutorState::Registering {
+            return self.refuse(request, 403, "Executor is not subscribed", out);
+        }
+        match (kind, call.update, call.message) {
+            (Type::Update, Some(update), _) => {
+                let update = self.update_of_call(&framework, &executor, update.status, now);
+                self.executor_update(update, now, out);
+            }
+            (Type::Message, _, Some(message)) => {
+                let message = ExecutorToFrameworkMessage {
+                    slave_id: self.slave_id(),
+                    framework_id: pb::FrameworkId { value: framework },
+                    executor_id: pb::ExecutorId { value: executor },
+                    data: message.data,
+                };
+                self.executor_to_framework(message, out);
+            }
+            _ => return self.refuse(request, 501, "", out),
+        }
+        self.respond(request, Answer::Accepted, out);
+    }
+
+    /// A v0 executor's update.
+    pub(crate) fn status_update_message(&mut self, message: StatusUpdateMessage, now: Time, out: &mut Outbox) {
+        self.executor_update(message.update, now, out);
+    }
+
+    /// Passes bytes on to a framework: to its driver, or through the master.
+    pub(crate) fn executor_to_framework(&mut self, message: ExecutorToFrameworkMessage, out: &mut Outbox) {
+        let framework = self.frameworks.get(message.framework_id.value.as_str());
+        let Some(framework) = framework.filter(|framework| framework.state == FrameworkState::Running) else {
+            self.counters.invalid_framework_messages += 1;
+            return;
+        };
+        if self.state != AgentState::Running {
+            self.counters.invalid_framework_messages += 1;
+            return;
+        }
+        let pid = framework.pid.clone();
+        self.counters.valid_framework_messages += 1;
+        let message = Outgoing::ExecutorToFramework(message);
+        match &pid {
+            Some(pid) => self.send(pid, message, out),
+            None => self.send_to_master(message, out),
+        }
+    }
+
+    /// FrameworkToExecutorMessage: bytes for an executor, from its framework or from the master.
+    pub(crate) fn framework_to_executor(&mut self, message: FrameworkToExecutorMessage, out: &mut Outbox) {
+        let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
+        let state = self.may_report(framework, executor);
+        if self.state != AgentState::Running || state != Some(ExecutorState::Running) {
+            self.counters.invalid_framework_messages += 1;
+            return;
+        }
+        self.counters.valid_framework_messages += 1;
+        let Some(target) = self.executor(framework, executor).cloned() else { return };
+        match &target.link {
+            ExecutorLink::Pid(pid) => self.send(pid, Outgoing::FrameworkToExecutor(message), out),
+            _ => {
+                let event = api::Event {
+                    r#type: Some(api::event::Type::Message as i32),
+                    message: Some(api::event::Message { data: message.data }),
+                    ..api::Event::default()
+                };
+                self.event(&target, event, out);
+            }
+        }
+    }
+
+    /// A stream is closed; its executor lives on and may subscribe again.
+    pub(crate) fn executor_stream_closed(&mut self, stream: StreamId) {
+        let closed = self
+            .frameworks
+            .values()
+            .flat_map(|framework| framework.executors.values())
+            .find(|executor| executor.link == ExecutorLink::Stream(stream))
+            .map(|executor| (executor.framework_id.clone(), executor.id.clone()));
+        if let Some((framework, executor)) = closed
+            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+        {
+            executor.link = ExecutorLink::Closed;
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
+
+use base::{ExecutorId, FrameworkId, TaskId, Time};
+use protos::mesos::{TaskState, task_status::Reason};
+
+use crate::agent::Agent;
+use crate::container::ContainerName;
+use crate::disk::paths;
+use crate::executor::{ExecutorLink, ExecutorState, Queued};
+use crate::framework::FrameworkState;
+use crate::output::{Outbox, Output};
+use crate::status::Verdict;
+
+impl Agent {
+    /// A container runs.
+    pub(crate) fn container_started(&mut self, container: &ContainerName, pid: u32, out: &mut Outbox) {
+        let Some((framework, executor)) = self.containers.get(container).cloned() else {
+            // Nobody wants it any more.
+            out.outputs.push(Output::Destroy { container: container.clone() });
+            return;
+        };
+        let checkpoints = self.frameworks.get(&framework).is_some_and(|framework| framework.checkpoints());
+        if let Some(agent) = self.id.as_ref().filter(|_| checkpoints) {
+            let run = paths::run(agent, &framework, &executor, container.as_str());
+            self.checkpoint(format!("{run}/pids/forked.pid"), pid.to_string().into_bytes(), out);
+        }
+        if let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) {
+            executor.pid = Some(pid);
+        }
+    }
+
+    /// A container could not be started: its tasks fail.
+    pub(crate) fn container_start_failed(&mut self, container: &ContainerName, why: &str, now: Time, out: &mut Outbox) {
+        self.counters.container_launch_errors += 1;
+        if let Some((framework, executor)) = self.containers.get(container).cloned()
+            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+        {
+            executor.ending.get_or_insert(Verdict {
+                state: TaskState::TaskFailed,
+                reason: Reason::ContainerLaunchFailed,
+                message: format!("Failed to launch container: {why}"),
+            });
+        }
+        self.container_exited(container, None, now, out);
+    }
+
+    /// A container has used too much; it is about to end.
+    pub(crate) fn container_limited(&mut self, container: &ContainerName, reason: Reason, message: String) {
+        if let Some((framework, executor)) = self.containers.get(container).cloned()
+            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+        {
+            executor.ending = Some(Verdict { state: TaskState::TaskFailed, reason, message });
+        }
+    }
+
+    /// An executor's container has ended, and with it the tasks that have not.
+    pub(crate) fn container_exited(
+        &mut self,
+        container: &ContainerName,
+        status: Option<i32>,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let Some((framework, executor)) = self.containers.remove(container) else { return };
+        let Some(known) = self.frameworks.get(&framework).cloned() else { return };
+        let Some(target) = self.executor_mut(framework.as_str(), executor.as_str()) else { return };
+        target.state = ExecutorState::Terminated;
+        target.status = status;
+        let (link, timer) = (std::mem::replace(&mut target.link, ExecutorLink::None), target.timer.take());
+        let (made_up, ending) = (target.generated_for_command_task, target.ending.clone());
+        self.counters.executors_terminated += 1;
+        self.timers.cancel(timer);
+        if let ExecutorLink::Stream(stream) = link {
+            out.outputs.push(Output::CloseStream { stream });
+        }
+        if known.state == FrameworkState::Running {
+            let verdict = ending.unwrap_or_else(|| Verdict {
+                state: TaskState::TaskFailed,
+                reason: Reason::ExecutorTerminated,
+                message: ended_message(status),
+            });
+            self.end_tasks(&framework, &executor, &verdict, now, out);
+        }
+        if !made_up {
+            self.exited_executor(&framework, executor.as_str(), status.unwrap_or(-1), out);
+        }
+        let incomplete = self
+            .executor(framework.as_str(), executor.as_str())
+            .is_some_and(|executor| executor.has_incomplete_tasks());
+        if known.state == FrameworkState::Terminating || !incomplete {
+            self.remove_executor(&framework, &executor, now, out);
+        }
+        self.executor_is_back(now, out);
+    }
+
+    /// Ends all tasks of an executor that have not ended yet.
+    fn end_tasks(&mut self, framework: &FrameworkId, id: &ExecutorId, verdict: &Verdict, now: Time, out: &mut Outbox) {
+        let Some(executor) = self.executor(framework.as_str(), id.as_str()) else { return };
+        let queued = executor.queued.iter().flat_map(Queued::tasks).map(|task| task.task_id.value.clone());
+        let living: Vec<String> =
+            executor.launched.keys().map(|task: &TaskId| task.as_str().to_owned()).chain(queued).collect();
+        for task in living {
+            self.report(framework, Some(id), &task, verdict, now, out);
+        }
+    }
+}
+
+/// What is told of an executor's end when nothing better is known.
+fn ended_message(status: Option<i32>) -> String {
+    match status {
+        None => "Abnormal executor termination: unknown container".to_owned(),
+        Some(status) if status & 0x7f == 0 => format!("Executor exited with status {}", (status >> 8) & 0xff),
+        Some(status) => format!("Executor terminated by signal {}", status & 0x7f),
+    }
+}

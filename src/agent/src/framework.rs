@@ -1,0 +1,60 @@
+//! A framework as an agent knows it: its info, where its scheduler is, and its executors here.
+//!
+//! The agent keeps a framework only while it has executors; afterwards it is history.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, Pid, TaskId};
+use protos::mesos as pb;
+
+use crate::executor::Executor;
+
+/// Whether a framework may still launch tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameworkState {
+    /// It may.
+    Running,
+    /// Its executors are being shut down.
+    Terminating,
+}
+
+/// A framework as an agent knows it.
+#[derive(Clone, Debug)]
+pub struct Framework {
+    /// Its id.
+    pub id: FrameworkId,
+    /// What its scheduler said of itself.
+    pub info: Arc<pb::FrameworkInfo>,
+    /// Its driver; none for an HTTP framework.
+    pub pid: Option<Pid>,
+    /// Whether it may still launch tasks.
+    pub state: FrameworkState,
+    /// Its executors, until their last update is acknowledged.
+    pub executors: BTreeMap<ExecutorId, Arc<Executor>>,
+    /// Executors that have ended, oldest first.
+    pub completed_executors: VecDeque<Arc<Executor>>,
+}
+
+impl Framework {
+    pub(crate) fn new(id: FrameworkId, info: pb::FrameworkInfo, pid: Option<Pid>) -> Framework {
+        Framework {
+            id,
+            info: Arc::new(info),
+            pid,
+            state: FrameworkState::Running,
+            executors: BTreeMap::new(),
+            completed_executors: VecDeque::new(),
+        }
+    }
+
+    /// Whether its executors and tasks are to survive the agent.
+    pub fn checkpoints(&self) -> bool {
+        self.info.checkpoint()
+    }
+
+    /// The executor that has this task, in any state but completed.
+    pub fn executor_of(&self, task: &TaskId) -> Option<&Arc<Executor>> {
+        self.executors.values().find(|executor| executor.has_task(task))
+    }
+}

@@ -1,0 +1,111 @@
+//! What can happen to an agent.
+//!
+//! Everything here is already decoded; nothing is checked yet.
+
+use base::Pid;
+use protos::mesos::{self as pb, agent, executor};
+
+use crate::container::ContainerName;
+use crate::message::Incoming;
+
+/// Names an open request until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names an open event stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// What can happen to an agent.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Leader detection has (again) found this leading master, or none.
+    Detected {
+        /// The leader's pid.
+        master: Option<Pid>,
+    },
+    /// A libprocess message has come.
+    Message {
+        /// Its sender.
+        from: Pid,
+        /// What it says.
+        message: Box<Incoming>,
+    },
+    /// The link to this process is broken.
+    Exited {
+        /// The process at the other end.
+        pid: Pid,
+    },
+    /// An executor's SUBSCRIBE call, with the stream that it will use if it is accepted.
+    ExecutorSubscribe {
+        /// The stream to be.
+        stream: StreamId,
+        /// The request to answer.
+        request: RequestId,
+        /// The call.
+        call: Box<executor::Call>,
+    },
+    /// Any other call of an executor.
+    ExecutorCall {
+        /// The request to answer.
+        request: RequestId,
+        /// The call.
+        call: Box<executor::Call>,
+    },
+    /// An executor's event stream is closed, from either side.
+    ExecutorStreamClosed {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// An operator's call to the agent that needs the core: containers.
+    OperatorCall {
+        /// The request to answer.
+        request: RequestId,
+        /// The call.
+        call: Box<agent::Call>,
+    },
+    /// A container runs: after `Launch`, or after `Reattach` when its process is still there.
+    ContainerStarted {
+        /// Which one.
+        container: ContainerName,
+        /// Its first process.
+        pid: u32,
+    },
+    /// A container could not be started; nothing of it is left running.
+    ContainerStartFailed {
+        /// Which one.
+        container: ContainerName,
+        /// Why not.
+        why: String,
+    },
+    /// A container has ended, with all its processes.
+    ContainerExited {
+        /// Which one.
+        container: ContainerName,
+        /// The first process's status as wait(2) gives it; none if it cannot be known.
+        status: Option<i32>,
+    },
+    /// A container has used more than it may, and is being ended by the shell.
+    ContainerLimited {
+        /// Which one.
+        container: ContainerName,
+        /// Which limit.
+        reason: pb::task_status::Reason,
+        /// What was used, in words.
+        message: String,
+        /// What was exceeded.
+        resources: Vec<pb::Resource>,
+    },
+    /// How full the file system of the work folder is, between 0 and 1.
+    DiskUsage {
+        /// The part in use.
+        fraction: f64,
+    },
+    /// The process has been asked to end.
+    Shutdown {
+        /// Whether the agent leaves the cluster for good (SIGUSR1), or only stops (SIGTERM).
+        unregister: bool,
+    },
+    /// The instant that `next_wake` named has come.
+    Wake,
+}

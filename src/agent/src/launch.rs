@@ -1,0 +1,284 @@
+//! Launching: a task finds its executor, or a new one is started for it.
+//!
+//! The launch has been checked in `run_task`.
+
+use std::sync::Arc;
+
+use base::{ContainerId, ExecutorId, FrameworkId, TaskId, Time};
+use protos::mesos::internal::{ExitedExecutorMessage, RunTaskMessage};
+use protos::mesos::{self as pb, executor as api, task_status::Reason};
+
+use crate::agent::Agent;
+use crate::container::{ContainerName, ContainerSpec};
+use crate::detected::task_of;
+use crate::disk::{frame, paths};
+use crate::environment::executor_environment;
+use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
+use crate::framework::Framework;
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output, Persist};
+use crate::random::uuid_text;
+use crate::run_task::Drop;
+use crate::timers::Timer;
+
+/// A launch on its way to an executor.
+pub(crate) struct Launch {
+    /// The executor that is wanted.
+    pub(crate) executor: pb::ExecutorInfo,
+    /// Whether the agent made it up for a command task.
+    pub(crate) made_up: bool,
+    /// The task or the group.
+    pub(crate) queued: Queued,
+    /// Whether the master believes that a new executor is needed; none if it does not say.
+    pub(crate) expects_new: Option<bool>,
+}
+
+impl Agent {
+    /// Keeps a framework that the agent did not know.
+    pub(crate) fn add_framework(&mut self, framework: Framework, out: &mut Outbox) {
+        self.checkpoint_framework(&framework, out);
+        self.completed_frameworks.retain(|completed| completed.id != framework.id);
+        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+    }
+
+    /// Writes a framework's info and pid down, if it checkpoints.
+    pub(crate) fn checkpoint_framework(&self, framework: &Framework, out: &mut Outbox) {
+        let Some(agent) = self.id.as_ref().filter(|_| framework.checkpoints()) else { return };
+        let folder = paths::framework(agent, &framework.id);
+        let pid = framework.pid.clone().unwrap_or_default().to_string();
+        self.checkpoint(format!("{folder}/framework.info"), frame(&*framework.info), out);
+        self.checkpoint(format!("{folder}/framework.pid"), pid.into_bytes(), out);
+    }
+
+    /// Hands tasks to the executor that is there, or starts it.
+    pub(crate) fn launch(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
+        let executor = launch.executor.executor_id.value.clone();
+        let existing = self.executor(framework.as_str(), &executor).map(|executor| executor.state);
+        let Some(known) = self.frameworks.get(framework) else { return };
+        let info = Arc::clone(&known.info);
+        let drop = match (existing, launch.expects_new) {
+            (None, Some(false)) => Drop::new(
+                Reason::ExecutorTerminated,
+                "No executor is expected to launch and there is no executor running",
+            ),
+            (None, _) => return self.launch_executor(framework, launch, now, out),
+            (Some(ExecutorState::Terminating), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminating"),
+            (Some(ExecutorState::Terminated), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminated"),
+            (Some(_), Some(true)) => {
+                self.shut_down_executor(framework, &executor, now, out);
+                Drop::new(Reason::ExecutorTerminated, "Master wants to launch executor, but one already exists")
+            }
+            (Some(_), _) if launch.made_up => {
+                Drop::new(Reason::TaskInvalid, format!("Task id '{executor}' is still in use on this agent"))
+            }
+            (Some(state), _) => return self.enqueue(framework, &executor, launch.queued, state, out),
+        };
+        self.drop_launch(framework, &info, &launch, &drop, now, out);
+        self.remove_framework_if_idle(framework, now, out);
+    }
+
+    /// Gives more tasks to a known executor: at once if it runs, else when it does.
+    fn enqueue(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &str,
+        queued: Queued,
+        state: ExecutorState,
+        out: &mut Outbox,
+    ) {
+        let Some(known) = self.executor_mut(framework.as_str(), executor) else { return };
+        known.queued.push(queued);
+        if state == ExecutorState::Running {
+            self.deliver(framework, executor, out);
+        }
+    }
+
+    fn launch_executor(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
+        let (Ok(id), Some(agent)) = (ExecutorId::new(&launch.executor.executor_id.value), self.id.clone()) else {
+            return;
+        };
+        let Some(known) = self.frameworks.get(framework).cloned() else { return };
+        // A UUID's text is a good id.
+        let container = ContainerId::new(&uuid_text(&self.random.uuid())).expect("a good id");
+        let container = ContainerName::top(&container);
+        let run = paths::run(&agent, framework, &id, container.as_str());
+        let executor = Executor {
+            user: self.user_of(&known.info, launch.executor.command.as_ref()),
+            id: id.clone(),
+            framework_id: framework.clone(),
+            info: Arc::new(self.with_default_container(launch.executor)),
+            container: container.clone(),
+            directory: format!("{}/{run}", self.config.work_dir).into(),
+            state: ExecutorState::Registering,
+            link: ExecutorLink::None,
+            pid: None,
+            generated_for_command_task: launch.made_up,
+            queued: vec![launch.queued],
+            launched: Default::default(),
+            terminated: Default::default(),
+            completed: Default::default(),
+            ending: None,
+            timer: Some(self.timers.set(
+                now + self.config.executor_registration_timeout,
+                Timer::ExecutorRegistration {
+                    framework: framework.clone(),
+                    executor: id.clone(),
+                    container: container.clone(),
+                },
+            )),
+            was_given_a_task: false,
+            status: None,
+        };
+        if known.checkpoints() {
+            self.checkpoint_executor(&executor, &run, out);
+        }
+        let spec = Box::new(self.container_of(&executor, known.checkpoints()));
+        out.outputs.push(Output::Launch { container: container.clone(), spec });
+        self.containers.insert(container, (framework.clone(), id.clone()));
+        if let Some(known) = self.framework_mut(framework.as_str()) {
+            known.executors.insert(id, Arc::new(executor));
+        }
+    }
+
+    fn with_default_container(&self, mut info: pb::ExecutorInfo) -> pb::ExecutorInfo {
+        if info.container.is_none() {
+            info.container.clone_from(&self.config.default_container_info);
+        }
+        info
+    }
+
+    /// Who runs a command: the user it names, or its framework's.
+    fn user_of(&self, framework: &pb::FrameworkInfo, command: Option<&pb::CommandInfo>) -> Option<String> {
+        let named = command.and_then(|command| command.user.clone());
+        let user = named.unwrap_or_else(|| framework.user.clone());
+        (self.config.switch_user && !user.is_empty()).then_some(user)
+    }
+
+    fn checkpoint_executor(&self, executor: &Executor, run: &str, out: &mut Outbox) {
+        let Some(agent) = &self.id else { return };
+        let folder = paths::executor(agent, &executor.framework_id, &executor.id);
+        let generated: &[u8] = if executor.generated_for_command_task { b"1" } else { b"0" };
+        self.checkpoint(format!("{folder}/executor.info"), frame(&*executor.info), out);
+        self.checkpoint(format!("{folder}/executor_generated_for_command_task"), generated.to_vec(), out);
+        out.persist.push(Persist::Folder { path: run.to_owned() });
+        let target = format!("{}/{run}", self.config.meta_dir());
+        out.persist.push(Persist::Link { path: format!("{folder}/runs/latest"), target });
+    }
+
+    /// How an executor is started.
+    fn container_of(&self, executor: &Executor, checkpoint: bool) -> ContainerSpec {
+        let info = &executor.info;
+        let command = info.command.clone().unwrap_or_default();
+        let is_default = info.r#type == Some(pb::executor_info::Type::Default as i32);
+        let (program, argv) = if is_default {
+            (self.config.program.clone(), vec![self.config.program.clone(), "executor".into(), "default".into()])
+        } else {
+            program_of(&command)
+        };
+        let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
+        ContainerSpec {
+            sandbox: executor.directory.to_string(),
+            latest: runs.map(|runs| format!("{runs}/latest")),
+            argv,
+            program,
+            environment: executor_environment(&self.config, &self.slave_id().value, executor, checkpoint),
+            user: executor.user.clone(),
+            uris: command.uris,
+            resources: executor.resources(),
+            container: info.container.clone(),
+        }
+    }
+
+    /// Hands all queued tasks to a running executor.
+    pub(crate) fn deliver(&mut self, framework: &FrameworkId, executor: &str, out: &mut Outbox) {
+        let Some(known) = self.frameworks.get(framework).cloned() else { return };
+        let Some(target) = self.executor_mut(framework.as_str(), executor) else { return };
+        let queued = std::mem::take(&mut target.queued);
+        for queued in &queued {
+            for task in queued.tasks() {
+                // Checked when the launch came.
+                let Ok(id) = TaskId::new(&task.task_id.value) else { continue };
+                let record = Arc::new(task_of(task, target));
+                target.launched.insert(id, record);
+            }
+        }
+        target.was_given_a_task |= !queued.is_empty();
+        let target = target.clone();
+        for queued in queued {
+            if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
+                let run = paths::run(agent, framework, &target.id, target.container.as_str());
+                for task in queued.tasks() {
+                    if let Some((id, record)) = target.launched.get_key_value(task.task_id.value.as_str()) {
+                        self.checkpoint(format!("{}/task.info", paths::task(&run, id)), frame(&**record), out);
+                    }
+                }
+            }
+            self.hand_over(&known, &target, &queued, out);
+        }
+    }
+
+    fn hand_over(&self, framework: &Framework, executor: &Executor, queued: &Queued, out: &mut Outbox) {
+        match (&executor.link, queued) {
+            (ExecutorLink::Pid(pid), _) => {
+                for task in queued.tasks() {
+                    let run = RunTaskMessage {
+                        framework: pb::FrameworkInfo::clone(&framework.info),
+                        task: pb::TaskInfo::clone(task),
+                        pid: Some(framework.pid.clone().unwrap_or_default().to_string()),
+                        ..RunTaskMessage::default()
+                    };
+                    self.send(pid, Outgoing::RunTask(run), out);
+                }
+            }
+            (_, Queued::Task(task)) => self.event(executor, launch_event(pb::TaskInfo::clone(task)), out),
+            (_, Queued::Group(tasks)) => {
+                let tasks = tasks.iter().map(|task| pb::TaskInfo::clone(task)).collect();
+                self.event(executor, launch_group_event(tasks), out);
+            }
+        }
+    }
+
+    /// Writes an event to an executor's stream, if it has one; else the event is lost.
+    pub(crate) fn event(&self, executor: &Executor, event: api::Event, out: &mut Outbox) {
+        if let ExecutorLink::Stream(stream) = executor.link {
+            out.outputs.push(Output::ExecutorEvent { stream, event: Arc::new(event) });
+        }
+    }
+
+    /// Tells the master that an executor is gone; sent once.
+    pub(crate) fn exited_executor(&self, framework: &FrameworkId, executor: &str, status: i32, out: &mut Outbox) {
+        let message = ExitedExecutorMessage {
+            slave_id: self.slave_id(),
+            framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
+            executor_id: pb::ExecutorId { value: executor.to_owned() },
+            status,
+        };
+        self.send_to_master(Outgoing::ExitedExecutor(message), out);
+    }
+}
+
+/// The program and argv of a command: a script for the shell, or a program with its whole argv.
+pub(crate) fn program_of(command: &pb::CommandInfo) -> (String, Vec<String>) {
+    let value = command.value.clone().unwrap_or_default();
+    if command.shell() {
+        return ("/bin/sh".to_owned(), vec!["sh".to_owned(), "-c".to_owned(), value]);
+    }
+    let argv = if command.arguments.is_empty() { vec![value.clone()] } else { command.arguments.clone() };
+    (value, argv)
+}
+
+fn launch_event(task: pb::TaskInfo) -> api::Event {
+    api::Event {
+        r#type: Some(api::event::Type::Launch as i32),
+        launch: Some(api::event::Launch { task }),
+        ..api::Event::default()
+    }
+}
+
+fn launch_group_event(tasks: Vec<pb::TaskInfo>) -> api::Event {
+    api::Event {
+        r#type: Some(api::event::Type::LaunchGroup as i32),
+        launch_group: Some(api::event::LaunchGroup { task_group: pb::TaskGroupInfo { tasks } }),
+        ..api::Event::default()
+    }
+}

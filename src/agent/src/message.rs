@@ -1,0 +1,146 @@
+//! The libprocess messages that an agent takes and sends (wire/libprocess.md 4).
+//!
+//! It knows their names and their encoding; what they do is in the file of each one.
+
+use prost::{Message as _, Name as _};
+use protos::mesos::internal::*;
+
+/// Why a message cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// An agent does not take messages of this name.
+    #[error("an agent takes no message named '{0}'")]
+    Unknown(String),
+    /// The body is not such a message.
+    #[error("the body is no {name}: {why}")]
+    Body {
+        /// The message's full name.
+        name: String,
+        /// What the decoder says.
+        why: String,
+    },
+}
+
+macro_rules! incoming {
+    ($($name:ident($message:ident)),* $(,)?) => {
+        /// A message that `slave(1)` takes.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Incoming {
+            $(
+                #[doc = concat!("`mesos.internal.", stringify!($message), "`.")]
+                $name($message),
+            )*
+        }
+
+        impl Incoming {
+            /// Decodes the message of this full name, such as `mesos.internal.PingSlaveMessage`.
+            ///
+            /// # Errors
+            /// When the agent takes no such message, or the body is none.
+            pub fn decode(name: &str, body: &[u8]) -> Result<Incoming, MessageError> {
+                $(
+                    if name == $message::full_name() {
+                        return $message::decode(body)
+                            .map(Incoming::$name)
+                            .map_err(|why| MessageError::Body { name: name.to_owned(), why: why.to_string() });
+                    }
+                )*
+                Err(MessageError::Unknown(name.to_owned()))
+            }
+        }
+    };
+}
+
+macro_rules! outgoing {
+    ($($name:ident($message:ident)),* $(,)?) => {
+        /// A message that an agent sends.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Outgoing {
+            $(
+                #[doc = concat!("`mesos.internal.", stringify!($message), "`.")]
+                $name($message),
+            )*
+        }
+
+        impl Outgoing {
+            /// The message's full name, such as `mesos.internal.PongSlaveMessage`.
+            pub fn full_name(&self) -> &'static str {
+                match self {
+                    $(Outgoing::$name(_) => concat!("mesos.internal.", stringify!($message)),)*
+                }
+            }
+
+            /// The message's bytes.
+            pub fn encode(&self) -> Vec<u8> {
+                match self {
+                    $(Outgoing::$name(message) => message.encode_to_vec(),)*
+                }
+            }
+        }
+    };
+}
+
+incoming! {
+    SlaveRegistered(SlaveRegisteredMessage),
+    SlaveReregistered(SlaveReregisteredMessage),
+    RunTask(RunTaskMessage),
+    RunTaskGroup(RunTaskGroupMessage),
+    KillTask(KillTaskMessage),
+    ShutdownExecutor(ShutdownExecutorMessage),
+    ShutdownFramework(ShutdownFrameworkMessage),
+    FrameworkToExecutor(FrameworkToExecutorMessage),
+    UpdateFramework(UpdateFrameworkMessage),
+    CheckpointResources(CheckpointResourcesMessage),
+    ApplyOperation(ApplyOperationMessage),
+    ReconcileOperations(ReconcileOperationsMessage),
+    StatusUpdateAcknowledgement(StatusUpdateAcknowledgementMessage),
+    AcknowledgeOperationStatus(AcknowledgeOperationStatusMessage),
+    Shutdown(ShutdownMessage),
+    DrainSlave(DrainSlaveMessage),
+    PingSlave(PingSlaveMessage),
+    RegisterExecutor(RegisterExecutorMessage),
+    ReregisterExecutor(ReregisterExecutorMessage),
+    StatusUpdate(StatusUpdateMessage),
+    ExecutorToFramework(ExecutorToFrameworkMessage),
+}
+
+outgoing! {
+    RegisterSlave(RegisterSlaveMessage),
+    ReregisterSlave(ReregisterSlaveMessage),
+    UnregisterSlave(UnregisterSlaveMessage),
+    UpdateSlave(UpdateSlaveMessage),
+    PongSlave(PongSlaveMessage),
+    StatusUpdate(StatusUpdateMessage),
+    UpdateOperationStatus(UpdateOperationStatusMessage),
+    ExitedExecutor(ExitedExecutorMessage),
+    ExecutorToFramework(ExecutorToFrameworkMessage),
+    ExecutorRegistered(ExecutorRegisteredMessage),
+    ExecutorReregistered(ExecutorReregisteredMessage),
+    ReconnectExecutor(ReconnectExecutorMessage),
+    RunTask(RunTaskMessage),
+    KillTask(KillTaskMessage),
+    StatusUpdateAcknowledgement(StatusUpdateAcknowledgementMessage),
+    FrameworkToExecutor(FrameworkToExecutorMessage),
+    ShutdownExecutor(ShutdownExecutorMessage),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_schema() {
+        assert_eq!(Outgoing::PongSlave(PongSlaveMessage {}).full_name(), PongSlaveMessage::full_name());
+        assert_eq!(
+            Incoming::decode("mesos.internal.PingSlaveMessage", &[8, 1]),
+            Ok(Incoming::PingSlave(PingSlaveMessage { connected: true }))
+        );
+    }
+
+    #[test]
+    fn foreign_and_broken_messages_are_refused() {
+        let unknown = Incoming::decode("mesos.internal.RegisterSlaveMessage", &[]);
+        assert_eq!(unknown, Err(MessageError::Unknown("mesos.internal.RegisterSlaveMessage".into())));
+        assert!(matches!(Incoming::decode("mesos.internal.KillTaskMessage", &[0xff]), Err(MessageError::Body { .. })));
+    }
+}

@@ -1,0 +1,162 @@
+//! What an agent wants done.
+//!
+//! An outbox is a transaction: everything in `persist` must be durable before anything in `outputs` is done.
+
+use std::sync::Arc;
+
+use base::Pid;
+use protos::mesos::{agent, executor};
+
+use crate::container::{ContainerName, ContainerSpec};
+use crate::input::{RequestId, StreamId};
+use crate::message::Outgoing;
+
+/// What one batch of inputs has led to.
+#[derive(Clone, Debug, Default)]
+pub struct Outbox {
+    /// What must be on disk, in this order, before any output is carried out.
+    pub persist: Vec<Persist>,
+    /// What must be done, in this order.
+    pub outputs: Vec<Output>,
+}
+
+impl Outbox {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.persist.is_empty() && self.outputs.is_empty()
+    }
+}
+
+/// One change below the meta folder (`<work_dir>/meta`); paths are relative to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Persist {
+    /// The file has exactly this content, or what it had before: never something in between.
+    Replace {
+        /// The file; missing folders are made.
+        path: String,
+        /// The whole content.
+        bytes: Vec<u8>,
+    },
+    /// These bytes follow what the file has; a crash may leave a part of them.
+    Append {
+        /// The file; it and missing folders are made.
+        path: String,
+        /// What is added.
+        bytes: Vec<u8>,
+    },
+    /// The folder exists, with its parents.
+    Folder {
+        /// The folder.
+        path: String,
+    },
+    /// The symbolic link leads to `target`, also if it led elsewhere before.
+    Link {
+        /// The link; missing folders are made.
+        path: String,
+        /// Where it leads: an absolute path.
+        target: String,
+    },
+    /// The file, link or folder with all in it is gone.
+    Remove {
+        /// What goes; it may be gone already.
+        path: String,
+    },
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// 200 without a body.
+    Ok,
+    /// 202 without a body.
+    Accepted,
+    /// 200, and the event stream of this SUBSCRIBE is open.
+    Stream,
+    /// 200 with this response in the caller's format.
+    Response(Box<agent::Response>),
+    /// Anything else: the status code and the text of the body.
+    Refused {
+        /// 400, 403, 404, 500, 501 or 503.
+        status: u16,
+        /// What is wrong, in Mesos's words.
+        text: String,
+    },
+}
+
+/// What an agent wants done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Send a libprocess message.
+    Send {
+        /// The receiver.
+        to: Pid,
+        /// The message.
+        message: Arc<Outgoing>,
+    },
+    /// Keep a connection to this process, and report with `Exited` when it breaks.
+    Link {
+        /// The process.
+        to: Pid,
+    },
+    /// Write an event to an executor's stream.
+    ExecutorEvent {
+        /// The stream.
+        stream: StreamId,
+        /// The event.
+        event: Arc<executor::Event>,
+    },
+    /// End an executor's stream, after what was written to it.
+    CloseStream {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Answer a request.
+    Respond {
+        /// The request.
+        request: RequestId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Make the sandbox and start the container; report `ContainerStarted` or `ContainerStartFailed`, and later
+    /// `ContainerExited`.
+    Launch {
+        /// Its name.
+        container: ContainerName,
+        /// What it is.
+        spec: Box<ContainerSpec>,
+    },
+    /// Watch a container that an earlier agent started; report `ContainerStarted` if it lives, else
+    /// `ContainerExited`.
+    Reattach {
+        /// Its name.
+        container: ContainerName,
+        /// Its first process.
+        pid: u32,
+    },
+    /// Send a signal to the container's first process.
+    Signal {
+        /// Which container.
+        container: ContainerName,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// End all of the container's processes, and of the containers inside it; report `ContainerExited`.
+    Destroy {
+        /// Which container.
+        container: ContainerName,
+    },
+    /// Delete these folders or files (absolute paths) when there is time for it.
+    Delete {
+        /// What goes.
+        paths: Vec<String>,
+    },
+    /// Ask leader detection anew; it answers with `Detected`, also if the leader is the same.
+    RedetectMaster,
+    /// End the process, after everything before it was done.
+    Exit {
+        /// The exit code.
+        code: i32,
+        /// What to tell the operator.
+        message: String,
+    },
+}

@@ -1,0 +1,46 @@
+//! PingSlaveMessage, and its absence.
+
+use base::{Pid, Time};
+use protos::mesos::internal::{PingSlaveMessage, PongSlaveMessage};
+
+use crate::agent::{Agent, AgentState};
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output};
+use crate::timers::Timer;
+
+impl Agent {
+    /// A ping is answered to its sender in every state. One that says "not connected" makes the agent register anew.
+    pub(crate) fn ping(&mut self, from: &Pid, ping: PingSlaveMessage, now: Time, out: &mut Outbox) {
+        self.send(from, Outgoing::PongSlave(PongSlaveMessage {}), out);
+        if self.state != AgentState::Running {
+            return;
+        }
+        if ping.connected {
+            self.expect_ping(now);
+        } else {
+            out.outputs.push(Output::RedetectMaster);
+        }
+    }
+
+    /// Waits for the next ping.
+    pub(crate) fn expect_ping(&mut self, now: Time) {
+        self.timers.cancel(self.ping.take());
+        self.ping = Some(self.timers.set(now + self.ping_timeout, Timer::PingTimeout));
+    }
+
+    /// No ping for too long: perhaps the master has forgotten this agent.
+    pub(crate) fn ping_timed_out(&mut self, out: &mut Outbox) {
+        self.ping = None;
+        if self.state == AgentState::Running {
+            tracing::warn!("no ping from the master for too long; detecting it anew");
+            out.outputs.push(Output::RedetectMaster);
+        }
+    }
+
+    /// A link is broken: if it was the master's, the leader is looked for again at once.
+    pub(crate) fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
+        if self.master.as_ref() == Some(pid) && self.state == AgentState::Running {
+            out.outputs.push(Output::RedetectMaster);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! RegisterExecutorMessage and ReregisterExecutorMessage: a v0 executor driver reports.
+//!
+//! Executors that speak HTTP are in `subscribe_executor`.
+
+use base::{Pid, Time};
+use protos::mesos::internal::{
+    ExecutorRegisteredMessage, ExecutorReregisteredMessage, RegisterExecutorMessage, ReregisterExecutorMessage,
+    ShutdownExecutorMessage,
+};
+use protos::mesos::{self as pb};
+
+use crate::agent::{Agent, AgentState};
+use crate::disk::paths;
+use crate::executor::{ExecutorLink, ExecutorState};
+use crate::framework::FrameworkState;
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output};
+
+impl Agent {
+    /// A new driver: it learns who it is and gets its tasks, or is told to shut down.
+    pub(crate) fn register_executor(
+        &mut self,
+        from: &Pid,
+        message: &RegisterExecutorMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
+        let wanted = self.may_report(framework, executor).filter(|state| *state == ExecutorState::Registering);
+        if wanted.is_none() || self.state == AgentState::Recovering {
+            return self.send(from, Outgoing::ShutdownExecutor(ShutdownExecutorMessage::default()), out);
+        }
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
+        let Some(target) = self.executor_mut(framework, executor) else { return };
+        target.link = ExecutorLink::Pid(from.clone());
+        target.state = ExecutorState::Running;
+        let (timer, empty) = (target.timer.take(), target.queued.is_empty() && !target.was_given_a_task);
+        let (info, id, container) = (target.info.clone(), target.id.clone(), target.container.clone());
+        self.timers.cancel(timer);
+        out.outputs.push(Output::Link { to: from.clone() });
+        if empty {
+            return self.shut_down_executor(&known.id, executor, now, out);
+        }
+        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
+            let run = paths::run(agent, &known.id, &id, container.as_str());
+            self.checkpoint(format!("{run}/pids/libprocess.pid"), from.to_string().into_bytes(), out);
+        }
+        let registered = ExecutorRegisteredMessage {
+            executor_info: pb::ExecutorInfo::clone(&info),
+            framework_id: message.framework_id.clone(),
+            framework_info: pb::FrameworkInfo::clone(&known.info),
+            slave_id: self.slave_id(),
+            slave_info: pb::SlaveInfo::clone(&self.info),
+        };
+        self.send(from, Outgoing::ExecutorRegistered(registered), out);
+        self.deliver(&known.id, executor, out);
+    }
+
+    /// A driver that was there before this agent process.
+    pub(crate) fn reregister_executor(
+        &mut self,
+        from: &Pid,
+        message: ReregisterExecutorMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let (framework, executor) = (message.framework_id.value, message.executor_id.value);
+        if !matches!(self.may_report(&framework, &executor), Some(ExecutorState::Registering | ExecutorState::Running))
+        {
+            return self.send(from, Outgoing::ShutdownExecutor(ShutdownExecutorMessage::default()), out);
+        }
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
+        let Some(target) = self.executor_mut(&framework, &executor) else { return };
+        target.link = ExecutorLink::Pid(from.clone());
+        target.state = ExecutorState::Running;
+        let (timer, id, container) = (target.timer.take(), target.id.clone(), target.container.clone());
+        self.timers.cancel(timer);
+        out.outputs.push(Output::Link { to: from.clone() });
+        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
+            let run = paths::run(agent, &known.id, &id, container.as_str());
+            self.checkpoint(format!("{run}/pids/libprocess.pid"), from.to_string().into_bytes(), out);
+        }
+        let answer =
+            ExecutorReregisteredMessage { slave_id: self.slave_id(), slave_info: pb::SlaveInfo::clone(&self.info) };
+        self.send(from, Outgoing::ExecutorReregistered(answer), out);
+        for update in message.updates {
+            self.executor_update(update, now, out);
+        }
+        self.drop_unseen(&known.id, &executor, &message.tasks, now, out);
+        self.deliver(&known.id, &executor, out);
+        self.executor_is_back(now, out);
+    }
+
+    /// The state of an executor that reports, if the agent, its framework and itself are not being ended.
+    pub(crate) fn may_report(&self, framework: &str, executor: &str) -> Option<ExecutorState> {
+        let framework = self.frameworks.get(framework)?;
+        let executor = framework.executors.get(executor)?;
+        let ending = self.state == AgentState::Terminating || framework.state == FrameworkState::Terminating;
+        (!ending).then_some(executor.state)
+    }
+}

@@ -1,0 +1,107 @@
+//! The master has admitted the agent: SlaveRegisteredMessage and SlaveReregisteredMessage.
+//!
+//! Asking for it is in `detected`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{AgentId, FrameworkId, Time};
+use protos::mesos::internal::{
+    MasterSlaveConnection, ReconcileTasksMessage, SlaveRegisteredMessage, SlaveReregisteredMessage,
+};
+use protos::mesos::{self as pb, TaskState, task_status::Reason};
+
+use crate::agent::{Agent, AgentState};
+use crate::disk::{frame, paths};
+use crate::output::{Outbox, Persist};
+use crate::status::{Verdict, loss};
+
+impl Agent {
+    /// The answer to RegisterSlaveMessage.
+    pub(crate) fn slave_registered(&mut self, answer: SlaveRegisteredMessage, now: Time, out: &mut Outbox) {
+        let Ok(id) = AgentId::new(&answer.slave_id.value) else {
+            tracing::warn!(id = answer.slave_id.value, "dropped a registration with an id that cannot be one");
+            return;
+        };
+        match &self.id {
+            Some(known) if *known != id => return self.wrong_id(&id, out),
+            _ if self.state == AgentState::Terminating || self.state == AgentState::Recovering => return,
+            Some(_) if self.state == AgentState::Running => return,
+            Some(_) => {}
+            None => self.take_id(id, out),
+        }
+        self.connected(answer.connection, now, out);
+    }
+
+    /// The answer to ReregisterSlaveMessage.
+    pub(crate) fn slave_reregistered(&mut self, answer: SlaveReregisteredMessage, now: Time, out: &mut Outbox) {
+        match (&self.id, AgentId::new(&answer.slave_id.value)) {
+            (Some(known), Ok(id)) if *known == id => {}
+            (_, Ok(id)) => return self.wrong_id(&id, out),
+            (_, Err(_)) => return,
+        }
+        match self.state {
+            AgentState::Disconnected => self.connected(answer.connection, now, out),
+            AgentState::Running => {}
+            AgentState::Recovering | AgentState::Terminating => return,
+        }
+        for reconciliation in answer.reconciliations {
+            self.reconcile(&reconciliation, now, out);
+        }
+    }
+
+    fn wrong_id(&mut self, id: &AgentId, out: &mut Outbox) {
+        let own = self.id.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.exit(1, format!("Registered but got wrong id: {id} (expected: {own}). Committing suicide"), out);
+    }
+
+    /// Takes the id that a master has given, and writes it down for the next start.
+    fn take_id(&mut self, id: AgentId, out: &mut Outbox) {
+        let info = Arc::make_mut(&mut self.info);
+        info.id = Some(pb::SlaveId { value: id.as_str().to_owned() });
+        let folder = paths::agent(&id);
+        out.persist.push(Persist::Replace { path: format!("{folder}/slave.info"), bytes: frame(&*self.info) });
+        let target = format!("{}/{folder}", self.config.meta_dir());
+        out.persist.push(Persist::Link { path: paths::LATEST.to_owned(), target });
+        self.id = Some(id);
+    }
+
+    fn connected(&mut self, connection: Option<MasterSlaveConnection>, now: Time, out: &mut Outbox) {
+        self.timers.cancel(self.registration.take());
+        self.state = AgentState::Running;
+        self.registered = Some(now);
+        if let Some(seconds) = connection.and_then(|connection| connection.total_ping_timeout_seconds)
+            && let Ok(timeout) = Duration::try_from_secs_f64(seconds)
+        {
+            self.ping_timeout = timeout;
+        }
+        self.expect_ping(now);
+        self.update_slave(out);
+        self.streams.resume(now);
+    }
+
+    /// The master has tasks of a framework that this agent did not list: those are lost.
+    fn reconcile(&mut self, message: &ReconcileTasksMessage, now: Time, out: &mut Outbox) {
+        let Ok(id) = FrameworkId::new(&message.framework_id.value) else { return };
+        let known = self.frameworks.get(&id).cloned();
+        let info = known.as_ref().map(|known| &*known.info).or(message.framework.as_ref());
+        let Some(info) = info.cloned() else { return };
+        for status in &message.statuses {
+            let has = |framework: &Arc<crate::Framework>| {
+                framework
+                    .executors
+                    .values()
+                    .any(|executor| base::TaskId::new(&status.task_id.value).is_ok_and(|task| executor.has_task(&task)))
+            };
+            if known.as_ref().is_some_and(has) {
+                continue;
+            }
+            let verdict = Verdict {
+                state: loss(&info, TaskState::TaskDropped),
+                reason: Reason::Reconciliation,
+                message: "Reconciliation: task unknown to the agent".to_owned(),
+            };
+            self.report(&id, None, &status.task_id.value, &verdict, now, out);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! RunTaskMessage and RunTaskGroupMessage: the master has accepted a launch for this agent.
+//!
+//! It checks what a launch needs and names what is wrong; starting executors and handing tasks over is in `launch`.
+
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, Pid, TaskId, Time};
+use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskMessage};
+use protos::mesos::{self as pb, TaskState, task_status::Reason};
+
+use crate::agent::{Agent, AgentState};
+use crate::executor::Queued;
+use crate::framework::{Framework, FrameworkState};
+use crate::launch::Launch;
+use crate::made_up_executor::made_up_executor;
+use crate::output::Outbox;
+use crate::status::{Verdict, loss};
+
+/// Why a launch is dropped.
+pub(crate) struct Drop {
+    pub(crate) state: TaskState,
+    pub(crate) reason: Reason,
+    pub(crate) message: String,
+}
+
+impl Drop {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Drop {
+        Drop { state: TaskState::TaskDropped, reason, message: message.into() }
+    }
+}
+
+impl Agent {
+    /// One task, with its own executor, that of its framework, or none.
+    pub(crate) fn run_task(&mut self, message: RunTaskMessage, now: Time, out: &mut Outbox) {
+        let mut task = message.task;
+        adopt_allocation(&message.framework, &mut task.resources);
+        let (executor, made_up) = match task.executor.clone() {
+            Some(executor) => (executor, false),
+            None => (made_up_executor(&self.config, &message.framework, &task), true),
+        };
+        let pid = message.pid.as_deref().map(Pid::parse_lenient).filter(|pid| !pid.is_empty());
+        let launch =
+            Launch { executor, made_up, queued: Queued::Task(Arc::new(task)), expects_new: message.launch_executor };
+        self.run(message.framework, pid, &message.resource_version_uuids, launch, now, out);
+    }
+
+    /// Tasks that start together, on an executor that speaks HTTP.
+    pub(crate) fn run_task_group(&mut self, message: RunTaskGroupMessage, now: Time, out: &mut Outbox) {
+        let mut executor = message.executor;
+        adopt_allocation(&message.framework, &mut executor.resources);
+        let tasks = message.task_group.tasks.into_iter().map(|mut task| {
+            adopt_allocation(&message.framework, &mut task.resources);
+            task.executor = Some(executor.clone());
+            Arc::new(task)
+        });
+        let queued = Queued::Group(tasks.collect());
+        let launch = Launch { executor, made_up: false, queued, expects_new: message.launch_executor };
+        self.run(message.framework, None, &message.resource_version_uuids, launch, now, out);
+    }
+
+    fn run(
+        &mut self,
+        info: pb::FrameworkInfo,
+        pid: Option<Pid>,
+        versions: &[ResourceVersionUuid],
+        mut launch: Launch,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
+            tracing::warn!("dropped a launch: the agent recovers or ends");
+            return;
+        }
+        let id = info.id.as_ref().map(|id| FrameworkId::new(&id.value));
+        let Some(Ok(id)) = id else {
+            tracing::warn!(framework = info.name, "dropped a launch: the framework has no good id");
+            return;
+        };
+        if self.frameworks.get(&id).is_some_and(|framework| framework.state == FrameworkState::Terminating) {
+            tracing::warn!(framework = %id, "dropped a launch: the framework is being shut down");
+            return;
+        }
+        complete_executor(&mut launch.executor, &id);
+        if let Err(drop) = self.check(&info, versions, &launch) {
+            return self.drop_launch(&id, &info, &launch, &drop, now, out);
+        }
+        if !self.frameworks.contains_key(&id) {
+            self.add_framework(Framework::new(id.clone(), info, pid), out);
+        }
+        self.launch(&id, launch, now, out);
+    }
+
+    /// Whether a launch is sound and may take place now.
+    fn check(&self, info: &pb::FrameworkInfo, versions: &[ResourceVersionUuid], launch: &Launch) -> Result<(), Drop> {
+        let invalid = |message: String| Drop::new(Reason::TaskInvalid, message);
+        if self.drain.is_some() {
+            return Err(Drop::new(Reason::SlaveDraining, "Agent is draining"));
+        }
+        let own = versions.iter().find(|version| version.resource_provider_id.is_none());
+        if own.is_some_and(|own| own.uuid.value[..] != self.resource_version) {
+            return Err(Drop::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
+        }
+        ExecutorId::new(&launch.executor.executor_id.value)
+            .map_err(|why| invalid(format!("The executor's id cannot be one: {why}")))?;
+        let tasks = launch.queued.tasks();
+        if tasks.is_empty() {
+            return Err(invalid("The task group is empty".to_owned()));
+        }
+        for (index, task) in tasks.iter().enumerate() {
+            let id = &task.task_id.value;
+            TaskId::new(id).map_err(|why| invalid(format!("The task's id cannot be one: {why}")))?;
+            if tasks[..index].iter().any(|other| other.task_id.value == *id) {
+                return Err(invalid(format!("The task group has two tasks with the id '{id}'")));
+            }
+            if task.resources.iter().any(|resource| resource.allocation_info.is_none()) {
+                let roles = info.roles.len();
+                return Err(invalid(format!(
+                    "A resource of task '{id}' has no role, and its framework has {roles} roles"
+                )));
+            }
+        }
+        let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);
+        let used = tasks.iter().flat_map(|task| &task.resources).chain(&launch.executor.resources);
+        if used.clone().any(|resource| unknown(&resource)) {
+            return Err(Drop::new(
+                Reason::ResourcesUnknown,
+                "The checkpointed resources being used by the task or executor are unknown to the agent",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a reservation or volume that a task uses is there.
+    fn has_checkpointed(&self, used: &pb::Resource) -> bool {
+        let Some(wanted) = used.disk.as_ref().and_then(|disk| disk.persistence.as_ref()) else { return true };
+        let has = |own: &pb::Resource| {
+            own.disk.as_ref().and_then(|disk| disk.persistence.as_ref()).is_some_and(|own| own.id == wanted.id)
+        };
+        used.provider_id.is_some() || self.info.resources.iter().any(has)
+    }
+
+    /// Tells the framework that the tasks will not run, and the master that there is no new executor.
+    pub(crate) fn drop_launch(
+        &mut self,
+        framework: &FrameworkId,
+        info: &pb::FrameworkInfo,
+        launch: &Launch,
+        drop: &Drop,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let verdict = Verdict { state: loss(info, drop.state), reason: drop.reason, message: drop.message.clone() };
+        let executor = ExecutorId::new(&launch.executor.executor_id.value).ok();
+        let mut told = Vec::new();
+        for task in launch.queued.tasks() {
+            let id = task.task_id.value.as_str();
+            if !told.contains(&id) {
+                told.push(id);
+                self.report(framework, executor.as_ref(), id, &verdict, now, out);
+            }
+        }
+        if launch.expects_new == Some(true) && !launch.made_up {
+            self.exited_executor(framework, &launch.executor.executor_id.value, -1, out);
+        }
+    }
+}
+
+/// Old masters leave the role out of resources; it is the framework's only one then.
+fn adopt_allocation(info: &pb::FrameworkInfo, resources: &mut [pb::Resource]) {
+    let multi_role = crate::status::is_capable(info, pb::framework_info::capability::Type::MultiRole);
+    #[allow(deprecated)]
+    let role = match (multi_role, info.roles.as_slice()) {
+        (false, _) => info.role().to_owned(),
+        (true, [role]) => role.clone(),
+        (true, _) => return,
+    };
+    for resource in resources.iter_mut().filter(|resource| resource.allocation_info.is_none()) {
+        resource.allocation_info = Some(pb::resource::AllocationInfo { role: Some(role.clone()) });
+    }
+}
+
+/// An executor belongs to the framework that launches it.
+fn complete_executor(executor: &mut pb::ExecutorInfo, framework: &FrameworkId) {
+    executor.framework_id = Some(pb::FrameworkId { value: framework.as_str().to_owned() });
+}

@@ -1,0 +1,57 @@
+//! The end of the agent: ShutdownMessage from the master, SIGUSR1 and SIGTERM.
+
+use base::Time;
+use protos::mesos::internal::{ShutdownMessage, UnregisterSlaveMessage};
+
+use crate::agent::{Agent, AgentState};
+use crate::disk::paths;
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output, Persist};
+
+impl Agent {
+    /// The master does not want this agent.
+    pub(crate) fn shutdown_message(&mut self, message: ShutdownMessage, now: Time, out: &mut Outbox) {
+        tracing::warn!(why = message.message(), "the master asks this agent to shut down");
+        self.leave(now, out);
+    }
+
+    /// A signal: to leave for good, or only to stop.
+    pub(crate) fn shut_down(&mut self, unregister: bool, now: Time, out: &mut Outbox) {
+        if unregister {
+            if self.id.is_some() {
+                self.send_to_master(
+                    Outgoing::UnregisterSlave(UnregisterSlaveMessage { slave_id: self.slave_id() }),
+                    out,
+                );
+            }
+            return self.leave(now, out);
+        }
+        // Executors of frameworks that checkpoint outlive the agent; the others would find no agent that knows them.
+        let lost = self.frameworks.values().filter(|framework| !framework.checkpoints());
+        for executor in lost.flat_map(|framework| framework.executors.values()) {
+            if self.containers.contains_key(&executor.container) {
+                out.outputs.push(Output::Destroy { container: executor.container.clone() });
+            }
+        }
+        self.exit(0, "stopped by a signal".to_owned(), out);
+    }
+
+    /// Ends all frameworks, and then the agent.
+    fn leave(&mut self, now: Time, out: &mut Outbox) {
+        self.state = AgentState::Terminating;
+        self.streams.pause();
+        let frameworks: Vec<_> = self.frameworks.keys().cloned().collect();
+        if frameworks.is_empty() {
+            return self.finish_shut_down(out);
+        }
+        for framework in frameworks {
+            self.shut_down_framework(&framework, now, out);
+        }
+    }
+
+    /// Nothing runs any more. The next start is a new agent.
+    pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
+        out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
+        self.exit(0, "the agent has left the cluster".to_owned(), out);
+    }
+}

@@ -1,0 +1,38 @@
+//! ShutdownFrameworkMessage: a framework is over.
+
+use base::{FrameworkId, Time};
+use protos::mesos::internal::ShutdownFrameworkMessage;
+
+use crate::agent::Agent;
+use crate::framework::FrameworkState;
+use crate::output::Outbox;
+
+impl Agent {
+    /// The master says that a framework is over.
+    pub(crate) fn shutdown_framework_message(
+        &mut self,
+        message: &ShutdownFrameworkMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        if let Ok(framework) = FrameworkId::new(&message.framework_id.value) {
+            self.shut_down_framework(&framework, now, out);
+        }
+    }
+
+    /// Shuts all executors of a framework down; nobody waits for its updates any more.
+    pub(crate) fn shut_down_framework(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
+        self.streams.remove_framework(framework);
+        let Some(known) = self.framework_mut(framework.as_str()) else { return };
+        known.state = FrameworkState::Terminating;
+        let executors: Vec<_> = known.executors.values().cloned().collect();
+        for executor in executors {
+            if executor.state == crate::executor::ExecutorState::Terminated {
+                self.remove_executor(framework, &executor.id, now, out);
+            } else {
+                self.shut_down_executor(framework, executor.id.as_str(), now, out);
+            }
+        }
+        self.remove_framework_if_idle(framework, now, out);
+    }
+}

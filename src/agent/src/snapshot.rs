@@ -1,0 +1,62 @@
+//! A cheap immutable view of an agent, for readers.
+//!
+//! Entities are shared with the core, which copies one before it changes it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{AgentId, FrameworkId, Pid, Time};
+use protos::mesos as pb;
+
+use crate::agent::AgentState;
+use crate::framework::Framework;
+
+/// A cheap immutable view of an agent.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// How far the agent has got.
+    pub state: AgentState,
+    /// Its id, once a master has given it one.
+    pub id: Option<AgentId>,
+    /// What it registers with; with reservations and volumes as they are now.
+    pub info: Arc<pb::SlaveInfo>,
+    /// The leading master.
+    pub master: Option<Pid>,
+    /// When it last (re)registered.
+    pub registered: Option<Time>,
+    /// Its frameworks.
+    pub frameworks: BTreeMap<FrameworkId, Arc<Framework>>,
+    /// Frameworks that it has no executors of any more, oldest first.
+    pub completed_frameworks: VecDeque<Arc<Framework>>,
+    /// Set while it is being drained.
+    pub drain: Option<pb::DrainConfig>,
+    /// When the draining began.
+    pub drain_start: Option<Time>,
+    /// Operations that are not acknowledged.
+    pub operations: Vec<Arc<pb::Operation>>,
+    /// What has been counted since the start.
+    pub counters: Counters,
+}
+
+/// What an agent counts; each only grows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Updates that ended a task, by the state's name without `TASK_` in small letters.
+    pub tasks: BTreeMap<&'static str, u64>,
+    /// Ended executors.
+    pub executors_terminated: u64,
+    /// Updates taken.
+    pub valid_status_updates: u64,
+    /// Updates refused.
+    pub invalid_status_updates: u64,
+    /// Framework messages passed on.
+    pub valid_framework_messages: u64,
+    /// Framework messages dropped.
+    pub invalid_framework_messages: u64,
+    /// Containers that could not be started.
+    pub container_launch_errors: u64,
+    /// Damaged checkpoints that were skipped.
+    pub recovery_errors: u64,
+    /// Folders deleted by garbage collection.
+    pub gc_paths_removed: u64,
+}

@@ -1,0 +1,66 @@
+//! Small facts about task states, and the making of updates by the agent itself.
+
+use base::{AgentId, ExecutorId, FrameworkId, Time};
+use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, internal::StatusUpdate};
+
+/// Whether a task in this state has ended (mesos-features.md TSK-02).
+pub(crate) fn is_terminal(state: i32) -> bool {
+    use TaskState::*;
+    matches!(
+        TaskState::try_from(state),
+        Ok(TaskFinished | TaskFailed | TaskKilled | TaskLost | TaskError | TaskDropped | TaskGone | TaskGoneByOperator)
+    )
+}
+
+/// Whether the framework has this capability.
+pub(crate) fn is_capable(info: &pb::FrameworkInfo, capability: Type) -> bool {
+    info.capabilities.iter().any(|c| c.r#type == Some(capability as i32))
+}
+
+/// The state that tells a framework of a loss: `exact` if it is PARTITION_AWARE, else TASK_LOST.
+pub(crate) fn loss(info: &pb::FrameworkInfo, exact: TaskState) -> TaskState {
+    if is_capable(info, Type::PartitionAware) { exact } else { TaskState::TaskLost }
+}
+
+/// Why the agent itself reports a task's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) state: TaskState,
+    pub(crate) reason: pb::task_status::Reason,
+    pub(crate) message: String,
+}
+
+/// An update by the agent itself.
+pub(crate) fn update_of(
+    verdict: &Verdict,
+    framework: &FrameworkId,
+    executor: Option<&ExecutorId>,
+    agent: Option<&AgentId>,
+    task: &str,
+    uuid: [u8; 16],
+    now: Time,
+) -> StatusUpdate {
+    let executor_id = executor.map(|id| pb::ExecutorId { value: id.as_str().to_owned() });
+    let slave_id = agent.map(|id| pb::SlaveId { value: id.as_str().to_owned() });
+    let timestamp = now.as_secs_f64();
+    StatusUpdate {
+        framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
+        executor_id: executor_id.clone(),
+        slave_id: slave_id.clone(),
+        status: pb::TaskStatus {
+            task_id: pb::TaskId { value: task.to_owned() },
+            state: verdict.state as i32,
+            message: Some(verdict.message.clone()),
+            source: Some(pb::task_status::Source::Slave as i32),
+            reason: Some(verdict.reason as i32),
+            slave_id,
+            executor_id,
+            timestamp: Some(timestamp),
+            uuid: Some(uuid.to_vec().into()),
+            ..pb::TaskStatus::default()
+        },
+        timestamp,
+        uuid: Some(uuid.to_vec().into()),
+        latest_state: None,
+    }
+}

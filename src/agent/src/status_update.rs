@@ -1,0 +1,305 @@
+//! Status updates: from an executor, or by the agent itself, on their way to the framework.
+//!
+//! An update is written down (if the framework checkpoints), put into its task's stream, and confirmed to the
+//! executor. Sending it on is the stream's business.
+
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, TaskId, Time};
+use protos::mesos::internal::{
+    StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage, StatusUpdateRecord, status_update_record,
+};
+use protos::mesos::{self as pb, TaskState, executor as api};
+
+use crate::agent::Agent;
+use crate::disk::{frame, paths};
+use crate::executor::{Executor, ExecutorLink};
+use crate::framework::{Framework, FrameworkState};
+use crate::message::Outgoing;
+use crate::output::{Outbox, Persist};
+use crate::status::{Verdict, is_terminal, update_of};
+use crate::streams::{Received, uuid_of};
+
+impl Agent {
+    /// An executor's update.
+    pub(crate) fn executor_update(&mut self, mut update: StatusUpdate, now: Time, out: &mut Outbox) {
+        let Some(known) = self.frameworks.get(update.framework_id.value.as_str()).cloned() else {
+            return self.invalid_update("its framework is unknown");
+        };
+        if known.state == FrameworkState::Terminating {
+            return self.invalid_update("its framework is being shut down");
+        }
+        let other_agent = update.slave_id.as_ref().is_some_and(|id| *id != self.slave_id());
+        if other_agent {
+            return self.invalid_update("it is for another agent");
+        }
+        let Some(uuid) = uuid_of(update.uuid.as_deref().or(update.status.uuid.as_deref())) else {
+            return self.invalid_update("it has no uuid of 16 bytes");
+        };
+        let Ok(task) = TaskId::new(&update.status.task_id.value) else {
+            return self.invalid_update("its task id cannot be one");
+        };
+        let named = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
+        let Some(executor) = named.filter(|executor| executor.has_task(&task)).or_else(|| known.executor_of(&task))
+        else {
+            return self.update_without_task(&known, named, &task, uuid, update, now, out);
+        };
+        let executor = Arc::clone(executor);
+        if update.status.state == TaskState::TaskStaging as i32 {
+            self.invalid_update("it says TASK_STAGING, which no executor may");
+            return self.shut_down_executor(&known.id, executor.id.as_str(), now, out);
+        }
+        let queued = executor.queued_task(&task).is_some();
+        if queued && !is_terminal(update.status.state) {
+            return self.invalid_update("its task was not handed to the executor yet");
+        }
+        self.complete_update(&mut update, &executor, uuid);
+        let ended = executor.terminated.contains_key(&task);
+        if !ended && !self.streams.knows(&known.id, &task, &uuid) {
+            self.take_update(&known, &executor, &task, uuid, update, now, out);
+        }
+        self.confirm_update(&known, &executor, &task, uuid, out);
+    }
+
+    /// An update by the agent itself. `executor` is the one that the task was meant for, if there is one.
+    pub(crate) fn report(
+        &mut self,
+        framework: &FrameworkId,
+        executor: Option<&ExecutorId>,
+        task: &str,
+        verdict: &Verdict,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let uuid = self.random.uuid();
+        let update = update_of(verdict, framework, executor, self.id.as_ref(), task, uuid, now);
+        let Ok(task) = TaskId::new(task) else {
+            return self.report_once(update, out);
+        };
+        let known = self.frameworks.get(framework).cloned();
+        let owner = known.as_ref().zip(executor).and_then(|(known, id)| {
+            let executor = known.executors.get(id)?;
+            executor.has_task(&task).then(|| (Arc::clone(known), Arc::clone(executor)))
+        });
+        match owner {
+            Some((known, executor)) if !executor.terminated.contains_key(&task) => {
+                self.take_update(&known, &executor, &task, uuid, update, now, out);
+            }
+            Some(_) => {}
+            None => self.queue_update((framework, &task), uuid, update, None, now, out),
+        }
+    }
+
+    /// Sends an update about a task whose id cannot be one: no acknowledgement can be kept for it.
+    fn report_once(&self, mut update: StatusUpdate, out: &mut Outbox) {
+        update.latest_state = Some(update.status.state);
+        let pid = Some(self.config.pid.to_string());
+        self.send_to_master(Outgoing::StatusUpdate(StatusUpdateMessage { update, pid }), out);
+    }
+
+    /// An executor speaks of a task that it does not have: the framework may know better.
+    #[allow(clippy::too_many_arguments)]
+    fn update_without_task(
+        &mut self,
+        known: &Arc<Framework>,
+        executor: Option<&Arc<Executor>>,
+        task: &TaskId,
+        uuid: [u8; 16],
+        mut update: StatusUpdate,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let Some(executor) = executor.cloned() else {
+            return self.invalid_update("its executor is unknown");
+        };
+        let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
+        if !is_completed {
+            self.complete_update(&mut update, &executor, uuid);
+            self.queue_update((&known.id, task), uuid, update, None, now, out);
+        }
+        self.confirm_update(known, &executor, task, uuid, out);
+    }
+
+    fn invalid_update(&mut self, why: &str) {
+        self.counters.invalid_status_updates += 1;
+        tracing::warn!(why, "dropped a status update");
+    }
+
+    /// Fills in what the agent knows better than the executor.
+    fn complete_update(&self, update: &mut StatusUpdate, executor: &Executor, uuid: [u8; 16]) {
+        update.uuid = Some(uuid.to_vec().into());
+        update.slave_id = Some(self.slave_id());
+        update.executor_id = Some(pb::ExecutorId { value: executor.id.as_str().to_owned() });
+        let status = &mut update.status;
+        status.uuid.clone_from(&update.uuid);
+        status.slave_id.clone_from(&update.slave_id);
+        status.executor_id.clone_from(&update.executor_id);
+        status.source = Some(pb::task_status::Source::Executor as i32);
+        status.timestamp.get_or_insert(update.timestamp);
+        self.complete_container_status(status, executor);
+    }
+
+    fn complete_container_status(&self, status: &mut pb::TaskStatus, executor: &Executor) {
+        let container = status.container_status.get_or_insert_default();
+        if container.container_id.is_none() {
+            container.container_id = Some(executor.container.to_proto());
+        }
+        if container.executor_pid.is_none() {
+            container.executor_pid = executor.pid;
+        }
+        let has_address = container.network_infos.iter().any(|network| !network.ip_addresses.is_empty());
+        if !has_address {
+            let address = pb::network_info::IpAddress {
+                ip_address: Some(self.config.pid.address().ip().to_string()),
+                ..pb::network_info::IpAddress::default()
+            };
+            if container.network_infos.is_empty() {
+                container.network_infos.push(pb::NetworkInfo::default());
+            }
+            container.network_infos[0].ip_addresses.push(address);
+        }
+    }
+
+    /// Takes an update of a task that this executor has: its state changes, and the update is on its way.
+    #[allow(clippy::too_many_arguments)]
+    fn take_update(
+        &mut self,
+        known: &Framework,
+        executor: &Executor,
+        task: &TaskId,
+        uuid: [u8; 16],
+        mut update: StatusUpdate,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        self.explain_by_draining(&known.info, &mut update);
+        let checkpoint = self.id.as_ref().filter(|_| known.checkpoints());
+        let file = checkpoint.map(|agent| {
+            let run = paths::run(agent, &known.id, &executor.id, executor.container.as_str());
+            format!("{}/task.updates", paths::task(&run, task))
+        });
+        self.change_task(known, executor, task, &update.status);
+        self.queue_update((&known.id, task), uuid, update, file, now, out);
+    }
+
+    /// Puts an update into its stream, and on disk if the stream has a file.
+    fn queue_update(
+        &mut self,
+        key: (&FrameworkId, &TaskId),
+        uuid: [u8; 16],
+        update: StatusUpdate,
+        file: Option<String>,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let update = Arc::new(update);
+        let file = self.streams.file(key.0, key.1).or(file.map(Arc::from));
+        if self.streams.receive(key, uuid, Arc::clone(&update), file.clone(), now) == Received::Duplicate {
+            return;
+        }
+        self.counters.valid_status_updates += 1;
+        if let Some(file) = file {
+            let record = StatusUpdateRecord {
+                r#type: status_update_record::Type::Update as i32,
+                update: Some(StatusUpdate::clone(&update)),
+                uuid: None,
+            };
+            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame(&record) });
+        }
+    }
+
+    /// Changes the task's record; an ended task waits for its acknowledgement.
+    fn change_task(&mut self, known: &Framework, executor: &Executor, task: &TaskId, status: &pb::TaskStatus) {
+        let ended = is_terminal(status.state);
+        if ended && let Ok(state) = TaskState::try_from(status.state) {
+            *self.counters.tasks.entry(counter_of(state)).or_default() += 1;
+        }
+        let Some(executor) = self.executor_mut(known.id.as_str(), executor.id.as_str()) else { return };
+        let mut record = match executor.launched.remove(task) {
+            Some(record) => record,
+            None => match take_single(executor, task) {
+                Some(queued) => Arc::new(crate::detected::task_of(&queued, executor)),
+                None => return,
+            },
+        };
+        note_status(Arc::make_mut(&mut record), status);
+        let target = if ended { &mut executor.terminated } else { &mut executor.launched };
+        target.insert(task.clone(), record);
+    }
+
+    /// Confirms an update to its executor; what it says is on disk before this leaves.
+    fn confirm_update(&self, known: &Framework, executor: &Executor, task: &TaskId, uuid: [u8; 16], out: &mut Outbox) {
+        let task_id = pb::TaskId { value: task.as_str().to_owned() };
+        match &executor.link {
+            ExecutorLink::Pid(pid) => {
+                let message = StatusUpdateAcknowledgementMessage {
+                    slave_id: self.slave_id(),
+                    framework_id: pb::FrameworkId { value: known.id.as_str().to_owned() },
+                    task_id,
+                    uuid: uuid.to_vec().into(),
+                };
+                self.send(pid, Outgoing::StatusUpdateAcknowledgement(message), out);
+            }
+            _ => {
+                let event = api::Event {
+                    r#type: Some(api::event::Type::Acknowledged as i32),
+                    acknowledged: Some(api::event::Acknowledged { task_id, uuid: uuid.to_vec().into() }),
+                    ..api::Event::default()
+                };
+                self.event(executor, event, out);
+            }
+        }
+    }
+
+    /// Sends the updates that are due to the master.
+    pub(crate) fn forward_updates(&mut self, now: Time, out: &mut Outbox) {
+        if self.streams.paused() {
+            return;
+        }
+        let pid = self.config.pid.to_string();
+        for (update, latest_state) in self.streams.take_due(now) {
+            let mut update = StatusUpdate::clone(&update);
+            update.latest_state = Some(latest_state);
+            let message = StatusUpdateMessage { update, pid: Some(pid.clone()) };
+            self.send_to_master(Outgoing::StatusUpdate(message), out);
+        }
+    }
+}
+
+/// Takes one task out of an executor's queue; the rest of its group stays.
+fn take_single(executor: &mut Executor, task: &TaskId) -> Option<Arc<pb::TaskInfo>> {
+    use crate::executor::Queued;
+    let index = executor.queued.iter().position(|q| q.tasks().iter().any(|t| t.task_id.value == task.as_str()))?;
+    match &mut executor.queued[index] {
+        Queued::Task(_) => executor.queued.remove(index).tasks().first().cloned(),
+        Queued::Group(tasks) => {
+            let position = tasks.iter().position(|t| t.task_id.value == task.as_str())?;
+            let taken = tasks.remove(position);
+            if tasks.is_empty() {
+                executor.queued.remove(index);
+            }
+            Some(taken)
+        }
+    }
+}
+
+/// Notes a status in a task's record: the last one of each state in a row, without its data.
+pub(crate) fn note_status(record: &mut pb::Task, status: &pb::TaskStatus) {
+    record.state = status.state;
+    if record.statuses.last().is_some_and(|last| last.state == status.state) {
+        record.statuses.pop();
+    }
+    record.statuses.push(pb::TaskStatus { data: None, ..status.clone() });
+}
+
+/// Under which name an ended task is counted.
+fn counter_of(state: TaskState) -> &'static str {
+    match state {
+        TaskState::TaskFinished => "finished",
+        TaskState::TaskFailed => "failed",
+        TaskState::TaskKilled => "killed",
+        TaskState::TaskGone | TaskState::TaskGoneByOperator => "gone",
+        TaskState::TaskError => "error",
+        _ => "lost",
+    }
+}

@@ -1,0 +1,242 @@
+//! Status update streams: one queue of updates for each task, delivered in order and one at a time.
+//!
+//! Invariants: at most one update of a task is outstanding; updates leave in the order they came; an update leaves
+//! the queue only by its own acknowledgement; while paused nothing is sent; an update is never taken twice.
+//! It sends and writes nothing itself: it says which updates are to be sent and when to ask again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{FrameworkId, TaskId, Time};
+use protos::mesos::internal::StatusUpdate;
+use rustc_hash::FxHashSet;
+
+use crate::status::is_terminal;
+
+/// The first wait before an update is sent again.
+const RETRY_MIN: Duration = Duration::from_secs(10);
+/// The longest wait.
+const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// Names a stream.
+type Key = (FrameworkId, TaskId);
+
+/// What became of a received update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// It is queued.
+    New,
+    /// This update has come before: nothing changes.
+    Duplicate,
+}
+
+/// What became of an acknowledgement.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Acknowledged {
+    /// The outstanding update is delivered.
+    Delivered {
+        /// The update.
+        update: Arc<StatusUpdate>,
+        /// Whether it was the task's last: the stream is closed.
+        last: bool,
+        /// The file that must learn of it.
+        file: Option<Arc<str>>,
+    },
+    /// Another update is outstanding, or none.
+    NotOutstanding,
+    /// The task has no stream.
+    NoStream,
+}
+
+#[derive(Clone, Debug)]
+struct Stream {
+    /// `task.updates` of the task, if its framework checkpoints.
+    file: Option<Arc<str>>,
+    /// All uuids that came, delivered ones too.
+    known: FxHashSet<[u8; 16]>,
+    /// Not delivered yet, oldest first.
+    pending: VecDeque<Arc<StatusUpdate>>,
+    /// The newest state of the task.
+    latest_state: i32,
+    /// When the oldest is sent next, and the wait after that.
+    due: Option<(Time, u64)>,
+    wait: Duration,
+}
+
+/// All streams of an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    streams: BTreeMap<Key, Stream>,
+    due: BTreeMap<(Time, u64), Key>,
+    counter: u64,
+    paused: bool,
+}
+
+/// A uuid of an update; none if it has not 16 bytes.
+pub(crate) fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
+    bytes.and_then(|bytes| bytes.try_into().ok())
+}
+
+impl Streams {
+    /// No streams, and paused.
+    pub(crate) fn new() -> Streams {
+        Streams { streams: BTreeMap::new(), due: BTreeMap::new(), counter: 0, paused: true }
+    }
+
+    /// Queues an update. `uuid` is the update's own.
+    pub(crate) fn receive(
+        &mut self,
+        (framework, task): (&FrameworkId, &TaskId),
+        uuid: [u8; 16],
+        update: Arc<StatusUpdate>,
+        file: Option<Arc<str>>,
+        now: Time,
+    ) -> Received {
+        let key = (framework.clone(), task.clone());
+        let stream = self.streams.entry(key.clone()).or_insert_with(|| Stream {
+            file,
+            known: FxHashSet::default(),
+            pending: VecDeque::new(),
+            latest_state: update.status.state,
+            due: None,
+            wait: RETRY_MIN,
+        });
+        if !stream.known.insert(uuid) {
+            return Received::Duplicate;
+        }
+        stream.latest_state = update.status.state;
+        stream.pending.push_back(update);
+        if stream.pending.len() == 1 {
+            self.make_due(&key, now, RETRY_MIN);
+        }
+        Received::New
+    }
+
+    /// Whether this update has come before.
+    pub(crate) fn knows(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> bool {
+        self.streams.get(&(framework.clone(), task.clone())).is_some_and(|stream| stream.known.contains(uuid))
+    }
+
+    /// The file of a task's stream.
+    pub(crate) fn file(&self, framework: &FrameworkId, task: &TaskId) -> Option<Arc<str>> {
+        self.streams.get(&(framework.clone(), task.clone())).and_then(|stream| stream.file.clone())
+    }
+
+    /// Takes an acknowledgement; the next update of the task becomes due at once.
+    pub(crate) fn acknowledge(
+        &mut self,
+        framework: &FrameworkId,
+        task: &TaskId,
+        uuid: &[u8],
+        now: Time,
+    ) -> Acknowledged {
+        let key = (framework.clone(), task.clone());
+        let Some(stream) = self.streams.get_mut(&key) else {
+            return Acknowledged::NoStream;
+        };
+        let outstanding = stream.pending.front().is_some_and(|update| update.uuid.as_deref() == Some(uuid));
+        let Some(update) = stream.pending.pop_front_if(|_| outstanding) else {
+            return Acknowledged::NotOutstanding;
+        };
+        let file = stream.file.clone();
+        let last = is_terminal(update.status.state);
+        if last {
+            self.close(&key);
+        } else {
+            let more = !stream.pending.is_empty();
+            self.forget_due(&key);
+            if more {
+                self.make_due(&key, now, RETRY_MIN);
+            }
+        }
+        Acknowledged::Delivered { update, last, file }
+    }
+
+    /// The updates that are to be sent now, each with the newest state of its task.
+    pub(crate) fn take_due(&mut self, now: Time) -> Vec<(Arc<StatusUpdate>, i32)> {
+        let mut sent = Vec::new();
+        if self.paused {
+            return sent;
+        }
+        while let Some(entry) = self.due.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            let key = entry.remove();
+            let Some(stream) = self.streams.get_mut(&key) else { continue };
+            stream.due = None;
+            let Some(update) = stream.pending.front().cloned() else { continue };
+            sent.push((update, stream.latest_state));
+            let wait = stream.wait;
+            self.make_due(&key, now + wait, (wait * 2).min(RETRY_MAX));
+        }
+        sent
+    }
+
+    /// Sends nothing until resumed.
+    pub(crate) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Whether nothing is sent.
+    pub(crate) fn paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Makes the oldest update of every task due, of one framework or of all.
+    pub(crate) fn resend(&mut self, framework: Option<&FrameworkId>, now: Time) {
+        let wanted = |key: &&Key| framework.is_none_or(|framework| key.0 == *framework);
+        let keys: Vec<Key> = self.streams.keys().filter(wanted).cloned().collect();
+        for key in keys {
+            self.forget_due(&key);
+            if self.streams.get(&key).is_some_and(|stream| !stream.pending.is_empty()) {
+                self.make_due(&key, now, RETRY_MIN);
+            }
+        }
+    }
+
+    /// Goes on sending, with the oldest update of every task at once.
+    pub(crate) fn resume(&mut self, now: Time) {
+        self.paused = false;
+        self.resend(None, now);
+    }
+
+    /// Forgets all streams of a framework.
+    pub(crate) fn remove_framework(&mut self, framework: &FrameworkId) {
+        let keys: Vec<Key> = self.streams.keys().filter(|key| key.0 == *framework).cloned().collect();
+        for key in keys {
+            self.close(&key);
+        }
+    }
+
+    /// When there is something to send.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        if self.paused {
+            return None;
+        }
+        self.due.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn close(&mut self, key: &Key) {
+        self.forget_due(key);
+        self.streams.remove(key);
+    }
+
+    fn forget_due(&mut self, key: &Key) {
+        if let Some(due) = self.streams.get_mut(key).and_then(|stream| stream.due.take()) {
+            self.due.remove(&due);
+        }
+    }
+
+    /// Sets when the stream's oldest update is sent, and the wait after that.
+    fn make_due(&mut self, key: &Key, at: Time, wait: Duration) {
+        if let Some(stream) = self.streams.get_mut(key) {
+            self.counter += 1;
+            let due = (at, self.counter);
+            stream.due = Some(due);
+            stream.wait = wait;
+            self.due.insert(due, key.clone());
+        }
+    }
+}

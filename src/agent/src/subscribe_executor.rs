@@ -1,0 +1,135 @@
+//! SUBSCRIBE of the v1 executor API (wire/http.md 8).
+//!
+//! The other calls are in `executor_call`.
+
+use base::{FrameworkId, Time};
+use protos::mesos::internal::StatusUpdate;
+use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason};
+
+use crate::agent::{Agent, AgentState};
+use crate::disk::paths;
+use crate::executor::{ExecutorLink, ExecutorState};
+use crate::framework::FrameworkState;
+use crate::input::{RequestId, StreamId};
+use crate::output::{Answer, Outbox, Output};
+use crate::status::{Verdict, loss};
+
+impl Agent {
+    /// Opens an executor's event stream.
+    pub(crate) fn subscribe_executor(
+        &mut self,
+        stream: StreamId,
+        request: RequestId,
+        call: api::Call,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let (framework, executor) = (call.framework_id.value, call.executor_id.value);
+        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else {
+            return self.refuse(request, 400, "Framework cannot be found", out);
+        };
+        let Some(target) = known.executors.get(executor.as_str()) else {
+            return self.refuse(request, 400, "Executor cannot be found", out);
+        };
+        self.respond(request, Answer::Stream, out);
+        let ending = self.state == AgentState::Terminating
+            || known.state == FrameworkState::Terminating
+            || matches!(target.state, ExecutorState::Terminating | ExecutorState::Terminated);
+        if ending {
+            out.outputs.push(Output::ExecutorEvent { stream, event: shutdown_event().into() });
+            out.outputs.push(Output::CloseStream { stream });
+            return;
+        }
+        if let ExecutorLink::Stream(old) = target.link {
+            out.outputs.push(Output::CloseStream { stream: old });
+        }
+        let is_new = target.state == ExecutorState::Registering;
+        let empty = is_new && !target.has_incomplete_tasks() && !target.was_given_a_task;
+        let Some(target) = self.executor_mut(&framework, &executor) else { return };
+        target.link = ExecutorLink::Stream(stream);
+        target.state = ExecutorState::Running;
+        let (timer, target) = (target.timer.take(), target.clone());
+        self.timers.cancel(timer);
+        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
+            let run = paths::run(agent, &known.id, &target.id, target.container.as_str());
+            self.checkpoint(format!("{run}/http.marker"), Vec::new(), out);
+        }
+        if empty {
+            return self.shut_down_executor(&known.id, &executor, now, out);
+        }
+        let subscribed = api::event::Subscribed {
+            executor_info: pb::ExecutorInfo::clone(&target.info),
+            framework_info: pb::FrameworkInfo::clone(&known.info),
+            slave_info: pb::SlaveInfo::clone(&self.info),
+            container_id: Some(target.container.to_proto()),
+        };
+        let event = api::Event {
+            r#type: Some(api::event::Type::Subscribed as i32),
+            subscribed: Some(subscribed),
+            ..api::Event::default()
+        };
+        self.event(&target, event, out);
+        let subscribe = call.subscribe.unwrap_or_default();
+        for update in subscribe.unacknowledged_updates {
+            let update = self.update_of_call(&framework, &executor, update.status, now);
+            self.executor_update(update, now, out);
+        }
+        self.drop_unseen(&known.id, &executor, &subscribe.unacknowledged_tasks, now, out);
+        self.deliver(&known.id, &executor, out);
+        self.executor_is_back(now, out);
+    }
+
+    /// Tasks that were handed to an executor, of which it has reported nothing and does not know: they were lost on
+    /// the way.
+    pub(crate) fn drop_unseen(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &str,
+        seen: &[pb::TaskInfo],
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let Some(known) = self.frameworks.get(framework).cloned() else { return };
+        let Some(target) = known.executors.get(executor) else { return };
+        let verdict = Verdict {
+            state: loss(&known.info, TaskState::TaskDropped),
+            reason: Reason::SlaveRestarted,
+            message: "Task launched during agent restart".to_owned(),
+        };
+        for (id, task) in &target.launched {
+            let staging = task.state == TaskState::TaskStaging as i32;
+            if staging && !seen.iter().any(|seen| seen.task_id.value == id.as_str()) {
+                self.report(framework, Some(&target.id), id.as_str(), &verdict, now, out);
+            }
+        }
+    }
+
+    /// An UPDATE call's status as the update that it becomes.
+    pub(crate) fn update_of_call(
+        &self,
+        framework: &str,
+        executor: &str,
+        mut status: pb::TaskStatus,
+        now: Time,
+    ) -> StatusUpdate {
+        let timestamp = status.timestamp.unwrap_or_else(|| now.as_secs_f64());
+        status.timestamp = Some(timestamp);
+        let executor_id = Some(pb::ExecutorId { value: executor.to_owned() });
+        status.executor_id.clone_from(&executor_id);
+        status.slave_id = Some(self.slave_id());
+        StatusUpdate {
+            framework_id: pb::FrameworkId { value: framework.to_owned() },
+            executor_id,
+            slave_id: Some(self.slave_id()),
+            timestamp,
+            uuid: status.uuid.clone(),
+            status,
+            latest_state: None,
+        }
+    }
+}
+
+/// The event that tells an executor to end.
+pub(crate) fn shutdown_event() -> api::Event {
+    api::Event { r#type: Some(api::event::Type::Shutdown as i32), ..api::Event::default() }
+}
