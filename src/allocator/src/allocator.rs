@@ -1,7 +1,7 @@
 //! The allocator's state, and the small steps that all its parts share.
 
 use base::{AgentId, FrameworkId, Time};
-use resources::{Quantities, Resources, Role};
+use resources::{Conversion, Quantities, Resources, Role};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -122,4 +122,14 @@ pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
     } else {
         std::borrow::Cow::Borrowed(resources)
     }
+}
+
+/// The same for the steps of an operation.
+pub(crate) fn bare_conversions(conversions: &[Conversion]) -> Vec<Conversion> {
+    let step = |c: &Conversion| Conversion {
+        consumed: bare(&c.consumed).into_owned(),
+        converted: bare(&c.converted).into_owned(),
+        must_be_gone: c.must_be_gone.clone().map(|r| r.with_allocation(None)),
+    };
+    conversions.iter().map(step).collect()
 }

@@ -28,7 +28,7 @@ pub(crate) struct Client {
     pub(crate) offered: Quantities,
     pub(crate) used: Quantities,
     /// Refusals of another epoch are void.
-    epoch: u64,
+    pub(crate) epoch: u64,
     refusals: u32,
     opened: u64,
 }
@@ -80,6 +80,11 @@ impl Clients {
 
     pub(crate) fn get(&self, ix: ClientIx) -> &Client {
         &self.slab[ix as usize]
+    }
+
+    /// A client by a number that may be an old one.
+    pub(crate) fn try_get(&self, ix: ClientIx) -> Option<&Client> {
+        self.slab.get(ix as usize)
     }
 
     pub(crate) fn get_mut(&mut self, ix: ClientIx) -> &mut Client {

@@ -3,25 +3,25 @@
 use std::collections::BTreeSet;
 
 use base::{AgentId, FrameworkId};
-use resources::{Resources, Role};
+use resources::{Conversion, ConversionError, Resources, Role};
 
 use crate::agents::Agent;
-use crate::allocator::{Allocator, bare};
-use crate::{AgentOptions, Conversion, Held, refusals};
+use crate::allocator::{Allocator, bare, bare_conversions};
+use crate::{AgentOptions, Held, refusals};
 
 /// Why available resources could not be changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum UpdateAvailableError {
     /// No such agent.
     #[error("Agent {0} is not known to the allocator")]
     UnknownAgent(AgentId),
     /// Somebody holds it, or the agent does not have it.
-    #[error("Agent {agent} does not have '{consumed:?}' available")]
+    #[error("The resources of agent {agent} that nobody holds cannot be changed")]
     NotAvailable {
         /// The agent.
         agent: AgentId,
-        /// What the operation needs.
-        consumed: Resources,
+        /// What is needed, and what there is.
+        source: Box<ConversionError>,
     },
 }
 
@@ -137,16 +137,13 @@ impl Allocator {
     pub fn update_available(&mut self, id: &AgentId, conversions: &[Conversion]) -> Result<(), UpdateAvailableError> {
         let ix = self.agent(id).ok_or_else(|| UpdateAvailableError::UnknownAgent(id.clone()))?;
         let agent = &self.agents[ix as usize];
-        let (mut free, mut total) = (agent.free.clone(), agent.total.clone());
-        for Conversion { consumed, converted } in conversions {
-            if !free.contains(consumed) {
-                return Err(UpdateAvailableError::NotAvailable { agent: id.clone(), consumed: consumed.clone() });
-            }
-            for set in [&mut free, &mut total] {
-                *set -= consumed;
-                *set += converted;
-            }
-        }
+        let apply = || {
+            let conversions = bare_conversions(conversions);
+            agent.free.apply_conversions(&conversions)?;
+            agent.total.apply_conversions(&conversions)
+        };
+        let total = apply()
+            .map_err(|source| UpdateAvailableError::NotAvailable { agent: id.clone(), source: Box::new(source) })?;
         self.set_total(ix, total);
         self.freed(ix);
         Ok(())

@@ -147,15 +147,6 @@ pub struct Holder<'a> {
     pub agent: &'a base::AgentId,
 }
 
-/// One step of an operation: `consumed` becomes `converted`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversion {
-    /// What goes.
-    pub consumed: Resources,
-    /// What comes in its place.
-    pub converted: Resources,
-}
-
 /// One offer to be made: the resources count as the framework's from now on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offering {

@@ -3,6 +3,7 @@
 //! A run visits only agents on which something has changed since everybody there said no, and asks only those whose answer may
 //! be another now. So it comes to the same as asking everybody about everything, and costs nothing when nothing has changed.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use base::Time;
@@ -12,8 +13,14 @@ use crate::allocator::Allocator;
 use crate::clients::ClientIx;
 use crate::portion::Portions;
 use crate::refusals::{self, nanos};
-use crate::tree::Step;
 use crate::{Held, Offering};
+
+/// Who is asked on a visit.
+enum Asked<'a> {
+    Everybody,
+    /// These, sorted.
+    Some(&'a [ClientIx]),
+}
 
 impl Allocator {
     /// Offers what has become free or wanted since the last run. Everything returned is booked as offered.
@@ -116,13 +123,13 @@ impl Allocator {
     fn visit(&mut self, ix: u32, offerings: &mut Vec<Offering>) {
         let unasked = std::mem::take(&mut self.agents[ix as usize].unasked);
         let offers = if unasked.everybody {
-            self.ask(ix, |_| true)
+            self.ask(ix, Asked::Everybody)
         } else {
             let mut some = unasked.some;
             some.extend(self.clients.opened_since(unasked.since));
             some.sort_unstable();
             some.dedup();
-            if some.is_empty() { Vec::new() } else { self.ask(ix, |client| some.binary_search(&client).is_ok()) }
+            self.ask(ix, Asked::Some(&some))
         };
         self.agents[ix as usize].unasked.since = self.clients.now();
         for (client, resources) in offers {
@@ -137,26 +144,35 @@ impl Allocator {
     }
 
     /// Who takes what. Nothing is booked yet: within one visit the order does not change.
-    fn ask(&self, ix: u32, is_asked: impl Fn(ClientIx) -> bool) -> Vec<(ClientIx, Arc<Resources>)> {
+    fn ask(&self, ix: u32, asked: Asked<'_>) -> Vec<(ClientIx, Arc<Resources>)> {
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config);
         let mut offers = Vec::new();
-        self.tree.walk(|client| {
-            if portions.is_empty() {
-                return Step::Stop;
-            }
-            if !is_asked(client) {
-                return Step::Next;
-            }
+        let mut ask = |client| {
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
             let capabilities = self.frameworks[state.framework as usize].capabilities;
-            let epoch = self.clients.epoch(client).unwrap_or_default();
-            if let Some(offer) = portions.offer(client, state, epoch, role, capabilities) {
+            if let Some(offer) = portions.offer(client, state, role, capabilities) {
                 portions.take(&offer);
                 offers.push((client, offer));
+                if portions.is_empty() {
+                    return ControlFlow::Break(());
+                }
             }
-            Step::Next
-        });
+            ControlFlow::Continue(())
+        };
+        match asked {
+            Asked::Everybody => self.tree.walk(ask),
+            // Sorting a few costs less than walking past many; sorting many does not.
+            Asked::Some(some) if some.len() * 8 < self.tree.active_clients() => {
+                let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
+                let mut leaves: Vec<_> = leaves.filter(|leaf| self.tree.is_active(*leaf)).collect();
+                self.tree.walk_some(&mut leaves, ask);
+            }
+            Asked::Some(some) => self.tree.walk(|client| match some.binary_search(&client) {
+                Ok(_) => ask(client),
+                Err(_) => ControlFlow::Continue(()),
+            }),
+        }
         offers
     }
 

@@ -39,8 +39,7 @@ mod weight;
 pub use allocator::Allocator;
 pub use cluster::UpdateAvailableError;
 pub use config::{
-    AgentCapabilities, AgentOptions, Config, Conversion, Filter, FrameworkCapabilities, FrameworkOptions, Held,
-    Offering,
+    AgentCapabilities, AgentOptions, Config, Filter, FrameworkCapabilities, FrameworkOptions, Held, Holder, Offering,
 };
 pub use returns::TransformError;
 pub use views::{AgentView, ClientView, RefusalView, RoleView};

@@ -71,7 +71,6 @@ impl<'a> Portions<'a> {
         &mut self,
         ix: ClientIx,
         client: &Client,
-        epoch: u64,
         role: &Role,
         capabilities: FrameworkCapabilities,
     ) -> Option<Arc<Resources>> {
@@ -87,7 +86,7 @@ impl<'a> Portions<'a> {
         if !enough {
             return None;
         }
-        for refused in self.agent.refusals.of(ix, epoch) {
+        for refused in self.agent.refusals.of(ix, client.epoch) {
             let blocked = match self.last {
                 Some((last, portion, blocked)) if std::ptr::eq(last, &**refused) && portion == at => blocked,
                 _ => refused.contains(&portion.resources),

@@ -1,14 +1,14 @@
 //! What becomes of offered resources: they come back, are taken up, or are changed by an operation.
 
 use base::{AgentId, FrameworkId, Time};
-use resources::{Resources, Role};
+use resources::{Conversion, ConversionError, Resources, Role};
 
-use crate::allocator::{Allocator, bare};
+use crate::allocator::{Allocator, bare, bare_conversions};
 use crate::clients::ClientIx;
-use crate::{Conversion, Filter, Held, Holder, refusals};
+use crate::{Filter, Held, Holder, refusals};
 
 /// Why a framework's resources could not be changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum TransformError {
     /// The framework holds nothing on that agent in that role.
     #[error("Framework {framework} holds nothing on agent {agent} in role {role}")]
@@ -20,15 +20,15 @@ pub enum TransformError {
         /// The agent.
         agent: AgentId,
     },
-    /// One of the steps needs more than it holds.
-    #[error("Framework {framework} does not hold '{consumed:?}' on agent {agent}")]
+    /// One of the steps needs more than it holds, or than the agent has.
+    #[error("Framework {framework} cannot change its resources on agent {agent}")]
     NotHeld {
         /// The framework.
         framework: FrameworkId,
         /// The agent.
         agent: AgentId,
-        /// What the step needs.
-        consumed: Resources,
+        /// Which, and what there is.
+        source: Box<ConversionError>,
     },
 }
 
@@ -87,18 +87,20 @@ impl Allocator {
             return Err(TransformError::HoldsNothing { framework, agent, role: holder.role.clone() });
         };
         let mut holding = self.agents[ix as usize].holding(client).cloned().unwrap_or_default();
-        let before = holding.of(held).clone();
-        let (mut after, mut total) = (before.clone(), self.agents[ix as usize].total.clone());
-        for Conversion { consumed, converted } in conversions {
-            let (consumed, converted) = (bare(consumed), bare(converted));
-            if !after.contains(&consumed) {
-                return Err(TransformError::NotHeld { framework, agent, consumed: consumed.into_owned() });
-            }
-            for set in [&mut after, &mut total] {
-                *set -= &*consumed;
-                *set += &*converted;
-            }
-        }
+        let before = holding.of(held);
+        let apply = || {
+            let conversions = bare_conversions(conversions);
+            Ok((
+                before.apply_conversions(&conversions)?,
+                self.agents[ix as usize].total.apply_conversions(&conversions)?,
+            ))
+        };
+        let (after, total) = apply().map_err(|source: ConversionError| TransformError::NotHeld {
+            framework,
+            agent,
+            source: Box::new(source),
+        })?;
+        let before = std::mem::take(before);
         self.rebook(ix, client, &before, &after, held);
         self.set_total(ix, total);
         Ok(())

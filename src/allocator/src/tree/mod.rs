@@ -23,7 +23,6 @@ use resources::{Name, Quantities};
 
 pub(crate) use order::Share;
 use order::{Key, Order};
-pub(crate) use walk::Step;
 
 /// A node's place in the tree's slab.
 pub(crate) type NodeIx = u32;
@@ -294,8 +293,13 @@ impl Tree {
     }
 
     /// How many clients could be offered something.
-    pub(crate) fn active_clients(&self) -> u32 {
-        self.nodes[ROOT as usize].active
+    pub(crate) fn active_clients(&self) -> usize {
+        self.nodes[ROOT as usize].active as usize
+    }
+
+    /// Whether a client could be offered something.
+    pub(crate) fn is_active(&self, client: NodeIx) -> bool {
+        self.nodes[client as usize].active > 0
     }
 }
 

@@ -14,12 +14,8 @@ pub(crate) struct Share(u64);
 
 impl Share {
     pub(crate) fn new(value: f64) -> Share {
-        // `max` also turns NaN and -0.0 into 0.0.
-        Share(value.max(0.0).to_bits())
-    }
-
-    pub(crate) fn value(self) -> f64 {
-        f64::from_bits(self.0)
+        // Not `max`, which may keep a negative zero; a NaN compares as false.
+        Share(if value > 0.0 { value.to_bits() } else { 0 })
     }
 }
 

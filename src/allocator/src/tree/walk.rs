@@ -1,22 +1,14 @@
 //! Visiting the active clients in the order in which they are to be served.
 
 use super::order::Key;
+use std::ops::ControlFlow;
+
 use super::{Kind, NodeIx, ROOT, Tree};
 
-/// What the visitor says after each client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// On to the next client.
-    Next,
-    /// Nothing more for this client's role: on to the first client of the next role.
-    NextRole,
-    /// Enough.
-    Stop,
-}
-
 impl Tree {
-    /// Visits the active clients (by their caller's number), least served first. [`Tree::settle`] goes before.
-    pub(crate) fn walk(&self, mut visit: impl FnMut(u32) -> Step) {
+    /// Visits the active clients (by their caller's number), least served first, until the visitor breaks off.
+    /// [`Tree::settle`] goes before.
+    pub(crate) fn walk(&self, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
         // A stack of our own: a role's depth is the sender's choice, and must not be able to overflow the machine's.
         let mut stack = vec![self.children(ROOT)];
         while let Some(children) = stack.last_mut() {
@@ -25,12 +17,21 @@ impl Tree {
                 continue;
             };
             match self.nodes[key.node as usize].kind {
-                Kind::Client(client) => match visit(client) {
-                    Step::Next => {}
-                    Step::NextRole => drop(stack.pop()),
-                    Step::Stop => return,
-                },
+                Kind::Client(client) if visit(client).is_break() => return,
+                Kind::Client(_) => {}
                 _ => stack.push(self.children(key.node)),
+            }
+        }
+    }
+
+    /// Visits some active clients, given by their leaves, in the order in which [`Tree::walk`] would.
+    pub(crate) fn walk_some(&self, leaves: &mut [NodeIx], mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+        self.sort(leaves);
+        for leaf in leaves {
+            if let Kind::Client(client) = self.nodes[*leaf as usize].kind
+                && visit(client).is_break()
+            {
+                return;
             }
         }
     }
@@ -39,15 +40,16 @@ impl Tree {
         self.nodes[node as usize].order.iter()
     }
 
-    /// Sorts some clients (by their nodes) into the order in which [`Tree::walk`] would visit them.
-    pub(crate) fn sort(&self, clients: &mut [NodeIx]) {
-        clients.sort_by_cached_key(|&client| {
+    fn sort(&self, leaves: &mut [NodeIx]) {
+        if leaves.len() < 2 {
+            return;
+        }
+        leaves.sort_by_cached_key(|&leaf| {
             let mut path = Vec::with_capacity(4);
-            let mut at = client;
+            let mut at = leaf;
             while at != ROOT {
-                let node = &self.nodes[at as usize];
-                path.push(Key { share: self.share(at), count: node.count, name: node.name.clone(), node: at });
-                at = node.parent;
+                path.push(self.nodes[at as usize].key.clone());
+                at = self.nodes[at as usize].parent;
             }
             path.reverse();
             path
