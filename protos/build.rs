@@ -1,8 +1,20 @@
-//! Compiles `proto/` into Rust types with protox and prost: no `protoc` is needed on the machine.
+//! Compiles `proto/` into Rust types and their JSON dialect: no `protoc` is needed on the machine.
 //!
-//! It does not generate the JSON dialect's rules; see `codegen/`.
+//! prost makes the types; `codegen/` makes, from the same descriptors, the JSON readers and writers, the tables
+//! that strict decoding walks, and the pairs of v0 and v1 types. It decides nothing about what a message means.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+#[path = "codegen/model.rs"]
+mod model;
+#[path = "codegen/names.rs"]
+mod names;
+#[path = "codegen/read.rs"]
+mod read;
+#[path = "codegen/tables.rs"]
+mod tables;
+#[path = "codegen/write.rs"]
+mod write;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from("proto");
@@ -10,7 +22,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     collect(&root, &mut files)?;
     files.sort();
     println!("cargo:rerun-if-changed=proto");
-    let set = protox::compile(&files, [&root])?;
+    println!("cargo:rerun-if-changed=codegen");
+    let mut set = protox::compile(&files, [&root])?;
+    let model = model::Model::new(&set)?;
+    let mut text = tables::generate(&model);
+    text.push_str(&write::generate(&model));
+    text.push_str(&read::generate(&model));
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("dialect.rs"), text)?;
+    for file in &mut set.file {
+        file.message_type.iter_mut().for_each(silence);
+    }
     let mut config = prost_build::Config::new();
     config.btree_map(["."]);
     config.compile_well_known_types();
@@ -20,8 +42,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Takes `deprecated` off the fields: Mesos still reads and writes them, so Rust code must too, without a warning.
+fn silence(message: &mut prost_types::DescriptorProto) {
+    for field in &mut message.field {
+        if let Some(options) = &mut field.options {
+            options.deprecated = None;
+        }
+    }
+    message.nested_type.iter_mut().for_each(silence);
+}
+
 /// Adds every `.proto` file below `folder` to `files`.
-fn collect(folder: &std::path::Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {

@@ -1,6 +1,7 @@
-//! The wire's types: every message of Mesos 1.11 as a Rust type, by protobuf package.
+//! The wire's types: every message of Mesos 1.11 as a Rust type, by protobuf package, and the ways to write and read them.
 //!
-//! `protos::mesos` is v0 (`slave_id`), `protos::mesos::v1` is v1 (`agent_id`).
+//! `protos::mesos` is v0 (`slave_id`), `protos::mesos::v1` is v1 (`agent_id`). [`decode`] reads the binary form and
+//! refuses what a C++ reader refuses; [`json`] is Mesos's own JSON; [`recordio`] frames streams; [`evolve`] turns v0 into v1.
 //! This crate knows nothing of sockets, of time, or of what a message means.
 #![forbid(unsafe_code)]
 
@@ -9,4 +10,14 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/wire.rs"));
 }
 
+pub mod evolve;
+pub mod json;
+pub mod recordio;
+
+mod binary;
+mod normalise;
+mod schema;
+
+pub use binary::{DecodeError, decode, missing_fields};
 pub use generated::*;
+pub use schema::Described;

@@ -1,0 +1,241 @@
+//! Reading messages from protobuf's binary form as strictly, and as leniently, as a C++ reader does.
+//!
+//! prost alone does not notice a missing required field and keeps enum numbers without a name; this does the rest.
+
+use crate::json::generated::{ENUMS, MESSAGES};
+use crate::normalise;
+use crate::schema::{Described, FieldInfo, Kind, Label, MessageInfo};
+
+/// Messages nested deeper than this are refused, as by protobuf's own readers.
+pub(crate) const MAX_DEPTH: usize = 100;
+
+/// Why bytes are no message of the wanted type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Required fields are missing; the paths, separated by comma and space, in the order of protobuf's own list.
+    #[error("Missing required fields: {0}")]
+    Missing(String),
+    /// The bytes are no protobuf: cut off, nested too deep, or with an impossible tag or length.
+    #[error("not a {0}: malformed protobuf")]
+    Malformed(&'static str),
+    /// The message would take far more memory than its bytes.
+    #[error("{0}: its lists need too much memory")]
+    TooLarge(&'static str),
+}
+
+/// Reads one message. Required fields must be there; an enum number without a name counts as unset, a field of an
+/// unexpected wire type as unknown, and text that is no UTF-8 has its bad bytes replaced by U+FFFD.
+///
+/// # Errors
+/// See [`DecodeError`].
+pub fn decode<M: Described>(bytes: &[u8]) -> Result<M, DecodeError> {
+    let info = &MESSAGES[usize::from(M::INDEX)];
+    let mut scan = Scan { budget: bytes.len().saturating_mul(64).max(16 << 20) };
+    match scan.message(info, bytes, 0) {
+        Found::Good => {
+            if let Ok(message) = M::decode(bytes) {
+                return Ok(message);
+            }
+        }
+        Found::TooLarge => return Err(DecodeError::TooLarge(info.name)),
+        Found::Odd => {}
+    }
+    slowly(info, bytes)
+}
+
+/// The paths of the required fields that `bytes`, read as an `M`, lack: `name, task_id.value, resources[0].type`.
+/// Empty if nothing is missing, and if the bytes are no message at all.
+#[must_use]
+pub fn missing_fields<M: Described>(bytes: &[u8]) -> Vec<String> {
+    match normalise::message(&MESSAGES[usize::from(M::INDEX)], bytes) {
+        Some(normal) => normal.missing,
+        None => Vec::new(),
+    }
+}
+
+/// Rewrites the bytes in the plain form that prost reads as C++ would, and tells what is missing.
+#[cold]
+fn slowly<M: Described>(info: &'static MessageInfo, bytes: &[u8]) -> Result<M, DecodeError> {
+    let normal = normalise::message(info, bytes).ok_or(DecodeError::Malformed(info.name))?;
+    if !normal.missing.is_empty() {
+        return Err(DecodeError::Missing(normal.missing.join(", ")));
+    }
+    M::decode(normal.bytes.as_slice()).map_err(|_| DecodeError::Malformed(info.name))
+}
+
+/// What a look at the bytes says.
+#[derive(PartialEq, Eq)]
+enum Found {
+    /// prost reads them as C++ would, but for text that is no UTF-8.
+    Good,
+    /// Something is wrong or unusual: look closely.
+    Odd,
+    TooLarge,
+}
+
+struct Scan {
+    /// Bytes of memory that messages in lists may still take.
+    budget: usize,
+}
+
+impl Scan {
+    fn message(&mut self, info: &'static MessageInfo, bytes: &[u8], depth: usize) -> Found {
+        if depth >= MAX_DEPTH {
+            return Found::Odd;
+        }
+        let mut rest = bytes;
+        let mut seen = 0u64;
+        while !rest.is_empty() {
+            let Some((number, item)) = next(&mut rest) else { return Found::Odd };
+            let Some(field) = info.field(number) else { continue };
+            let bit = 1u64 << (field.order & 63);
+            let again = seen & bit != 0;
+            seen |= bit;
+            let found = match (field.kind, item) {
+                (Kind::Message, Item::Bytes(inner)) => self.inner(field, inner, again, depth),
+                (Kind::Enum, Item::Varint(n)) if known(field, n) => Found::Good,
+                (Kind::Varint, Item::Varint(_))
+                | (Kind::Fixed64, Item::Fixed64)
+                | (Kind::Text | Kind::Bytes, Item::Bytes(_)) => self.plain(field),
+                _ => Found::Odd,
+            };
+            if found != Found::Good {
+                return found;
+            }
+        }
+        let lacks = |f: &FieldInfo| f.label == Label::Required && seen & (1 << (f.order & 63)) == 0;
+        if info.fields.iter().any(lacks) { Found::Odd } else { Found::Good }
+    }
+
+    /// A scalar: in a map it can only be an entry, which is a message.
+    fn plain(&self, field: &FieldInfo) -> Found {
+        if field.label == Label::Map { Found::Odd } else { Found::Good }
+    }
+
+    fn inner(&mut self, field: &FieldInfo, bytes: &[u8], again: bool, depth: usize) -> Found {
+        let info = &MESSAGES[usize::from(field.child)];
+        match field.label {
+            // Two halves of one message are merged: rare, so left to the closer look.
+            Label::Required | Label::Optional if again => return Found::Odd,
+            Label::Required | Label::Optional => {}
+            Label::Repeated | Label::Map => match self.budget.checked_sub(info.size as usize) {
+                Some(left) => self.budget = left,
+                None => return Found::TooLarge,
+            },
+        }
+        if field.label == Label::Map {
+            return self.entry(info, bytes, depth);
+        }
+        // Without required fields and enums there is nothing to check that prost does not check too.
+        if info.strict { self.message(info, bytes, depth + 1) } else { Found::Good }
+    }
+
+    /// A map's entry: a string key and a message.
+    fn entry(&mut self, info: &'static MessageInfo, mut bytes: &[u8], depth: usize) -> Found {
+        let mut seen = [false; 2];
+        while !bytes.is_empty() {
+            match next(&mut bytes) {
+                Some((1, Item::Bytes(_))) if !seen[0] => seen[0] = true,
+                Some((2, Item::Bytes(inner))) if !seen[1] => {
+                    seen[1] = true;
+                    let found = self.message(info, inner, depth + 1);
+                    if found != Found::Good {
+                        return found;
+                    }
+                }
+                _ => return Found::Odd,
+            }
+        }
+        if seen[1] { Found::Good } else { Found::Odd }
+    }
+}
+
+/// Whether an enum field's number has a name. C++ keeps the low 32 bits.
+pub(crate) fn known(field: &FieldInfo, number: u64) -> bool {
+    #[expect(clippy::cast_possible_truncation, reason = "as C++ does")]
+    let number = number as i32;
+    ENUMS[usize::from(field.child)].name(number).is_some()
+}
+
+/// One field's value on the wire. Groups hold nothing that any message knows.
+pub(crate) enum Item<'b> {
+    Varint(u64),
+    Fixed64,
+    Bytes(&'b [u8]),
+    Other,
+}
+
+/// Takes the next field off `bytes`; `None` if they are no protobuf.
+pub(crate) fn next<'b>(bytes: &mut &'b [u8]) -> Option<(u32, Item<'b>)> {
+    let tag = u32::try_from(varint(bytes)?).ok()?;
+    let number = tag >> 3;
+    if number == 0 {
+        return None;
+    }
+    let item = match tag & 7 {
+        0 => Item::Varint(varint(bytes)?),
+        1 => {
+            take(bytes, 8)?;
+            Item::Fixed64
+        }
+        2 => {
+            let length = usize::try_from(varint(bytes)?).ok()?;
+            Item::Bytes(take(bytes, length)?)
+        }
+        3 => {
+            group(bytes, number)?;
+            Item::Other
+        }
+        5 => {
+            take(bytes, 4)?;
+            Item::Other
+        }
+        _ => return None,
+    };
+    Some((number, item))
+}
+
+/// Skips a group and those in it, to the end of group `number`.
+fn group(bytes: &mut &[u8], number: u32) -> Option<()> {
+    let mut open = vec![number];
+    while let Some(innermost) = open.last() {
+        let tag = u32::try_from(varint(bytes)?).ok()?;
+        match tag & 7 {
+            0 => drop(varint(bytes)?),
+            1 => drop(take(bytes, 8)?),
+            2 => {
+                let length = usize::try_from(varint(bytes)?).ok()?;
+                take(bytes, length)?;
+            }
+            3 if open.len() < MAX_DEPTH => open.push(tag >> 3),
+            4 if tag >> 3 == *innermost => drop(open.pop()),
+            5 => drop(take(bytes, 4)?),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Option<&'b [u8]> {
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// Takes a variable-length number off `bytes`.
+#[inline]
+pub(crate) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for (i, b) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(b & 0x7f) << (7 * i);
+        if *b < 0x80 {
+            // The tenth byte holds one bit only.
+            if i == 9 && *b > 1 {
+                return None;
+            }
+            *bytes = &bytes[i + 1..];
+            return Some(value);
+        }
+    }
+    None
+}

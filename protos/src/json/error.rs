@@ -1,0 +1,24 @@
+//! Why JSON was refused, in Mesos's words.
+
+/// A refusal. `Display` gives the text that follows `Failed to parse body into JSON: ` for [`JsonError::Syntax`] and
+/// `Failed to convert JSON into Call protobuf: ` for the others.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The text is not JSON.
+    #[error("{0}")]
+    Syntax(String),
+    /// The JSON is not the message that was asked for: a wrong type, or required fields are missing.
+    #[error("{0}")]
+    Convert(String),
+    /// The message would take far more memory than its text.
+    #[error("Message too large: its lists need more than {0} bytes of memory")]
+    TooLarge(usize),
+}
+
+impl JsonError {
+    /// Whether the text was no JSON at all.
+    #[must_use]
+    pub fn is_syntax(&self) -> bool {
+        matches!(self, Self::Syntax(_))
+    }
+}

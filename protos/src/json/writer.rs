@@ -1,0 +1,156 @@
+//! A streaming writer for documents that are no message: `/state`, metrics, flags.
+//!
+//! The order of the keys is the caller's business. Brackets that are not closed in the right order are the caller's
+//! mistake, and are not noticed here.
+
+use super::{Dialect, ToJson, Value, text};
+
+/// Appends JSON to a buffer. Every value may be a member of an object (after [`Writer::key`]) or an element of an array.
+#[derive(Debug)]
+pub struct Writer<'o> {
+    out: &'o mut Vec<u8>,
+}
+
+impl<'o> Writer<'o> {
+    /// A writer that appends to `out`. Call [`Writer::finish`] after the outermost value.
+    pub fn new(out: &'o mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// Writes one document by `write` and gives its bytes.
+    pub fn document(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out);
+        write(&mut writer);
+        writer.finish();
+        out
+    }
+
+    /// Ends the outermost value.
+    pub fn finish(self) {
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
+        }
+    }
+
+    /// The bytes appended so far, with all that was in the buffer before.
+    #[must_use]
+    pub fn written(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Opens an object.
+    pub fn begin_object(&mut self) -> &mut Self {
+        self.out.push(b'{');
+        self
+    }
+
+    /// Closes an object.
+    pub fn end_object(&mut self) -> &mut Self {
+        text::close(self.out, b'}');
+        self.out.push(b',');
+        self
+    }
+
+    /// Opens an array.
+    pub fn begin_array(&mut self) -> &mut Self {
+        self.out.push(b'[');
+        self
+    }
+
+    /// Closes an array.
+    pub fn end_array(&mut self) -> &mut Self {
+        text::close(self.out, b']');
+        self.out.push(b',');
+        self
+    }
+
+    /// Writes a key; its value must follow.
+    pub fn key(&mut self, key: &str) -> &mut Self {
+        text::string(self.out, key);
+        self.out.push(b':');
+        self
+    }
+
+    /// An object whose members `write` appends.
+    pub fn object(&mut self, write: impl FnOnce(&mut Writer<'_>)) -> &mut Self {
+        self.begin_object();
+        write(&mut Writer { out: self.out });
+        self.end_object()
+    }
+
+    /// An array whose elements `write` appends.
+    pub fn array(&mut self, write: impl FnOnce(&mut Writer<'_>)) -> &mut Self {
+        self.begin_array();
+        write(&mut Writer { out: self.out });
+        self.end_array()
+    }
+
+    /// A string.
+    pub fn string(&mut self, value: &str) -> &mut Self {
+        text::string(self.out, value);
+        self.comma()
+    }
+
+    /// `true` or `false`.
+    pub fn bool(&mut self, value: bool) -> &mut Self {
+        self.out.extend_from_slice(if value { b"true" } else { b"false" });
+        self.comma()
+    }
+
+    /// A signed integer.
+    pub fn int(&mut self, value: i64) -> &mut Self {
+        text::integer(self.out, value);
+        self.comma()
+    }
+
+    /// An unsigned integer.
+    pub fn uint(&mut self, value: u64) -> &mut Self {
+        text::integer(self.out, value);
+        self.comma()
+    }
+
+    /// A double, in Mesos's format: `1.0`, `1e21`, `"Infinity"`.
+    pub fn double(&mut self, value: f64) -> &mut Self {
+        text::double(self.out, value);
+        self.comma()
+    }
+
+    /// `null`.
+    pub fn null(&mut self) -> &mut Self {
+        self.out.extend_from_slice(b"null");
+        self.comma()
+    }
+
+    /// A message, in declaration order.
+    pub fn message(&mut self, value: &(impl ToJson + ?Sized), dialect: Dialect) -> &mut Self {
+        value.to_json(dialect, self.out);
+        self.comma()
+    }
+
+    /// A value that was read, keys sorted.
+    pub fn value(&mut self, value: &Value) -> &mut Self {
+        value.write(self.out);
+        self.comma()
+    }
+
+    /// Text that is JSON already, for instance cached parts of a document.
+    pub fn raw(&mut self, json: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(json);
+        self.comma()
+    }
+
+    /// Members that were written before: what stands between an object's braces, with or without a comma at its end.
+    pub fn raw_members(&mut self, members: &[u8]) -> &mut Self {
+        self.out.extend_from_slice(members);
+        if !members.is_empty() && members.last() != Some(&b',') {
+            self.out.push(b',');
+        }
+        self
+    }
+
+    fn comma(&mut self) -> &mut Self {
+        self.out.push(b',');
+        self
+    }
+}
