@@ -19,6 +19,8 @@ mod limits;
 mod list_rules;
 mod name;
 mod operation;
+mod operation_fault;
+mod operation_rules;
 mod quantities;
 mod quantities_text;
 mod query;
@@ -51,6 +53,11 @@ pub use list_rules::{
 };
 pub use name::Name;
 pub use operation::{OperationError, conversions};
+pub use operation_fault::{OperationFault, VolumeFault};
+pub use operation_rules::{
+    AgentAbilities, Requester, RequestingFramework, check_create, check_create_disk, check_destroy, check_destroy_disk,
+    check_grow, check_reserve, check_shrink, check_unreserve,
+};
 pub use quantities::Quantities;
 pub use quantities_text::{QuantitiesError, parse_alternatives, parse_quantities};
 pub use ranges::{Range, Ranges};
