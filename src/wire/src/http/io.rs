@@ -1,7 +1,7 @@
 //! The socket as hyper sees it: bytes that were read ahead come first, and nothing goes out that no handler answered.
 //!
 //! hyper answers malformed requests with 400 and `Expect: 100-continue` with an interim response; Mesos does neither.
-//! Both are recognised by being written while no answer of ours is under way, and are swallowed.
+//! Both are written before or without an answer of ours, are recognised by that, and are swallowed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -32,19 +32,32 @@ pub(super) struct ConnectionIo {
     stream: TcpStream,
     read_ahead: Bytes,
     control: Arc<Control>,
+    /// Bytes of the present answer have been written.
+    begun: bool,
 }
+
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl ConnectionIo {
     pub(super) fn new(stream: TcpStream, read_ahead: Bytes, control: Arc<Control>) -> ConnectionIo {
-        ConnectionIo { stream, read_ahead, control }
+        ConnectionIo { stream, read_ahead, control, begun: false }
     }
 
     pub(super) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    fn answering(&self) -> bool {
-        self.control.answering.load(Ordering::Relaxed)
+    /// How many of the bytes that hyper wants to write are none of ours. `length` is that of all, `first` begins them.
+    fn unasked(&mut self, first: &[u8], length: usize) -> Option<usize> {
+        if !self.control.answering.load(Ordering::Relaxed) {
+            return Some(length);
+        }
+        // An interim response that hyper has not written on its own goes out together with the answer.
+        if !self.begun && first.starts_with(CONTINUE) {
+            return Some(CONTINUE.len());
+        }
+        self.begun = true;
+        None
     }
 }
 
@@ -66,8 +79,8 @@ impl AsyncRead for ConnectionIo {
 
 impl AsyncWrite for ConnectionIo {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
-        if !self.answering() {
-            return Poll::Ready(Ok(data.len()));
+        if let Some(swallowed) = self.unasked(data, data.len()) {
+            return Poll::Ready(Ok(swallowed));
         }
         Pin::new(&mut self.stream).poll_write(cx, data)
     }
@@ -77,8 +90,9 @@ impl AsyncWrite for ConnectionIo {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if !self.answering() {
-            return Poll::Ready(Ok(parts.iter().map(|part| part.len()).sum()));
+        let first = parts.first().map_or(&[][..], |part| part);
+        if let Some(swallowed) = self.unasked(first, parts.iter().map(|part| part.len()).sum()) {
+            return Poll::Ready(Ok(swallowed));
         }
         Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
     }
@@ -87,10 +101,11 @@ impl AsyncWrite for ConnectionIo {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         // hyper flushes when its own buffer is empty, and a TCP socket keeps none.
         if self.control.body_done.load(Ordering::Relaxed) {
             self.control.answering.store(false, Ordering::Relaxed);
+            self.begun = false;
         }
         Poll::Ready(Ok(()))
     }

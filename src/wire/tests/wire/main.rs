@@ -1,0 +1,9 @@
+//! The server, the network and the client over real sockets, byte by byte where the wire facts say so.
+
+mod client;
+mod http;
+mod messages;
+mod network;
+mod raw;
+mod server;
+mod streams;
