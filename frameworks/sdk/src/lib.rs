@@ -15,6 +15,8 @@
 
 mod backoff;
 mod calls;
+#[cfg(feature = "driver")]
+pub mod driver;
 mod event;
 mod ledger;
 mod packer;

@@ -153,7 +153,6 @@ impl Packer {
 
 fn bin(offer: &Offer) -> Bin {
     let role = offer.allocation_info.as_ref().and_then(|a| a.role.as_deref());
-    #[expect(deprecated, reason = "a framework without RESERVATION_REFINEMENT gets and sends the older format")]
     let older = offer.resources.iter().any(|r| r.role.is_some());
     Bin {
         agent_id: offer.agent_id.clone(),

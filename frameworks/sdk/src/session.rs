@@ -57,6 +57,8 @@ pub enum Input {
     Refused(Box<Call>, String),
     /// The instant of [`Session::next_wake`] has come.
     Wake,
+    /// Somebody outside wants the scheduler to look around: it hears [`Event::Wake`].
+    Nudge,
 }
 
 /// What must be done, in this order.
@@ -79,6 +81,8 @@ pub enum Ending {
     Stopped,
     /// The master refused the framework for good, in its words.
     Error(String),
+    /// No master took the framework in for as long as the driver was told to try; why the last try failed.
+    Unreachable(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,7 @@ impl<S: Scheduler> Session<S> {
         match (self.state, input) {
             (State::Ended, _) => {}
             (_, Input::Wake) => self.wake(now, outputs),
+            (_, Input::Nudge) => self.tell(Event::Wake, now, outputs),
             (State::Waiting(_), Input::Event(_)) => {}
             (_, Input::Event(event)) => self.event(*event, now, outputs),
             (State::Waiting(_), Input::Disconnected(_)) => {}

@@ -94,14 +94,12 @@ fn the_older_format_is_answered_in_kind() {
     offered.allocation_info = None;
     for resource in &mut offered.resources {
         resource.allocation_info = None;
-        #[expect(deprecated, reason = "this is the older format")]
         let role = &mut resource.role;
         *role = Some("*".into());
     }
     let mut packer = Packer::new([offered]);
     packer.place(task::shell("t", "true", &need(1.0, 1.0))).unwrap();
     let resource = &packer.bins()[0].tasks()[0].resources[0];
-    #[expect(deprecated, reason = "this is the older format")]
     let role = &resource.role;
     assert_eq!((role.as_deref(), &resource.allocation_info), (Some("*"), &None));
 }

@@ -1,0 +1,36 @@
+//! The system's clock as values that never go back. Nothing else of this crate reads it.
+
+use std::time::{Instant, SystemTime};
+
+use base::Time;
+
+/// The wall clock, read once, plus the monotonic clock from then on.
+pub(super) struct Clock {
+    start: Time,
+    began: Instant,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "the driver is where time comes from")]
+    pub(super) fn start() -> Clock {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Clock { start: Time::from_epoch(since_epoch), began: Instant::now() }
+    }
+
+    pub(super) fn now(&self) -> Time {
+        self.start + self.began.elapsed()
+    }
+
+    /// Returns at this instant, or at once if it is over.
+    pub(super) async fn sleep_until(&self, at: Time) {
+        if at == Time::NEVER {
+            return std::future::pending().await;
+        }
+        tokio::time::sleep(at.since(self.now())).await;
+    }
+}
+
+/// A number that differs from scheduler to scheduler.
+pub(super) fn seed() -> u64 {
+    u64::from(Clock::start().start.since_epoch().subsec_nanos()) ^ (u64::from(std::process::id()) << 32)
+}

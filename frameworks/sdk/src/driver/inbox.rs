@@ -1,0 +1,87 @@
+//! What the driver's tasks tell it. News from tasks that were closed meanwhile are dropped.
+
+use std::convert::Infallible;
+
+use tokio::sync::mpsc;
+use wire::client::Address;
+
+use crate::v1::scheduler::{self, Call};
+
+/// One thing that a task tells.
+#[derive(Debug)]
+pub(super) enum News {
+    /// The master answered SUBSCRIBE with a stream.
+    Opened(Stream),
+    /// A record came.
+    Event(Box<scheduler::Event>),
+    /// There is no stream (any more). Trying again may help.
+    Lost(String),
+    /// The master refused SUBSCRIBE, and will again.
+    Rejected(String),
+    /// The master refused a call.
+    Refused(Box<Call>, String),
+}
+
+/// An open stream: where it comes from, and the id that other calls must name.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) master: Address,
+    pub(super) id: String,
+}
+
+/// Where the tasks of one subscription put their news.
+#[derive(Clone, Debug)]
+pub(super) struct Inbox {
+    generation: u64,
+    sender: mpsc::Sender<(u64, News)>,
+}
+
+/// Where the driver reads them.
+#[derive(Debug)]
+pub(super) struct Mailbox {
+    generation: u64,
+    sender: mpsc::Sender<(u64, News)>,
+    receiver: mpsc::Receiver<(u64, News)>,
+}
+
+impl Inbox {
+    /// Tells the driver. `None` when the driver is gone.
+    pub(super) async fn tell(&self, news: News) -> Option<()> {
+        self.sender.send((self.generation, news)).await.ok()
+    }
+}
+
+impl Mailbox {
+    /// A mailbox that holds so many news; who tells more waits.
+    pub(super) fn new(waiting_max: usize) -> Mailbox {
+        let (sender, receiver) = mpsc::channel(waiting_max);
+        Mailbox { generation: 0, sender, receiver }
+    }
+
+    /// An entrance for a task of this generation.
+    pub(super) fn inbox(&self) -> Inbox {
+        Inbox { generation: self.generation, sender: self.sender.clone() }
+    }
+
+    /// Takes nothing in any more; who tells is not kept waiting.
+    pub(super) fn close(&mut self) {
+        self.receiver.close();
+    }
+
+    /// The next news of the newest generation. May be cancelled without loss.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            match self.receiver.recv().await {
+                Some((generation, news)) if generation == self.generation => return news,
+                Some(_) => {}
+                // Only after `close`: the mailbox holds a sender itself.
+                None => match std::future::pending::<Infallible>().await {},
+            }
+        }
+    }
+
+    /// Begins a new generation; news of older ones are dropped.
+    pub(super) fn renew(&mut self) {
+        self.generation += 1;
+    }
+}

@@ -1,0 +1,203 @@
+//! Runs a scheduler against a master over HTTP.
+//!
+//! It carries out what a [`Session`] wants and decides nothing itself, except which of several masters to try next.
+//! One task reads the event stream, one sends the calls in their order, and the scheduler runs where [`run`] is awaited.
+
+mod clock;
+mod inbox;
+mod masters;
+mod reader;
+mod sender;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+
+pub use masters::MastersError;
+
+use crate::Scheduler;
+use crate::session::{Ending, Input, Output, Session, Settings};
+use crate::v1::FrameworkInfo;
+use crate::v1::scheduler::Call;
+use clock::Clock;
+use inbox::{Mailbox, News};
+use masters::Masters;
+use sender::Sender;
+
+/// How many events may wait until the scheduler has handled what came before; the master is not read from meanwhile.
+const EVENTS_WAITING_MAX: usize = 256;
+/// How long the calls that are still queued at the end may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How to run a scheduler.
+#[derive(Debug)]
+pub struct Options {
+    masters: Masters,
+    /// Who the framework is, and how patient the session is.
+    pub settings: Settings,
+    /// Principal and secret for HTTP Basic, if the master wants to know who calls.
+    pub credential: Option<(String, String)>,
+    /// How long to try for the first subscription; without it, for ever.
+    pub give_up_after: Option<Duration>,
+    /// Each notification makes the scheduler hear [`Event::Wake`](crate::Event::Wake).
+    pub nudge: Option<Arc<Notify>>,
+}
+
+impl Options {
+    /// Options for a framework and its masters: `host:port`, or several separated by commas. Any of them will do: one
+    /// that does not lead names the one that does.
+    ///
+    /// # Errors
+    /// The text names no master.
+    pub fn new(masters: &str, framework: FrameworkInfo) -> Result<Options, MastersError> {
+        let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
+        Ok(Options { masters: masters.parse()?, settings, credential: None, give_up_after: None, nudge: None })
+    }
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished<S> {
+    /// The scheduler, as it was after its last event.
+    pub scheduler: S,
+    /// Why it ended.
+    pub ending: Ending,
+}
+
+/// Runs `scheduler` until it stops, or until the master refuses it for good. Lost connections are made again.
+///
+/// Needs a tokio runtime with time and I/O. Dropping the future closes all connections at once.
+pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
+    let clock = Clock::start();
+    let give_up_at = options.give_up_after.map(|after| clock.now() + after);
+    let mut driver = Driver {
+        session: Session::new(scheduler, options.settings, clock.now()),
+        clock,
+        masters: options.masters,
+        credential: options.credential,
+        nudge: options.nudge.unwrap_or_default(),
+        stream_news: Mailbox::new(EVENTS_WAITING_MAX),
+        call_news: Mailbox::new(1),
+        reader: None,
+        sender: None,
+        last_failure: String::new(),
+    };
+    let ending = driver.run(give_up_at).await;
+    Finished { scheduler: driver.session.into_scheduler(), ending }
+}
+
+struct Driver<S> {
+    session: Session<S>,
+    clock: Clock,
+    masters: Masters,
+    credential: Option<(String, String)>,
+    nudge: Arc<Notify>,
+    /// What the reader tells; not looked at while too many calls wait to be sent.
+    stream_news: Mailbox,
+    /// What the sender tells.
+    call_news: Mailbox,
+    /// The task that subscribes and reads the stream; ended when this is dropped.
+    reader: Option<Task>,
+    /// The task that sends calls, while there is a subscription.
+    sender: Option<Sender>,
+    last_failure: String,
+}
+
+impl<S: Scheduler> Driver<S> {
+    async fn run(&mut self, give_up_at: Option<Time>) -> Ending {
+        let mut outputs = Vec::new();
+        loop {
+            let given_up = give_up_at.filter(|_| self.session.framework_id().is_none());
+            let wake = self.session.next_wake().into_iter().chain(given_up).min().unwrap_or(Time::NEVER);
+            let input = tokio::select! {
+                biased;
+                news = self.call_news.next() => self.take_in(news),
+                news = self.stream_news.next(), if !Sender::is_full(self.sender.as_ref()) => self.take_in(news),
+                () = Sender::progress(self.sender.as_ref()) => None,
+                () = self.nudge.notified() => Some(Input::Nudge),
+                () = self.clock.sleep_until(wake) => Some(Input::Wake),
+            };
+            let now = self.clock.now();
+            if given_up.is_some_and(|at| at <= now) {
+                return Ending::Unreachable(std::mem::take(&mut self.last_failure));
+            }
+            if let Some(input) = input {
+                self.session.handle(input, now, &mut outputs);
+            }
+            for output in std::mem::take(&mut outputs) {
+                if let Some(ending) = self.carry_out(output).await {
+                    return ending;
+                }
+            }
+        }
+    }
+
+    /// What news from the tasks mean for the session.
+    fn take_in(&mut self, news: News) -> Option<Input> {
+        match news {
+            News::Opened(stream) => {
+                tracing::debug!(master = %stream.master, "subscribed");
+                self.masters.found(stream.master.clone());
+                self.sender = Some(Sender::start(stream, self.credential.as_ref(), self.call_news.inbox()));
+                None
+            }
+            News::Event(event) => Some(Input::Event(event)),
+            News::Lost(why) => {
+                tracing::warn!(%why, "no connection to the master");
+                self.masters.lost();
+                self.last_failure.clone_from(&why);
+                self.close();
+                Some(Input::Disconnected(why))
+            }
+            News::Rejected(why) => Some(Input::Event(Box::new(reader::error_event(why)))),
+            News::Refused(call, why) => Some(Input::Refused(call, why)),
+        }
+    }
+
+    async fn carry_out(&mut self, output: Output) -> Option<Ending> {
+        match output {
+            Output::Subscribe(call) => self.subscribe(&call),
+            Output::Send(call) => {
+                if let Some(sender) = &self.sender {
+                    sender.send(*call);
+                }
+            }
+            Output::Disconnect => self.close(),
+            Output::End(ending) => {
+                self.call_news.close();
+                if let Some(sender) = self.sender.take() {
+                    sender.finish(FAREWELL).await;
+                }
+                self.close();
+                return Some(ending);
+            }
+        }
+        None
+    }
+
+    fn subscribe(&mut self, call: &Call) {
+        self.close();
+        let masters = self.masters.in_order();
+        self.reader = Some(Task(reader::start(masters, self.credential.clone(), call, self.stream_news.inbox())));
+    }
+
+    /// Closes all connections; news that their tasks sent before are not read any more.
+    fn close(&mut self) {
+        self.reader = None;
+        self.sender = None;
+        self.stream_news.renew();
+        self.call_news.renew();
+    }
+}
+
+/// A task that ends with its owner.
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,131 @@
+//! The task that subscribes and reads the event stream.
+
+use bytes::Bytes;
+use prost::Message;
+use tokio::task::AbortHandle;
+use wire::client::{Address, Client, Records, Reply, Subscription};
+use wire::http::{PROTOBUF, StatusCode};
+
+use super::inbox::{Inbox, News, Stream};
+use crate::v1::scheduler::{Call, Event, event};
+
+/// Where every master takes scheduler calls.
+pub(super) const PATH: &str = "/api/v1/scheduler";
+/// The header that ties calls to their subscription.
+pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
+/// How often a master may send us on to another one. More than once means that they are changing just now.
+const REDIRECTS_MAX: usize = 3;
+
+/// Subscribes at the first of `masters` that takes `call`, and tells `inbox` of all that comes.
+pub(super) fn start(
+    masters: Vec<Address>,
+    credential: Option<(String, String)>,
+    call: &Call,
+    inbox: Inbox,
+) -> AbortHandle {
+    let body = Bytes::from(call.encode_to_vec());
+    let task = async move {
+        let lost = match open(&masters, credential.as_ref(), &body).await {
+            Ok((stream, records)) => match inbox.tell(News::Opened(stream)).await {
+                Some(()) => read(records, &inbox).await,
+                None => return,
+            },
+            Err(news) => news,
+        };
+        inbox.tell(lost).await;
+    };
+    tokio::spawn(task).abort_handle()
+}
+
+/// A client as all calls of a subscription use it.
+pub(super) fn client(address: Address, credential: Option<&(String, String)>) -> Client {
+    let client = Client::at(address);
+    match credential {
+        Some((principal, secret)) => client.with_basic(principal, secret),
+        None => client,
+    }
+}
+
+/// An ERROR event as the master would send it, for what it says by a status instead.
+pub(super) fn error_event(message: String) -> Event {
+    Event { r#type: Some(event::Type::Error as i32), error: Some(event::Error { message }), ..Default::default() }
+}
+
+/// Tries the masters in turn. What failed is told of the last one.
+async fn open(
+    masters: &[Address],
+    credential: Option<&(String, String)>,
+    body: &Bytes,
+) -> Result<(Stream, Records), News> {
+    let mut news = News::Lost("there is no master to try".to_owned());
+    for master in masters {
+        news = match open_one(master, credential, body).await {
+            Err(lost @ News::Lost(_)) => lost,
+            other => return other,
+        };
+    }
+    Err(news)
+}
+
+/// Subscribes at one master, or at the one that it names as the leader.
+async fn open_one(
+    master: &Address,
+    credential: Option<&(String, String)>,
+    body: &Bytes,
+) -> Result<(Stream, Records), News> {
+    let mut address = master.clone();
+    for _ in 0..=REDIRECTS_MAX {
+        let client = client(address.clone(), credential);
+        let answer = client.subscribe(PATH, PROTOBUF, PROTOBUF, &[], body.clone()).await;
+        match answer.map_err(|error| News::Lost(chain(&error)))? {
+            Subscription::Stream(records) => {
+                let id = records.header(STREAM_ID).unwrap_or_default().to_owned();
+                return Ok((Stream { master: address, id }, records));
+            }
+            Subscription::Refused(reply) => match reply.redirect() {
+                Some((leader, _)) => address = leader,
+                None => return Err(refused(&address, &reply)),
+            },
+        }
+    }
+    Err(News::Lost(format!("{master} and others name each other as the leader")))
+}
+
+/// What an answer other than a stream means: some pass, some do not.
+fn refused(address: &Address, reply: &Reply) -> News {
+    let why = format!("{address} answered SUBSCRIBE with {}: {}", reply.status, reply.text());
+    match reply.status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::NOT_FOUND | StatusCode::INTERNAL_SERVER_ERROR => News::Lost(why),
+        _ => News::Rejected(why),
+    }
+}
+
+/// Reads the stream to its end. A record that is no event is skipped: a newer master may know more.
+async fn read(mut records: Records, inbox: &Inbox) -> News {
+    loop {
+        match records.next().await {
+            Ok(Some(record)) => match Event::decode(record) {
+                Ok(event) => {
+                    if inbox.tell(News::Event(Box::new(event))).await.is_none() {
+                        return News::Lost(String::new());
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "a record of the event stream cannot be read"),
+            },
+            Ok(None) => return News::Lost("the master ended the stream".to_owned()),
+            Err(error) => return News::Lost(chain(&error)),
+        }
+    }
+}
+
+/// An error with all its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

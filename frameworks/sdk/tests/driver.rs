@@ -1,0 +1,218 @@
+//! The driver against a master made for the test: what it sends, and what it does when the master misbehaves.
+//!
+//! The fake master speaks the scheduler API in protobuf and does what the test tells it. It has no agents.
+#![forbid(unsafe_code)]
+
+mod fake;
+
+use std::time::Duration;
+
+use base::Time;
+use fake::{Fake, event};
+use sdk::driver::{Options, run};
+use sdk::v1::scheduler::{self, call, event::Type};
+use sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
+use sdk::{Calls, Ending, Event, Scheduler};
+
+/// Does what a closure says.
+struct With<F>(F);
+
+impl<F: FnMut(Event, &mut Calls)> Scheduler for With<F> {
+    fn on_event(&mut self, event: Event, _now: Time, calls: &mut Calls) {
+        (self.0)(event, calls);
+    }
+}
+
+fn options(masters: &str) -> Options {
+    let framework = FrameworkInfo { user: "u".into(), name: "n".into(), ..Default::default() };
+    let mut options = Options::new(masters, framework).unwrap();
+    options.settings.first_wait = Duration::from_millis(5);
+    options
+}
+
+fn update(state: TaskState) -> scheduler::Event {
+    let status = TaskStatus {
+        task_id: TaskId { value: "t".into() },
+        state: state as i32,
+        agent_id: Some(AgentId { value: "S0".into() }),
+        uuid: Some(vec![7; 16]),
+        ..Default::default()
+    };
+    scheduler::Event { update: Some(scheduler::event::Update { status }), ..event(Type::Update) }
+}
+
+/// A future of a test that must not hang.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("the test hangs")
+}
+
+#[tokio::test]
+async fn subscribes_acknowledges_and_tears_down() {
+    let fake = Fake::start().await;
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Update(_) = event {
+            calls.teardown();
+        }
+    });
+    let (finished, ()) = soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            let subscribe = fake.call().await;
+            assert_eq!(subscribe.r#type(), call::Type::Subscribe);
+            assert_eq!(subscribe.framework_id, None);
+            fake.send(&update(TaskState::TaskRunning));
+            assert_eq!(fake.call().await.r#type(), call::Type::Teardown);
+            let acknowledge = fake.call().await;
+            assert_eq!(acknowledge.r#type(), call::Type::Acknowledge);
+            assert_eq!(acknowledge.framework_id.unwrap().value, "F");
+        })
+    })
+    .await;
+    assert_eq!(finished.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn comes_back_with_its_id_after_a_lost_connection() {
+    let fake = Fake::start().await;
+    let mut heard = Vec::new();
+    let scheduler = With(|event: Event, calls: &mut Calls| {
+        if matches!(event, Event::Subscribed { again: true, .. }) {
+            calls.stop();
+        }
+        heard.push(event);
+    });
+    soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            fake.call().await;
+            fake.cut();
+            let again = fake.call().await;
+            assert_eq!(again.framework_id.as_ref().unwrap().value, "F");
+            assert_eq!(again.subscribe.unwrap().framework_info.id.unwrap().value, "F");
+        })
+    })
+    .await;
+    assert!(matches!(
+        &heard[..],
+        [Event::Subscribed { again: false, .. }, Event::Disconnected { .. }, Event::Subscribed { again: true, .. }]
+    ));
+}
+
+#[tokio::test]
+async fn follows_a_redirect_and_passes_over_dead_masters() {
+    let leader = Fake::start().await;
+    let follower = Fake::start().await;
+    follower.answer_with(fake::Answer::Redirect(leader.address()));
+    let dead = Fake::start().await.stop().await;
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Subscribed { .. } = event {
+            calls.stop();
+        }
+    });
+    let masters = format!("{dead},{}", follower.address());
+    let finished = soon(run(scheduler, options(&masters))).await;
+    assert_eq!(finished.ending, Ending::Stopped);
+    assert_eq!(leader.call().await.r#type(), call::Type::Subscribe);
+}
+
+#[tokio::test]
+async fn tries_again_while_there_is_no_leader() {
+    let fake = Fake::start().await;
+    fake.answer_with(fake::Answer::Unavailable);
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Subscribed { .. } = event {
+            calls.stop();
+        }
+    });
+    let (finished, ()) = soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            fake.call().await;
+            fake.call().await;
+            fake.answer_with(fake::Answer::Stream);
+        })
+    })
+    .await;
+    assert_eq!(finished.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn gives_up_when_told_to() {
+    let dead = Fake::start().await.stop().await;
+    let mut options = options(&dead);
+    options.give_up_after = Some(Duration::from_millis(50));
+    let finished = soon(run(With(|_, _: &mut Calls| {}), options)).await;
+    let Ending::Unreachable(why) = finished.ending else { panic!("{:?}", finished.ending) };
+    assert!(why.contains(&dead), "{why}");
+}
+
+#[tokio::test]
+async fn a_refused_subscription_ends_the_run_in_the_masters_words() {
+    let fake = Fake::start().await;
+    fake.answer_with(fake::Answer::BadRequest("no such thing"));
+    let finished = soon(run(With(|_, _: &mut Calls| {}), options(&fake.address()))).await;
+    assert!(matches!(finished.ending, Ending::Error(why) if why.contains("no such thing")));
+}
+
+#[tokio::test]
+async fn a_refused_call_is_told_and_the_next_one_is_sent() {
+    let fake = Fake::start().await;
+    let mut refused = String::new();
+    let scheduler = With(|event, calls: &mut Calls| match event {
+        Event::Subscribed { .. } => {
+            calls.revive();
+            calls.suppress();
+        }
+        Event::Refused { why, .. } => {
+            refused = why;
+            calls.stop();
+        }
+        _ => {}
+    });
+    soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            fake.refuse_next_call();
+            assert_eq!(fake.call().await.r#type(), call::Type::Subscribe);
+            assert_eq!(fake.call().await.r#type(), call::Type::Revive);
+            assert_eq!(fake.call().await.r#type(), call::Type::Suppress);
+        })
+    })
+    .await;
+    assert!(refused.contains("refused by the test"), "{refused}");
+}
+
+#[tokio::test]
+async fn many_calls_at_once_arrive_in_their_order() {
+    const MANY: usize = 3_000;
+    let fake = Fake::start().await;
+    let scheduler = With(|event, calls: &mut Calls| match event {
+        Event::Subscribed { .. } => {
+            for n in 0..MANY {
+                calls.kill(&n.to_string(), None);
+            }
+        }
+        Event::Update(_) => calls.stop(),
+        _ => {}
+    });
+    soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            fake.call().await;
+            fake.send(&update(TaskState::TaskFinished));
+            for n in 0..MANY {
+                assert_eq!(fake.call().await.kill.unwrap().task_id.value, n.to_string());
+            }
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_nudge_wakes_the_scheduler() {
+    let fake = Fake::start().await;
+    let mut options = options(&fake.address());
+    let nudge = std::sync::Arc::new(tokio::sync::Notify::new());
+    options.nudge = Some(nudge.clone());
+    let scheduler = With(|event, calls: &mut Calls| match event {
+        Event::Subscribed { .. } => nudge.notify_one(),
+        Event::Wake => calls.stop(),
+        _ => {}
+    });
+    assert_eq!(soon(run(scheduler, options)).await.ending, Ending::Stopped);
+}

@@ -1,0 +1,135 @@
+//! A master for tests of the driver: it takes calls down, answers as it was told, and sends the events it is given.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use prost::Message;
+use sdk::v1::FrameworkId;
+use sdk::v1::scheduler::event::{Subscribed, Type};
+use sdk::v1::scheduler::{Call, Event, call};
+use tokio::sync::mpsc;
+use wire::http::stream::{self, StreamHandle};
+use wire::http::{Handler, HeaderName, PROTOBUF, Request, Response, Running, Server, StatusCode};
+use wire::libprocess::NoMessages;
+
+/// How SUBSCRIBE is answered.
+pub enum Answer {
+    Stream,
+    Redirect(String),
+    Unavailable,
+    BadRequest(&'static str),
+}
+
+pub struct Fake {
+    running: Running,
+    state: Arc<State>,
+    calls: tokio::sync::Mutex<mpsc::UnboundedReceiver<Call>>,
+}
+
+struct State {
+    answer: Mutex<Answer>,
+    refuse_next: Mutex<bool>,
+    stream: Mutex<Option<StreamHandle>>,
+    calls: mpsc::UnboundedSender<Call>,
+}
+
+/// An event of a type, with nothing else in it.
+pub fn event(kind: Type) -> Event {
+    Event { r#type: Some(kind as i32), ..Default::default() }
+}
+
+impl Fake {
+    pub async fn start() -> Fake {
+        let (sender, calls) = mpsc::unbounded_channel();
+        let state = Arc::new(State {
+            answer: Mutex::new(Answer::Stream),
+            refuse_next: Mutex::new(false),
+            stream: Mutex::new(None),
+            calls: sender,
+        });
+        let server = Server::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), wire::Limits::default()).unwrap();
+        let running = server.serve(Arc::new(Answering(state.clone())), Arc::new(NoMessages));
+        Fake { running, state, calls: tokio::sync::Mutex::new(calls) }
+    }
+
+    pub fn address(&self) -> String {
+        self.running.address().to_string()
+    }
+
+    /// The next call that arrived.
+    pub async fn call(&self) -> Call {
+        self.calls.lock().await.recv().await.unwrap()
+    }
+
+    pub fn answer_with(&self, answer: Answer) {
+        *self.state.answer.lock().unwrap() = answer;
+    }
+
+    pub fn refuse_next_call(&self) {
+        *self.state.refuse_next.lock().unwrap() = true;
+    }
+
+    /// Sends an event on the open stream.
+    pub fn send(&self, event: &Event) {
+        self.state.stream.lock().unwrap().as_ref().unwrap().send(&event.encode_to_vec()).unwrap();
+    }
+
+    /// Cuts the open stream off.
+    pub fn cut(&self) {
+        self.state.stream.lock().unwrap().take().unwrap().abort();
+    }
+
+    /// Stops, and gives the address where nobody listens now.
+    pub async fn stop(self) -> String {
+        let address = self.address();
+        self.running.stop().await;
+        address
+    }
+}
+
+struct Answering(Arc<State>);
+
+impl Handler for Answering {
+    async fn handle(&self, request: Request) -> Response {
+        let call = Call::decode(request.body.full()).unwrap();
+        let response = match call.r#type() {
+            call::Type::Subscribe => self.subscribe(),
+            _ => self.other(&request),
+        };
+        self.0.calls.send(call).unwrap();
+        response
+    }
+}
+
+impl Answering {
+    fn subscribe(&self) -> Response {
+        match &*self.0.answer.lock().unwrap() {
+            Answer::Stream => self.open(),
+            Answer::Redirect(to) => {
+                let (host, port) = to.split_once(':').unwrap();
+                Response::redirect(host, port.parse().unwrap(), "/api/v1/scheduler")
+            }
+            Answer::Unavailable => Response::unavailable("No leader elected"),
+            Answer::BadRequest(why) => Response::bad_request(*why),
+        }
+    }
+
+    fn open(&self) -> Response {
+        let (handle, response) = stream::open(PROTOBUF, 1 << 20);
+        let subscribed = Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
+        let first = Event { subscribed: Some(subscribed), ..event(Type::Subscribed) };
+        handle.send(&first.encode_to_vec()).unwrap();
+        *self.0.stream.lock().unwrap() = Some(handle);
+        response.with_header(HeaderName::from_static("mesos-stream-id"), "the-stream")
+    }
+
+    fn other(&self, request: &Request) -> Response {
+        if std::mem::take(&mut *self.0.refuse_next.lock().unwrap()) {
+            return Response::text(StatusCode::BAD_REQUEST, "refused by the test");
+        }
+        match request.header("Mesos-Stream-Id") {
+            Some("the-stream") => Response::accepted(),
+            _ => Response::bad_request("wrong stream"),
+        }
+    }
+}
