@@ -1,4 +1,13 @@
 //! A table of contents: parse, pick the role, run.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // Before anything else: an executor runs beside every task, and must touch as little of this program as it can.
+    if arguments.next().is_some_and(|first| first == "executor") {
+        return executor::main(arguments.next().as_deref());
+    }
+    ExitCode::SUCCESS
+}

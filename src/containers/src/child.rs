@@ -106,11 +106,6 @@ pub fn has_children() -> bool {
     !matches!(process::waitid(WaitId::All, options), Err(rustix::io::Errno::CHILD))
 }
 
-/// Waits for one child, whichever has ended; whether there was one.
-pub(crate) fn reap_any() -> bool {
-    matches!(process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG), Ok(Some(_)))
-}
-
 /// Sends `signal` to every process of the group `group`. `Ok(false)` if the group is empty.
 ///
 /// # Errors

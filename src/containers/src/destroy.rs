@@ -77,7 +77,7 @@ pub fn kill_children(limit: Duration) -> Result<(), DestroyError> {
             let left = deadline.saturating_duration_since(Instant::now());
             let _ = poll_readable(handle.as_fd(), Some(left));
         }
-        while crate::child::reap_any() {}
+        while crate::reap().is_some() {}
         if Instant::now() >= deadline {
             let remaining: Vec<i32> = ProcessTable::scan().tree(own).iter().map(|p| p.pid).collect();
             return Err(DestroyError::TimedOut { root: own, remaining, waited: limit });

@@ -5,12 +5,14 @@
 //! process that an earlier run of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
-//! only crate with unsafe code: clone and execve in `spawn/`, and the user database in `user.rs`.
+//! only crate with unsafe code: clone and execve in `spawn/`, the user database
+//! in `user.rs`, a signal descriptor in `children.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
 mod attach;
 mod child;
+mod children;
 mod destroy;
 mod lookup;
 mod procfs;
@@ -23,6 +25,7 @@ mod user;
 
 pub use attach::{AttachError, Attached, Guard};
 pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wait};
+pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, kill_children, signal_tree};
 pub use procfs::{StartTime, start_time};
 pub use sandbox::{SandboxError, create_sandbox};

@@ -1,2 +1,52 @@
 //! The command executor and the default (pod) executor, without an async runtime.
+//!
+//! One process runs beside every task, so this one is small: one thread, non-blocking sockets and `poll`, and only the
+//! parts of the wire's messages that it needs (`messages.rs`). It speaks the v1 executor API in protobuf.
+//!
+//! This crate knows nothing of resources, offers or the master; of the agent it knows two paths and the environment.
 #![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+mod clock;
+pub mod command;
+mod environment;
+mod http;
+mod kill;
+mod link;
+mod messages;
+mod poller;
+mod records;
+mod socket;
+mod updates;
+
+/// Runs the executor called `kind`, `command` or `default`, until it has ended.
+pub fn main(kind: Option<&OsStr>) -> ExitCode {
+    match kind.and_then(OsStr::to_str) {
+        Some("command") => command::main(),
+        _ => {
+            eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn with_causes(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        words.push_str(": ");
+        words.push_str(&source.to_string());
+        cause = source.source();
+    }
+    words
+}
+
+/// Says why this executor cannot start.
+fn refuse(error: &dyn Error) -> ExitCode {
+    eprintln!("The executor cannot start: {}", with_causes(error));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,285 @@
+//! The command executor's life: waiting for its task, running it, ending it, telling of it.
+
+use std::io;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use containers::{ChildSignals, Launcher, WaitStatus};
+use prost::Message;
+use rustix::event::PollFlags;
+
+use super::process::task_spec;
+use crate::clock;
+use crate::environment::Settings;
+use crate::kill::{Escalation, grace_of};
+use crate::link::{Incoming, Link};
+use crate::messages::{Id, KillPolicy, Reason, Task, TaskState, TaskStatus};
+use crate::poller::{Poller, Token, earlier};
+
+const CHILDREN: Token = 2;
+
+/// How long the agent may take to acknowledge the last update, once it is there to do so.
+const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
+/// A SHUTDOWN's grace is shorter than the agent's by the time that Mesos needs to notice the end, and one second to
+/// tell it (mesos-features EXE-24).
+const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
+/// How long the processes that a task has left behind may take to die.
+const LEFTOVERS_LIMIT: Duration = Duration::from_secs(10);
+
+/// The task once it has been launched.
+struct Running {
+    task: Task,
+    /// Its first process; `None` when it has ended, or never began.
+    pid: Option<i32>,
+    escalation: Option<Escalation>,
+    /// When its `max_completion_time` is over.
+    complete_by: Option<Instant>,
+    overdue: bool,
+}
+
+pub(super) struct CommandExecutor {
+    link: Link,
+    children: ChildSignals,
+    knows_killing: bool,
+    running: Option<Running>,
+    /// When to exit, whatever is still open.
+    exit_at: Option<Instant>,
+    /// SHUTDOWN has come.
+    shutting_down: bool,
+    done: bool,
+}
+
+impl CommandExecutor {
+    pub(super) fn new(settings: Settings) -> io::Result<CommandExecutor> {
+        let children = ChildSignals::open()?;
+        containers::adopt_orphans()?;
+        Ok(CommandExecutor {
+            link: Link::new(settings),
+            children,
+            knows_killing: false,
+            running: None,
+            exit_at: None,
+            shutting_down: false,
+            done: false,
+        })
+    }
+
+    pub(super) fn run(mut self) -> ExitCode {
+        loop {
+            self.link.on_time();
+            while let Some(incoming) = self.link.next() {
+                self.on_incoming(incoming);
+            }
+            self.on_time();
+            if self.done {
+                break;
+            }
+            self.wait();
+        }
+        // The container ends with this process; what the task has left in the background ends with it.
+        if containers::has_children()
+            && let Err(error) = containers::kill_children(LEFTOVERS_LIMIT)
+        {
+            eprintln!("{error}");
+        }
+        ExitCode::SUCCESS
+    }
+
+    fn wait(&mut self) {
+        let mut poller = Poller::default();
+        self.link.interests(&mut poller);
+        poller.add(CHILDREN, self.children.fd(), PollFlags::IN);
+        for (token, found) in poller.wait(self.wake_at()) {
+            if token == CHILDREN {
+                self.reap();
+            } else {
+                self.link.on_ready(token, found);
+            }
+        }
+    }
+
+    fn wake_at(&self) -> Option<Instant> {
+        let running = self.running.as_ref().filter(|running| running.pid.is_some());
+        let task = running.and_then(|r| earlier(r.complete_by, r.escalation.and_then(|e| e.wake_at())));
+        earlier(earlier(task, self.exit_at), self.link.wake_at())
+    }
+
+    fn on_time(&mut self) {
+        let now = clock::now();
+        if self.running.as_ref().is_some_and(|r| r.pid.is_some() && r.complete_by.is_some_and(|at| now >= at)) {
+            self.on_overdue();
+        }
+        if let Some(Running { pid: Some(pid), escalation: Some(escalation), .. }) = &mut self.running
+            && escalation.is_due(now)
+        {
+            let pid = *pid;
+            self.force(pid);
+        }
+        self.decide_end(now);
+    }
+
+    /// The executor ends when its task has and the agent knows it, or cannot be told.
+    fn decide_end(&mut self, now: Instant) {
+        if self.exit_at.is_some_and(|at| now >= at) {
+            eprintln!("Exiting without the agent's acknowledgement");
+            self.done = true;
+        }
+        let task_is_over = self.running.as_ref().is_some_and(|running| running.pid.is_none());
+        if !task_is_over {
+            return;
+        }
+        if self.link.updates().is_empty() || self.link.is_ended() {
+            self.done = true;
+        } else if !self.link.is_subscribed() && !self.shutting_down {
+            // As long as the agent is being looked for, the update waits for it.
+            self.exit_at = None;
+        } else if self.exit_at.is_none() {
+            self.exit_at = Some(now + ACKNOWLEDGE_LIMIT);
+        }
+    }
+
+    fn on_incoming(&mut self, incoming: Incoming) {
+        match incoming {
+            Incoming::Subscribed(subscribed) => {
+                self.knows_killing = subscribed.framework_info.is_some_and(|framework| framework.knows_killing());
+            }
+            Incoming::Launch(bytes) => self.on_launch(bytes),
+            Incoming::LaunchGroup(_) => {
+                eprintln!("The command executor runs no task groups; shutting down");
+                self.on_shutdown();
+            }
+            Incoming::Kill(task_id, policy) => self.on_kill(&task_id, policy),
+            Incoming::Shutdown => self.on_shutdown(),
+            Incoming::Acknowledged(_) | Incoming::Disconnected => {}
+        }
+    }
+
+    fn on_launch(&mut self, bytes: Vec<u8>) {
+        let task = match Task::decode(bytes.as_slice()) {
+            Ok(task) => task,
+            Err(error) => return eprintln!("A task from the agent cannot be read: {error}"),
+        };
+        let task_id = task.task_id.clone();
+        self.link.launched(task_id.clone(), bytes);
+        if self.running.is_some() {
+            let words = "Attempted to run multiple tasks using a \"command\" executor";
+            return self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words.to_owned()));
+        }
+        self.tell(&task_id, TaskState::Starting, |_| {});
+        let started = task_spec(&task, std::env::vars_os())
+            .map_err(|error| crate::with_causes(&error))
+            .and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
+        let mut running = Running { task, pid: None, escalation: None, complete_by: None, overdue: false };
+        match started {
+            Ok(child) => {
+                running.pid = Some(child.pid());
+                running.complete_by = running.task.max_completion_time.map(|time| clock::now() + time.duration());
+                self.running = Some(running);
+                self.tell(&task_id, TaskState::Running, |_| {});
+            }
+            Err(words) => {
+                eprintln!("{words}");
+                self.running = Some(running);
+                self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words));
+            }
+        }
+    }
+
+    fn on_kill(&mut self, task_id: &Id, policy: Option<KillPolicy>) {
+        match &self.running {
+            // Nothing was launched, so nothing will be: the agent sends no task after its kill.
+            None => self.done = true,
+            Some(running) if running.task.task_id == *task_id => {
+                let grace = grace_of(policy, running.task.kill_policy);
+                self.kill(grace);
+            }
+            Some(_) => eprintln!("Ignoring the kill of unknown task '{}'", task_id.value),
+        }
+    }
+
+    fn on_shutdown(&mut self) {
+        if self.shutting_down {
+            return;
+        }
+        self.shutting_down = true;
+        if self.running.is_none() {
+            self.done = true;
+            return;
+        }
+        let grace = self.link.settings().shutdown_grace;
+        // The agent destroys the container then; if it cannot, this ends it.
+        self.exit_at = Some(clock::now() + grace);
+        self.kill(grace.saturating_sub(SHUTDOWN_MARGIN));
+    }
+
+    fn on_overdue(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.complete_by = None;
+            // A task that is being killed already stays a killed one.
+            running.overdue = running.escalation.is_none();
+        }
+        self.kill(Duration::ZERO);
+    }
+
+    /// Asks the task to end, and forces it after `grace`; a further call can only shorten that.
+    fn kill(&mut self, grace: Duration) {
+        let Some(running) = &mut self.running else { return };
+        let Some(pid) = running.pid else { return };
+        if let Some(escalation) = &mut running.escalation {
+            escalation.shorten(grace);
+            return;
+        }
+        running.escalation = Some(Escalation::new(clock::now(), grace));
+        let (task_id, overdue) = (running.task.task_id.clone(), running.overdue);
+        if self.knows_killing && !overdue {
+            self.tell(&task_id, TaskState::Killing, |_| {});
+        }
+        if let Err(error) = containers::signal_tree(pid, SIGTERM) {
+            eprintln!("Failed to send SIGTERM to the process tree at pid {pid}: {error}");
+        }
+    }
+
+    /// SIGKILL for the task and all that it has started.
+    fn force(&mut self, pid: i32) {
+        if let Err(error) = containers::destroy(pid, None, LEFTOVERS_LIMIT) {
+            eprintln!("{error}");
+        }
+        self.reap();
+    }
+
+    fn reap(&mut self) {
+        self.children.clear();
+        while let Some((pid, status)) = containers::reap() {
+            if let Some(running) = &mut self.running
+                && running.pid == Some(pid)
+            {
+                running.pid = None;
+                self.on_end(status);
+            }
+        }
+    }
+
+    fn on_end(&mut self, ended: WaitStatus) {
+        let Some(running) = &self.running else { return };
+        let state = match (&running.escalation, running.overdue) {
+            (Some(_), false) => TaskState::Killed,
+            (None, false) if ended.success() => TaskState::Finished,
+            _ => TaskState::Failed,
+        };
+        let reason = running.overdue.then_some(Reason::MaxCompletionTimeReached as i32);
+        let task_id = running.task.task_id.clone();
+        self.tell(&task_id, state, |status| {
+            status.message = Some(format!("Command {ended}"));
+            status.reason = reason;
+        });
+    }
+
+    fn tell(&mut self, task_id: &Id, state: TaskState, complete: impl FnOnce(&mut TaskStatus)) {
+        let mut status = TaskStatus { task_id: task_id.clone(), state: state as i32, ..TaskStatus::default() };
+        complete(&mut status);
+        self.link.update(status);
+    }
+}
+
+/// The number of the polite signal, the same on every Linux.
+const SIGTERM: i32 = 15;

@@ -1,0 +1,24 @@
+//! The command executor: one task that is a command, run as a process beside it (mesos-features 2.2).
+//!
+//! The agent starts it in the task's sandbox, as the task's user, and ends what is left when it exits.
+
+mod life;
+mod process;
+
+use std::process::ExitCode;
+
+use crate::environment::Settings;
+
+/// Runs the command executor until its task has ended and the agent knows. Reads everything from the environment.
+///
+/// Exits with success however the task ends; with failure if the environment is not an agent's.
+pub fn main() -> ExitCode {
+    let settings = match Settings::read(&|name| std::env::var_os(name)) {
+        Ok(settings) => settings,
+        Err(error) => return crate::refuse(&error),
+    };
+    match life::CommandExecutor::new(settings) {
+        Ok(executor) => executor.run(),
+        Err(error) => crate::refuse(&error),
+    }
+}

@@ -1,0 +1,95 @@
+//! How long a task that has been asked to end may take: kill policies and their override (mesos-features 2.2, 2.5).
+//!
+//! No processes here; times come in as values.
+
+use std::time::{Duration, Instant};
+
+use crate::messages::KillPolicy;
+
+/// The grace period where no policy gives one.
+pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(3);
+
+/// The grace period of a kill: the KILL call's policy goes before the task's, that before the default.
+pub(crate) fn grace_of(kill: Option<KillPolicy>, task: Option<KillPolicy>) -> Duration {
+    let grace = |policy: Option<KillPolicy>| policy?.grace_period.map(|period| period.duration());
+    grace(kill).or_else(|| grace(task)).unwrap_or(DEFAULT_GRACE)
+}
+
+/// A task that has been asked to end, and when it will be forced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Escalation {
+    asked_at: Instant,
+    /// When it is forced; `None` once it has been.
+    force_at: Option<Instant>,
+}
+
+impl Escalation {
+    /// The task is asked to end now.
+    pub(crate) fn new(now: Instant, grace: Duration) -> Escalation {
+        Escalation { asked_at: now, force_at: Some(later(now, grace)) }
+    }
+
+    /// Another kill with its own grace, counted from the first kill: it can only make the end come sooner.
+    pub(crate) fn shorten(&mut self, grace: Duration) {
+        let force_at = later(self.asked_at, grace);
+        self.force_at = self.force_at.map(|before| before.min(force_at));
+    }
+
+    /// When to call [`Escalation::is_due`].
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        self.force_at
+    }
+
+    /// Whether the task is to be forced now; true once.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        let due = self.force_at.is_some_and(|at| now >= at);
+        if due {
+            self.force_at = None;
+        }
+        due
+    }
+}
+
+/// A policy may name any number of nanoseconds; the clock may not reach that far.
+fn later(from: Instant, grace: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+    from + grace.min(FAR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::Nanoseconds;
+
+    fn policy(seconds: i64) -> Option<KillPolicy> {
+        Some(KillPolicy { grace_period: Some(Nanoseconds { nanoseconds: seconds * 1_000_000_000 }) })
+    }
+
+    #[test]
+    fn whose_policy() {
+        let seconds = Duration::from_secs;
+        assert_eq!(grace_of(policy(1), policy(2)), seconds(1));
+        assert_eq!(grace_of(None, policy(2)), seconds(2));
+        assert_eq!(grace_of(Some(KillPolicy { grace_period: None }), policy(0)), seconds(0));
+        assert_eq!(grace_of(None, None), seconds(3));
+        assert_eq!(grace_of(policy(-5), None), seconds(0));
+    }
+
+    #[test]
+    fn later_kills_only_shorten() {
+        let start = crate::clock::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut escalation = Escalation::new(start, Duration::from_secs(10));
+        escalation.shorten(Duration::from_secs(60));
+        assert_eq!(escalation.wake_at(), Some(at(10)));
+        // Counted from the first kill.
+        escalation.shorten(Duration::from_secs(4));
+        assert_eq!(escalation.wake_at(), Some(at(4)));
+        assert!(!escalation.is_due(at(3)));
+        assert!(escalation.is_due(at(5)));
+        assert!(!escalation.is_due(at(6)));
+        escalation.shorten(Duration::ZERO);
+        assert_eq!(escalation.wake_at(), None);
+        Escalation::new(start, Duration::MAX);
+    }
+}

@@ -1,0 +1,372 @@
+//! An executor's link to its agent: the subscription, the calls, and finding the agent again (wire/http.md 10).
+//!
+//! Two connections, as every Mesos executor has: one whose answer to SUBSCRIBE is the stream of events, one for the
+//! other calls. Losing either is losing both. What the events mean is for the executors.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use prost::Message;
+use rustix::event::PollFlags;
+
+use crate::clock;
+use crate::environment::Settings;
+use crate::http::{AnswerReader, Part, post};
+use crate::messages::{
+    Call, CallType, Event, EventType, Id, KillPolicy, SOURCE_EXECUTOR, Subscribe, Subscribed, TaskStatus,
+};
+use crate::poller::{Poller, Token, earlier};
+use crate::records::Records;
+use crate::socket::Socket;
+use crate::updates::Updates;
+
+/// The tokens of the two connections; other descriptors of an executor have other numbers.
+pub(crate) const STREAM: Token = 0;
+pub(crate) const CALLS: Token = 1;
+
+/// The one path of the executor API.
+const PATH: &str = "/slave(1)/api/v1/executor";
+/// How often the call connection is used even if there is nothing to tell.
+const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
+/// The longest error text that is kept.
+const TEXT_LIMIT: usize = 4096;
+
+/// What the agent, or the loss of it, asks of an executor.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Incoming {
+    Subscribed(Subscribed),
+    /// A task's whole message.
+    Launch(Vec<u8>),
+    LaunchGroup(Vec<Vec<u8>>),
+    Kill(Id, Option<KillPolicy>),
+    Acknowledged(Id),
+    Shutdown,
+    /// The connection is lost; the link looks for the agent by itself.
+    Disconnected,
+}
+
+/// A connection with the reader of its answers.
+#[derive(Debug)]
+struct Connection {
+    socket: Socket,
+    reader: AnswerReader,
+    /// The status and the text of the answer that is being read.
+    status: u16,
+    text: Vec<u8>,
+}
+
+impl Connection {
+    fn new(socket: Socket) -> Connection {
+        Connection { socket, reader: AnswerReader::new(), status: 0, text: Vec::new() }
+    }
+}
+
+/// Both connections.
+#[derive(Debug)]
+struct Open {
+    stream: Connection,
+    records: Records,
+    calls: Connection,
+    subscribed: bool,
+    heartbeat_at: Instant,
+}
+
+#[derive(Debug)]
+enum State {
+    Closed {
+        retry_at: Instant,
+    },
+    Open(Box<Open>),
+    /// The agent is not looked for any more.
+    Ended,
+}
+
+/// See the top of the file.
+#[derive(Debug)]
+pub(crate) struct Link {
+    settings: Settings,
+    updates: Updates,
+    state: State,
+    /// Since when there has been no subscription.
+    lost_at: Instant,
+    incoming: VecDeque<Incoming>,
+}
+
+impl Link {
+    /// A link that starts to connect at the next [`Link::on_time`].
+    pub(crate) fn new(settings: Settings) -> Link {
+        let now = clock::now();
+        let state = State::Closed { retry_at: now };
+        Link { settings, updates: Updates::default(), state, lost_at: now, incoming: VecDeque::new() }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn updates(&self) -> &Updates {
+        &self.updates
+    }
+
+    pub(crate) fn is_subscribed(&self) -> bool {
+        matches!(&self.state, State::Open(open) if open.subscribed)
+    }
+
+    /// Whether the agent has been given up: nothing will be acknowledged any more.
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.state, State::Ended)
+    }
+
+    /// The next thing that was asked of the executor.
+    pub(crate) fn next(&mut self) -> Option<Incoming> {
+        self.incoming.pop_front()
+    }
+
+    /// Books a launched task.
+    pub(crate) fn launched(&mut self, task_id: Id, task: Vec<u8>) {
+        self.updates.launched(task_id, task);
+    }
+
+    /// Completes a status update, books it, and sends it if the agent is there.
+    pub(crate) fn update(&mut self, mut status: TaskStatus) {
+        status.source = Some(SOURCE_EXECUTOR);
+        status.executor_id = Some(Id::new(self.settings.executor_id.as_str()));
+        status.timestamp = Some(clock::timestamp());
+        status.uuid = Some(clock::uuid().to_vec());
+        self.updates.add(status);
+        if self.is_subscribed() {
+            self.send_unsent();
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn interests<'a>(&'a self, poller: &mut Poller<'a>) {
+        if let State::Open(open) = &self.state {
+            poller.add(STREAM, open.stream.socket.fd(), open.stream.socket.interest());
+            poller.add(CALLS, open.calls.socket.fd(), open.calls.socket.interest());
+        }
+    }
+
+    /// When [`Link::on_time`] wants to be called.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        match &self.state {
+            State::Closed { retry_at } => {
+                earlier(Some(*retry_at), self.settings.recovery.map(|recovery| self.lost_at + recovery.timeout))
+            }
+            State::Open(open) => {
+                let unsubscribed = self.settings.recovery.filter(|_| !open.subscribed);
+                earlier(Some(open.heartbeat_at), unsubscribed.map(|recovery| self.lost_at + recovery.timeout))
+            }
+            State::Ended => None,
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn on_time(&mut self) {
+        let now = clock::now();
+        let overdue = self.settings.recovery.is_some_and(|recovery| now >= self.lost_at + recovery.timeout);
+        if overdue && !self.is_subscribed() && !self.is_ended() {
+            self.end("No agent for the recovery timeout");
+            return;
+        }
+        match &mut self.state {
+            State::Closed { retry_at } if now >= *retry_at => self.connect(now),
+            State::Open(open) if now >= open.heartbeat_at => {
+                open.heartbeat_at = now + HEARTBEAT;
+                if open.subscribed {
+                    let call = self.call(CallType::Heartbeat);
+                    self.send(&call);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, now: Instant) {
+        let open = |settings: &Settings| {
+            Ok::<_, std::io::Error>((Socket::open(&settings.endpoint)?, Socket::open(&settings.endpoint)?))
+        };
+        let (stream, calls) = match open(&self.settings) {
+            Ok(sockets) => sockets,
+            Err(error) => return self.disconnect(&format!("Failed to connect: {error}")),
+        };
+        let mut open = Box::new(Open {
+            stream: Connection::new(stream),
+            records: Records::new(),
+            calls: Connection::new(calls),
+            subscribed: false,
+            heartbeat_at: now + HEARTBEAT,
+        });
+        let (unacknowledged_tasks, unacknowledged_updates) = self.updates.for_subscribe();
+        let mut call = self.call(CallType::Subscribe);
+        call.subscribe = Some(Subscribe { unacknowledged_tasks, unacknowledged_updates });
+        let sent = open.stream.socket.send(&self.request(&call));
+        self.state = State::Open(open);
+        if let Err(error) = sent {
+            self.disconnect(&format!("Failed to send SUBSCRIBE: {error}"));
+        }
+    }
+
+    fn call(&self, r#type: CallType) -> Call {
+        Call {
+            executor_id: Id::new(self.settings.executor_id.as_str()),
+            framework_id: Id::new(self.settings.framework_id.as_str()),
+            r#type: Some(r#type as i32),
+            subscribe: None,
+            update: None,
+        }
+    }
+
+    fn request(&self, call: &Call) -> Vec<u8> {
+        post(PATH, &self.settings.host, self.settings.token.as_deref(), &call.encode_to_vec())
+    }
+
+    fn send_unsent(&mut self) {
+        for update in self.updates.unsent() {
+            let mut call = self.call(CallType::Update);
+            call.update = Some(update);
+            self.send(&call);
+        }
+    }
+
+    fn send(&mut self, call: &Call) {
+        let request = self.request(call);
+        let State::Open(open) = &mut self.state else { return };
+        if let Err(error) = open.calls.socket.send(&request) {
+            self.disconnect(&format!("Failed to send a call: {error}"));
+        }
+    }
+
+    /// Acts on what a wait has found about one of the connections.
+    pub(crate) fn on_ready(&mut self, token: Token, found: PollFlags) {
+        let State::Open(open) = &mut self.state else { return };
+        let mut bytes = Vec::new();
+        let connection = if token == STREAM { &mut open.stream } else { &mut open.calls };
+        let result = connection.socket.ready(found, &mut |received| bytes.extend_from_slice(received));
+        // What came before an end or an error counts.
+        if !bytes.is_empty() {
+            if token == STREAM { self.read_stream(&bytes) } else { self.read_calls(&bytes) }
+        }
+        match result {
+            Ok(true) => {}
+            Ok(false) => self.disconnect("The agent has closed the connection"),
+            Err(error) => self.disconnect(&format!("The connection is lost: {error}")),
+        }
+    }
+
+    fn read_stream(&mut self, bytes: &[u8]) {
+        let State::Open(open) = &mut self.state else { return };
+        let Open { stream: Connection { reader, status, text, .. }, records, .. } = &mut **open;
+        let mut events = Vec::new();
+        let mut ended = false;
+        let mut broken = None;
+        let fed = reader.feed(bytes, &mut |part| match part {
+            Part::Head(code) => *status = code,
+            Part::Data(data) if *status == 200 => {
+                let fed = records.feed(data, &mut |record| events.push(Event::decode(record)));
+                broken = broken.or(fed.err());
+            }
+            Part::Data(data) => keep(text, data),
+            Part::End => ended = true,
+        });
+        let (status, text) = (*status, String::from_utf8_lossy(text).into_owned());
+        for event in events {
+            match event {
+                Ok(event) => self.on_event(event),
+                Err(error) => eprintln!("An event from the agent cannot be read: {error}"),
+            }
+        }
+        match (fed, broken) {
+            (Err(error), _) => self.disconnect(&error.to_string()),
+            (_, Some(error)) => self.disconnect(&error.to_string()),
+            _ if ended => self.on_stream_end(status, &text),
+            _ => {}
+        }
+    }
+
+    /// The answer to SUBSCRIBE is complete: the stream is over, or there has never been one.
+    fn on_stream_end(&mut self, status: u16, text: &str) {
+        match status {
+            200 => self.disconnect("The agent has ended the stream"),
+            // The agent is recovering, or has not set up its routes yet.
+            503 | 404 => self.disconnect(&format!("The agent does not take SUBSCRIBE yet: {status} {text}")),
+            _ => self.end(&format!("The agent refuses SUBSCRIBE: {status} {text}")),
+        }
+    }
+
+    fn read_calls(&mut self, bytes: &[u8]) {
+        let State::Open(open) = &mut self.state else { return };
+        let Connection { reader, status, text, .. } = &mut open.calls;
+        let fed = reader.feed(bytes, &mut |part| match part {
+            Part::Head(code) => *status = code,
+            Part::Data(data) => keep(text, data),
+            Part::End => {
+                if *status != 202 {
+                    eprintln!("The agent refuses a call: {status} {}", String::from_utf8_lossy(text));
+                }
+                text.clear();
+            }
+        });
+        if let Err(error) = fed {
+            self.disconnect(&error.to_string());
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event.r#type() {
+            EventType::Subscribed => {
+                if let State::Open(open) = &mut self.state {
+                    open.subscribed = true;
+                }
+                self.incoming.push_back(Incoming::Subscribed(event.subscribed.unwrap_or_default()));
+                self.send_unsent();
+            }
+            EventType::Launch => self.incoming.extend(event.launch.map(|launch| Incoming::Launch(launch.task))),
+            EventType::LaunchGroup => {
+                self.incoming.extend(event.launch_group.map(|group| Incoming::LaunchGroup(group.task_group.tasks)));
+            }
+            EventType::Kill => {
+                self.incoming.extend(event.kill.map(|kill| Incoming::Kill(kill.task_id, kill.kill_policy)))
+            }
+            EventType::Acknowledged => {
+                if let Some(acknowledged) = event.acknowledged {
+                    self.updates.acknowledged(&acknowledged.task_id, &acknowledged.uuid);
+                    self.incoming.push_back(Incoming::Acknowledged(acknowledged.task_id));
+                }
+            }
+            EventType::Shutdown => self.incoming.push_back(Incoming::Shutdown),
+            EventType::Error => {
+                eprintln!("Error from the agent: {}", event.error.unwrap_or_default().message);
+            }
+            EventType::Message | EventType::Heartbeat | EventType::Unknown => {}
+        }
+    }
+
+    /// The connections are of no use any more: look for the agent if the framework checkpoints, else give up.
+    fn disconnect(&mut self, why: &str) {
+        if self.is_ended() {
+            return;
+        }
+        let Some(recovery) = self.settings.recovery else { return self.end(why) };
+        let now = clock::now();
+        if self.is_subscribed() {
+            eprintln!("Disconnected from the agent: {why}");
+            self.lost_at = now;
+            self.incoming.push_back(Incoming::Disconnected);
+        }
+        self.state = State::Closed { retry_at: now + clock::up_to(recovery.backoff_max) };
+    }
+
+    fn end(&mut self, why: &str) {
+        if !self.is_ended() {
+            eprintln!("Shutting down: {why}");
+            self.state = State::Ended;
+            self.incoming.push_back(Incoming::Shutdown);
+        }
+    }
+}
+
+fn keep(text: &mut Vec<u8>, data: &[u8]) {
+    let room = TEXT_LIMIT.saturating_sub(text.len());
+    text.extend_from_slice(&data[..data.len().min(room)]);
+}

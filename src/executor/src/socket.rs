@@ -1,0 +1,112 @@
+//! A connection to the agent that never waits: TCP or unix.
+//!
+//! It moves bytes; what they mean is for `link.rs` and `calls.rs`.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::PollFlags;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+
+use crate::environment::Endpoint;
+
+/// One read's worth. Events are a few hundred bytes to a few thousand.
+const READ_BYTES: usize = 8 * 1024;
+
+/// A stream socket and what is yet to be written to it.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    connecting: bool,
+    out: Vec<u8>,
+}
+
+impl Socket {
+    /// Starts to connect.
+    pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Socket> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let (fd, connected) = match endpoint {
+            Endpoint::Tcp(address) => {
+                let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+                let fd = net::socket_with(family, SocketType::STREAM, flags, None)?;
+                // Calls are small and written whole: waiting for more to send would only delay them.
+                sockopt::set_tcp_nodelay(&fd, true)?;
+                let connected = net::connect(&fd, address);
+                (fd, connected)
+            }
+            Endpoint::Unix(path) => {
+                let fd = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+                let connected = net::connect(&fd, &net::SocketAddrUnix::new(path.as_path())?);
+                (fd, connected)
+            }
+        };
+        match connected {
+            Ok(()) => Ok(Socket { fd, connecting: false, out: Vec::new() }),
+            Err(rustix::io::Errno::INPROGRESS) => Ok(Socket { fd, connecting: true, out: Vec::new() }),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// What to wait for.
+    pub(crate) fn interest(&self) -> PollFlags {
+        if self.connecting || !self.out.is_empty() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
+    }
+
+    /// Sends `bytes` now, or as soon as there is room.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Acts on what a wait has found: goes on sending, and hands received bytes to `sink`.
+    /// `Ok(false)`: the other side has closed.
+    pub(crate) fn ready(&mut self, found: PollFlags, sink: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        if self.connecting && found.intersects(PollFlags::OUT | PollFlags::ERR | PollFlags::HUP) {
+            sockopt::socket_error(&self.fd)??;
+            self.connecting = false;
+        }
+        if found.contains(PollFlags::OUT) {
+            self.flush()?;
+        }
+        if self.connecting || !found.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+            return Ok(true);
+        }
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            match net::recv(&self.fd, &mut buffer, RecvFlags::empty()) {
+                Ok((0, _)) => return Ok(false),
+                Ok((length, _)) => {
+                    sink(&buffer[..length]);
+                    // A short read has emptied the socket; the next wait tells if not.
+                    if length < buffer.len() {
+                        return Ok(true);
+                    }
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(true),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.connecting {
+            return Ok(());
+        }
+        let mut sent = 0;
+        while sent < self.out.len() {
+            match net::send(&self.fd, &self.out[sent..], SendFlags::NOSIGNAL) {
+                Ok(length) => sent += length,
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.out.drain(..sent);
+        Ok(())
+    }
+}
