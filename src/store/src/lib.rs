@@ -1,2 +1,20 @@
 //! What must survive a crash: the registry and the agent checkpoints.
+//!
+//! It knows how bytes get onto a disk so that a crash at any instant leaves the old or the new, and in which layout
+//! an agent keeps them. It knows nothing of masters and agents, of what a message means, or of any reactor: calls
+//! block until the disk has answered.
 #![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod framed;
+mod meta;
+mod registry;
+mod replace;
+
+pub use batch::Batch;
+pub use error::StoreError;
+pub use framed::{FrameError, frame, read_frames};
+pub use meta::{MetaTree, read_meta};
+pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update};
+pub use replace::{replace_file, replace_link};

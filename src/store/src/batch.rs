@@ -1,0 +1,185 @@
+//! A batch of changes below one folder that becomes durable at once.
+//!
+//! Contents are written under temporary names, or at the end of files; `commit` makes all contents durable, then
+//! gives them their names in order, then makes the names durable. A crash leaves each file as it was or as it
+//! should be; a file that was appended to may have a part of what was added. After `commit` all of it is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+use crate::replace::{folder_of, sync_folder, temporary_file, temporary_link};
+
+/// From so many files and folders on, one syncfs(2) is cheaper than a sync of each.
+const SYNC_EACH_MAX: usize = 6;
+
+/// Changes that become durable together. Dropped without `commit`, it leaves at most temporary and appended bytes.
+#[derive(Debug)]
+pub struct Batch {
+    root: PathBuf,
+    /// What gets its name at the end: (temporary, final), in order.
+    names: Vec<(PathBuf, PathBuf)>,
+    /// New contents by final path.
+    replaced: BTreeMap<PathBuf, File>,
+    /// Files with new ends.
+    appended: BTreeMap<PathBuf, File>,
+    /// Folders with new or missing names.
+    folders: BTreeSet<PathBuf>,
+    /// Folders that are known to be there.
+    known: BTreeSet<PathBuf>,
+}
+
+impl Batch {
+    /// An empty batch; all its paths are below `root`.
+    pub fn new(root: &Path) -> Batch {
+        Batch {
+            root: root.to_owned(),
+            names: Vec::new(),
+            replaced: BTreeMap::new(),
+            appended: BTreeMap::new(),
+            folders: BTreeSet::new(),
+            known: BTreeSet::new(),
+        }
+    }
+
+    /// The file will have exactly this content.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn replace(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.root.join(path);
+        let folder = folder_of(&path).to_owned();
+        self.make_folder(&folder)?;
+        let (temporary, mut file) = temporary_file(&folder)?;
+        file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
+        self.appended.remove(&path);
+        self.names.push((temporary, path.clone()));
+        self.replaced.insert(path, file);
+        self.folders.insert(folder);
+        Ok(())
+    }
+
+    /// These bytes will follow what the file has.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn append(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.root.join(path);
+        if let Some(file) = self.replaced.get_mut(&path).or(self.appended.get_mut(&path)) {
+            return file.write_all(bytes).map_err(StoreError::io("append to", &path));
+        }
+        let folder = folder_of(&path).to_owned();
+        self.make_folder(&folder)?;
+        let open = |create: bool| OpenOptions::new().append(true).create_new(create).open(&path);
+        let mut file = match open(false) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.folders.insert(folder);
+                open(true)
+            }
+            outcome => outcome,
+        }
+        .map_err(StoreError::io("open", &path))?;
+        file.write_all(bytes).map_err(StoreError::io("append to", &path))?;
+        self.appended.insert(path, file);
+        Ok(())
+    }
+
+    /// The folder will be there, with its parents.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn folder(&mut self, path: &str) -> Result<(), StoreError> {
+        let path = self.root.join(path);
+        self.make_folder(&path)
+    }
+
+    /// The symbolic link will lead to `target`.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<(), StoreError> {
+        let path = self.root.join(path);
+        let folder = folder_of(&path).to_owned();
+        self.make_folder(&folder)?;
+        self.names.push((temporary_link(&path, Path::new(target))?, path));
+        self.folders.insert(folder);
+        Ok(())
+    }
+
+    /// The file, link or folder with all in it will be gone. What was asked for before becomes durable first.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn remove(&mut self, path: &str) -> Result<(), StoreError> {
+        self.flush()?;
+        let path = self.root.join(path);
+        let gone = match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        self.known.clear();
+        match gone {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            outcome => outcome.map_err(StoreError::io("remove", &path))?,
+        }
+        self.folders.insert(folder_of(&path).to_owned());
+        Ok(())
+    }
+
+    /// Makes everything durable.
+    ///
+    /// # Errors
+    /// When the disk refuses: then nothing is promised of any change in this batch.
+    pub fn commit(mut self) -> Result<(), StoreError> {
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let contents = self.replaced.len() + self.appended.len();
+        if contents > SYNC_EACH_MAX {
+            self.sync_all()?;
+        } else {
+            for (path, file) in self.replaced.iter().chain(&self.appended) {
+                file.sync_data().map_err(StoreError::io("sync", path))?;
+            }
+        }
+        self.replaced.clear();
+        self.appended.clear();
+        for (temporary, path) in std::mem::take(&mut self.names) {
+            fs::rename(&temporary, &path).map_err(StoreError::io("replace", &path))?;
+        }
+        let folders = std::mem::take(&mut self.folders);
+        if folders.len() > SYNC_EACH_MAX {
+            return self.sync_all();
+        }
+        folders.iter().try_for_each(|folder| sync_folder(folder))
+    }
+
+    fn sync_all(&self) -> Result<(), StoreError> {
+        let root = File::open(&self.root).map_err(StoreError::io("open", &self.root))?;
+        rustix::fs::syncfs(&root).map_err(|error| StoreError::io("sync the file system of", &self.root)(error.into()))
+    }
+
+    /// Makes a folder and its parents; the folders that get new names are noted.
+    fn make_folder(&mut self, folder: &Path) -> Result<(), StoreError> {
+        if self.known.contains(folder) {
+            return Ok(());
+        }
+        match fs::create_dir(folder) {
+            Ok(()) => {
+                self.folders.insert(folder_of(folder).to_owned());
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != folder_of(folder) => {
+                self.make_folder(&folder_of(folder).to_owned())?;
+                return self.make_folder(folder);
+            }
+            Err(error) => return Err(StoreError::io("create the folder", folder)(error)),
+        }
+        self.known.insert(folder.to_owned());
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Reading an agent's meta folder (wire/disk.md 3) into memory.
+//!
+//! It reads what a recovery needs and no more: of agents before the current one, of older runs and of executors that
+//! have ended it gives only the names, so an agent with a long history starts as quickly as a new one. It decodes
+//! nothing; names that mean nothing, such as those of temporary files, are left in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::error::StoreError;
+
+/// The file that marks a run whose executor has ended with nothing left to tell.
+const SENTINEL: &str = "executor.sentinel";
+
+/// Files, links and folders below a meta folder; all paths are relative to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MetaTree {
+    /// The files with their content.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The symbolic links and where they lead.
+    pub links: BTreeMap<String, String>,
+    /// The folders.
+    pub folders: BTreeSet<String>,
+}
+
+/// Reads the meta folder at `root`; one that is not there is empty.
+///
+/// # Errors
+/// When something that is there cannot be read.
+pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
+    let mut tree = MetaTree::default();
+    read_folder(root, "", &mut tree)?;
+    Ok(tree)
+}
+
+/// What a folder holds.
+struct Names {
+    files: Vec<String>,
+    links: BTreeMap<String, String>,
+    folders: Vec<String>,
+}
+
+fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
+    let Some(names) = names_in(&root.join(path))? else { return Ok(()) };
+    let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+    // Only what `latest` leads to is of interest where there is one.
+    let latest = names.links.get("latest").and_then(|target| target.rsplit('/').next().map(str::to_owned));
+    let is_choice = path == "slaves" || path.ends_with("/runs");
+    for name in &names.files {
+        if let Some(bytes) = read_file(&root.join(at(name)))? {
+            tree.files.insert(at(name), bytes);
+        }
+    }
+    tree.links.extend(names.links.iter().map(|(name, target)| (at(name), target.clone())));
+    for name in names.folders {
+        let child = at(&name);
+        tree.folders.insert(child.clone());
+        let wanted = !is_choice || latest.as_ref() == Some(&name);
+        if path.ends_with("/executors") && has_ended(root, &child)? {
+            note_ended(root, &child, tree)?;
+        } else if wanted {
+            read_folder(root, &child, tree)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an executor's newest run has ended with nothing left to tell.
+fn has_ended(root: &Path, executor: &str) -> Result<bool, StoreError> {
+    Ok(sentinel_of(root, executor)?.is_some())
+}
+
+/// The sentinel in an executor's newest run.
+fn sentinel_of(root: &Path, executor: &str) -> Result<Option<String>, StoreError> {
+    let link = root.join(executor).join("runs/latest");
+    let target = match fs::read_link(&link) {
+        Ok(target) => target,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidInput) => return Ok(None),
+        Err(error) => return Err(StoreError::io("read the link", &link)(error)),
+    };
+    let Some(name) = target.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
+    let path = format!("{executor}/runs/{name}/{SENTINEL}");
+    Ok(root.join(&path).exists().then_some(path))
+}
+
+/// Of an executor that has ended only its runs' names and the sentinel are kept.
+fn note_ended(root: &Path, executor: &str, tree: &mut MetaTree) -> Result<(), StoreError> {
+    let runs = format!("{executor}/runs");
+    if let Some(names) = names_in(&root.join(&runs))? {
+        tree.links.extend(names.links.into_iter().map(|(name, target)| (format!("{runs}/{name}"), target)));
+        tree.folders.extend(names.folders.into_iter().map(|name| format!("{runs}/{name}")));
+    }
+    if let Some(path) = sentinel_of(root, executor)? {
+        tree.files.insert(path, Vec::new());
+    }
+    Ok(())
+}
+
+fn names_in(folder: &Path) -> Result<Option<Names>, StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(StoreError::io("read the folder", folder)(error)),
+    };
+    let mut names = Names { files: Vec::new(), links: BTreeMap::new(), folders: Vec::new() };
+    for entry in entries {
+        let entry = entry.map_err(StoreError::io("read the folder", folder))?;
+        let kind = entry.file_type().map_err(StoreError::io("look at", &entry.path()))?;
+        // Ids are UTF-8, so a name that is not was not made by an agent.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if kind.is_dir() {
+            names.folders.push(name);
+        } else if kind.is_symlink() {
+            let target = fs::read_link(entry.path()).map_err(StoreError::io("read the link", &entry.path()))?;
+            names.links.insert(name, target.to_string_lossy().into_owned());
+        } else {
+            names.files.push(name);
+        }
+    }
+    names.files.sort();
+    names.folders.sort();
+    Ok(Some(names))
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StoreError::io("read", path)(error)),
+    }
+}

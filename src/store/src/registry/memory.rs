@@ -1,0 +1,39 @@
+//! A registry that is gone with its process (`--registry=in_memory`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use protos::mesos::internal::Registry;
+
+use super::{RegistryStore, Update, parts};
+use crate::error::StoreError;
+
+/// A registry that is gone with its process.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryRegistry {
+    entries: BTreeMap<String, Vec<u8>>,
+}
+
+impl RegistryStore for MemoryRegistry {
+    fn load(&mut self) -> Result<Registry, StoreError> {
+        let mut registry = Registry::default();
+        for (key, value) in &self.entries {
+            parts::put(&mut registry, key, value).map_err(|source| StoreError::Damaged {
+                path: PathBuf::from("in memory"),
+                key: key.clone(),
+                source,
+            })?;
+        }
+        Ok(registry)
+    }
+
+    fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
+        for update in updates {
+            match &update.value {
+                Some(value) => self.entries.insert(update.key.clone(), value.clone()),
+                None => self.entries.remove(&update.key),
+            };
+        }
+        Ok(())
+    }
+}

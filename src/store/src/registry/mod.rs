@@ -1,0 +1,50 @@
+//! The master's registry, `mesos.internal.Registry`, kept in parts: one entry for each agent, role and so on.
+//!
+//! A change costs what it changes, not what there is. Where the entries lie is up to the implementations.
+
+mod file;
+mod memory;
+mod parts;
+
+use std::collections::BTreeMap;
+
+use protos::mesos::internal::Registry;
+
+use crate::error::StoreError;
+
+pub use file::FileRegistry;
+pub use memory::MemoryRegistry;
+pub use parts::Update;
+
+/// Where a registry is kept.
+pub trait RegistryStore: Send {
+    /// The whole registry; a new store has an empty one.
+    ///
+    /// # Errors
+    /// When it cannot be read, or holds something else.
+    fn load(&mut self) -> Result<Registry, StoreError>;
+
+    /// Makes all these changes, or none, and returns when they are durable.
+    ///
+    /// # Errors
+    /// When it cannot be written: then it is unknown whether the changes are made.
+    fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError>;
+
+    /// Makes the registry equal to `wanted` by changing what differs.
+    ///
+    /// # Errors
+    /// As [`load`](RegistryStore::load) and [`commit`](RegistryStore::commit).
+    fn save(&mut self, wanted: &Registry) -> Result<(), StoreError> {
+        let old = entries(parts::split(&self.load()?));
+        let new = entries(parts::split(wanted));
+        let gone = old.keys().filter(|key| !new.contains_key(*key)).cloned().map(|key| Update { key, value: None });
+        let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(*value));
+        let changed = changed.map(|(key, value)| Update { key: key.clone(), value: Some(value.clone()) });
+        let updates: Vec<Update> = gone.chain(changed).collect();
+        if updates.is_empty() { Ok(()) } else { self.commit(&updates) }
+    }
+}
+
+fn entries(updates: Vec<Update>) -> BTreeMap<String, Vec<u8>> {
+    updates.into_iter().filter_map(|update| Some((update.key, update.value?))).collect()
+}

@@ -1,0 +1,87 @@
+//! Replacing one file or link so that a crash leaves the old or the new one.
+//!
+//! Several changes at once are cheaper as a [`Batch`](crate::Batch).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::error::StoreError;
+
+/// Makes temporary names differ within this process.
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// Gives a file this content, durably. Missing folders are made.
+///
+/// # Errors
+/// When the disk refuses; the file is then as it was.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = folder_of(path);
+    fs::create_dir_all(folder).map_err(StoreError::io("create the folder", folder))?;
+    let (temporary, mut file) = temporary_file(folder)?;
+    file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
+    file.sync_all().map_err(StoreError::io("sync", &temporary))?;
+    fs::rename(&temporary, path).map_err(StoreError::io("replace", path))?;
+    sync_folder(folder)
+}
+
+/// Makes a symbolic link lead to `target`, also if it led elsewhere before. It is not synced: a link can be made again.
+///
+/// # Errors
+/// When the disk refuses; the link is then as it was.
+pub fn replace_link(path: &Path, target: &Path) -> Result<(), StoreError> {
+    let temporary = temporary_link(path, target)?;
+    fs::rename(&temporary, path).map_err(StoreError::io("replace", path))
+}
+
+/// Makes a link under a temporary name beside `path`.
+pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, StoreError> {
+    let folder = folder_of(path);
+    loop {
+        let temporary = folder.join(temporary_name());
+        match symlink(target, &temporary) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            outcome => {
+                return outcome.map(|()| temporary.clone()).map_err(StoreError::io("create the link", &temporary));
+            }
+        }
+    }
+}
+
+/// Makes a file under a temporary name.
+pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreError> {
+    loop {
+        let temporary = folder.join(temporary_name());
+        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            outcome => {
+                return outcome.map(|file| (temporary.clone(), file)).map_err(StoreError::io("create", &temporary));
+            }
+        }
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let open = File::open(folder).map_err(StoreError::io("open", folder))?;
+    open.sync_all().map_err(StoreError::io("sync", folder))
+}
+
+/// The folder that a file lies in.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Six characters, as Mesos names its temporary files; names left by a crash are skipped over.
+fn temporary_name() -> String {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let mut number = COUNTER.fetch_add(1, Ordering::Relaxed) ^ std::process::id().rotate_left(16);
+    let mut name = String::with_capacity(6);
+    for _ in 0..6 {
+        name.push(char::from(LETTERS[(number % 62) as usize]));
+        number /= 62;
+    }
+    name
+}
