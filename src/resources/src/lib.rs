@@ -66,7 +66,7 @@ pub use resource::{ProviderId, Resource};
 pub use resources::Resources;
 pub use role::{Role, RoleError};
 pub use summary::SummaryValue;
-pub use text_in::{ResourceTextError, from_flag_messages, parse_text};
+pub use text_in::{ResourceTextError, from_flag_messages, parse_flag, parse_text};
 pub use to_proto::{Format, resource_to_proto};
 pub use validate::{Fault, InvalidResource, validate, validate_resource};
 pub use value::{Kind, Value};

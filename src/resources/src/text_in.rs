@@ -1,9 +1,10 @@
-//! The agent's `--resources`: `cpus:4;mem(role):1024;ports:[31000-32000]`, or messages out of the JSON form.
+//! The agent's `--resources`: `cpus:4;mem(role):1024;ports:[31000-32000]`, or a JSON array of messages.
 //!
-//! Reading files and JSON is the caller's part.
+//! Reading a `file://` is the caller's part.
 
 use std::collections::BTreeMap;
 
+use protos::json::{Dialect, FromJson, JsonError, Value as Json};
 use protos::mesos;
 
 use crate::value_text::{Written, read, tight};
@@ -13,8 +14,11 @@ use crate::{
 };
 
 /// Why a resource flag is refused. The words are Mesos's where it has some.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceTextError {
+    /// The JSON form is no list of resources.
+    #[error("Some JSON resources were not formatted properly: {0}")]
+    Json(JsonError),
     /// Not one `:`.
     #[error("Bad value for resources, missing or extra ':' in {0}")]
     Colon(String),
@@ -78,6 +82,21 @@ impl From<RoleError> for ResourceTextError {
     fn from(error: RoleError) -> Self {
         Self::Fault(error.into())
     }
+}
+
+/// Reads the flag in either form: what begins with `[` is a JSON array of `mesos.Resource`, all else is the text form.
+///
+/// # Errors
+/// See [`ResourceTextError`]; it names the first entry that is wrong.
+pub fn parse_flag(text: &str, default_role: &Role) -> Result<Resources, ResourceTextError> {
+    if !text.trim_start().starts_with('[') {
+        return parse_text(text, default_role);
+    }
+    // A text that is JSON by itself stays one value within an object, and there is a message with such a list.
+    Json::parse(text.as_bytes()).map_err(ResourceTextError::Json)?;
+    let object = format!("{{\"resources\":{text}}}");
+    let list = mesos::offer::operation::Unreserve::from_json(object.as_bytes(), Dialect::V0);
+    from_flag_messages(list.map_err(ResourceTextError::Json)?.resources, default_role)
 }
 
 /// Reads the text form. What names no role is reserved for `default_role`, statically, unless that is `*`.
@@ -263,6 +282,28 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), why, "{text}");
         }
+    }
+
+    #[test]
+    fn reads_json() {
+        let flag = |text: &str| parse_flag(text, &Role::parse("b").unwrap()).map_err(|e| e.to_string());
+        let cpus = r#"{"name":"cpus","type":"SCALAR","scalar":{"value":2}}"#;
+        let of_role = r#"{"name":"cpus","type":"SCALAR","scalar":{"value":1},"role":"chefs"}"#;
+        let disk = r#"{"name":"disk","type":"SCALAR","role":"*","scalar":{"value":9},
+            "disk":{"source":{"type":"PATH","path":{"root":"/mnt/a"}}}}"#;
+        assert_eq!(
+            flag(&format!(" [{cpus},{of_role},{disk}]")).unwrap().to_string(),
+            "cpus(reservations: [(STATIC,b)]):2; cpus(reservations: [(STATIC,chefs)]):1; disk[PATH:/mnt/a]:9"
+        );
+        assert_eq!(flag("cpus(*):1").unwrap().to_string(), "cpus:1");
+        assert_eq!(flag("[]").unwrap(), Resources::new());
+        let missing = "Some JSON resources were not formatted properly: Missing required fields: resources[0].type";
+        assert_eq!(flag(r#"[{"name":"cpus"}]"#).unwrap_err(), missing);
+        for bad in ["[", "[{}", r#"[],"resources":[]"#, "[1]", &format!("[{cpus}] x")] {
+            assert!(flag(bad).unwrap_err().starts_with("Some JSON resources were not formatted properly: "), "{bad}");
+        }
+        let raw = r#"[{"name":"disk","type":"SCALAR","scalar":{"value":9},"disk":{"source":{"type":"RAW"}}}]"#;
+        assert!(flag(raw).unwrap_err().starts_with("Disks with a RAW source cannot be specified"));
     }
 
     #[test]
