@@ -27,7 +27,9 @@ pub struct Allocator {
     pub(crate) framework_ix: FxHashMap<FrameworkId, u32>,
     pub(crate) agents: Slab<Agent>,
     pub(crate) agent_ix: FxHashMap<AgentId, u32>,
+    /// By node of the tree, and by role.
     pub(crate) shared: SharedCounts,
+    pub(crate) shared_roles: SharedCounts,
     pub(crate) endings: Endings,
     /// What all agents have; shared resources count once per agent.
     pub(crate) cluster: Quantities,
@@ -55,6 +57,7 @@ impl Allocator {
             agents: Slab::new(),
             agent_ix: FxHashMap::default(),
             shared: SharedCounts::default(),
+            shared_roles: SharedCounts::default(),
             endings: Endings::default(),
             cluster: Quantities::new(),
             whitelist: None,

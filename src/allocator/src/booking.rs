@@ -9,44 +9,40 @@ use resources::{Quantities, Resources};
 use crate::Held;
 use crate::allocator::Allocator;
 use crate::clients::ClientIx;
-use crate::roles::Books;
-use crate::tree::{NodeIx, Tree};
+use crate::tree::NodeIx;
 
-/// Which shared resources are counted at which node of the tree: each counts once per agent, however many copies are held.
+/// Which shared resources are counted at which place (a node of the tree, a role): each counts there once per agent, however
+/// many copies are held.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounts {
-    counts: BTreeMap<(NodeIx, u32), Resources>,
+    counts: BTreeMap<(u32, u32), Resources>,
 }
 
 impl SharedCounts {
-    /// Counts copies at a node and all above it; amounts are added where the resource is new.
-    fn add(&mut self, node: NodeIx, agent: u32, shared: &Resources, tree: &mut Tree) {
-        let mut next = Some(node);
-        while let Some(at) = next {
-            let counted = self.counts.entry((at, agent)).or_default();
-            let new = shared.filter(|r| counted.count(r) == 0);
-            *counted += shared;
-            tree.adjust(at, &new.quantities(), &Quantities::new());
-            next = tree.parent(at);
-        }
+    /// Counts copies; returns the amounts that are new there.
+    fn add(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
+        let counted = self.counts.entry((place, agent)).or_default();
+        let new = absent(counted, shared);
+        *counted += shared;
+        new
     }
 
-    /// Takes copies off; amounts go where no copy is left.
-    fn subtract(&mut self, node: NodeIx, agent: u32, shared: &Resources, tree: &mut Tree) {
-        let mut next = Some(node);
-        while let Some(at) = next {
-            if let Some(counted) = self.counts.get_mut(&(at, agent)) {
-                let there = shared.filter(|r| counted.count(r) > 0);
-                *counted -= shared;
-                let gone = there.filter(|r| counted.count(r) == 0);
-                if counted.is_empty() {
-                    self.counts.remove(&(at, agent));
-                }
-                tree.adjust(at, &Quantities::new(), &gone.quantities());
-            }
-            next = tree.parent(at);
+    /// Takes copies off; returns the amounts of which none is left there.
+    fn subtract(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
+        let Some(counted) = self.counts.get_mut(&(place, agent)) else { return Quantities::new() };
+        let there = shared.filter(|r| counted.count(r) > 0);
+        *counted -= shared;
+        let gone = absent(counted, &there);
+        if counted.is_empty() {
+            self.counts.remove(&(place, agent));
         }
+        gone
     }
+}
+
+/// The amounts of those shared resources of which `there` has no copy.
+fn absent(there: &Resources, shared: &Resources) -> Quantities {
+    shared.filter(|r| there.count(r) == 0).quantities()
 }
 
 /// Whether a booking is one that counts ("allocations made so far") or a correction of an old one.
@@ -79,14 +75,28 @@ impl Allocator {
     /// Turns what is offered to a client into what it uses. What is not offered is left out.
     pub(crate) fn take_up(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
         let mut taken = Resources::new();
-        self.agents[agent as usize].change(client, |holding| {
-            taken = remove(&mut holding.offered, resources);
-            holding.used += &taken;
+        self.change_held(agent, client, Held::Offered, |offered| taken = remove(offered, resources));
+        self.change_held(agent, client, Held::Used, |used| *used += &taken);
+    }
+
+    /// Changes what a client holds on an agent, and its sums.
+    fn change_held(&mut self, agent: u32, client: ClientIx, held: Held, change: impl FnOnce(&mut Resources)) {
+        let (mut before, mut after) = (Quantities::new(), Quantities::new());
+        let still = self.agents[agent as usize].change(client, |holding| {
+            let set = holding.of(held);
+            before = set.quantities();
+            change(set);
+            after = set.quantities();
         });
-        let amounts = taken.quantities();
         let state = self.clients.get_mut(client);
-        state.offered -= &amounts;
-        state.used += &amounts;
+        if still {
+            state.agents.insert(agent);
+        } else {
+            state.agents.remove(&agent);
+        }
+        let sum = state.sum(held);
+        *sum += &after;
+        *sum -= &before;
     }
 
     /// Replaces resources that a client holds by others: the result of an operation. The caller has checked that they are there.
@@ -103,56 +113,61 @@ impl Allocator {
     }
 
     fn hold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held, counted: Counted) {
-        self.agents[agent as usize].change(client, |holding| *holding.of(held) += resources);
-        let state = self.clients.get_mut(client);
-        state.agents.insert(agent);
-        let amounts = resources.quantities();
-        *match held {
-            Held::Offered => &mut state.offered,
-            Held::Used => &mut state.used,
-        } += &amounts;
+        let (shared, own) = split(resources);
+        self.change_held(agent, client, held, |set| *set += resources);
+        let state = self.clients.get(client);
         let (role, node) = (state.role, state.node);
-        self.roles.book(role, |books| add_to(books, resources));
+        let (reserved, unreserved) = sums(resources);
+        self.roles.book(role, |_, books| {
+            books.held_reserved += &reserved;
+            books.held_unreserved += &unreserved;
+        });
+        if !shared.is_empty() {
+            self.roles.book(role, |ix, books| books.held_reserved += &self.shared_roles.add(ix, agent, &shared));
+        }
         if let Some(node) = node {
-            self.count(node, agent, resources, counted);
+            self.count(node, agent, &own, &shared, counted);
         }
     }
 
     /// Counts what a client holds on an agent in the tree.
-    fn count(&mut self, node: NodeIx, agent: u32, resources: &Resources, counted: Counted) {
-        let (shared, own) = split(resources);
+    fn count(&mut self, node: NodeIx, agent: u32, own: &Quantities, shared: &Resources, counted: Counted) {
         match counted {
-            Counted::Yes => self.tree.allocated(node, &own),
-            Counted::No => self.tree.reallocated(node, &own),
+            Counted::Yes => self.tree.allocated(node, own),
+            Counted::No => self.tree.reallocated(node, own),
         }
-        if let Some(shared) = shared {
-            self.shared.add(node, agent, &shared, &mut self.tree);
+        let mut next = Some(node).filter(|_| !shared.is_empty());
+        while let Some(at) = next {
+            let new = self.shared.add(at, agent, shared);
+            self.tree.adjust(at, &new, &Quantities::new());
+            next = self.tree.parent(at);
         }
     }
 
     fn unhold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> Resources {
         let mut returned = Resources::new();
-        let still =
-            self.agents[agent as usize].change(client, |holding| returned = remove(holding.of(held), resources));
-        let state = self.clients.get_mut(client);
-        if !still {
-            state.agents.remove(&agent);
-        }
+        self.change_held(agent, client, held, |set| returned = remove(set, resources));
         if returned.is_empty() {
             return returned;
         }
-        let amounts = returned.quantities();
-        *match held {
-            Held::Offered => &mut state.offered,
-            Held::Used => &mut state.used,
-        } -= &amounts;
+        let (shared, own) = split(&returned);
+        let state = self.clients.get(client);
         let (role, node) = (state.role, state.node);
-        self.roles.book(role, |books| take_from(books, &returned));
+        let (reserved, unreserved) = sums(&returned);
+        self.roles.book(role, |_, books| {
+            books.held_reserved -= &reserved;
+            books.held_unreserved -= &unreserved;
+        });
+        if !shared.is_empty() {
+            self.roles.book(role, |ix, books| books.held_reserved -= &self.shared_roles.subtract(ix, agent, &shared));
+        }
         if let Some(node) = node {
-            let (shared, own) = split(&returned);
             self.tree.unallocated(node, &own);
-            if let Some(shared) = shared {
-                self.shared.subtract(node, agent, &shared, &mut self.tree);
+            let mut next = Some(node).filter(|_| !shared.is_empty());
+            while let Some(at) = next {
+                let gone = self.shared.subtract(at, agent, &shared);
+                self.tree.adjust(at, &Quantities::new(), &gone);
+                next = self.tree.parent(at);
             }
         }
         returned
@@ -166,19 +181,21 @@ impl Allocator {
         agents.sort_unstable();
         for agent in agents {
             let holding = self.agents[agent as usize].holding(client).cloned().unwrap_or_default();
-            self.count(node, agent, &(holding.offered + &holding.used), Counted::Yes);
+            let (shared, own) = split(&(holding.offered + &holding.used));
+            self.count(node, agent, &own, &shared, Counted::Yes);
         }
     }
 }
 
-/// Shared resources (if any), and the amounts of the others.
-fn split(resources: &Resources) -> (Option<Resources>, Quantities) {
-    if resources.iter().any(resources::Resource::is_shared) {
-        let (shared, own) = resources.partition(resources::Resource::is_shared);
-        (Some(shared), own.quantities())
-    } else {
-        (None, resources.quantities())
+/// Shared resources, and the amounts of the others.
+fn split(resources: &Resources) -> (Resources, Quantities) {
+    let mut own = Quantities::new();
+    for resource in resources.iter().filter(|r| !r.is_shared()) {
+        if let Some(amount) = resource.amount() {
+            own.add(resource.name(), amount);
+        }
     }
+    (resources.shared(), own)
 }
 
 /// Takes as much of `wanted` out as is there, and returns that.
@@ -192,9 +209,10 @@ fn remove(from: &mut Resources, wanted: &Resources) -> Resources {
     before - &*from
 }
 
+/// The amounts that are reserved, and those that are neither reserved nor revocable; without shared resources.
 fn sums(resources: &Resources) -> (Quantities, Quantities) {
     let (mut reserved, mut unreserved) = (Quantities::new(), Quantities::new());
-    for resource in resources {
+    for resource in resources.iter().filter(|r| !r.is_shared()) {
         if let Some(amount) = resource.amount() {
             if resource.is_reserved() {
                 reserved.add(resource.name(), amount);
@@ -204,16 +222,4 @@ fn sums(resources: &Resources) -> (Quantities, Quantities) {
         }
     }
     (reserved, unreserved)
-}
-
-fn add_to(books: &mut Books, resources: &Resources) {
-    let (reserved, unreserved) = sums(resources);
-    books.held_reserved += &reserved;
-    books.held_unreserved += &unreserved;
-}
-
-fn take_from(books: &mut Books, resources: &Resources) {
-    let (reserved, unreserved) = sums(resources);
-    books.held_reserved -= &reserved;
-    books.held_unreserved -= &unreserved;
 }

@@ -7,6 +7,7 @@ use resources::Quantities;
 use rustc_hash::FxHashSet;
 use slab::Slab;
 
+use crate::Held;
 use crate::tree::NodeIx;
 
 /// A client's place in the slab.
@@ -34,6 +35,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// What it holds in one of the two states, on all agents; shared resources count once per agent.
+    pub(crate) fn sum(&mut self, held: Held) -> &mut Quantities {
+        match held {
+            Held::Offered => &mut self.offered,
+            Held::Used => &mut self.used,
+        }
+    }
+
     /// How many valid refusals it has on all agents.
     pub(crate) fn refusals(&self) -> u32 {
         self.refusals

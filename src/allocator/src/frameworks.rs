@@ -25,7 +25,7 @@ pub(crate) struct Framework {
 impl Allocator {
     /// A framework has subscribed. `used` is what its tasks have; what agents have said before counts once.
     ///
-    /// Adding one that is there updates it instead.
+    /// Adding one that is there updates it, books what was not known to be used, and sets whether it is active.
     pub fn add_framework(
         &mut self,
         id: &FrameworkId,
@@ -45,15 +45,13 @@ impl Allocator {
         }
         self.list_clients(ix);
         self.update_framework(id, options);
-        if active {
-            self.activate_framework(id);
-        }
+        self.set_framework_active(id, active);
     }
 
     /// A framework has changed its roles, capabilities, or in which roles it wants offers. Roles that it has left keep
     /// their share until their resources have come back.
     pub fn update_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
-        let Some(ix) = self.framework(id) else { return };
+        let Some(ix) = self.known(id) else { return };
         let widened = self.frameworks[ix as usize].capabilities != options.capabilities;
         self.frameworks[ix as usize].capabilities = options.capabilities;
         for role in &options.roles {
@@ -108,7 +106,7 @@ impl Allocator {
     }
 
     fn set_framework_active(&mut self, id: &FrameworkId, active: bool) {
-        let Some(ix) = self.framework(id) else { return };
+        let Some(ix) = self.known(id) else { return };
         self.frameworks[ix as usize].active = active;
         for client in self.clients_of(ix) {
             if !active {
@@ -135,12 +133,17 @@ impl Allocator {
         }
     }
 
+    /// A framework that has subscribed.
+    fn known(&self, id: &FrameworkId) -> Option<u32> {
+        self.framework(id).filter(|ix| self.frameworks[*ix as usize].known)
+    }
+
     fn clients_of(&self, framework: u32) -> Vec<ClientIx> {
         self.frameworks[framework as usize].clients.values().copied().collect()
     }
 
     fn clients_in(&self, id: &FrameworkId, roles: &BTreeSet<Role>) -> Vec<ClientIx> {
-        let Some(ix) = self.framework(id) else { return Vec::new() };
+        let Some(ix) = self.known(id) else { return Vec::new() };
         let clients = &self.frameworks[ix as usize].clients;
         let wanted = clients.iter().filter(|(role, _)| roles.is_empty() || roles.contains(*role));
         wanted.map(|(_, client)| *client).collect()

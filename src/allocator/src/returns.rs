@@ -50,6 +50,7 @@ impl Allocator {
         self.unbook(ix, client, &resources, held);
         if let Some(filter) = filter
             && !resources.is_empty()
+            && self.clients.get(client).subscribed
         {
             // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
             // offered it again at once, for ever.

@@ -27,7 +27,7 @@ pub(crate) struct RoleState {
     pub(crate) books: Books,
 }
 
-/// Sums over a role and all below it. Shared resources count once per agent and holder.
+/// Sums over a role and all below it. Shared resources count once per agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Books {
     /// Reserved on all agents, used or not.
@@ -127,11 +127,11 @@ impl Roles {
     }
 
     /// Changes the books of a role and of all above it.
-    pub(crate) fn book(&mut self, ix: RoleIx, change: impl Fn(&mut Books)) {
+    pub(crate) fn book(&mut self, ix: RoleIx, mut change: impl FnMut(RoleIx, &mut Books)) {
         let mut next = Some(ix);
         while let Some(ix) = next {
             let state = &mut self.slab[ix as usize];
-            change(&mut state.books);
+            change(ix, &mut state.books);
             next = state.parent;
         }
     }
@@ -141,7 +141,7 @@ impl Roles {
         for (role, reserved) in total.reservations() {
             let amounts = reserved.quantities();
             let ix = self.ensure(&role, tree);
-            self.book(ix, |books| if gone { books.reserved -= &amounts } else { books.reserved += &amounts });
+            self.book(ix, |_, books| if gone { books.reserved -= &amounts } else { books.reserved += &amounts });
             self.drop_unused(ix, tree);
         }
     }

@@ -1,0 +1,320 @@
+//! A naive allocator, written from the rules alone: no indexes, no memory of who said no, everything worked out anew.
+//!
+//! It is told what the real one is told. It does not choose the order in which agents are visited (a shuffle may be anything),
+//! but says what must be offered on a given agent.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allocator::{AgentOptions, Config, FrameworkOptions, Held, Weight};
+use base::{AgentId, FrameworkId, Time};
+use resources::{Quantities, Resource, Resources, Role};
+
+pub struct Agent {
+    pub options: AgentOptions,
+    pub total: Resources,
+    pub active: bool,
+}
+
+pub struct Framework {
+    pub options: FrameworkOptions,
+    pub active: bool,
+}
+
+/// When a refusal ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Until {
+    NextInterval,
+    After(Time),
+}
+
+pub struct Refusal {
+    pub framework: FrameworkId,
+    pub role: Role,
+    pub agent: AgentId,
+    pub refused: Resources,
+    pub until: Until,
+    /// It has ended, but no interval run has asked again since.
+    pub ended: bool,
+}
+
+pub type Holding = (FrameworkId, Role, AgentId);
+
+#[derive(Default)]
+pub struct Oracle {
+    pub config: Config,
+    pub agents: BTreeMap<AgentId, Agent>,
+    pub frameworks: BTreeMap<FrameworkId, Framework>,
+    pub held: BTreeMap<Holding, [Resources; 2]>,
+    pub refusals: Vec<Refusal>,
+    pub weights: BTreeMap<Role, Weight>,
+    pub whitelist: Option<BTreeSet<String>>,
+    /// Allocations so far: of frameworks in roles, of roles by their own frameworks, and of roles with all below them.
+    framework_counts: BTreeMap<(Role, FrameworkId), u64>,
+    own_counts: BTreeMap<Role, u64>,
+    inner_counts: BTreeMap<Role, u64>,
+    /// Shared resources that this run has offered.
+    offered_shared: BTreeMap<AgentId, Resources>,
+}
+
+pub fn index(held: Held) -> usize {
+    match held {
+        Held::Offered => 0,
+        Held::Used => 1,
+    }
+}
+
+/// Shared resources once.
+fn once(resources: &Resources) -> Resources {
+    resources.single_copies()
+}
+
+impl Oracle {
+    pub fn new(config: Config) -> Oracle {
+        Oracle { config, ..Oracle::default() }
+    }
+
+    // --- what is held -------------------------------------------------------------------------------------------------
+
+    pub fn hold(&mut self, holding: &Holding, resources: &Resources, held: Held) {
+        if !resources.is_empty() {
+            self.held.entry(holding.clone()).or_default()[index(held)] += resources;
+        }
+    }
+
+    pub fn unhold(&mut self, holding: &Holding, resources: &Resources, held: Held) {
+        if let Some(sets) = self.held.get_mut(holding) {
+            sets[index(held)] -= resources;
+            if sets.iter().all(Resources::is_empty) {
+                self.held.remove(holding);
+            }
+        }
+    }
+
+    /// Total without what is held; shared resources are always free.
+    pub fn free(&self, agent: &AgentId) -> Resources {
+        let mut free = self.agents[agent].total.clone();
+        for ((_, _, at), sets) in &self.held {
+            if at == agent {
+                sets.iter().for_each(|set| free -= &set.non_shared());
+            }
+        }
+        free
+    }
+
+    /// What the holders for whom `of` is true hold on all agents, with shared resources once per agent.
+    fn amounts(&self, of: impl Fn(&FrameworkId, &Role) -> bool) -> Quantities {
+        let mut by_agent: BTreeMap<&AgentId, Resources> = BTreeMap::new();
+        for ((framework, role, agent), sets) in &self.held {
+            if of(framework, role) && self.frameworks.contains_key(framework) {
+                sets.iter().for_each(|set| *by_agent.entry(agent).or_default() += set);
+            }
+        }
+        by_agent.values().fold(Quantities::new(), |sum, set| sum + &once(set).quantities())
+    }
+
+    /// What is held in some roles: of what is reserved, and of what is neither reserved nor revocable.
+    pub fn held_in(&self, of: impl Fn(&Role) -> bool) -> (Quantities, Quantities) {
+        let mut by_agent: BTreeMap<&AgentId, Resources> = BTreeMap::new();
+        for ((_, role, agent), sets) in &self.held {
+            if of(role) {
+                sets.iter().for_each(|set| *by_agent.entry(agent).or_default() += set);
+            }
+        }
+        let sum = |keep: fn(&Resource) -> bool| {
+            by_agent.values().fold(Quantities::new(), |sum, set| sum + &once(&set.filter(keep)).quantities())
+        };
+        (sum(|r| r.is_reserved()), sum(|r| r.is_unreserved() && !r.is_revocable()))
+    }
+
+    // --- the order ----------------------------------------------------------------------------------------------------
+
+    /// Frameworks that are in a role: subscribed, or still holding something.
+    fn members(&self, role: &Role) -> BTreeSet<FrameworkId> {
+        let subscribed =
+            self.frameworks.iter().filter(|(_, f)| f.options.roles.contains(role)).map(|(id, _)| id.clone());
+        let holding = self
+            .held
+            .keys()
+            .filter(|(id, r, _)| r == role && self.frameworks.contains_key(id))
+            .map(|(id, _, _)| id.clone());
+        subscribed.chain(holding).collect()
+    }
+
+    fn roles_with_members(&self) -> BTreeSet<Role> {
+        let subscribed = self.frameworks.values().flat_map(|f| f.options.roles.iter().cloned());
+        let holding =
+            self.held.keys().filter(|(id, _, _)| self.frameworks.contains_key(id)).map(|(_, role, _)| role.clone());
+        subscribed.chain(holding).collect()
+    }
+
+    /// Lets counts of roles and members that are gone go, and starts those of new ones. After every change.
+    pub fn settle(&mut self) {
+        let leaves = self.roles_with_members();
+        let inner: BTreeSet<Role> = leaves.iter().flat_map(|role| role.ancestors().collect::<Vec<_>>()).collect();
+        self.own_counts.retain(|role, _| leaves.contains(role));
+        for role in &leaves {
+            self.own_counts.entry(role.clone()).or_default();
+        }
+        self.inner_counts.retain(|role, _| inner.contains(role));
+        for role in inner {
+            // A leaf that gets a sub-role takes its count with it.
+            let own = self.own_counts.get(&role).copied().unwrap_or_default();
+            self.inner_counts.entry(role).or_insert(own);
+        }
+        let members: BTreeSet<(Role, FrameworkId)> =
+            leaves.iter().flat_map(|role| self.members(role).into_iter().map(|id| (role.clone(), id))).collect();
+        self.framework_counts.retain(|key, _| members.contains(key));
+        for key in members {
+            self.framework_counts.entry(key).or_default();
+        }
+    }
+
+    /// One more allocation.
+    pub fn count(&mut self, framework: &FrameworkId, role: &Role) {
+        self.settle();
+        *self.framework_counts.entry((role.clone(), framework.clone())).or_default() += 1;
+        *self.own_counts.entry(role.clone()).or_default() += 1;
+        for role in std::iter::once(role.clone()).chain(role.ancestors()) {
+            if let Some(count) = self.inner_counts.get_mut(&role) {
+                *count += 1;
+            }
+        }
+    }
+
+    fn share(&self, amounts: &Quantities) -> f64 {
+        let total = self.agents.values().fold(Quantities::new(), |sum, agent| sum + &once(&agent.total).quantities());
+        let counted = amounts.iter().filter(|(name, _)| !self.config.fair_sharing_excluded.contains(name));
+        counted.map(|(name, amount)| amount.ratio_of(total.get(&name))).fold(0.0, f64::max)
+    }
+
+    /// The frameworks in roles that may be offered something, in the order in which they are asked.
+    pub fn order(&self) -> Vec<(Role, FrameworkId)> {
+        self.below(None)
+    }
+
+    fn below(&self, parent: Option<&Role>) -> Vec<(Role, FrameworkId)> {
+        let leaves = self.roles_with_members();
+        let children: BTreeSet<Role> = leaves
+            .iter()
+            .flat_map(|role| std::iter::once(role.clone()).chain(role.ancestors()).collect::<Vec<_>>())
+            .filter(|role| role.parent().as_ref() == parent)
+            .collect();
+        let mut keys: Vec<(f64, u64, String, Option<Role>)> = Vec::new();
+        for role in children {
+            let weight = self.weights.get(&role).map_or(1.0, |w| w.value());
+            let share = self.share(&self.amounts(|_, r| r.is_same_or_subrole_of(&role))) / weight;
+            let count =
+                self.inner_counts.get(&role).or_else(|| self.own_counts.get(&role)).copied().unwrap_or_default();
+            keys.push((share, count, role.as_str().to_owned(), Some(role)));
+        }
+        if let Some(own) = parent.filter(|role| leaves.contains(*role)) {
+            let share = self.share(&self.amounts(|_, r| r == own));
+            keys.push((share, self.own_counts[own], format!("{own}/."), None));
+        }
+        keys.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, &a.2).cmp(&(b.1, &b.2))));
+        let list = |key: (f64, u64, String, Option<Role>)| match key.3 {
+            Some(role) => self.below(Some(&role)),
+            None => parent.map(|role| self.frameworks_of(role)).unwrap_or_default(),
+        };
+        keys.into_iter().flat_map(list).collect()
+    }
+
+    fn frameworks_of(&self, role: &Role) -> Vec<(Role, FrameworkId)> {
+        let active = |id: &FrameworkId| {
+            let f = &self.frameworks[id];
+            f.active && f.options.roles.contains(role) && !f.options.suppressed_roles.contains(role)
+        };
+        let key = |id: FrameworkId| {
+            let share = self.share(&self.amounts(|f, r| *f == id && r == role));
+            (share, self.framework_counts[&(role.clone(), id.clone())], id)
+        };
+        let mut keys: Vec<_> = self.members(role).into_iter().filter(active).map(key).collect();
+        keys.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| (a.1, &a.2).cmp(&(b.1, &b.2))));
+        keys.into_iter().map(|(_, _, id)| (role.clone(), id)).collect()
+    }
+
+    // --- what is offered ----------------------------------------------------------------------------------------------
+
+    pub fn start_run(&mut self) {
+        self.offered_shared.clear();
+    }
+
+    pub fn offered(&mut self, agent: &AgentId, resources: &Resources) {
+        *self.offered_shared.entry(agent.clone()).or_default() += &resources.shared();
+    }
+
+    /// What a visit to an agent comes to: who is offered what. `asked_again` says whether refusals that have ended since the
+    /// last interval run still count as refusals.
+    pub fn visit(&self, id: &AgentId, asked_again: bool) -> Vec<(Role, FrameworkId, Resources)> {
+        let agent = &self.agents[id];
+        let listed = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname));
+        if !agent.active || !listed {
+            return Vec::new();
+        }
+        let mut free = self.free(id);
+        if let Some(offered) = self.offered_shared.get(id) {
+            free -= offered;
+        }
+        let mut offers = Vec::new();
+        for (role, framework) in self.order() {
+            if let Some(offer) = self.offer(&free, id, &role, &framework, asked_again) {
+                free -= &offer;
+                offers.push((role, framework, offer));
+            }
+        }
+        offers
+    }
+
+    fn offer(
+        &self,
+        free: &Resources,
+        id: &AgentId,
+        role: &Role,
+        framework_id: &FrameworkId,
+        asked_again: bool,
+    ) -> Option<Resources> {
+        let agent = &self.agents[id];
+        let framework = &self.frameworks[framework_id];
+        let can = framework.options.capabilities;
+        let has_gpus = agent.total.gpus().is_positive();
+        let remote = agent.options.region.is_some() && agent.options.region != self.config.region;
+        let hidden = (has_gpus && self.config.filter_gpu_resources && !can.gpu_resources)
+            || (remote && !can.region_aware)
+            || (can.multi_role && !agent.options.capabilities.multi_role)
+            || (role.as_str().contains('/') && !agent.options.capabilities.hierarchical_role);
+        if hidden {
+            return None;
+        }
+        let offer = free.filter(|r: &Resource| {
+            let reserved_for_another = r.reservation_role().is_some_and(|to| !role.is_same_or_subrole_of(to));
+            !(reserved_for_another
+                || (r.is_shared() && !can.shared_resources)
+                || (r.is_revocable() && !can.revocable_resources)
+                || (r.reservations().len() > 1 && !can.reservation_refinement))
+        });
+        let minimum = framework.options.min_allocatable.get(role).unwrap_or(&self.config.min_allocatable);
+        let amounts = offer.quantities();
+        if offer.is_empty() || (!minimum.is_empty() && !minimum.iter().any(|least| amounts.contains(least))) {
+            return None;
+        }
+        let refused = self.refusals.iter().any(|r| {
+            (&r.framework, &r.role, &r.agent) == (framework_id, role, id)
+                && (!r.ended || !asked_again)
+                && r.refused.contains(&offer)
+        });
+        (!refused).then_some(offer)
+    }
+
+    /// Ends refusals: those that are over, and with an interval run those that lasted until it.
+    pub fn end_refusals(&mut self, now: Time, interval: bool) {
+        for refusal in &mut self.refusals {
+            refusal.ended |= match refusal.until {
+                Until::NextInterval => interval,
+                Until::After(until) => until < now,
+            };
+        }
+        if interval {
+            self.refusals.retain(|r| !r.ended);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A cluster in which every step is told to the real allocator and to the naive one.
+//!
+//! After each step, for every agent: what is free, offered and used makes up the total, and is what the naive books say; for
+//! every role the sums agree. After each run: every visited agent's offers are exactly those of the naive allocator, and
+//! after an interval run there is nothing left that anybody would be offered.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use allocator::{AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, Weight};
+use base::{AgentId, FrameworkId, Time};
+use resources::{Conversion, Quantities, Resources, Role};
+
+use super::oracle::{Agent, Framework, Holding, Oracle, Refusal, Until};
+
+pub struct World {
+    pub allocator: Allocator,
+    pub oracle: Oracle,
+    pub now: Time,
+}
+
+fn holder(holding: &Holding) -> Holder<'_> {
+    Holder { framework: &holding.0, role: &holding.1, agent: &holding.2 }
+}
+
+impl World {
+    pub fn new(config: Config) -> World {
+        let oracle = Oracle::new(config.clone());
+        World { allocator: Allocator::new(config), oracle, now: Time::from_secs(1000) }
+    }
+
+    pub fn tick(&mut self, by: Duration) {
+        self.now = self.now + by;
+    }
+
+    // --- frameworks ---------------------------------------------------------------------------------------------------
+
+    pub fn add_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions, active: bool) {
+        let fresh = !self.oracle.frameworks.contains_key(id);
+        // What agents brought counts once per agent and role, now that the framework is known.
+        let brought: Vec<Role> =
+            self.oracle.held.keys().filter(|(f, _, _)| f == id).map(|(_, r, _)| r.clone()).collect();
+        let used = self.oracle.held.iter().filter(|((f, _, _), _)| f == id);
+        let used: Vec<_> = used.map(|((_, r, a), sets)| (a.clone(), r.clone(), sets[1].clone())).collect();
+        self.allocator.add_framework(id, options, active, &used);
+        let framework = Framework { options: FrameworkOptions::default(), active };
+        if fresh {
+            self.oracle.frameworks.insert(id.clone(), framework);
+            for role in brought {
+                self.oracle.count(id, &role);
+            }
+        } else {
+            if let Some(old) = self.oracle.frameworks.get_mut(id) {
+                old.active = active;
+            }
+            self.oracle.refusals.retain(|r| active || r.framework != *id);
+        }
+        self.set_options(id, options);
+        self.check();
+    }
+
+    pub fn update_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
+        self.allocator.update_framework(id, options);
+        self.set_options(id, options);
+        self.check();
+    }
+
+    fn set_options(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
+        // Roles that come are there before those that go leave.
+        let Some(framework) = self.oracle.frameworks.get_mut(id) else { return };
+        let old = framework.options.roles.clone();
+        framework.options = options.clone();
+        framework.options.roles.extend(old);
+        self.oracle.settle();
+        if let Some(framework) = self.oracle.frameworks.get_mut(id) {
+            framework.options.roles = options.roles.clone();
+        }
+        self.oracle.refusals.retain(|r| r.framework != *id || options.roles.contains(&r.role));
+    }
+
+    pub fn remove_framework(&mut self, id: &FrameworkId) {
+        self.allocator.remove_framework(id);
+        self.oracle.frameworks.remove(id);
+        self.oracle.held.retain(|(f, _, _), _| f != id);
+        self.oracle.refusals.retain(|r| r.framework != *id);
+        self.check();
+    }
+
+    pub fn set_framework_active(&mut self, id: &FrameworkId, active: bool) {
+        if active {
+            self.allocator.activate_framework(id);
+        } else {
+            self.allocator.deactivate_framework(id);
+            self.oracle.refusals.retain(|r| r.framework != *id);
+        }
+        if let Some(framework) = self.oracle.frameworks.get_mut(id) {
+            framework.active = active;
+        }
+        self.check();
+    }
+
+    pub fn suppress(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
+        self.allocator.suppress(id, roles);
+        if let Some(framework) = self.oracle.frameworks.get_mut(id) {
+            let roles = if roles.is_empty() { framework.options.roles.clone() } else { roles.clone() };
+            framework.options.suppressed_roles.extend(roles);
+        }
+        self.check();
+    }
+
+    pub fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
+        self.allocator.revive(id, roles);
+        if let Some(framework) = self.oracle.frameworks.get_mut(id) {
+            framework.options.suppressed_roles.retain(|role| !roles.is_empty() && !roles.contains(role));
+        }
+        self.oracle.refusals.retain(|r| r.framework != *id || !(roles.is_empty() || roles.contains(&r.role)));
+        self.check();
+    }
+
+    pub fn set_weight(&mut self, role: &Role, weight: Weight) {
+        self.allocator.set_weight(role, weight);
+        self.oracle.weights.insert(role.clone(), weight);
+        self.check();
+    }
+
+    // --- agents -------------------------------------------------------------------------------------------------------
+
+    pub fn add_agent(
+        &mut self,
+        id: &AgentId,
+        options: AgentOptions,
+        total: &Resources,
+        used: &[(FrameworkId, Role, Resources)],
+    ) {
+        self.allocator.add_agent(id, options.clone(), total, used);
+        self.oracle.agents.insert(id.clone(), Agent { options, total: total.clone(), active: true });
+        for (framework, role, resources) in used {
+            self.oracle.hold(&(framework.clone(), role.clone(), id.clone()), resources, Held::Used);
+            if self.oracle.frameworks.contains_key(framework) {
+                self.oracle.count(framework, role);
+            }
+        }
+        self.check();
+    }
+
+    pub fn update_agent(&mut self, id: &AgentId, total: &Resources) {
+        let Some(agent) = self.oracle.agents.get_mut(id) else { return };
+        self.allocator.update_agent(id, agent.options.clone(), total);
+        agent.total = total.clone();
+        self.check();
+    }
+
+    pub fn remove_agent(&mut self, id: &AgentId) {
+        self.allocator.remove_agent(id);
+        self.oracle.agents.remove(id);
+        self.oracle.held.retain(|(_, _, a), _| a != id);
+        self.oracle.refusals.retain(|r| r.agent != *id);
+        self.check();
+    }
+
+    pub fn set_agent_active(&mut self, id: &AgentId, active: bool) {
+        if active {
+            self.allocator.activate_agent(id)
+        } else {
+            self.allocator.deactivate_agent(id)
+        }
+        if let Some(agent) = self.oracle.agents.get_mut(id) {
+            agent.active = active;
+        }
+        self.check();
+    }
+
+    pub fn set_whitelist(&mut self, hostnames: Option<BTreeSet<String>>) {
+        self.allocator.set_whitelist(hostnames.clone());
+        self.oracle.whitelist = hostnames;
+        self.check();
+    }
+
+    // --- what becomes of resources ------------------------------------------------------------------------------------
+
+    pub fn recover(&mut self, holding: &Holding, resources: &Resources, held: Held, filter: Option<Filter>) {
+        self.allocator.recover(holder(holding), resources, held, filter, self.now);
+        self.oracle.unhold(holding, resources, held);
+        if let Some(filter) = filter
+            && !resources.is_empty()
+        {
+            let least = self.oracle.config.allocation_interval;
+            let until = match filter.refuse {
+                Duration::ZERO => Until::NextInterval,
+                refuse => Until::After(self.now + refuse.max(least)),
+            };
+            let (framework, role, agent) = holding.clone();
+            let subscribed = self.oracle.frameworks.get(&framework).is_some_and(|f| f.options.roles.contains(&role));
+            if subscribed {
+                self.oracle.refusals.push(Refusal {
+                    framework,
+                    role,
+                    agent,
+                    refused: resources.clone(),
+                    until,
+                    ended: false,
+                });
+            }
+        }
+        self.check();
+    }
+
+    pub fn take_up(&mut self, holding: &Holding, resources: &Resources) {
+        self.allocator.take_up_offered(holder(holding), resources);
+        self.oracle.unhold(holding, resources, Held::Offered);
+        self.oracle.hold(holding, resources, Held::Used);
+        self.check();
+    }
+
+    pub fn transform(&mut self, holding: &Holding, conversion: &Conversion, held: Held) -> Result<(), String> {
+        let steps = std::slice::from_ref(conversion);
+        self.allocator.transform(holder(holding), steps, held).map_err(|e| e.to_string())?;
+        if let Some(agent) = self.oracle.agents.get_mut(&holding.2) {
+            agent.total -= &conversion.consumed;
+            agent.total += &conversion.converted;
+        }
+        self.oracle.unhold(holding, &conversion.consumed, held);
+        self.oracle.hold(holding, &conversion.converted, held);
+        self.check();
+        Ok(())
+    }
+
+    pub fn update_available(&mut self, id: &AgentId, conversion: &Conversion) -> Result<(), String> {
+        self.allocator.update_available(id, std::slice::from_ref(conversion)).map_err(|e| e.to_string())?;
+        if let Some(agent) = self.oracle.agents.get_mut(id) {
+            agent.total -= &conversion.consumed;
+            agent.total += &conversion.converted;
+        }
+        self.check();
+        Ok(())
+    }
+
+    // --- runs ---------------------------------------------------------------------------------------------------------
+
+    pub fn allocate(&mut self) -> Vec<Offering> {
+        let offerings = self.allocator.allocate(self.now);
+        self.run(&offerings, false);
+        offerings
+    }
+
+    pub fn allocate_all(&mut self) -> Vec<Offering> {
+        let offerings = self.allocator.allocate_all(self.now);
+        self.run(&offerings, true);
+        offerings
+    }
+
+    /// Holds a run against the naive allocator, agent by agent in the order in which the real one visited them.
+    fn run(&mut self, offerings: &[Offering], interval: bool) {
+        self.oracle.end_refusals(self.now, interval);
+        self.oracle.start_run();
+        let mut visited = BTreeSet::new();
+        for visit in offerings.chunk_by(|a, b| a.agent == b.agent) {
+            let agent = &visit[0].agent;
+            assert!(visited.insert(agent.clone()), "{agent} was visited twice in a run");
+            let expected = self.oracle.visit(agent, true);
+            let made: Vec<_> =
+                visit.iter().map(|o| (o.role.clone(), o.framework.clone(), o.resources.clone())).collect();
+            assert_eq!(made, expected, "offers on {agent}");
+            for offer in visit {
+                let holding = (offer.framework.clone(), offer.role.clone(), agent.clone());
+                self.oracle.hold(&holding, &offer.resources, Held::Offered);
+                self.oracle.count(&offer.framework, &offer.role);
+                self.oracle.offered(agent, &offer.resources);
+            }
+        }
+        for (id, agent) in &self.oracle.agents {
+            // In other runs shared resources wait for the interval, and so do those whose refusal has ended.
+            let complete = interval || agent.total.shared().is_empty();
+            let left = self.oracle.visit(id, interval);
+            assert!(!complete || left.is_empty(), "nobody was offered what is left on {id}: {left:?}");
+        }
+        self.check();
+    }
+
+    // --- checks -------------------------------------------------------------------------------------------------------
+
+    /// The books agree, and nothing is lost or made.
+    fn check(&mut self) {
+        self.oracle.settle();
+        for (id, agent) in &self.oracle.agents {
+            self.check_agent(id, agent);
+        }
+        self.check_roles();
+        let refusals = self.oracle.agents.keys().map(|id| self.allocator.refusals(id).len() as u64).sum::<u64>();
+        assert_eq!(self.allocator.refusal_count(), refusals, "refusals in force");
+    }
+
+    fn check_agent(&self, id: &AgentId, agent: &Agent) {
+        let view = self.allocator.agent_view(id).expect("the agent is there");
+        assert_eq!(view.total, agent.total, "total of {id}");
+        assert_eq!(view.free, self.oracle.free(id), "free on {id}");
+        for (which, list) in [&view.offered, &view.used].into_iter().enumerate() {
+            let held: Vec<_> =
+                self.oracle.held.iter().filter(|((_, _, a), sets)| a == id && !sets[which].is_empty()).collect();
+            assert_eq!(list.len(), held.len(), "holders on {id}");
+            for (framework, role, resources) in list {
+                let sets = self.oracle.held.get(&(framework.clone(), role.clone(), id.clone()));
+                assert_eq!(sets.map(|sets| &sets[which]), Some(resources), "held by {framework} on {id}");
+            }
+        }
+        let held: Resources = view.offered.iter().chain(&view.used).map(|(_, _, r)| r.non_shared()).sum();
+        if agent.total.contains(&held) {
+            assert_eq!(held + &view.free, agent.total, "nothing is lost or made on {id}");
+        }
+    }
+
+    fn check_roles(&self) {
+        for view in self.allocator.roles() {
+            let of_role = |which: usize| {
+                let held = self.oracle.held.iter().filter(|((_, role, _), _)| *role == view.role);
+                held.fold(Quantities::new(), |sum, (_, sets)| sum + &sets[which].quantities())
+            };
+            assert_eq!(view.offered, of_role(0), "offered to {}", view.role);
+            assert_eq!(view.used, of_role(1), "used by {}", view.role);
+            let reserved = self.oracle.agents.values().flat_map(|agent| agent.total.reservations());
+            let reserved = reserved.filter(|(role, _)| role.is_same_or_subrole_of(&view.role));
+            let reserved = reserved.fold(Quantities::new(), |sum, (_, r)| sum + &r.quantities());
+            let below = |role: &Role| role.is_same_or_subrole_of(&view.role);
+            let (held_reserved, held_unreserved) = self.oracle.held_in(below);
+            assert_eq!(view.held_reserved, held_reserved, "reserved and held in {}", view.role);
+            assert_eq!(view.held_unreserved, held_unreserved, "unreserved and held in {}", view.role);
+            assert_eq!(view.reserved, reserved, "reserved for {}", view.role);
+        }
+    }
+}
