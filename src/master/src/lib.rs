@@ -1,2 +1,47 @@
-//! The master's core: frameworks, agents, offers, tasks, operations, validation.
+//! The master's core: frameworks, agents, offers, tasks, operations, validation, registry operations.
+//!
+//! [`Master`] is a state machine: [`Master::handle`] takes an [`Input`], and what follows from it is in the [`Outbox`].
+//! It has no clock, no sockets, no files, and no randomness beside a seed. A message or call is dealt with in the file
+//! of its name, in `messages/`, `calls/` or `operator/`; what these bring about is in `agents/`, `frameworks/` and `tasks/`.
+//!
+//! This crate knows nothing of HTTP, of JSON, of how messages travel, or of where the registry is kept.
 #![forbid(unsafe_code)]
+
+mod agents;
+mod allocation;
+mod calls;
+mod config;
+mod counters;
+mod events;
+mod frameworks;
+mod io;
+mod master;
+mod message;
+mod messages;
+mod offers;
+mod operator;
+mod registry;
+mod snapshot;
+mod state;
+mod table;
+mod tasks;
+mod timers;
+mod validate;
+pub mod views;
+
+pub use calls::{validate_call, validate_principal};
+pub use config::Config;
+pub use counters::{Counter, Counters};
+pub use io::{Answer, Input, Level, Outbox, Output, RequestId, Sender, StreamId};
+pub use master::Master;
+pub use message::{DecodeError, Message, Outgoing};
+pub use registry::RegistryOp;
+pub use snapshot::Snapshot;
+pub use state::{
+    Agent, AgentCapabilities, AgentKey, Connection, Executor, Framework, FrameworkCapabilities, FrameworkCounts,
+    FrameworkKey, Offer, OfferKey, ResourceProvider, Task, TaskKey,
+};
+pub use table::Table;
+
+/// How often a stream carries a heartbeat, and what SUBSCRIBED says of it.
+pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);

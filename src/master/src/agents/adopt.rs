@@ -1,0 +1,153 @@
+//! What a returning agent lists is taken over: frameworks, tasks, executors.
+
+use std::sync::Arc;
+
+use base::{ExecutorId, FrameworkId, TaskId};
+use protos::mesos::internal::archive;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{self, resource};
+use resources::{Format, Resources, from_proto};
+use rustc_hash::FxHashMap;
+
+use super::Arrival;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, is_terminal};
+use crate::tasks::MasterStatus;
+use crate::validate::roles_of;
+
+/// What a returning agent lists.
+pub(crate) struct Returning {
+    pub frameworks: Vec<mesos::FrameworkInfo>,
+    pub tasks: Vec<mesos::Task>,
+    pub executors: Vec<mesos::ExecutorInfo>,
+    pub completed: Vec<archive::Framework>,
+}
+
+/// The same, checked and ready to be booked.
+pub(crate) struct Adoption {
+    tasks: Vec<(FrameworkId, TaskId, mesos::Task, Resources)>,
+    executors: Vec<(FrameworkId, ExecutorId, mesos::ExecutorInfo, Resources)>,
+}
+
+impl Master {
+    /// Checks what an agent lists. Old agents leave the allocation out; it is filled in if it is beyond doubt.
+    ///
+    /// # Errors
+    /// Something listed cannot be booked.
+    pub(crate) fn adoption(&self, arrival: &Arrival, returning: &Returning) -> Result<Adoption, String> {
+        let mut roles: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
+        for info in &returning.frameworks {
+            let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+            roles.insert(id, roles_of(info));
+        }
+        let _ = arrival;
+        let mut adoption = Adoption { tasks: Vec::new(), executors: Vec::new() };
+        for task in &returning.tasks {
+            let framework = framework_id(&task.framework_id.value)?;
+            let id = TaskId::new(&task.task_id.value).map_err(|why| format!("task id: {why}"))?;
+            let resources = allocated(&task.resources, roles.get(framework.as_str()), "Task", id.as_str())?;
+            adoption.tasks.push((framework, id, task.clone(), resources));
+        }
+        for info in &returning.executors {
+            let framework = framework_id(info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default())?;
+            let id = ExecutorId::new(&info.executor_id.value).map_err(|why| format!("executor id: {why}"))?;
+            let resources = allocated(&info.resources, roles.get(framework.as_str()), "Executor", id.as_str())?;
+            adoption.executors.push((framework, id, info.clone(), resources));
+        }
+        Ok(adoption)
+    }
+
+    /// Frameworks that nobody has claimed yet are recovered; those that have ended are left alone.
+    pub(crate) fn adopt_frameworks(&mut self, returning: &Returning, out: &mut Outbox) {
+        for info in &returning.frameworks {
+            let text = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+            let unknown = self.framework_by_id(text).is_none() && !self.completed_ids.contains_key(text);
+            if let Ok(id) = FrameworkId::new(text)
+                && unknown
+            {
+                self.recover_framework(id, info.clone(), out);
+            }
+        }
+    }
+
+    /// Books tasks and executors that are not known; those of frameworks that have ended are not.
+    /// The tasks that are new.
+    pub(crate) fn adopt(
+        &mut self,
+        agent: AgentKey,
+        adoption: Adoption,
+        was_unreachable: bool,
+        out: &mut Outbox,
+    ) -> Vec<(FrameworkKey, TaskKey)> {
+        for (framework, id, mut info, resources) in adoption.executors {
+            let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
+            if self.agent(agent).is_some_and(|row| row.executor(framework, id.as_str()).is_none()) {
+                info.resources = resources.to_proto(Format::PostRefinement);
+                let executor = Executor { framework, info: Arc::new(info), resources };
+                self.add_executor(agent, id, executor);
+            }
+        }
+        let mut added = Vec::new();
+        for (framework, id, proto, resources) in adoption.tasks {
+            let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
+            if self.task_by_id(framework, id.as_str()).is_some() {
+                continue;
+            }
+            self.unstrand_task(framework, id.as_str());
+            let task = self.adopt_task(agent, framework, id, proto, resources);
+            added.push((framework, task));
+            if was_unreachable {
+                self.tell_returned(framework, task, out);
+            }
+        }
+        added
+    }
+
+    fn adopt_task(
+        &mut self,
+        agent: AgentKey,
+        framework: FrameworkKey,
+        id: TaskId,
+        mut proto: mesos::Task,
+        resources: Resources,
+    ) -> TaskKey {
+        proto.resources = resources.to_proto(Format::PostRefinement);
+        proto.statuses.iter_mut().for_each(|status| status.data = None);
+        let released = is_terminal(proto.state());
+        let task = Task { id: id.clone(), framework, agent, proto, resources, released };
+        self.add_task(id, task)
+    }
+
+    /// A task that was unreachable is what it is again.
+    fn tell_returned(&mut self, framework: FrameworkKey, task: TaskKey, out: &mut Outbox) {
+        let Some(row) = self.task(framework, task) else { return };
+        let words = "Unreachable agent re-reregistered";
+        let status = MasterStatus::of(row, row.state(), Reason::SlaveReregistered, words);
+        let last = row.proto.statuses.last().cloned().unwrap_or_default();
+        let Some(entry) = self.framework(framework) else { return };
+        let mut update = status.into_update(entry.proto_id(), self.now);
+        update.status.healthy = last.healthy;
+        update.status.check_status = last.check_status;
+        update.status.container_status = last.container_status;
+        self.tell_update(framework, update, None, out);
+    }
+}
+
+fn framework_id(text: &str) -> Result<FrameworkId, String> {
+    FrameworkId::new(text).map_err(|why| format!("framework id: {why}"))
+}
+
+/// Reads resources; those without allocation get the framework's only role.
+fn allocated(list: &[mesos::Resource], roles: Option<&Vec<&str>>, what: &str, id: &str) -> Result<Resources, String> {
+    let mut list = list.to_vec();
+    if list.iter().any(|resource| resource.allocation_info.is_none()) {
+        let Some([role]) = roles.map(Vec::as_slice) else {
+            return Err(format!("{what} {id} does not say which role its resources are allocated to"));
+        };
+        for resource in &mut list {
+            resource.allocation_info.get_or_insert(resource::AllocationInfo { role: Some((*role).to_owned()) });
+        }
+    }
+    from_proto(&list).map_err(|why| format!("{what} {id}: {why}"))
+}

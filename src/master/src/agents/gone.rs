@@ -1,0 +1,40 @@
+//! An operator says that an agent will not come back (mesos-features.md TSK-74).
+
+use base::AgentId;
+use protos::mesos::internal::ShutdownMessage;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{self, TaskState};
+
+use super::Removal;
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::registry::RegistryOp;
+
+impl Master {
+    /// Marks a registered, recovered or unreachable agent gone. The agent, if it is there, is told to end.
+    pub(crate) fn mark_gone(&mut self, id: &AgentId, out: &mut Outbox) {
+        out.info(format!("Marking agent {id} gone"));
+        let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
+        let proto_id = mesos::SlaveId { value: id.as_str().to_owned() };
+        out.persist.push(RegistryOp::MarkAgentGone { id: proto_id, time });
+        self.snapshot = None;
+        self.gone.insert(id.clone(), time);
+        self.unreachable.remove(id);
+        std::sync::Arc::make_mut(&mut self.recovered).remove(id);
+        self.recovered_drain.remove(id);
+        let Some(key) = self.agent_ids.get(id).copied() else { return };
+        if let Some(agent) = self.agent(key) {
+            let message = Some("Agent has been marked gone".to_owned());
+            out.send(&agent.pid.clone(), ShutdownMessage { message });
+        }
+        self.count(Counter::SlaveRemovals);
+        let removal = Removal {
+            state: TaskState::TaskGoneByOperator,
+            reason: Reason::SlaveRemovedByOperator,
+            message: "Agent has been marked gone".to_owned(),
+            unreachable_time: None,
+        };
+        self.take_agent_out(key, removal, out);
+    }
+}

@@ -1,0 +1,20 @@
+//! How agents come, fall silent, come back and leave.
+
+mod add;
+mod adopt;
+mod disconnect;
+mod drain;
+mod gone;
+mod ping;
+mod reconcile;
+mod recover;
+mod removals;
+mod remove;
+mod total;
+mod unreachable;
+
+pub(crate) use add::Arrival;
+pub(crate) use adopt::Returning;
+pub(crate) use removals::Removals;
+pub(crate) use remove::Removal;
+pub(crate) use total::total_of;

@@ -1,0 +1,83 @@
+//! How fast silent agents may become unreachable: `--agent_removal_rate_limit`.
+
+use std::collections::VecDeque;
+
+use base::Time;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::AgentKey;
+use crate::timers::Timer;
+
+/// Who waits for a permit, and when the last permits were given.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    waiting: VecDeque<Waiting>,
+    /// When the next permit may be given.
+    next: Time,
+    timer: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Waiting {
+    Silent(AgentKey),
+    Recovered(base::AgentId),
+}
+
+impl Master {
+    /// A silent agent becomes unreachable as soon as the limit allows.
+    pub(crate) fn schedule_removal(&mut self, agent: AgentKey, out: &mut Outbox) {
+        self.removals.waiting.push_back(Waiting::Silent(agent));
+        self.removal_permit(out);
+    }
+
+    /// So does an agent of the registry that has not come back.
+    pub(crate) fn schedule_recovered_removal(&mut self, id: base::AgentId, out: &mut Outbox) {
+        self.removals.waiting.push_back(Waiting::Recovered(id));
+        self.removal_permit(out);
+    }
+
+    /// Lets go whom the limit allows by now.
+    pub(crate) fn removal_permit(&mut self, out: &mut Outbox) {
+        if self.removals.timer && self.removals.next > self.now {
+            return;
+        }
+        self.removals.timer = false;
+        while let Some(waiting) = self.removals.waiting.front().cloned() {
+            if let Some((count, span)) = self.config.agent_removal_rate_limit {
+                if self.removals.next > self.now {
+                    self.removals.timer = true;
+                    self.timers.set(self.removals.next, Timer::AgentRemoval);
+                    return;
+                }
+                if self.waits_in_earnest(&waiting) {
+                    self.removals.next = self.now + span / count.max(1);
+                }
+            }
+            self.removals.waiting.pop_front();
+            self.let_go(waiting, out);
+        }
+    }
+
+    /// Whether the agent is still to be removed: a pong may have come in between.
+    fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
+        match waiting {
+            Waiting::Silent(agent) => self.agent_books.get(agent).is_some_and(|book| book.removal_scheduled),
+            Waiting::Recovered(id) => self.recovered.contains_key(id),
+        }
+    }
+
+    fn let_go(&mut self, waiting: Waiting, out: &mut Outbox) {
+        if !self.waits_in_earnest(&waiting) {
+            return;
+        }
+        match waiting {
+            Waiting::Silent(agent) => {
+                self.count(Counter::SlaveUnreachableCompleted);
+                self.mark_unreachable(agent, "health check timed out", out);
+            }
+            Waiting::Recovered(id) => self.mark_recovered_unreachable(&id, out),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! An agent becomes unreachable (mesos-features.md TSK-71).
+
+use base::AgentId;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{self, TaskState};
+
+use super::Removal;
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::{Master, Unreachable};
+use crate::registry::RegistryOp;
+use crate::state::AgentKey;
+
+impl Master {
+    /// A registered agent does not answer: the registry says so, its tasks are unreachable or lost.
+    pub(crate) fn mark_unreachable(&mut self, key: AgentKey, why: &str, out: &mut Outbox) {
+        let Some(agent) = self.agent(key).cloned() else { return };
+        out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));
+        let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
+        out.persist.push(RegistryOp::MarkAgentUnreachable { id: agent.proto_id(), time });
+        let entry = Unreachable { since: time, drain: agent.drain.clone(), deactivated: agent.deactivated };
+        self.unreachable.insert(agent.id.clone(), entry);
+        self.count(Counter::SlaveRemovals);
+        self.count(Counter::SlaveRemovalsUnhealthy);
+        let removal = Removal {
+            state: TaskState::TaskUnreachable,
+            reason: Reason::SlaveRemoved,
+            message: format!("Agent {} is unreachable: {why}", agent.info.hostname),
+            unreachable_time: Some(time),
+        };
+        self.take_agent_out(key, removal, out);
+    }
+
+    /// An agent of the registry has not come back. Nothing is known of its tasks.
+    pub(crate) fn mark_recovered_unreachable(&mut self, id: &AgentId, out: &mut Outbox) {
+        let Some(info) = std::sync::Arc::make_mut(&mut self.recovered).remove(id) else { return };
+        self.snapshot = None;
+        out.info(format!("Agent {id} ({}) has not come back", info.hostname));
+        let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
+        let proto_id = mesos::SlaveId { value: id.as_str().to_owned() };
+        out.persist.push(RegistryOp::MarkAgentUnreachable { id: proto_id.clone(), time });
+        let (drain, deactivated) = self.recovered_drain.remove(id).unwrap_or_default();
+        self.unreachable.insert(id.clone(), Unreachable { since: time, drain, deactivated });
+        self.count(Counter::SlaveUnreachableCompleted);
+        self.count(Counter::SlaveRemovals);
+        self.count(Counter::SlaveRemovalsUnhealthy);
+        self.count(Counter::RecoverySlaveRemovals);
+        self.tell_all_lost(&proto_id, out);
+    }
+}

@@ -1,0 +1,208 @@
+//! The seam to the allocator: what the core tells it, in the core's terms.
+//!
+//! It books nothing in the core; `offers.rs` does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allocator::{AgentOptions, Allocator, Filter, FrameworkOptions, Held, Holder, Offering, Weight};
+use base::{AgentId, FrameworkId, Time};
+use protos::mesos::{Filters, MasterInfo, OfferFilters, SlaveInfo};
+use resources::{Amount, Conversion, Name, Quantities, Resources, Role};
+
+use crate::config::Config;
+use crate::state::{Agent, Framework};
+
+/// The allocator, and the time that its inputs are given.
+pub(crate) struct Allocation {
+    allocator: Allocator,
+    now: Time,
+}
+
+impl Allocation {
+    pub(crate) fn new(config: &Config, info: &MasterInfo, seed: u64, now: Time) -> Allocation {
+        let domain = info.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref());
+        let settings = allocator::Config {
+            min_allocatable: config.min_allocatable_resources.clone(),
+            filter_gpu_resources: config.filter_gpu_resources,
+            fair_sharing_excluded: config.fair_sharing_excluded_resource_names.iter().map(|n| name(n)).collect(),
+            allocation_interval: config.allocation_interval,
+            region: domain.map(|domain| domain.region.name.clone()),
+            seed,
+        };
+        Allocation { allocator: Allocator::new(settings), now }
+    }
+
+    /// What follows happens now.
+    pub(crate) fn set_time(&mut self, now: Time) {
+        self.now = now;
+    }
+
+    pub(crate) fn add_framework(&mut self, framework: &Framework) {
+        self.allocator.add_framework(&framework.id, &framework_options(framework), framework.active, &[]);
+    }
+
+    pub(crate) fn update_framework(&mut self, framework: &Framework) {
+        self.allocator.update_framework(&framework.id, &framework_options(framework));
+    }
+
+    pub(crate) fn activate_framework(&mut self, id: &FrameworkId) {
+        self.allocator.activate_framework(id);
+    }
+
+    pub(crate) fn deactivate_framework(&mut self, id: &FrameworkId) {
+        self.allocator.deactivate_framework(id);
+    }
+
+    pub(crate) fn remove_framework(&mut self, id: &FrameworkId) {
+        self.allocator.remove_framework(id);
+    }
+
+    pub(crate) fn suppress(&mut self, id: &FrameworkId, roles: &BTreeSet<String>) {
+        self.allocator.suppress(id, &parsed(roles));
+    }
+
+    pub(crate) fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<String>) {
+        self.allocator.revive(id, &parsed(roles));
+    }
+
+    pub(crate) fn set_weight(&mut self, role: &str, weight: f64) {
+        if let (Ok(role), Ok(weight)) = (Role::parse(role), Weight::new(weight)) {
+            self.allocator.set_weight(&role, weight);
+        }
+    }
+
+    /// An agent with what frameworks use of it.
+    pub(crate) fn add_agent(&mut self, agent: &Agent, used: &BTreeMap<FrameworkId, Resources>) {
+        let mut list = Vec::new();
+        for (framework, resources) in used {
+            let by_role = resources.allocations().into_iter();
+            list.extend(by_role.map(|(role, part)| (framework.clone(), role, part)));
+        }
+        self.allocator.add_agent(&agent.id, agent_options(agent), &agent.total, &list);
+        self.set_agent_active(&agent.id, agent.active());
+    }
+
+    pub(crate) fn update_agent(&mut self, agent: &Agent) {
+        self.allocator.update_agent(&agent.id, agent_options(agent), &agent.total);
+    }
+
+    pub(crate) fn set_agent_active(&mut self, id: &AgentId, active: bool) {
+        match active {
+            true => self.allocator.activate_agent(id),
+            false => self.allocator.deactivate_agent(id),
+        }
+    }
+
+    pub(crate) fn remove_agent(&mut self, id: &AgentId) {
+        self.allocator.remove_agent(id);
+    }
+
+    /// Offered resources come back; with `filters` the framework does not want them for a while.
+    pub(crate) fn recover_offered(
+        &mut self,
+        framework: &FrameworkId,
+        agent: &AgentId,
+        role: &Role,
+        resources: &Resources,
+        filters: Option<&Filters>,
+    ) {
+        let filter = filters.map(|filters| Filter::from_refuse_seconds(filters.refuse_seconds));
+        let holder = Holder { framework, role, agent };
+        self.allocator.recover(holder, resources, Held::Offered, filter, self.now);
+    }
+
+    /// A task's or executor's resources come back.
+    pub(crate) fn recover_used(&mut self, framework: &FrameworkId, agent: &AgentId, resources: &Resources) {
+        for (role, part) in resources.allocations() {
+            let holder = Holder { framework, role: &role, agent };
+            self.allocator.recover(holder, &part, Held::Used, None, self.now);
+        }
+    }
+
+    /// Offered resources are used from now on.
+    pub(crate) fn take_up(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, resources: &Resources) {
+        self.allocator.take_up_offered(Holder { framework, role, agent }, resources);
+    }
+
+    /// Offered resources change.
+    ///
+    /// # Errors
+    /// They are not what the conversions need.
+    pub(crate) fn transform(
+        &mut self,
+        framework: &FrameworkId,
+        agent: &AgentId,
+        role: &Role,
+        conversions: &[Conversion],
+    ) -> Result<(), String> {
+        let holder = Holder { framework, role, agent };
+        self.allocator.transform(holder, conversions, Held::Offered).map_err(|why| why.to_string())
+    }
+
+    /// What is to be offered now.
+    pub(crate) fn allocate(&mut self, now: Time) -> Vec<Offering> {
+        match self.allocator.next_wake() {
+            Some(at) if at <= now => self.allocator.allocate_all(now),
+            _ => self.allocator.allocate(now),
+        }
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        self.allocator.next_wake()
+    }
+
+    /// The allocator itself, for its views.
+    pub(crate) fn allocator(&self) -> &Allocator {
+        &self.allocator
+    }
+}
+
+fn name(text: &str) -> Name {
+    Name::from(text)
+}
+
+fn parsed(roles: &BTreeSet<String>) -> BTreeSet<Role> {
+    roles.iter().filter_map(|role| Role::parse(role).ok()).collect()
+}
+
+fn framework_options(framework: &Framework) -> FrameworkOptions {
+    let known = framework.capabilities;
+    let filters = framework.info.offer_filters.iter();
+    FrameworkOptions {
+        roles: parsed(&framework.roles),
+        suppressed_roles: parsed(&framework.suppressed),
+        capabilities: allocator::FrameworkCapabilities {
+            multi_role: known.multi_role,
+            gpu_resources: known.gpu_resources,
+            shared_resources: known.shared_resources,
+            revocable_resources: known.revocable_resources,
+            reservation_refinement: known.reservation_refinement,
+            region_aware: known.region_aware,
+        },
+        min_allocatable: filters
+            .filter_map(|(role, filters)| Some((Role::parse(role).ok()?, minima(filters)?)))
+            .collect(),
+    }
+}
+
+/// A framework's own minima for its offers; none if it does not say.
+fn minima(filters: &OfferFilters) -> Option<Vec<Quantities>> {
+    let list = filters.min_allocatable_resources.as_ref()?.quantities.iter();
+    let read = |(text, scalar): (&String, &protos::mesos::value::Scalar)| (name(text), Amount::from_f64(scalar.value));
+    Some(list.map(|quantities| quantities.quantities.iter().map(read).collect()).collect())
+}
+
+fn agent_options(agent: &Agent) -> AgentOptions {
+    AgentOptions {
+        capabilities: allocator::AgentCapabilities {
+            multi_role: agent.capabilities.multi_role,
+            hierarchical_role: agent.capabilities.hierarchical_role,
+        },
+        hostname: agent.info.hostname.clone(),
+        region: region_of(&agent.info),
+    }
+}
+
+fn region_of(info: &SlaveInfo) -> Option<String> {
+    Some(info.domain.as_ref()?.fault_domain.as_ref()?.region.name.clone())
+}

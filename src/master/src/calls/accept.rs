@@ -1,0 +1,214 @@
+//! ACCEPT: a framework uses offers (mesos-features.md 1.4).
+//!
+//! The operations are in files of their own: `launch.rs`, `launch_group.rs`, `operations.rs`.
+
+use std::collections::BTreeSet;
+
+use protos::mesos::offer::{Operation, operation::Type};
+use protos::mesos::scheduler::call::Accept;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{Filters, OfferId, OperationState, OperationStatus, TaskInfo, TaskState};
+use resources::{Resources, Role};
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{AgentKey, FrameworkKey, OfferKey};
+use crate::tasks::{MasterStatus, lost_or};
+
+/// What an ACCEPT has to work with, and what of it is left as its operations are carried out.
+pub(crate) struct Deal {
+    pub framework: FrameworkKey,
+    pub agent: AgentKey,
+    pub role: Role,
+    /// All that was offered.
+    pub offered: Resources,
+    /// What is left, with what operations have made of it.
+    pub left: Resources,
+}
+
+impl Master {
+    pub(crate) fn accept(&mut self, key: FrameworkKey, call: Accept, out: &mut Outbox) {
+        if call.operations.iter().any(|operation| operation.r#type() == Type::Launch) {
+            self.count(Counter::MessagesLaunchTasks);
+        }
+        let offers = match self.check_offers(key, &call.offer_ids) {
+            Ok(offers) => offers,
+            Err(why) => {
+                self.refuse_accept(key, call, &why, out);
+                return;
+            }
+        };
+        let Some(mut deal) = self.take_offers(key, &offers) else { return };
+        for operation in call.operations {
+            self.operate(&mut deal, operation, out);
+        }
+        self.give_back(deal, call.filters.unwrap_or_default());
+    }
+
+    fn operate(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
+        let kind = operation.r#type();
+        if let Some(framework) = self.framework_mut(deal.framework) {
+            *framework.counts.operations.entry(kind as i32).or_default() += 1;
+        }
+        match kind {
+            Type::Launch => self.launch(deal, operation, out),
+            Type::LaunchGroup => self.launch_group(deal, operation, out),
+            _ => self.convert(deal, operation, out),
+        }
+    }
+
+    /// The rules for a list of offers, in order (SCH-70).
+    fn check_offers(&self, key: FrameworkKey, ids: &[OfferId]) -> Result<Vec<OfferKey>, String> {
+        if ids.is_empty() {
+            return Err("No offers specified".to_owned());
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = ids.iter().find(|id| !seen.insert(id.value.as_str())) {
+            return Err(format!("Duplicate offer {} in offer list", twice.value));
+        }
+        let find =
+            |id: &OfferId| self.offer_by_id(&id.value).ok_or_else(|| format!("Offer {} is no longer valid", id.value));
+        let keys: Vec<OfferKey> = ids.iter().map(find).collect::<Result<_, _>>()?;
+        let mut first = None;
+        for (id, offer) in ids.iter().zip(keys.iter().filter_map(|key| self.offers.get(key.0))) {
+            if offer.framework != key {
+                let id_of = |key| self.framework(key).map(|f| f.id.to_string()).unwrap_or_default();
+                return Err(format!(
+                    "Offer {} has invalid framework {} while framework {} is expected",
+                    id.value,
+                    id_of(offer.framework),
+                    id_of(key)
+                ));
+            }
+            let (role, agent) = first.get_or_insert((offer.role.clone(), offer.agent));
+            if *role != offer.role {
+                return Err(format!(
+                    "Aggregated offers must be allocated to the same role. Offer {} uses role '{}' but another is using \
+                     role '{role}'",
+                    id.value, offer.role
+                ));
+            }
+            if *agent != offer.agent {
+                let id_of = |key| self.agent(key).map(|a| a.id.to_string()).unwrap_or_default();
+                return Err(format!(
+                    "Aggregated offers must belong to one single agent. Offer {} uses agent {} and agent {}",
+                    id.value,
+                    id_of(offer.agent),
+                    id_of(*agent)
+                ));
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Strikes the offers out; their resources are the deal's from now on.
+    fn take_offers(&mut self, key: FrameworkKey, offers: &[OfferKey]) -> Option<Deal> {
+        let mut deal: Option<Deal> = None;
+        for offer in offers.iter().filter_map(|key| self.take_offer(*key)) {
+            let deal = deal.get_or_insert_with(|| Deal {
+                framework: key,
+                agent: offer.agent,
+                role: offer.role.clone(),
+                offered: Resources::new(),
+                left: Resources::new(),
+            });
+            deal.offered += &offer.resources;
+        }
+        let count = offers.len() as u64;
+        if let Some(framework) = self.framework_mut(key) {
+            framework.counts.offers_accepted += count;
+        }
+        deal.map(|deal| Deal { left: deal.offered.clone(), ..deal })
+    }
+
+    /// What is left goes back: under the filters, but for what operations have only just made (SCH-81).
+    fn give_back(&mut self, deal: Deal, filters: Filters) {
+        let made = &deal.left - &deal.offered;
+        let declined = &deal.left - &made;
+        self.recover_offered(deal.framework, deal.agent, &deal.role, &made, None);
+        self.recover_offered(deal.framework, deal.agent, &deal.role, &declined, Some(&filters));
+    }
+
+    /// The offers are not what they should be: none is used, tasks are dropped, operations fail.
+    fn refuse_accept(&mut self, key: FrameworkKey, call: Accept, why: &str, out: &mut Outbox) {
+        out.warn(format!("Refusing an ACCEPT: {why}"));
+        for id in &call.offer_ids {
+            let offer = self.offer_by_id(&id.value);
+            let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
+            if let Some(offer) = own {
+                self.discard_offer(offer, None);
+            }
+        }
+        for operation in call.operations {
+            match operation.r#type() {
+                Type::Launch | Type::LaunchGroup => {
+                    for task in tasks_of(operation) {
+                        self.drop_task(key, task, Reason::InvalidOffers, why, out);
+                    }
+                }
+                _ => {
+                    let message = format!("Operation attempted with invalid offers: {why}");
+                    self.fail_operation(key, &operation, None, &message, out);
+                }
+            }
+        }
+    }
+
+    fn drop_task(&mut self, key: FrameworkKey, task: TaskInfo, reason: Reason, why: &str, out: &mut Outbox) {
+        let Some(framework) = self.framework(key) else { return };
+        let status = MasterStatus {
+            state: lost_or(TaskState::TaskDropped, framework.capabilities),
+            reason: Some(reason),
+            message: format!("Task launched with invalid offers: {why}"),
+            agent_id: Some(task.slave_id),
+            executor_id: task.executor.map(|executor| executor.executor_id),
+            unreachable_time: None,
+            task_id: task.task_id,
+        };
+        self.refuse_task(key, status, out);
+    }
+
+    /// A task that was never launched ends.
+    pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
+        self.snapshot = None;
+        let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
+        self.counters.terminal(state, 0, reason);
+        if let Some(framework) = self.framework_mut(key) {
+            *framework.counts.terminal.entry(state as i32).or_default() += 1;
+        }
+        self.tell_status(key, status, out);
+    }
+
+    /// An operation that cannot be carried out is answered if it has an id; a driver has to abort (SCH-73).
+    pub(crate) fn fail_operation(
+        &mut self,
+        key: FrameworkKey,
+        operation: &Operation,
+        agent: Option<AgentKey>,
+        message: &str,
+        out: &mut Outbox,
+    ) {
+        out.warn(format!("Refusing an operation: {message}"));
+        let Some(operation_id) = operation.id.clone() else { return };
+        if self.framework(key).is_some_and(|framework| framework.pid().is_some()) {
+            self.tell_error(key, message, out);
+            return;
+        }
+        let status = OperationStatus {
+            operation_id: Some(operation_id),
+            state: OperationState::OperationError as i32,
+            message: Some(message.to_owned()),
+            slave_id: agent.and_then(|agent| self.agent(agent)).map(|agent| agent.proto_id()),
+            ..Default::default()
+        };
+        self.tell_operation(key, status, out);
+    }
+}
+
+/// The tasks of a LAUNCH or LAUNCH_GROUP.
+pub(crate) fn tasks_of(operation: Operation) -> Vec<TaskInfo> {
+    let launch = operation.launch.map(|launch| launch.task_infos).unwrap_or_default();
+    let group = operation.launch_group.map(|group| group.task_group.tasks).unwrap_or_default();
+    launch.into_iter().chain(group).collect()
+}

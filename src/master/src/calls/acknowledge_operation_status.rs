@@ -1,0 +1,61 @@
+//! ACKNOWLEDGE_OPERATION_STATUS: a framework has taken an operation's status (wire/libprocess.md 12.1).
+
+use protos::mesos::internal::AcknowledgeOperationStatusMessage;
+use protos::mesos::scheduler::call::AcknowledgeOperationStatus;
+use protos::mesos::{self, Operation};
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::messages::is_final;
+use crate::state::FrameworkKey;
+
+impl Master {
+    pub(crate) fn acknowledge_operation_status(
+        &mut self,
+        key: FrameworkKey,
+        call: AcknowledgeOperationStatus,
+        out: &mut Outbox,
+    ) {
+        self.count(Counter::MessagesOperationStatusUpdateAcknowledgement);
+        let counter = match self.pass_operation_acknowledgement(key, call, out) {
+            Ok(()) => Counter::ValidOperationStatusUpdateAcknowledgements,
+            Err(why) => {
+                out.warn(format!("Dropping the acknowledgement of an operation's status: {why}"));
+                Counter::InvalidOperationStatusUpdateAcknowledgements
+            }
+        };
+        self.count(counter);
+    }
+
+    fn pass_operation_acknowledgement(
+        &mut self,
+        key: FrameworkKey,
+        call: AcknowledgeOperationStatus,
+        out: &mut Outbox,
+    ) -> Result<(), String> {
+        let agent_id = call.slave_id.unwrap_or_default().value;
+        let agent = self.agent_by_id(&agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        let row = self.agent(agent).filter(|row| row.connected);
+        let row = row.ok_or_else(|| format!("agent {agent_id} is not connected"))?;
+        let framework_id = self.framework(key).map(|framework| framework.proto_id());
+        let is_meant = |operation: &Operation| {
+            operation.framework_id == framework_id && operation.info.id.as_ref() == Some(&call.operation_id)
+        };
+        let operation = row.operations.values().find(|operation| is_meant(operation));
+        let operation = operation.ok_or_else(|| format!("operation {} is not known", call.operation_id.value))?;
+        let taken = |status: &&mesos::OperationStatus| status.uuid.as_ref().is_some_and(|id| id.value == call.uuid);
+        let status = operation.statuses.iter().find(taken).ok_or("no status of that uuid was sent")?.clone();
+        let operation_uuid = operation.uuid.clone();
+        let message = AcknowledgeOperationStatusMessage {
+            status_uuid: mesos::Uuid { value: call.uuid },
+            operation_uuid: operation_uuid.clone(),
+            resource_provider_id: call.resource_provider_id,
+        };
+        out.send(&row.pid, message);
+        if is_final(status.state()) {
+            self.forget_operation(agent, &operation_uuid.value);
+        }
+        Ok(())
+    }
+}

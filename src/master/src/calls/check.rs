@@ -1,0 +1,124 @@
+//! Whether a scheduler call has the form that its type wants (wire/http.md 5.2). It needs no state.
+
+use protos::mesos::scheduler::{Call, call::Type};
+use protos::mesos::{FrameworkId, FrameworkInfo};
+
+fn present<T>(field: &Option<T>, name: &str) -> Result<(), String> {
+    match field {
+        Some(_) => Ok(()),
+        None => Err(format!("Expecting '{name}' to be present")),
+    }
+}
+
+fn uuid(bytes: &[u8]) -> Result<(), String> {
+    match bytes.len() {
+        16 => Ok(()),
+        _ => Err("Not a valid UUID".to_owned()),
+    }
+}
+
+/// Unset and empty ids are alike.
+fn same_id(id: &Option<FrameworkId>, info: &FrameworkInfo, place: &str) -> Result<(), String> {
+    let text = |id: &Option<FrameworkId>| id.as_ref().map(|id| id.value.clone()).unwrap_or_default();
+    match text(id) == text(&info.id) {
+        true => Ok(()),
+        false => Err(format!("'framework_id' differs from '{place}.framework_info.id'")),
+    }
+}
+
+/// Checks a call by itself. The authenticated principal of a SUBSCRIBE is checked with
+/// [`validate_principal`](crate::validate_principal).
+///
+/// # Errors
+/// The reason, as it follows `Failed to validate scheduler::Call: `.
+pub fn validate_call(call: &Call) -> Result<(), String> {
+    // An unknown number is as good as none.
+    let kind = call.r#type.and_then(|number| Type::try_from(number).ok());
+    let kind = kind.ok_or("Expecting 'type' to be present")?;
+    if kind == Type::Subscribe {
+        present(&call.subscribe, "subscribe")?;
+        let info = call.subscribe.as_ref().map(|subscribe| &subscribe.framework_info);
+        return info.map_or(Ok(()), |info| same_id(&call.framework_id, info, "subscribe"));
+    }
+    present(&call.framework_id, "framework_id")?;
+    match kind {
+        Type::Accept => present(&call.accept, "accept"),
+        Type::Decline => present(&call.decline, "decline"),
+        Type::AcceptInverseOffers => present(&call.accept_inverse_offers, "accept_inverse_offers"),
+        Type::DeclineInverseOffers => present(&call.decline_inverse_offers, "decline_inverse_offers"),
+        Type::Kill => present(&call.kill, "kill"),
+        Type::Shutdown => present(&call.shutdown, "shutdown"),
+        Type::Acknowledge => {
+            present(&call.acknowledge, "acknowledge")?;
+            call.acknowledge.as_ref().map_or(Ok(()), |body| uuid(&body.uuid))
+        }
+        Type::AcknowledgeOperationStatus => {
+            present(&call.acknowledge_operation_status, "acknowledge_operation_status")?;
+            let Some(body) = &call.acknowledge_operation_status else { return Ok(()) };
+            uuid(&body.uuid)?;
+            present(&body.slave_id, "agent_id")
+        }
+        Type::Reconcile => present(&call.reconcile, "reconcile"),
+        Type::ReconcileOperations => present(&call.reconcile_operations, "reconcile_operations"),
+        Type::Message => present(&call.message, "message"),
+        Type::Request => present(&call.request, "request"),
+        Type::UpdateFramework => {
+            present(&call.update_framework, "update_framework")?;
+            let info = call.update_framework.as_ref().map(|body| &body.framework_info);
+            info.map_or(Ok(()), |info| same_id(&call.framework_id, info, "update_framework"))
+        }
+        Type::Teardown | Type::Revive | Type::Suppress | Type::Unknown | Type::Subscribe => Ok(()),
+    }
+}
+
+/// Whether who is authenticated may subscribe as `info.principal`; an unset one is filled in later.
+///
+/// # Errors
+/// The reason, as it follows `Failed to validate scheduler::Call: `.
+pub fn validate_principal(info: &FrameworkInfo, principal: Option<&str>) -> Result<(), String> {
+    match (principal, info.principal.as_deref()) {
+        (Some(given), Some(claimed)) if given != claimed => Err(format!(
+            "Authenticated principal '{given}' does not match principal '{claimed}' set in `FrameworkInfo`"
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::scheduler::call;
+
+    fn call(kind: Type) -> Call {
+        Call { r#type: Some(kind as i32), framework_id: Some(FrameworkId { value: "f".to_owned() }), ..Call::default() }
+    }
+
+    #[test]
+    fn words() {
+        let other = FrameworkInfo { id: Some(FrameworkId { value: "g".to_owned() }), ..Default::default() };
+        let acknowledge = call::Acknowledge { uuid: vec![1; 15], ..Default::default() };
+        let status = call::AcknowledgeOperationStatus { uuid: vec![1; 16], ..Default::default() };
+        for (call, words) in [
+            (Call::default(), "Expecting 'type' to be present"),
+            (Call { r#type: Some(99), ..Call::default() }, "Expecting 'type' to be present"),
+            (call(Type::Subscribe), "Expecting 'subscribe' to be present"),
+            (Call { framework_id: None, ..call(Type::Kill) }, "Expecting 'framework_id' to be present"),
+            (call(Type::Kill), "Expecting 'kill' to be present"),
+            (Call { acknowledge: Some(acknowledge), ..call(Type::Acknowledge) }, "Not a valid UUID"),
+            (
+                Call { acknowledge_operation_status: Some(status), ..call(Type::AcknowledgeOperationStatus) },
+                "Expecting 'agent_id' to be present",
+            ),
+            (
+                Call {
+                    subscribe: Some(call::Subscribe { framework_info: other, ..Default::default() }),
+                    ..call(Type::Subscribe)
+                },
+                "'framework_id' differs from 'subscribe.framework_info.id'",
+            ),
+        ] {
+            assert_eq!(validate_call(&call), Err(words.to_owned()));
+        }
+        assert_eq!(validate_call(&call(Type::Revive)), Ok(()));
+    }
+}

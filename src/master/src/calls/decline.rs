@@ -1,0 +1,31 @@
+//! DECLINE: offers go back, and the framework does not want them for a while.
+
+use protos::mesos::scheduler::call::Decline;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::FrameworkKey;
+
+impl Master {
+    /// Unknown offers, and other frameworks' ones, are ignored. Without filters the default ones hold.
+    pub(crate) fn decline(&mut self, key: FrameworkKey, call: &Decline, out: &mut Outbox) {
+        self.count(Counter::MessagesDeclineOffers);
+        let filters = call.filters.unwrap_or_default();
+        for id in &call.offer_ids {
+            let offer = self.offer_by_id(&id.value);
+            let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
+            let Some(offer) = own else {
+                out.log(
+                    crate::Level::Debug,
+                    format!("Ignoring the decline of offer {}: it is not outstanding", id.value),
+                );
+                continue;
+            };
+            self.discard_offer(offer, Some(&filters));
+            if let Some(framework) = self.framework_mut(key) {
+                framework.counts.offers_declined += 1;
+            }
+        }
+    }
+}

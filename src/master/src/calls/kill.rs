@@ -1,0 +1,47 @@
+//! KILL: a task is to end (mesos-features.md SCH-58).
+
+use base::TaskId;
+use protos::mesos::internal::KillTaskMessage;
+use protos::mesos::scheduler::call::{Kill, Reconcile, reconcile};
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::FrameworkKey;
+
+impl Master {
+    /// A task that is not known is reconciled instead; a kill for another agent than the task's is ignored.
+    pub(crate) fn kill(&mut self, key: FrameworkKey, call: Kill, out: &mut Outbox) {
+        self.count(Counter::MessagesKillTask);
+        let task = self.task_by_id(key, &call.task_id.value).and_then(|task| self.task(key, task)).cloned();
+        let Some(task) = task else {
+            out.info(format!("Told to kill task {}, which is not known", call.task_id.value));
+            let task = reconcile::Task { task_id: call.task_id, slave_id: call.slave_id };
+            self.answer_reconciliation(key, Reconcile { tasks: vec![task] }, out);
+            return;
+        };
+        if call.slave_id.as_ref().is_some_and(|id| *id != task.proto.slave_id) {
+            out.warn(format!("Ignoring the kill of task {}: it does not run on the agent that is named", task.id));
+            return;
+        }
+        let Some(agent) = self.agent(task.agent).cloned() else { return };
+        if !agent.connected {
+            self.remember_kill(key, &task.id, task.agent, out);
+            return;
+        }
+        let message = KillTaskMessage {
+            framework_id: task.proto.framework_id.clone(),
+            task_id: call.task_id,
+            kill_policy: call.kill_policy,
+        };
+        out.send(&agent.pid, message);
+    }
+
+    /// It is sent when the agent comes back.
+    fn remember_kill(&mut self, key: FrameworkKey, id: &TaskId, agent: crate::state::AgentKey, out: &mut Outbox) {
+        out.info(format!("Task {id} will be killed when its agent comes back"));
+        if let Some(book) = self.agent_books.get_mut(&agent) {
+            book.killed.insert((key, id.clone()));
+        }
+    }
+}

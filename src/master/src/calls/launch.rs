@@ -1,0 +1,168 @@
+//! ACCEPT's LAUNCH: each task by itself is started or refused.
+
+use std::sync::Arc;
+
+use base::TaskId;
+use protos::mesos::internal::{ResourceVersionUuid, RunTaskMessage};
+use protos::mesos::offer::Operation;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{ExecutorInfo, Resource, TaskInfo, TaskState};
+use resources::{Format, Resources};
+
+use super::accept::{Deal, tasks_of};
+use super::normalize;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{Agent, AgentKey, Executor, FrameworkKey, Task};
+use crate::tasks::{MasterStatus, task_of};
+use crate::validate::{self, Launch, Needs};
+
+impl Master {
+    pub(crate) fn launch(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
+        let with_id = operation.id.is_some();
+        for mut task in tasks_of(operation) {
+            let Some(framework) = self.framework(deal.framework) else { return };
+            normalize::task(&mut task, &framework.proto_id(), deal.role.as_str());
+            let checked = match with_id {
+                true => Err("Operation 'LAUNCH' must not have an id".to_owned()),
+                false => self.check_task(deal, &task),
+            };
+            match checked {
+                Ok(needs) => self.run_task(deal, task, needs, out),
+                Err(why) => self.task_error(deal.framework, &task, Reason::TaskInvalid, why, out),
+            }
+        }
+    }
+
+    fn check_task(&self, deal: &Deal, task: &TaskInfo) -> Result<Needs, String> {
+        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
+            return Err("The agent is gone".to_owned());
+        };
+        let in_use = self.task_id_in_use(deal.framework, &task.task_id.value);
+        validate::task(&Launch { framework, key: deal.framework, agent, in_use, available: &deal.left }, task)
+    }
+
+    /// TASK_ERROR for a task that is not launched.
+    pub(crate) fn task_error(
+        &mut self,
+        key: FrameworkKey,
+        task: &TaskInfo,
+        reason: Reason,
+        message: String,
+        out: &mut Outbox,
+    ) {
+        out.warn(format!("Refusing task '{}': {message}", task.task_id.value));
+        let status = MasterStatus {
+            task_id: task.task_id.clone(),
+            state: TaskState::TaskError,
+            reason: Some(reason),
+            message,
+            agent_id: Some(task.slave_id.clone()),
+            executor_id: task.executor.as_ref().map(|executor| executor.executor_id.clone()),
+            unreachable_time: None,
+        };
+        self.refuse_task(key, status, out);
+    }
+
+    fn run_task(&mut self, deal: &mut Deal, mut task: TaskInfo, needs: Needs, out: &mut Outbox) {
+        let launch_executor = needs.launch_executor;
+        let Some(message) = self.book_launch(deal, &task, needs, out) else { return };
+        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
+        task.resources = message.0;
+        if let (Some(executor), Some(resources)) = (&mut task.executor, message.1) {
+            executor.resources = resources;
+        }
+        let message = RunTaskMessage {
+            framework_id: None,
+            framework: (*framework.info).clone(),
+            pid: Some(framework.pid().map(ToString::to_string).unwrap_or_default()),
+            resource_version_uuids: versions_of(agent),
+            launch_executor: Some(launch_executor),
+            task,
+        };
+        out.send(&agent.pid, message);
+    }
+
+    /// Books a task and, if it is new, its executor. Their resources in the form that the agent reads.
+    pub(crate) fn book_launch(
+        &mut self,
+        deal: &mut Deal,
+        task: &TaskInfo,
+        needs: Needs,
+        out: &mut Outbox,
+    ) -> Option<(Vec<Resource>, Option<Vec<Resource>>)> {
+        // Checked before.
+        let id = TaskId::new(&task.task_id.value).ok()?;
+        let format = self.agent_format(deal.agent);
+        let for_agent = needs.resources.to_proto(format);
+        let executor_for_agent = match (&task.executor, &needs.executor) {
+            (Some(_), Some((_, resources))) => Some(resources.to_proto(format)),
+            _ => None,
+        };
+        let executor_id = task.executor.as_ref().map(|executor| executor.executor_id.clone());
+        self.take_up(deal, &needs.resources);
+        if let (Some((id, resources)), Some(info)) = (needs.executor, &task.executor)
+            && needs.launch_executor
+        {
+            self.start_executor(deal, id, info, resources);
+        }
+        let framework_id = self.framework(deal.framework)?.proto_id();
+        let mut proto = task_of(task, framework_id, executor_id);
+        proto.resources = needs.resources.to_proto(Format::PostRefinement);
+        let row = Task {
+            id: id.clone(),
+            framework: deal.framework,
+            agent: deal.agent,
+            proto,
+            resources: needs.resources,
+            released: false,
+        };
+        let key = self.add_task(id, row);
+        self.announce_task_added(deal.framework, key, out);
+        Some((for_agent, executor_for_agent))
+    }
+
+    /// Books a new executor and what it takes.
+    pub(crate) fn start_executor(
+        &mut self,
+        deal: &mut Deal,
+        id: base::ExecutorId,
+        info: &ExecutorInfo,
+        resources: Resources,
+    ) {
+        self.take_up(deal, &resources);
+        let mut info = info.clone();
+        info.resources = resources.to_proto(Format::PostRefinement);
+        let executor = Executor { framework: deal.framework, info: Arc::new(info), resources };
+        self.add_executor(deal.agent, id, executor);
+    }
+
+    /// Part of the deal is used from now on.
+    pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
+        deal.left -= resources;
+        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent.0))
+        else {
+            return;
+        };
+        self.allocation.take_up(&framework.id, &agent.id, &deal.role, resources);
+    }
+
+    /// Agents without RESERVATION_REFINEMENT read the older form only.
+    pub(crate) fn agent_format(&self, agent: AgentKey) -> Format {
+        match self.agent(agent).is_none_or(|agent| agent.capabilities.reservation_refinement) {
+            true => Format::PostRefinement,
+            false => Format::PreRefinement,
+        }
+    }
+}
+
+/// The versions of an agent's resources that a launch was decided by.
+pub(crate) fn versions_of(agent: &Agent) -> Vec<ResourceVersionUuid> {
+    let own = agent.resource_version.iter();
+    let own = own.map(|uuid| ResourceVersionUuid { resource_provider_id: None, uuid: uuid.clone() });
+    let provided = agent.providers.values().map(|provider| ResourceVersionUuid {
+        resource_provider_id: provider.info.id.clone(),
+        uuid: provider.version.clone(),
+    });
+    own.chain(provided).collect()
+}

@@ -1,0 +1,81 @@
+//! ACCEPT's LAUNCH_GROUP: all tasks are started together under one executor, or all are refused.
+
+use protos::mesos::TaskGroupInfo;
+use protos::mesos::internal::RunTaskGroupMessage;
+use protos::mesos::offer::Operation;
+use protos::mesos::task_status::Reason;
+
+use super::accept::Deal;
+use super::launch::versions_of;
+use super::normalize;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::validate::{self, Group, GroupNeeds, Needs};
+
+impl Master {
+    pub(crate) fn launch_group(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
+        let with_id = operation.id.is_some();
+        let Some(mut group) = operation.launch_group else { return };
+        normalize::allocate(&mut group.executor.resources, deal.role.as_str());
+        for task in &mut group.task_group.tasks {
+            normalize::group_task(task, &group.executor, deal.role.as_str());
+        }
+        let checked = match with_id {
+            true => Err("Operation 'LAUNCH_GROUP' must not have an id".to_owned()),
+            false => self.check_group(deal, &group),
+        };
+        match checked {
+            Ok(needs) => self.run_group(deal, group, needs, out),
+            Err(why) => {
+                for task in &group.task_group.tasks {
+                    self.task_error(deal.framework, task, Reason::TaskGroupInvalid, why.clone(), out);
+                }
+            }
+        }
+    }
+
+    fn check_group(
+        &self,
+        deal: &Deal,
+        group: &protos::mesos::offer::operation::LaunchGroup,
+    ) -> Result<GroupNeeds, String> {
+        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
+            return Err("The agent is gone".to_owned());
+        };
+        let in_use = |id: &str| self.task_id_in_use(deal.framework, id);
+        let context = Group { framework, key: deal.framework, agent, in_use: &in_use, available: &deal.left };
+        validate::group(&context, group)
+    }
+
+    fn run_group(
+        &mut self,
+        deal: &mut Deal,
+        mut group: protos::mesos::offer::operation::LaunchGroup,
+        needs: GroupNeeds,
+        out: &mut Outbox,
+    ) {
+        let format = self.agent_format(deal.agent);
+        group.executor.resources = needs.executor.to_proto(format);
+        if needs.launch_executor {
+            self.start_executor(deal, needs.executor_id, &group.executor, needs.executor.clone());
+        }
+        for (task, resources) in group.task_group.tasks.iter_mut().zip(needs.tasks) {
+            let needs = Needs { resources, executor: None, launch_executor: false };
+            if let Some((for_agent, _)) = self.book_launch(deal, task, needs, out) {
+                task.resources = for_agent;
+            }
+            if let Some(executor) = &mut task.executor {
+                executor.resources.clone_from(&group.executor.resources);
+            }
+        }
+        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
+        let message = RunTaskGroupMessage {
+            framework: (*framework.info).clone(),
+            executor: group.executor,
+            task_group: TaskGroupInfo { tasks: group.task_group.tasks },
+            resource_version_uuids: versions_of(agent),
+            launch_executor: Some(needs.launch_executor),
+        };
+        out.send(&agent.pid, message);
+    }
+}

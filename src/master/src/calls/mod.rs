@@ -1,0 +1,166 @@
+//! The scheduler calls, one file each, and the ways to them: by HTTP and by message.
+
+mod accept;
+mod accept_inverse_offers;
+mod acknowledge;
+mod acknowledge_operation_status;
+mod check;
+mod decline;
+mod kill;
+mod launch;
+mod launch_group;
+mod message;
+mod normalize;
+mod operations;
+mod reconcile;
+mod reconcile_operations;
+mod revive;
+mod shutdown;
+mod suppress;
+mod update_framework;
+
+pub use check::{validate_call, validate_principal};
+
+use std::sync::Arc;
+
+use protos::mesos::scheduler::{Call, call::Type};
+
+use crate::counters::Counter;
+use crate::io::{Answer, Outbox, RequestId};
+use crate::master::Master;
+use crate::state::{Connection, FrameworkKey};
+
+impl Master {
+    /// A call by HTTP other than SUBSCRIBE: the checks that need the master's state, then the call.
+    pub(crate) fn scheduler_call(
+        &mut self,
+        request: RequestId,
+        stream_id: Option<String>,
+        call: Call,
+        principal: Option<Arc<str>>,
+        out: &mut Outbox,
+    ) {
+        match self.check_call(&call, stream_id.as_deref(), principal.as_deref()) {
+            Ok(key) => {
+                let answer = self.call(key, call, out);
+                out.respond(request, answer);
+            }
+            Err(answer) => out.respond(request, answer),
+        }
+    }
+
+    /// Rows 13 to 18 of wire/http.md 5.1.
+    fn check_call(
+        &self,
+        call: &Call,
+        stream_id: Option<&str>,
+        principal: Option<&str>,
+    ) -> Result<FrameworkKey, Answer> {
+        let id = call.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+        let key = self.framework_by_id(id).ok_or_else(|| Answer::bad_request("Framework cannot be found"))?;
+        let Some(framework) = self.framework(key) else {
+            return Err(Answer::bad_request("Framework cannot be found"));
+        };
+        let expected = framework.info.principal.as_deref();
+        if let Some(given) = principal.filter(|given| Some(*given) != expected) {
+            let expected = expected.unwrap_or_default();
+            return Err(Answer::bad_request(format!(
+                "Authenticated principal '{given}' does not match principal '{expected}' set in `FrameworkInfo`"
+            )));
+        }
+        let expected = match &framework.connection {
+            Connection::Http { stream_text, .. } => stream_text,
+            Connection::Driver(_) => return Err(Answer::status(403, "Framework is not connected via HTTP")),
+            Connection::Recovered | Connection::Disconnected => {
+                return Err(Answer::status(403, "Framework is not subscribed"));
+            }
+        };
+        let Some(given) = stream_id else {
+            let words = "All non-subscribe calls should include the 'Mesos-Stream-Id' header";
+            return Err(Answer::bad_request(words));
+        };
+        if given != &**expected {
+            return Err(Answer::bad_request(format!(
+                "The stream ID '{given}' included in this request didn't match the stream ID currently associated \
+                 with framework ID {}",
+                framework.id
+            )));
+        }
+        Ok(key)
+    }
+
+    /// A call that may be carried out.
+    fn call(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) -> Answer {
+        if call.r#type() == Type::UpdateFramework {
+            self.count_call(key, Type::UpdateFramework);
+            return match self.update_framework(key, call.update_framework.unwrap_or_default(), out) {
+                Ok(()) => Answer::ok(),
+                Err(answer) => answer,
+            };
+        }
+        if matches!(call.r#type(), Type::Unknown | Type::Subscribe) {
+            return Answer::status(501, "");
+        }
+        self.dispatch(key, call, out);
+        Answer::accepted()
+    }
+
+    /// A driver's call: errors go by message, and some calls are for HTTP only.
+    pub(crate) fn driver_calls(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
+        match call.r#type() {
+            Type::UpdateFramework => {
+                self.count_call(key, Type::UpdateFramework);
+                let result = self.update_framework(key, call.update_framework.unwrap_or_default(), out);
+                if let Err(answer) = result {
+                    self.tell_error(key, &answer.text, out);
+                }
+            }
+            Type::AcknowledgeOperationStatus | Type::ReconcileOperations | Type::Unknown | Type::Subscribe => {
+                self.count(Counter::DroppedMessages);
+                out.warn("Dropping a driver's call that is for HTTP only");
+            }
+            _ => self.dispatch(key, call, out),
+        }
+    }
+
+    fn count_call(&mut self, key: FrameworkKey, kind: Type) {
+        if let Some(framework) = self.framework_mut(key) {
+            *framework.counts.calls.entry(kind as i32).or_default() += 1;
+        }
+    }
+
+    fn dispatch(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
+        let kind = call.r#type();
+        self.count_call(key, kind);
+        match kind {
+            Type::Teardown => {
+                self.count(Counter::MessagesUnregisterFramework);
+                self.remove_framework(key, out);
+            }
+            Type::Accept => self.accept(key, call.accept.unwrap_or_default(), out),
+            Type::Decline => self.decline(key, &call.decline.unwrap_or_default(), out),
+            Type::AcceptInverseOffers => {
+                self.accept_inverse_offers(&call.accept_inverse_offers.unwrap_or_default().inverse_offer_ids, out);
+            }
+            Type::DeclineInverseOffers => {
+                self.accept_inverse_offers(&call.decline_inverse_offers.unwrap_or_default().inverse_offer_ids, out);
+            }
+            Type::Revive => self.revive(key, call.revive.unwrap_or_default().roles, out),
+            Type::Suppress => self.suppress(key, call.suppress.unwrap_or_default().roles, out),
+            Type::Kill => self.kill(key, call.kill.unwrap_or_default(), out),
+            Type::Shutdown => self.shutdown_executor(key, call.shutdown.unwrap_or_default(), out),
+            Type::Acknowledge => self.acknowledge(key, call.acknowledge.unwrap_or_default(), out),
+            Type::AcknowledgeOperationStatus => {
+                let body = call.acknowledge_operation_status.unwrap_or_default();
+                self.acknowledge_operation_status(key, body, out);
+            }
+            Type::Reconcile => self.reconcile(key, call.reconcile.unwrap_or_default(), out),
+            Type::ReconcileOperations => {
+                self.reconcile_operations(key, call.reconcile_operations.unwrap_or_default(), out);
+            }
+            Type::Message => self.framework_to_executor(key, call.message.unwrap_or_default(), out),
+            Type::Request => self.count(Counter::MessagesResourceRequest),
+            Type::UpdateFramework | Type::Unknown | Type::Subscribe => {}
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What frameworks may leave out of tasks is filled in before they are checked (mesos-features.md SCH-75).
+
+use protos::mesos::health_check::Type;
+use protos::mesos::{ExecutorInfo, FrameworkId, HealthCheck, Resource, TaskInfo, resource::AllocationInfo};
+
+/// Resources without an allocation are the offer's role's.
+pub(crate) fn allocate(resources: &mut [Resource], role: &str) {
+    for resource in resources {
+        let info = resource.allocation_info.get_or_insert_default();
+        if info.role.is_none() {
+            *info = AllocationInfo { role: Some(role.to_owned()) };
+        }
+    }
+}
+
+/// A task of a LAUNCH.
+pub(crate) fn task(task: &mut TaskInfo, framework_id: &FrameworkId, role: &str) {
+    allocate(&mut task.resources, role);
+    if let Some(executor) = &mut task.executor {
+        executor.framework_id.get_or_insert_with(|| framework_id.clone());
+        allocate(&mut executor.resources, role);
+    }
+    task.health_check.iter_mut().for_each(health_check);
+}
+
+/// A task of a LAUNCH_GROUP: it runs under the group's executor.
+pub(crate) fn group_task(task: &mut TaskInfo, executor: &ExecutorInfo, role: &str) {
+    allocate(&mut task.resources, role);
+    match &mut task.executor {
+        Some(own) => allocate(&mut own.resources, role),
+        None => task.executor = Some(executor.clone()),
+    }
+    task.health_check.iter_mut().for_each(health_check);
+}
+
+fn health_check(check: &mut HealthCheck) {
+    if check.r#type.is_some() {
+        return;
+    }
+    if check.command.is_some() {
+        check.set_type(Type::Command);
+    } else if check.http.is_some() {
+        check.set_type(Type::Http);
+    }
+}

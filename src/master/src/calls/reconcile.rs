@@ -1,0 +1,88 @@
+//! RECONCILE: what state are these tasks in? (wire/libprocess.md 11.2 and 11.3)
+
+use protos::mesos::TaskState;
+use protos::mesos::scheduler::call::{Reconcile, reconcile};
+use protos::mesos::task_status::Reason;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{FrameworkKey, TaskKey};
+use crate::tasks::{MasterStatus, lost_or};
+
+impl Master {
+    pub(crate) fn reconcile(&mut self, key: FrameworkKey, call: Reconcile, out: &mut Outbox) {
+        self.count(Counter::MessagesReconcileTasks);
+        self.answer_reconciliation(key, call, out);
+    }
+
+    /// Without tasks all active ones are meant.
+    pub(crate) fn answer_reconciliation(&mut self, key: FrameworkKey, call: Reconcile, out: &mut Outbox) {
+        if call.tasks.is_empty() {
+            let Some(framework) = self.framework(key) else { return };
+            let tasks: Vec<TaskKey> = framework.tasks.iter().map(|(task, _)| TaskKey(task)).collect();
+            for task in tasks {
+                self.tell_known(key, task, out);
+            }
+            return;
+        }
+        for task in call.tasks {
+            match self.task_by_id(key, &task.task_id.value) {
+                Some(known) => self.tell_known(key, known, out),
+                None => self.tell_unknown(key, task, out),
+            }
+        }
+    }
+
+    /// The state last forwarded, or the newest if none was.
+    fn tell_known(&mut self, key: FrameworkKey, task: TaskKey, out: &mut Outbox) {
+        let (Some(row), Some(framework)) = (self.task(key, task), self.framework(key)) else { return };
+        let state = row.proto.status_update_state.unwrap_or(row.proto.state);
+        let state = TaskState::try_from(state).unwrap_or(row.state());
+        let status = MasterStatus::of(row, state, Reason::Reconciliation, "Reconciliation: Latest task state");
+        let last = row.proto.statuses.last().cloned().unwrap_or_default();
+        let mut update = status.into_update(framework.proto_id(), self.now);
+        update.status.healthy = last.healthy;
+        update.status.check_status = last.check_status;
+        update.status.container_status = last.container_status;
+        self.tell_update(key, update, None, out);
+    }
+
+    fn tell_unknown(&mut self, key: FrameworkKey, task: reconcile::Task, out: &mut Outbox) {
+        let Some(capabilities) = self.framework(key).map(|framework| framework.capabilities) else { return };
+        let Some((state, message, unreachable_time)) = self.state_of_unknown(&task) else { return };
+        let status = MasterStatus {
+            task_id: task.task_id,
+            state: lost_or(state, capabilities),
+            reason: Some(Reason::Reconciliation),
+            message: format!("Reconciliation: {message}"),
+            agent_id: task.slave_id,
+            executor_id: None,
+            unreachable_time,
+        };
+        self.tell_status(key, status, out);
+    }
+
+    /// What can be said of a task that this master does not know; nothing while its agent may still come back with it.
+    fn state_of_unknown(
+        &self,
+        task: &reconcile::Task,
+    ) -> Option<(TaskState, &'static str, Option<protos::mesos::TimeInfo>)> {
+        let Some(agent) = task.slave_id.as_ref().map(|id| id.value.as_str()) else {
+            let unknown = (TaskState::TaskUnknown, "Task is unknown", None);
+            return self.recovered.is_empty().then_some(unknown);
+        };
+        if self.recovered.contains_key(agent) {
+            return None;
+        }
+        Some(if self.agent_by_id(agent).is_some() {
+            (TaskState::TaskGone, "Task is unknown to the agent", None)
+        } else if let Some(entry) = self.unreachable.get(agent) {
+            (TaskState::TaskUnreachable, "Task is unreachable", Some(entry.since))
+        } else if self.gone.contains_key(agent) {
+            (TaskState::TaskGoneByOperator, "Task is gone", None)
+        } else {
+            (TaskState::TaskUnknown, "Task is unknown", None)
+        })
+    }
+}

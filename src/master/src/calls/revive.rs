@@ -1,0 +1,39 @@
+//! REVIVE: a framework wants offers again, those that it has refused included.
+
+use std::collections::BTreeSet;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::FrameworkKey;
+
+impl Master {
+    /// Without roles all of the framework's are meant. One role that it does not have: the call is dropped.
+    pub(crate) fn revive(&mut self, key: FrameworkKey, roles: Vec<String>, out: &mut Outbox) {
+        self.count(Counter::MessagesReviveOffers);
+        let Some(roles) = self.own_roles(key, roles, "REVIVE", out) else { return };
+        let Some(framework) = self.framework_mut(key) else { return };
+        framework.suppressed.retain(|role| !roles.contains(role));
+        let id = framework.id.clone();
+        self.allocation.revive(&id, &roles);
+    }
+
+    /// The roles that a call means; none if one of them is not the framework's.
+    pub(crate) fn own_roles(
+        &self,
+        key: FrameworkKey,
+        roles: Vec<String>,
+        call: &str,
+        out: &mut Outbox,
+    ) -> Option<BTreeSet<String>> {
+        let framework = self.framework(key)?;
+        if roles.is_empty() {
+            return Some(framework.roles.clone());
+        }
+        if let Some(role) = roles.iter().find(|role| !framework.roles.contains(*role)) {
+            out.warn(format!("Dropping {call} of framework {}: it is not subscribed to role '{role}'", framework.id));
+            return None;
+        }
+        Some(roles.into_iter().collect())
+    }
+}

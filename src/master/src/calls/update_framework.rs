@@ -1,0 +1,51 @@
+//! UPDATE_FRAMEWORK: a framework changes its info, suppressed roles or offer constraints (mesos-features.md SCH-66).
+
+use protos::mesos::FrameworkInfo;
+use protos::mesos::scheduler::call::UpdateFramework;
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::state::FrameworkKey;
+use crate::validate;
+
+impl Master {
+    /// All or nothing. Agents and operators hear of it only if the info has really changed.
+    pub(crate) fn update_framework(
+        &mut self,
+        key: FrameworkKey,
+        call: UpdateFramework,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
+        let Some(framework) = self.framework(key) else { return Err(Answer::bad_request("Framework cannot be found")) };
+        let info = &call.framework_info;
+        validate::framework_info(info)
+            .and_then(|()| validate::subscription_update(info, &call.suppressed_roles, &self.config))
+            .and_then(|()| validate::failover_timeout(info))
+            .map_err(|why| Answer::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
+        unchanged(&framework.info, info)
+            .map_err(|why| Answer::bad_request(format!("FrameworkInfo update is not valid: {why}")))?;
+        validate::offer_constraints(call.offer_constraints.as_ref())
+            .map_err(|why| Answer::bad_request(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
+        let before = framework.info.clone();
+        self.replace_info(key, call.framework_info, call.suppressed_roles, call.offer_constraints, out);
+        if self.framework(key).is_some_and(|framework| framework.info != before) {
+            self.broadcast_framework(key, out);
+            self.announce_framework_updated(key, out);
+        }
+        Ok(())
+    }
+}
+
+/// What a call may not change; SUBSCRIBE ignores such changes instead.
+fn unchanged(old: &FrameworkInfo, new: &FrameworkInfo) -> Result<(), String> {
+    if old.principal != new.principal {
+        return Err("Updating 'FrameworkInfo.principal' is unsupported".to_owned());
+    }
+    if old.user != new.user {
+        return Err("Updating 'FrameworkInfo.user' is unsupported".to_owned());
+    }
+    if old.checkpoint() != new.checkpoint() {
+        return Err("Updating 'FrameworkInfo.checkpoint' is unsupported".to_owned());
+    }
+    Ok(())
+}

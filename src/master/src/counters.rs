@@ -1,0 +1,160 @@
+//! What has been counted since the master started: the names of mesos-features.md A.1, without `master/`.
+//!
+//! It computes no gauges; those are read off a snapshot.
+
+use std::collections::BTreeMap;
+
+use protos::mesos::{TaskState, task_status};
+
+macro_rules! counters {
+    ($($variant:ident = $name:literal,)*) => {
+        /// A counter of the master.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum Counter { $($variant,)* }
+
+        impl Counter {
+            /// All counters.
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+
+            /// The metric's name, without `master/`.
+            pub fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+counters! {
+    SlaveRegistrations = "slave_registrations",
+    SlaveReregistrations = "slave_reregistrations",
+    SlaveRemovals = "slave_removals",
+    SlaveRemovalsUnhealthy = "slave_removals/reason_unhealthy",
+    SlaveRemovalsUnregistered = "slave_removals/reason_unregistered",
+    SlaveRemovalsRegistered = "slave_removals/reason_registered",
+    SlaveShutdownsScheduled = "slave_shutdowns_scheduled",
+    SlaveShutdownsCompleted = "slave_shutdowns_completed",
+    SlaveShutdownsCanceled = "slave_shutdowns_canceled",
+    SlaveUnreachableScheduled = "slave_unreachable_scheduled",
+    SlaveUnreachableCompleted = "slave_unreachable_completed",
+    SlaveUnreachableCanceled = "slave_unreachable_canceled",
+    RecoverySlaveRemovals = "recovery_slave_removals",
+    TasksFinished = "tasks_finished",
+    TasksFailed = "tasks_failed",
+    TasksKilled = "tasks_killed",
+    TasksLost = "tasks_lost",
+    TasksError = "tasks_error",
+    TasksDropped = "tasks_dropped",
+    TasksGone = "tasks_gone",
+    TasksGoneByOperator = "tasks_gone_by_operator",
+    DroppedMessages = "dropped_messages",
+    MessagesRegisterFramework = "messages_register_framework",
+    MessagesReregisterFramework = "messages_reregister_framework",
+    MessagesUnregisterFramework = "messages_unregister_framework",
+    MessagesDeactivateFramework = "messages_deactivate_framework",
+    MessagesKillTask = "messages_kill_task",
+    MessagesStatusUpdateAcknowledgement = "messages_status_update_acknowledgement",
+    MessagesResourceRequest = "messages_resource_request",
+    MessagesLaunchTasks = "messages_launch_tasks",
+    MessagesDeclineOffers = "messages_decline_offers",
+    MessagesReviveOffers = "messages_revive_offers",
+    MessagesSuppressOffers = "messages_suppress_offers",
+    MessagesReconcileOperations = "messages_reconcile_operations",
+    MessagesReconcileTasks = "messages_reconcile_tasks",
+    MessagesFrameworkToExecutor = "messages_framework_to_executor",
+    MessagesOperationStatusUpdateAcknowledgement = "messages_operation_status_update_acknowledgement",
+    MessagesExecutorToFramework = "messages_executor_to_framework",
+    MessagesRegisterSlave = "messages_register_slave",
+    MessagesReregisterSlave = "messages_reregister_slave",
+    MessagesUnregisterSlave = "messages_unregister_slave",
+    MessagesStatusUpdate = "messages_status_update",
+    MessagesOperationStatusUpdate = "messages_operation_status_update",
+    MessagesExitedExecutor = "messages_exited_executor",
+    MessagesUpdateSlave = "messages_update_slave",
+    MessagesAuthenticate = "messages_authenticate",
+    ValidFrameworkToExecutorMessages = "valid_framework_to_executor_messages",
+    InvalidFrameworkToExecutorMessages = "invalid_framework_to_executor_messages",
+    ValidExecutorToFrameworkMessages = "valid_executor_to_framework_messages",
+    InvalidExecutorToFrameworkMessages = "invalid_executor_to_framework_messages",
+    ValidStatusUpdates = "valid_status_updates",
+    InvalidStatusUpdates = "invalid_status_updates",
+    ValidStatusUpdateAcknowledgements = "valid_status_update_acknowledgements",
+    InvalidStatusUpdateAcknowledgements = "invalid_status_update_acknowledgements",
+    ValidOperationStatusUpdates = "valid_operation_status_updates",
+    InvalidOperationStatusUpdates = "invalid_operation_status_updates",
+    ValidOperationStatusUpdateAcknowledgements = "valid_operation_status_update_acknowledgements",
+    InvalidOperationStatusUpdateAcknowledgements = "invalid_operation_status_update_acknowledgements",
+}
+
+/// The counters' values.
+#[derive(Clone, Debug)]
+pub struct Counters {
+    values: [u64; Counter::ALL.len()],
+    /// Terminal tasks by state, source and reason: `task_<state>/source_<source>/reason_<reason>`.
+    reasons: BTreeMap<(i32, i32, i32), u64>,
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters { values: [0; Counter::ALL.len()], reasons: BTreeMap::new() }
+    }
+}
+
+impl Counters {
+    /// One counter's value.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.values[counter as usize]
+    }
+
+    /// All counters by name, without `master/`, those of causes included.
+    pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
+        let plain = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), self.get(*counter)));
+        plain.chain(self.reasons.iter().filter_map(|(cause, count)| Some((cause_name(*cause)?, *count))))
+    }
+
+    pub(crate) fn add(&mut self, counter: Counter) {
+        self.values[counter as usize] += 1;
+    }
+
+    /// A task has reached a terminal state.
+    pub(crate) fn terminal(&mut self, state: TaskState, source: i32, reason: Option<i32>) {
+        let counter = match state {
+            TaskState::TaskFinished => Counter::TasksFinished,
+            TaskState::TaskFailed => Counter::TasksFailed,
+            TaskState::TaskKilled => Counter::TasksKilled,
+            TaskState::TaskLost => Counter::TasksLost,
+            TaskState::TaskError => Counter::TasksError,
+            TaskState::TaskDropped => Counter::TasksDropped,
+            TaskState::TaskGone => Counter::TasksGone,
+            TaskState::TaskGoneByOperator => Counter::TasksGoneByOperator,
+            _ => return,
+        };
+        self.add(counter);
+        if let Some(reason) = reason {
+            *self.reasons.entry((state as i32, source, reason)).or_default() += 1;
+        }
+    }
+}
+
+/// `task_lost/source_master/reason_slave_removed`; none for numbers that have no name.
+fn cause_name((state, source, reason): (i32, i32, i32)) -> Option<String> {
+    let state = TaskState::try_from(state).ok()?.as_str_name();
+    let source = task_status::Source::try_from(source).ok()?.as_str_name();
+    let reason = task_status::Reason::try_from(reason).ok()?.as_str_name();
+    Some(format!("{state}/{source}/{reason}").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terminal_tasks_are_counted_by_cause() {
+        let mut counters = Counters::default();
+        counters.terminal(TaskState::TaskLost, 0, Some(task_status::Reason::SlaveRemoved as i32));
+        counters.terminal(TaskState::TaskRunning, 0, None);
+        assert_eq!(counters.get(Counter::TasksLost), 1);
+        let (name, count) = counters.iter().last().unwrap();
+        assert_eq!((name.as_str(), count), ("task_lost/source_master/reason_slave_removed", 1));
+    }
+}

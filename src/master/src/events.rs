@@ -1,0 +1,216 @@
+//! What is told to frameworks: each event in the form that the framework's connection wants (wire/http.md 5.8).
+//!
+//! It decides nothing; an event for a framework without a connection is dropped here.
+
+use std::sync::Arc;
+
+use base::Pid;
+use protos::mesos::{self, internal, scheduler::Event, scheduler::event};
+
+use crate::io::{Outbox, Output};
+use crate::master::Master;
+use crate::message::Outgoing;
+use crate::state::{Connection, FrameworkKey};
+
+/// An empty event of that type.
+pub(crate) fn blank(kind: event::Type) -> Event {
+    Event { r#type: Some(kind as i32), ..Event::default() }
+}
+
+/// The event that makes a scheduler abort.
+pub(crate) fn error(message: String) -> Event {
+    Event { error: Some(event::Error { message }), ..blank(event::Type::Error) }
+}
+
+impl Master {
+    /// Tells a framework: `http` by stream, `driver` by message.
+    fn tell(
+        &mut self,
+        key: FrameworkKey,
+        kind: event::Type,
+        out: &mut Outbox,
+        http: impl FnOnce(&mut Event),
+        driver: impl FnOnce() -> Option<Outgoing>,
+    ) {
+        let Some(framework) = self.frameworks.get(key.0) else { return };
+        match &framework.connection {
+            Connection::Http { stream, .. } => {
+                let mut event = blank(kind);
+                http(&mut event);
+                out.push(Output::SchedulerEvent { stream: *stream, event: Arc::new(event) });
+            }
+            Connection::Driver(pid) => match driver() {
+                Some(message) => out.send(pid, message),
+                None => return,
+            },
+            Connection::Recovered | Connection::Disconnected => return,
+        }
+        if let Some(framework) = self.framework_mut(key) {
+            *framework.counts.events.entry(kind as i32).or_default() += 1;
+        }
+    }
+
+    /// SUBSCRIBED; `again` chooses between the two messages for drivers.
+    pub(crate) fn tell_subscribed(&mut self, key: FrameworkKey, again: bool, out: &mut Outbox) {
+        let Some(framework_id) = self.frameworks.get(key.0).map(|framework| framework.proto_id()) else { return };
+        let master_info = (*self.info).clone();
+        let (id, info) = (framework_id.clone(), master_info.clone());
+        self.tell(
+            key,
+            event::Type::Subscribed,
+            out,
+            |event| {
+                event.subscribed = Some(event::Subscribed {
+                    framework_id,
+                    heartbeat_interval_seconds: Some(crate::HEARTBEAT_INTERVAL.as_secs_f64()),
+                    master_info: Some(master_info),
+                });
+            },
+            || {
+                Some(match again {
+                    true => internal::FrameworkReregisteredMessage { framework_id: id, master_info: info }.into(),
+                    false => internal::FrameworkRegisteredMessage { framework_id: id, master_info: info }.into(),
+                })
+            },
+        );
+    }
+
+    /// HEARTBEAT; only for streams.
+    pub(crate) fn tell_heartbeat(&mut self, key: FrameworkKey, out: &mut Outbox) {
+        self.tell(key, event::Type::Heartbeat, out, |_| {}, || None);
+    }
+
+    /// OFFERS, with the pid of each offer's agent.
+    pub(crate) fn tell_offers(
+        &mut self,
+        key: FrameworkKey,
+        offers: Vec<mesos::Offer>,
+        pids: Vec<String>,
+        out: &mut Outbox,
+    ) {
+        let mut offers = Some(offers);
+        let for_driver = match self.frameworks.get(key.0).is_some_and(|f| f.pid().is_some()) {
+            true => offers.take(),
+            false => None,
+        };
+        self.tell(
+            key,
+            event::Type::Offers,
+            out,
+            |event| event.offers = Some(event::Offers { offers: offers.unwrap_or_default() }),
+            || Some(internal::ResourceOffersMessage { offers: for_driver.unwrap_or_default(), pids }.into()),
+        );
+    }
+
+    /// RESCIND.
+    pub(crate) fn tell_rescind(&mut self, key: FrameworkKey, offer_id: mesos::OfferId, out: &mut Outbox) {
+        let id = offer_id.clone();
+        self.tell(
+            key,
+            event::Type::Rescind,
+            out,
+            |event| event.rescind = Some(event::Rescind { offer_id }),
+            || Some(internal::RescindResourceOfferMessage { offer_id: id }.into()),
+        );
+    }
+
+    /// UPDATE. `pid` is the agent's for updates that want an acknowledgement, else none.
+    pub(crate) fn tell_update(
+        &mut self,
+        key: FrameworkKey,
+        update: internal::StatusUpdate,
+        pid: Option<&Pid>,
+        out: &mut Outbox,
+    ) {
+        let mut status = Some(update.status.clone());
+        let mut update = Some(update);
+        let pid = pid.cloned().unwrap_or_default().to_string();
+        self.tell(
+            key,
+            event::Type::Update,
+            out,
+            |event| event.update = status.take().map(|status| event::Update { status }),
+            || update.take().map(|update| internal::StatusUpdateMessage { update, pid: Some(pid) }.into()),
+        );
+    }
+
+    /// UPDATE_OPERATION_STATUS; drivers have no such message.
+    pub(crate) fn tell_operation(&mut self, key: FrameworkKey, status: mesos::OperationStatus, out: &mut Outbox) {
+        self.tell(
+            key,
+            event::Type::UpdateOperationStatus,
+            out,
+            |event| event.update_operation_status = Some(event::UpdateOperationStatus { status }),
+            || None,
+        );
+    }
+
+    /// MESSAGE of an executor.
+    pub(crate) fn tell_message(
+        &mut self,
+        key: FrameworkKey,
+        message: internal::ExecutorToFrameworkMessage,
+        out: &mut Outbox,
+    ) {
+        let copy = message.clone();
+        self.tell(
+            key,
+            event::Type::Message,
+            out,
+            |event| {
+                event.message = Some(event::Message {
+                    slave_id: message.slave_id,
+                    executor_id: message.executor_id,
+                    data: message.data,
+                });
+            },
+            || Some(copy.into()),
+        );
+    }
+
+    /// FAILURE: an agent is lost.
+    pub(crate) fn tell_lost_agent(&mut self, key: FrameworkKey, slave_id: mesos::SlaveId, out: &mut Outbox) {
+        let id = slave_id.clone();
+        self.tell(
+            key,
+            event::Type::Failure,
+            out,
+            |event| event.failure = Some(event::Failure { slave_id: Some(slave_id), ..Default::default() }),
+            || Some(internal::LostSlaveMessage { slave_id: id }.into()),
+        );
+    }
+
+    /// FAILURE: an executor has ended.
+    pub(crate) fn tell_exited_executor(
+        &mut self,
+        key: FrameworkKey,
+        message: internal::ExitedExecutorMessage,
+        out: &mut Outbox,
+    ) {
+        let copy = message.clone();
+        self.tell(
+            key,
+            event::Type::Failure,
+            out,
+            |event| {
+                event.failure = Some(event::Failure {
+                    slave_id: Some(message.slave_id),
+                    executor_id: Some(message.executor_id),
+                    status: Some(message.status),
+                });
+            },
+            || Some(copy.into()),
+        );
+    }
+
+    /// ERROR: the scheduler is to abort.
+    pub(crate) fn tell_error(&mut self, key: FrameworkKey, message: &str, out: &mut Outbox) {
+        self.tell(
+            key,
+            event::Type::Error,
+            out,
+            |event| event.error = Some(event::Error { message: message.to_owned() }),
+            || Some(internal::FrameworkErrorMessage { message: message.to_owned() }.into()),
+        );
+    }
+}

@@ -1,0 +1,185 @@
+//! SUBSCRIBE, by HTTP (wire/http.md 5.3) and by message (wire/libprocess.md 7.1).
+//!
+//! It does not check the call's form; the shell has done so.
+
+use std::sync::Arc;
+
+use base::{FrameworkId, Pid};
+use protos::mesos::internal::FrameworkErrorMessage;
+use protos::mesos::{FrameworkInfo, scheduler};
+
+use crate::events;
+use crate::io::{Outbox, Output, RequestId, StreamId};
+use crate::master::Master;
+use crate::state::{Connection, FrameworkKey};
+use crate::validate;
+
+/// What a framework subscribes with.
+pub(crate) struct Subscription {
+    pub info: FrameworkInfo,
+    pub suppressed: Vec<String>,
+    pub constraints: Option<scheduler::OfferConstraints>,
+    pub force: bool,
+}
+
+impl Subscription {
+    /// The id that the framework claims; an empty one is none.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.info.id.as_ref().map(|id| id.value.as_str()).filter(|id| !id.is_empty())
+    }
+}
+
+impl From<scheduler::call::Subscribe> for Subscription {
+    fn from(call: scheduler::call::Subscribe) -> Subscription {
+        Subscription {
+            force: call.force(),
+            info: call.framework_info,
+            suppressed: call.suppressed_roles,
+            constraints: call.offer_constraints,
+        }
+    }
+}
+
+impl Master {
+    /// SUBSCRIBE by HTTP: the stream opens whatever the call says; what is wrong is told in it.
+    pub(crate) fn subscribe_http(
+        &mut self,
+        request: RequestId,
+        stream: StreamId,
+        stream_text: Arc<str>,
+        call: scheduler::Call,
+        principal: Option<Arc<str>>,
+        out: &mut Outbox,
+    ) {
+        out.push(Output::OpenStream { request, stream });
+        let mut subscription = Subscription::from(call.subscribe.unwrap_or_default());
+        if subscription.info.principal.is_none() {
+            subscription.info.principal = principal.map(|name| name.to_string());
+        }
+        if let Err(message) = self.check_subscription(&subscription) {
+            out.info(format!("Refusing a subscription: {message}"));
+            out.push(Output::SchedulerEvent { stream, event: Arc::new(events::error(message)) });
+            out.push(Output::CloseStream { stream });
+            return;
+        }
+        let connection = Connection::Http { stream, stream_text };
+        match subscription.id().and_then(|id| self.framework_by_id(id)) {
+            Some(key) => self.fail_over(key, subscription, connection, out),
+            None => self.add_subscribed(subscription, connection, out),
+        }
+    }
+
+    /// SUBSCRIBE by message, or one of the two older messages.
+    pub(crate) fn subscribe_driver(&mut self, from: Pid, subscription: Subscription, out: &mut Outbox) {
+        if let Err(message) = self.check_subscription(&subscription) {
+            out.info(format!("Refusing a subscription of {from}: {message}"));
+            out.send(&from, FrameworkErrorMessage { message });
+            return;
+        }
+        let known = subscription.id().and_then(|id| self.framework_by_id(id));
+        let owner = self.framework_pids.get(&from).copied();
+        match (owner, known) {
+            // The same process without an id: it has missed the answer.
+            (Some(owner), None) if subscription.id().is_none() => self.tell_subscribed(owner, false, out),
+            (Some(owner), _) if known != Some(owner) => {
+                out.warn(format!("Dropping a subscription of {from}: it is another framework's process"));
+            }
+            (_, None) => self.add_subscribed(subscription, Connection::Driver(from), out),
+            (_, Some(key)) => self.subscribe_driver_again(key, from, subscription, out),
+        }
+    }
+
+    fn subscribe_driver_again(&mut self, key: FrameworkKey, from: Pid, subscription: Subscription, out: &mut Outbox) {
+        let Some(framework) = self.framework(key) else { return };
+        let same = framework.pid() == Some(&from);
+        let recovered = framework.recovered();
+        if same && !subscription.force {
+            self.reregister_driver(key, subscription, out);
+        } else if subscription.force || recovered || self.was_driver(key, &from) {
+            self.fail_over(key, subscription, Connection::Driver(from), out);
+        } else {
+            out.send(&from, FrameworkErrorMessage { message: "Framework failed over".to_owned() });
+        }
+    }
+
+    /// Whether a disconnected framework's last connection was that process: a retry after a broken link.
+    fn was_driver(&self, key: FrameworkKey, from: &Pid) -> bool {
+        self.framework_books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(from))
+    }
+
+    /// The checks of the table of wire/http.md 5.3, in its order.
+    fn check_subscription(&self, subscription: &Subscription) -> Result<(), String> {
+        let info = &subscription.info;
+        validate::framework_info(info)?;
+        validate::subscription_update(info, &subscription.suppressed, &self.config)?;
+        let id = subscription.id();
+        if id.is_some_and(|id| self.completed_ids.contains_key(id)) {
+            return Err("Framework has been removed".to_owned());
+        }
+        validate::failover_timeout(info)?;
+        validate::offer_constraints(subscription.constraints.as_ref())?;
+        let known = id.and_then(|id| self.framework_by_id(id)).and_then(|key| self.framework(key));
+        if known.is_some_and(|framework| framework.info.principal != info.principal) {
+            return Err("Changing framework's principal is not allowed.".to_owned());
+        }
+        Ok(())
+    }
+
+    /// A framework that this master has never seen, with or without an id.
+    fn add_subscribed(&mut self, mut subscription: Subscription, connection: Connection, out: &mut Outbox) {
+        let made = match subscription.id() {
+            Some(id) => FrameworkId::new(id),
+            None => {
+                let number = self.next_framework;
+                self.next_framework += 1;
+                FrameworkId::new(&format!("{}-{number:04}", self.info.id))
+            }
+        };
+        // A claimed id was checked with the rest of the info; one made up is a UUID and a number.
+        let Ok(id) = made else { return };
+        let returning = subscription.id().is_some();
+        subscription.info.id = Some(protos::mesos::FrameworkId { value: id.as_str().to_owned() });
+        out.info(format!("Framework {id} ({}) has subscribed", subscription.info.name));
+        let key = self.add_framework(id, subscription, connection, out);
+        self.tell_subscribed(key, false, out);
+        self.start_heartbeats(key, out);
+        if returning {
+            self.broadcast_framework(key, out);
+        }
+        self.announce_framework_added(key, out);
+    }
+
+    /// Another connection takes a known framework over, or a lost one comes back.
+    fn fail_over(&mut self, key: FrameworkKey, subscription: Subscription, connection: Connection, out: &mut Outbox) {
+        let Some(framework) = self.framework(key) else { return };
+        out.info(format!("Framework {} has subscribed again", framework.id));
+        let same_pid = matches!(&connection, Connection::Driver(pid) if framework.pid() == Some(pid));
+        if framework.connected() && !same_pid {
+            self.tell_error(key, "Framework failed over", out);
+        }
+        // The old instance will not be asked: its offers go without a word.
+        self.discard_offers_of(key, out);
+        self.cut_connection(key, same_pid, out);
+        self.connect_framework(key, connection, out);
+        self.replace_info(key, subscription.info, subscription.suppressed, subscription.constraints, out);
+        self.activate_framework(key);
+        self.tell_subscribed(key, false, out);
+        self.start_heartbeats(key, out);
+        self.broadcast_framework(key, out);
+        self.announce_framework_updated(key, out);
+    }
+
+    /// The same process asks again: it may have missed the answer.
+    fn reregister_driver(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
+        self.rescind_offers_of(key, out);
+        self.replace_info(key, subscription.info, subscription.suppressed, subscription.constraints, out);
+        let now = self.now;
+        if let Some(framework) = self.framework_mut(key) {
+            framework.reregistered = Some(now);
+        }
+        self.activate_framework(key);
+        self.tell_subscribed(key, true, out);
+        self.broadcast_framework(key, out);
+        self.announce_framework_updated(key, out);
+    }
+}

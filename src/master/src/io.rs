@@ -1,0 +1,272 @@
+//! What goes into the core and what comes out of it.
+//!
+//! It does nothing by itself: [`crate::Master::handle`] takes inputs and fills an [`Outbox`].
+
+use std::sync::Arc;
+
+use base::Pid;
+use protos::mesos::{master, scheduler};
+
+use crate::message::{Message, Outgoing};
+use crate::registry::RegistryOp;
+use crate::snapshot::Snapshot;
+
+/// Names an HTTP answer's body that stays open; chosen by the shell, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+/// Names an HTTP request that waits for its answer; chosen by the shell, never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A libprocess message for a process of the master's.
+    Message {
+        /// The sender, as it names itself.
+        from: Pid,
+        /// What it says.
+        message: Message,
+    },
+    /// A linked process's connection is broken; the link is gone.
+    Exited {
+        /// The process that was linked.
+        pid: Pid,
+    },
+    /// A SUBSCRIBE call by HTTP that passed the checks of wire/http.md 5.1 up to row 13 and 5.2.
+    /// It is answered by [`Output::OpenStream`], and all else goes through that stream.
+    Subscribe {
+        /// The request to answer.
+        request: RequestId,
+        /// What the answer's body is to be called.
+        stream: StreamId,
+        /// The text of the `Mesos-Stream-Id` header that the shell made up: a UUID, lower case.
+        stream_text: Arc<str>,
+        /// The call, with `subscribe`.
+        call: Box<scheduler::Call>,
+        /// Who is authenticated, if anybody.
+        principal: Option<Arc<str>>,
+    },
+    /// Any other scheduler call by HTTP that passed the checks of wire/http.md 5.1 up to row 12 and 5.2.
+    /// It is answered by [`Output::Respond`].
+    SchedulerCall {
+        /// The request to answer.
+        request: RequestId,
+        /// The `Mesos-Stream-Id` header, if there is one.
+        stream_id: Option<String>,
+        /// The call.
+        call: Box<scheduler::Call>,
+        /// Who is authenticated, if anybody.
+        principal: Option<Arc<str>>,
+    },
+    /// The client of a stream, or its connection, is gone.
+    StreamClosed {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// An operator call that changes state (the shell answers the others from a snapshot), or a legacy endpoint that
+    /// does the same. It is answered by [`Output::Respond`].
+    OperatorCall {
+        /// The request to answer.
+        request: RequestId,
+        /// The call, valid by wire/http.md 6.
+        call: Box<master::Call>,
+        /// Who is authenticated, if anybody.
+        principal: Option<Arc<str>>,
+    },
+    /// A SUBSCRIBE call of the operator API. It is answered by [`Output::OpenStream`].
+    OperatorSubscribe {
+        /// The request to answer.
+        request: RequestId,
+        /// What the answer's body is to be called.
+        stream: StreamId,
+        /// Who is authenticated, if anybody.
+        principal: Option<Arc<str>>,
+    },
+    /// The instant that [`crate::Master::next_wake`] named has come.
+    Wake,
+}
+
+/// Which of the master's processes sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// `master`.
+    Master,
+    /// `slave-observer(n)`, which pings one agent.
+    Observer(u64),
+}
+
+impl std::fmt::Display for Sender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Sender::Master => f.write_str("master"),
+            Sender::Observer(n) => write!(f, "slave-observer({n})"),
+        }
+    }
+}
+
+/// An HTTP answer: a status and its text; an empty text means the status's own body (wire/http.md 1.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The whole body of an error; empty for 200 and 202.
+    pub text: String,
+}
+
+impl Answer {
+    /// 200 without a body.
+    pub fn ok() -> Answer {
+        Answer { status: 200, text: String::new() }
+    }
+
+    /// 202 without a body.
+    pub fn accepted() -> Answer {
+        Answer { status: 202, text: String::new() }
+    }
+
+    /// 400 with its reason.
+    pub fn bad_request(text: impl Into<String>) -> Answer {
+        Answer { status: 400, text: text.into() }
+    }
+
+    /// Any status with a text.
+    pub fn status(status: u16, text: impl Into<String>) -> Answer {
+        Answer { status, text: text.into() }
+    }
+}
+
+/// How much a log line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Bad input, or something lost.
+    Warning,
+    /// What changed in the cluster.
+    Info,
+    /// What happened to single tasks and offers.
+    Debug,
+}
+
+/// Something to be done by the shell, in order.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Send a libprocess message.
+    Send {
+        /// To whom.
+        to: Pid,
+        /// From which of the master's processes.
+        from: Sender,
+        /// What.
+        message: Outgoing,
+    },
+    /// Keep a connection to this process's address and say [`Input::Exited`] when it breaks or cannot be made.
+    Link {
+        /// The process.
+        pid: Pid,
+    },
+    /// That process does not matter any more.
+    Unlink {
+        /// The process.
+        pid: Pid,
+    },
+    /// Answer the request with 200 and keep the answer's body open as this stream.
+    OpenStream {
+        /// The request.
+        request: RequestId,
+        /// Its stream.
+        stream: StreamId,
+    },
+    /// Write one record to a scheduler's stream.
+    SchedulerEvent {
+        /// The stream.
+        stream: StreamId,
+        /// The event, as v0 type.
+        event: Arc<scheduler::Event>,
+    },
+    /// Write SUBSCRIBED, made from the snapshot, to an operator's stream; 15 s is the heartbeat interval.
+    OperatorSubscribed {
+        /// The stream.
+        stream: StreamId,
+        /// The state to tell.
+        snapshot: Arc<Snapshot>,
+    },
+    /// Write one record to an operator's stream.
+    OperatorEvent {
+        /// The stream.
+        stream: StreamId,
+        /// The event, as v0 type.
+        event: Arc<master::Event>,
+    },
+    /// End a stream with its end marker, after what was written to it. No [`Input::StreamClosed`] follows.
+    CloseStream {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Answer a request.
+    Respond {
+        /// The request.
+        request: RequestId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// End the process: going on would do harm.
+    Exit {
+        /// Why.
+        reason: String,
+    },
+    /// Write a line to the log.
+    Log {
+        /// How much it matters.
+        level: Level,
+        /// The line.
+        text: String,
+    },
+}
+
+/// What a batch of inputs brought about: a transaction. The shell makes all of `persist` durable before it carries
+/// out any of `outputs`.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Changes of the registry, in order.
+    pub persist: Vec<RegistryOp>,
+    /// All else, in order.
+    pub outputs: Vec<Output>,
+}
+
+impl Outbox {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.persist.is_empty() && self.outputs.is_empty()
+    }
+
+    /// Forgets everything, and keeps the room.
+    pub fn clear(&mut self) {
+        self.persist.clear();
+        self.outputs.clear();
+    }
+
+    pub(crate) fn push(&mut self, output: Output) {
+        self.outputs.push(output);
+    }
+
+    pub(crate) fn send(&mut self, to: &Pid, message: impl Into<Outgoing>) {
+        self.push(Output::Send { to: to.clone(), from: Sender::Master, message: message.into() });
+    }
+
+    pub(crate) fn respond(&mut self, request: RequestId, answer: Answer) {
+        self.push(Output::Respond { request, answer });
+    }
+
+    pub(crate) fn log(&mut self, level: Level, text: impl Into<String>) {
+        self.push(Output::Log { level, text: text.into() });
+    }
+
+    pub(crate) fn warn(&mut self, text: impl Into<String>) {
+        self.log(Level::Warning, text);
+    }
+
+    pub(crate) fn info(&mut self, text: impl Into<String>) {
+        self.log(Level::Info, text);
+    }
+}

@@ -1,0 +1,247 @@
+//! The core itself: its state, its entry points, and the lookups that every other file uses.
+//!
+//! What a message or call does is in the file of its name below `messages/`, `calls/` and `operator/`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{AgentId, FrameworkId, Pid, Time};
+use protos::mesos::{self, internal::Registry};
+use rustc_hash::FxHashMap;
+
+use crate::allocation::Allocation;
+use crate::config::Config;
+use crate::counters::{Counter, Counters};
+use crate::io::{Input, Outbox, StreamId};
+use crate::operator::Subscribers;
+use crate::registry::RegistryOp;
+use crate::snapshot::Snapshot;
+use crate::state::{Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, Offer, OfferKey, TaskKey};
+use crate::table::Table;
+use crate::timers::{Timer, Timers};
+
+/// The master's core: a state machine without clock, sockets or files.
+pub struct Master {
+    pub(crate) config: Config,
+    pub(crate) info: Arc<mesos::MasterInfo>,
+    pub(crate) now: Time,
+    pub(crate) started: Time,
+
+    pub(crate) agents: Table<Agent>,
+    pub(crate) frameworks: Table<Framework>,
+    /// The last frameworks that ended, oldest first.
+    pub(crate) completed: Table<Framework>,
+    pub(crate) offers: Table<Offer>,
+    /// Agents of the registry that have not come back since this master began.
+    pub(crate) recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
+    /// What the registry says of agents beside their info: draining and deactivation of recovered ones.
+    pub(crate) recovered_drain: BTreeMap<AgentId, (Option<mesos::DrainInfo>, bool)>,
+    /// Agents that do not answer, since when, and their draining.
+    pub(crate) unreachable: BTreeMap<AgentId, Unreachable>,
+    /// Agents that will not come back, since when.
+    pub(crate) gone: BTreeMap<AgentId, mesos::TimeInfo>,
+    pub(crate) counters: Counters,
+    pub(crate) weights: BTreeMap<String, f64>,
+
+    pub(crate) agent_ids: FxHashMap<AgentId, AgentKey>,
+    pub(crate) agent_pids: FxHashMap<Pid, AgentKey>,
+    pub(crate) agent_books: FxHashMap<AgentKey, AgentBook>,
+    pub(crate) observers: FxHashMap<u64, AgentKey>,
+    pub(crate) framework_ids: FxHashMap<FrameworkId, FrameworkKey>,
+    pub(crate) framework_pids: FxHashMap<Pid, FrameworkKey>,
+    pub(crate) framework_streams: FxHashMap<StreamId, FrameworkKey>,
+    pub(crate) framework_books: FxHashMap<FrameworkKey, FrameworkBook>,
+    pub(crate) completed_ids: FxHashMap<FrameworkId, u64>,
+
+    pub(crate) subscribers: Subscribers,
+    pub(crate) timers: Timers,
+    pub(crate) allocation: Allocation,
+    pub(crate) removals: crate::agents::Removals,
+    /// Draining agents that have become empty, to be dealt with at the end of the input.
+    pub(crate) drained: Vec<AgentKey>,
+    pub(crate) next_framework: u64,
+    pub(crate) next_agent: u64,
+    pub(crate) next_observer: u64,
+    pub(crate) next_operation: u64,
+    pub(crate) seed: u64,
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
+    pub(crate) startup: Vec<RegistryOp>,
+}
+
+/// An agent that does not answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unreachable {
+    pub since: mesos::TimeInfo,
+    pub drain: Option<mesos::DrainInfo>,
+    pub deactivated: bool,
+}
+
+impl Master {
+    /// A master that leads from `now` on. `info.id` must not have been used by another master; `registry` is what the
+    /// masters before have left; `seed` starts all that is random.
+    ///
+    /// The first [`Master::end_batch`] persists [`RegistryOp::Recover`].
+    pub fn new(config: Config, info: mesos::MasterInfo, registry: &Registry, seed: u64, now: Time) -> Master {
+        let mut master = Master {
+            allocation: Allocation::new(&config, &info, seed, now),
+            startup: vec![RegistryOp::Recover(Box::new(info.clone()))],
+            config,
+            info: Arc::new(info),
+            now,
+            started: now,
+            agents: Table::default(),
+            frameworks: Table::default(),
+            completed: Table::default(),
+            offers: Table::default(),
+            recovered: Arc::default(),
+            recovered_drain: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            counters: Counters::default(),
+            weights: BTreeMap::new(),
+            agent_ids: FxHashMap::default(),
+            agent_pids: FxHashMap::default(),
+            agent_books: FxHashMap::default(),
+            observers: FxHashMap::default(),
+            framework_ids: FxHashMap::default(),
+            framework_pids: FxHashMap::default(),
+            framework_streams: FxHashMap::default(),
+            framework_books: FxHashMap::default(),
+            completed_ids: FxHashMap::default(),
+            subscribers: Subscribers::default(),
+            timers: Timers::default(),
+            removals: Default::default(),
+            drained: Vec::new(),
+            next_framework: 0,
+            next_agent: 0,
+            next_observer: 1,
+            next_operation: 0,
+            seed,
+            snapshot: None,
+        };
+        master.recover(registry);
+        master
+    }
+
+    /// Takes one input. What follows from it is in `out`; offers follow at the end of the batch.
+    pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
+        self.now = now;
+        self.allocation.set_time(now);
+        match input {
+            Input::Message { from, message } => self.message(from, message, out),
+            Input::Exited { pid } => self.exited(&pid, out),
+            Input::Subscribe { request, stream, stream_text, call, principal } => {
+                self.subscribe_http(request, stream, stream_text, *call, principal, out);
+            }
+            Input::SchedulerCall { request, stream_id, call, principal } => {
+                self.scheduler_call(request, stream_id, *call, principal, out);
+            }
+            Input::StreamClosed { stream } => self.stream_closed(stream, out),
+            Input::OperatorCall { request, call, principal } => self.operator_call(request, *call, principal, out),
+            Input::OperatorSubscribe { request, stream, principal } => {
+                self.operator_subscribe(request, stream, principal, out);
+            }
+            Input::Wake => self.wake(out),
+        }
+        self.settle_drained(out);
+    }
+
+    /// To be called after a batch of inputs: makes offers out of what has changed.
+    pub fn end_batch(&mut self, now: Time, out: &mut Outbox) {
+        self.now = now;
+        self.allocation.set_time(now);
+        out.persist.append(&mut self.startup);
+        self.make_offers(out);
+    }
+
+    /// When [`Input::Wake`] is wanted; before that it does no harm.
+    pub fn next_wake(&self) -> Option<Time> {
+        match (self.timers.next(), self.allocation.next_wake()) {
+            (Some(one), Some(two)) => Some(one.min(two)),
+            (one, two) => one.or(two),
+        }
+    }
+
+    /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
+    pub fn snapshot(&mut self) -> Arc<Snapshot> {
+        if let Some(snapshot) = &self.snapshot {
+            return Arc::clone(snapshot);
+        }
+        let snapshot = Arc::new(Snapshot::new(self));
+        self.snapshot = Some(Arc::clone(&snapshot));
+        snapshot
+    }
+
+    fn wake(&mut self, out: &mut Outbox) {
+        while let Some(timer) = self.timers.due(self.now) {
+            match timer {
+                Timer::SchedulerHeartbeat { framework, epoch } => self.scheduler_heartbeat(framework, epoch, out),
+                Timer::FrameworkFailover { framework, epoch } => self.failover_timeout(framework, epoch, out),
+                Timer::OperatorHeartbeat { stream } => self.operator_heartbeat(stream, out),
+                Timer::Ping { agent, observer } => self.ping(agent, observer, out),
+                Timer::AgentReregister { agent, epoch } => self.reregister_timeout(agent, epoch, out),
+                Timer::AgentRemoval => self.removal_permit(out),
+                Timer::RecoveredAgents => self.recovered_timeout(out),
+                Timer::OfferTimeout { offer } => self.offer_timeout(OfferKey(offer), out),
+                Timer::RegistryGc => self.registry_gc(out),
+            }
+        }
+    }
+
+    fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
+        if let Some(framework) = self.framework_pids.get(pid).copied() {
+            self.driver_exited(framework, out);
+        }
+        if let Some(agent) = self.agent_pids.get(pid).copied() {
+            self.agent_exited(agent, out);
+        }
+    }
+
+    fn stream_closed(&mut self, stream: StreamId, out: &mut Outbox) {
+        self.subscribers.remove(stream);
+        if let Some(framework) = self.framework_streams.get(&stream).copied() {
+            self.disconnect_framework(framework, out);
+        }
+    }
+
+    pub(crate) fn count(&mut self, counter: Counter) {
+        self.snapshot = None;
+        self.counters.add(counter);
+    }
+
+    pub(crate) fn agent(&self, key: AgentKey) -> Option<&Arc<Agent>> {
+        self.agents.get(key.0)
+    }
+
+    pub(crate) fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
+        self.snapshot = None;
+        self.agents.get_mut(key.0)
+    }
+
+    pub(crate) fn framework(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
+        self.frameworks.get(key.0)
+    }
+
+    pub(crate) fn framework_mut(&mut self, key: FrameworkKey) -> Option<&mut Framework> {
+        self.snapshot = None;
+        self.frameworks.get_mut(key.0)
+    }
+
+    pub(crate) fn agent_by_id(&self, id: &str) -> Option<AgentKey> {
+        self.agent_ids.get(id).copied()
+    }
+
+    pub(crate) fn framework_by_id(&self, id: &str) -> Option<FrameworkKey> {
+        self.framework_ids.get(id).copied()
+    }
+
+    /// An active task of a framework, by its id.
+    pub(crate) fn task_by_id(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
+        self.framework_books.get(&framework)?.tasks.get(id).copied()
+    }
+
+    /// The text of an id that this master makes up.
+    pub(crate) fn made_id(&self, mark: &str, number: u64) -> String {
+        format!("{}-{mark}{number}", self.info.id)
+    }
+}

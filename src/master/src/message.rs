@@ -1,0 +1,237 @@
+//! The libprocess messages that the master takes in and sends out, each a variant with its protobuf type.
+//!
+//! It does not act on them; see `messages/` for what each one does.
+
+use protos::mesos::internal as m;
+use protos::mesos::scheduler;
+
+/// Why a message's body could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} could not be read")]
+pub struct DecodeError {
+    /// The full name of the message.
+    name: String,
+    /// What the reader says.
+    #[source]
+    source: prost::DecodeError,
+}
+
+macro_rules! incoming {
+    ($($(#[$doc:meta])* $variant:ident($kind:ty) = $name:literal,)*) => {
+        /// A message for the process `master` (wire/libprocess.md 4), or a pong for a `slave-observer(n)`.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Message {
+            $($(#[$doc])* $variant(Box<$kind>),)*
+            /// An agent is there.
+            PongSlave {
+                /// The `n` of the `slave-observer(n)` that the pong is for.
+                observer: u64,
+            },
+        }
+
+        impl Message {
+            /// The message's name without its package.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Message::$variant(_) => $name,)*
+                    Message::PongSlave { .. } => "PongSlaveMessage",
+                }
+            }
+
+            fn decode_for_master(name: &str, body: &[u8]) -> Result<Option<Message>, prost::DecodeError> {
+                Ok(match name.strip_prefix("mesos.internal.").or(name.strip_prefix("mesos.scheduler.").filter(|n| *n == "Call")) {
+                    $(Some($name) => Some(Message::$variant(Box::new(<$kind as prost::Message>::decode(body)?))),)*
+                    _ => None,
+                })
+            }
+        }
+    };
+}
+
+incoming! {
+    /// A call of a v0 framework.
+    Call(scheduler::Call) = "Call",
+    /// A framework asks whether it may submit; it may not.
+    SubmitScheduler(m::SubmitSchedulerRequest) = "SubmitSchedulerRequest",
+    /// A v0 framework without an id.
+    RegisterFramework(m::RegisterFrameworkMessage) = "RegisterFrameworkMessage",
+    /// A v0 framework with an id.
+    ReregisterFramework(m::ReregisterFrameworkMessage) = "ReregisterFrameworkMessage",
+    /// A v0 framework ends.
+    UnregisterFramework(m::UnregisterFrameworkMessage) = "UnregisterFrameworkMessage",
+    /// A v0 framework aborts: it wants no more offers.
+    DeactivateFramework(m::DeactivateFrameworkMessage) = "DeactivateFrameworkMessage",
+    /// A hint about wanted resources; without effect.
+    ResourceRequest(m::ResourceRequestMessage) = "ResourceRequestMessage",
+    /// ACCEPT with one LAUNCH.
+    LaunchTasks(m::LaunchTasksMessage) = "LaunchTasksMessage",
+    /// REVIVE.
+    ReviveOffers(m::ReviveOffersMessage) = "ReviveOffersMessage",
+    /// KILL.
+    KillTask(m::KillTaskMessage) = "KillTaskMessage",
+    /// ACKNOWLEDGE.
+    StatusUpdateAcknowledgement(m::StatusUpdateAcknowledgementMessage) = "StatusUpdateAcknowledgementMessage",
+    /// MESSAGE.
+    FrameworkToExecutor(m::FrameworkToExecutorMessage) = "FrameworkToExecutorMessage",
+    /// RECONCILE.
+    ReconcileTasks(m::ReconcileTasksMessage) = "ReconcileTasksMessage",
+    /// An agent without an id.
+    RegisterSlave(m::RegisterSlaveMessage) = "RegisterSlaveMessage",
+    /// An agent with an id.
+    ReregisterSlave(m::ReregisterSlaveMessage) = "ReregisterSlaveMessage",
+    /// An agent ends.
+    UnregisterSlave(m::UnregisterSlaveMessage) = "UnregisterSlaveMessage",
+    /// A task's state.
+    StatusUpdate(m::StatusUpdateMessage) = "StatusUpdateMessage",
+    /// An executor's message for its framework.
+    ExecutorToFramework(m::ExecutorToFrameworkMessage) = "ExecutorToFrameworkMessage",
+    /// An operation's state.
+    UpdateOperationStatus(m::UpdateOperationStatusMessage) = "UpdateOperationStatusMessage",
+    /// An executor has ended.
+    ExitedExecutor(m::ExitedExecutorMessage) = "ExitedExecutorMessage",
+    /// An agent's resources, providers and operations.
+    UpdateSlave(m::UpdateSlaveMessage) = "UpdateSlaveMessage",
+}
+
+impl Message {
+    /// Reads a message for the process `to`. `name` is the full protobuf name.
+    ///
+    /// `Ok(None)`: no process of the master's takes such a message; it is to be dropped.
+    ///
+    /// # Errors
+    /// The body is no such message.
+    pub fn decode(to: &str, name: &str, body: &[u8]) -> Result<Option<Message>, DecodeError> {
+        if let Some(observer) = observer_of(to) {
+            let pong = name == "mesos.internal.PongSlaveMessage";
+            return Ok(pong.then_some(Message::PongSlave { observer }));
+        }
+        if to != "master" {
+            return Ok(None);
+        }
+        Message::decode_for_master(name, body).map_err(|source| DecodeError { name: name.to_owned(), source })
+    }
+
+    /// Whether `id` names a process of the master's: `master` or a `slave-observer(n)`.
+    pub fn is_process(id: &str) -> bool {
+        id == "master" || observer_of(id).is_some()
+    }
+}
+
+fn observer_of(id: &str) -> Option<u64> {
+    id.strip_prefix("slave-observer(")?.strip_suffix(')')?.parse().ok()
+}
+
+macro_rules! outgoing {
+    ($($(#[$doc:meta])* $variant:ident($kind:ty),)*) => {
+        /// A message that the master sends. The shell encodes it, so that the core's thread need not.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Outgoing {
+            $($(#[$doc])* $variant(Box<$kind>),)*
+        }
+
+        impl Outgoing {
+            /// The full protobuf name, as it stands in the request's path.
+            pub fn full_name(&self) -> String {
+                match self {
+                    $(Outgoing::$variant(_) => <$kind as prost::Name>::full_name(),)*
+                }
+            }
+
+            /// The body.
+            pub fn encode(&self) -> Vec<u8> {
+                match self {
+                    $(Outgoing::$variant(message) => prost::Message::encode_to_vec(&**message),)*
+                }
+            }
+        }
+
+        $(impl From<$kind> for Outgoing {
+            fn from(message: $kind) -> Outgoing {
+                Outgoing::$variant(Box::new(message))
+            }
+        })*
+    };
+}
+
+outgoing! {
+    /// Agent: you are admitted under this id.
+    SlaveRegistered(m::SlaveRegisteredMessage),
+    /// Agent: you are admitted again; answer for these tasks.
+    SlaveReregistered(m::SlaveReregisteredMessage),
+    /// Agent: are you there?
+    PingSlave(m::PingSlaveMessage),
+    /// Agent: end.
+    Shutdown(m::ShutdownMessage),
+    /// Agent: run a task.
+    RunTask(m::RunTaskMessage),
+    /// Agent: run a task group.
+    RunTaskGroup(m::RunTaskGroupMessage),
+    /// Agent: kill a task.
+    KillTask(m::KillTaskMessage),
+    /// Agent: the framework has taken an update.
+    StatusUpdateAcknowledgement(m::StatusUpdateAcknowledgementMessage),
+    /// Agent: end an executor.
+    ShutdownExecutor(m::ShutdownExecutorMessage),
+    /// Agent: end a framework's executors.
+    ShutdownFramework(m::ShutdownFrameworkMessage),
+    /// Agent: a framework's info and pid.
+    UpdateFramework(m::UpdateFrameworkMessage),
+    /// Agent without RESOURCE_PROVIDER: its reservations and volumes.
+    CheckpointResources(m::CheckpointResourcesMessage),
+    /// Agent: apply an operation.
+    ApplyOperation(m::ApplyOperationMessage),
+    /// Agent: an operation's status was taken.
+    AcknowledgeOperationStatus(m::AcknowledgeOperationStatusMessage),
+    /// Agent: say what became of these operations.
+    ReconcileOperations(m::ReconcileOperationsMessage),
+    /// Agent: drain.
+    DrainSlave(m::DrainSlaveMessage),
+    /// Agent: a framework's message for an executor.
+    FrameworkToExecutor(m::FrameworkToExecutorMessage),
+    /// Framework: you are subscribed.
+    FrameworkRegistered(m::FrameworkRegisteredMessage),
+    /// Framework: you are subscribed again.
+    FrameworkReregistered(m::FrameworkReregisteredMessage),
+    /// Framework: offers, and their agents' pids.
+    ResourceOffers(m::ResourceOffersMessage),
+    /// Framework: an offer is void.
+    RescindResourceOffer(m::RescindResourceOfferMessage),
+    /// Framework: a task's state.
+    StatusUpdate(m::StatusUpdateMessage),
+    /// Framework: an agent is lost.
+    LostSlave(m::LostSlaveMessage),
+    /// Framework: an executor has ended.
+    ExitedExecutor(m::ExitedExecutorMessage),
+    /// Framework: an executor's message.
+    ExecutorToFramework(m::ExecutorToFrameworkMessage),
+    /// Framework: abort.
+    FrameworkError(m::FrameworkErrorMessage),
+    /// Framework: no, you may not submit.
+    SubmitScheduler(m::SubmitSchedulerResponse),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decodes_by_process_and_name() {
+        let body = prost::Message::encode_to_vec(&m::UnregisterSlaveMessage::default());
+        let read = Message::decode("master", "mesos.internal.UnregisterSlaveMessage", &body).unwrap().unwrap();
+        assert_eq!(read.name(), "UnregisterSlaveMessage");
+        let pong = Message::decode("slave-observer(12)", "mesos.internal.PongSlaveMessage", b"").unwrap();
+        assert_eq!(pong, Some(Message::PongSlave { observer: 12 }));
+        assert!(Message::decode("master", "mesos.scheduler.Call", b"").unwrap().is_some());
+        assert!(Message::decode("master", "mesos.scheduler.RegisterSlaveMessage", b"").unwrap().is_none());
+        assert!(Message::decode("master", "mesos.internal.Unheard", b"").unwrap().is_none());
+        assert!(Message::decode("elsewhere", "mesos.scheduler.Call", b"").unwrap().is_none());
+        assert!(Message::decode("master", "mesos.scheduler.Call", b"\xff").is_err());
+        assert!(Message::is_process("slave-observer(3)") && !Message::is_process("slave(1)"));
+    }
+
+    #[test]
+    fn names_what_it_sends() {
+        let ping = Outgoing::from(m::PingSlaveMessage { connected: true });
+        assert_eq!((ping.full_name().as_str(), ping.encode()), ("mesos.internal.PingSlaveMessage", vec![8, 1]));
+    }
+}

@@ -1,0 +1,71 @@
+//! The libprocess messages, one file each, and the way to them.
+//!
+//! Messages of v0 frameworks that mean the same as a call are turned into it (`old_calls.rs`).
+
+mod executor_to_framework;
+mod exited_executor;
+mod old_calls;
+mod pong_slave;
+mod register_slave;
+mod reregister_framework;
+mod reregister_slave;
+mod scheduler_call;
+mod status_update;
+mod unregister_slave;
+mod update_operation_status;
+mod update_slave;
+
+pub(crate) use update_operation_status::is_final;
+
+use base::Pid;
+use protos::mesos::internal::SubmitSchedulerResponse;
+
+use crate::counters::Counter;
+use crate::frameworks::Subscription;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::message::Message;
+
+impl Master {
+    /// Takes one libprocess message.
+    pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
+        match message {
+            Message::PongSlave { observer } => self.pong_slave(observer, out),
+            Message::StatusUpdate(message) => self.status_update(*message, out),
+            Message::RegisterSlave(message) => self.register_slave(from, *message, out),
+            Message::ReregisterSlave(message) => self.reregister_slave(from, *message, out),
+            Message::UnregisterSlave(message) => self.unregister_slave(&from, &message, out),
+            Message::UpdateSlave(message) => self.update_slave(*message, out),
+            Message::ExitedExecutor(message) => self.exited_executor(*message, out),
+            Message::ExecutorToFramework(message) => self.executor_to_framework(*message, out),
+            Message::UpdateOperationStatus(message) => self.update_operation_status(*message, out),
+            Message::Call(call) => self.driver_call(from, *call, out),
+            Message::RegisterFramework(message) => {
+                self.count(Counter::MessagesRegisterFramework);
+                self.register_framework(from, message.framework, out);
+            }
+            Message::ReregisterFramework(message) => {
+                self.count(Counter::MessagesReregisterFramework);
+                self.reregister_framework(from, *message, out);
+            }
+            Message::SubmitScheduler(_) => out.send(&from, SubmitSchedulerResponse { okay: false }),
+            Message::DeactivateFramework(message) => {
+                self.count(Counter::MessagesDeactivateFramework);
+                if let Some(key) = self.driver(&from, &message.framework_id, out) {
+                    self.deactivate_framework(key, out);
+                }
+            }
+            old => self.old_call(from, old, out),
+        }
+    }
+
+    fn register_framework(&mut self, from: Pid, info: protos::mesos::FrameworkInfo, out: &mut Outbox) {
+        let subscription = Subscription { info, suppressed: Vec::new(), constraints: None, force: false };
+        if subscription.id().is_some() {
+            let message = "Registering with 'id' already set".to_owned();
+            out.send(&from, protos::mesos::internal::FrameworkErrorMessage { message });
+            return;
+        }
+        self.subscribe_driver(from, subscription, out);
+    }
+}

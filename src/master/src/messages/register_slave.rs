@@ -1,0 +1,78 @@
+//! RegisterSlaveMessage: an agent without an id (wire/libprocess.md 8.2).
+
+use base::{AgentId, Pid};
+use protos::mesos;
+use protos::mesos::internal::{RegisterSlaveMessage, SlaveRegisteredMessage};
+use resources::from_proto;
+
+use crate::agents::{Arrival, total_of};
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::registry::RegistryOp;
+use crate::state::AgentCapabilities;
+use crate::validate;
+
+impl Master {
+    /// Admits a new agent, or repeats the answer to one that has not heard it.
+    pub(crate) fn register_slave(&mut self, from: Pid, message: RegisterSlaveMessage, out: &mut Outbox) {
+        self.count(Counter::MessagesRegisterSlave);
+        let checked = validate::registration(&message)
+            .and_then(|()| validate::agent_fits(&message.slave, message.version.as_deref(), &self.info, &self.config));
+        if let Err(why) = checked {
+            out.warn(format!("Ignoring the registration of agent {from} ({}): {why}", message.slave.hostname));
+            return;
+        }
+        if let Some(known) = self.agent_pids.get(&from).copied() {
+            if self.agent(known).is_some_and(|agent| agent.connected) {
+                self.tell_registered(known, out);
+                return;
+            }
+            self.remove_agent(
+                known,
+                "a new agent registered at the same address",
+                Counter::SlaveRemovalsRegistered,
+                out,
+            );
+        }
+        match self.arrival(from.clone(), message) {
+            Ok(arrival) => self.admit_new(arrival, out),
+            Err(why) => out.warn(format!("Ignoring the registration of agent {from}: {why}")),
+        }
+    }
+
+    fn arrival(&self, pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {
+        let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
+        let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
+        Ok(Arrival {
+            total: total_of(&own, &checkpointed)?,
+            checkpointed,
+            pid,
+            version: message.version.unwrap_or_default(),
+            capabilities: AgentCapabilities::new(&message.agent_capabilities),
+            resource_version: message.resource_version_uuid,
+            info: message.slave,
+        })
+    }
+
+    fn admit_new(&mut self, mut arrival: Arrival, out: &mut Outbox) {
+        let text = self.made_id("S", self.next_agent);
+        self.next_agent += 1;
+        // Made of a UUID and a number.
+        let Ok(id) = AgentId::new(&text) else { return };
+        arrival.info.id = Some(mesos::SlaveId { value: text });
+        out.info(format!("Agent {id} ({} at {}) has registered", arrival.info.hostname, arrival.pid));
+        out.persist.push(RegistryOp::AdmitAgent(Box::new(arrival.info.clone())));
+        self.count(Counter::SlaveRegistrations);
+        let key = self.book_agent(id, arrival, None, out);
+        self.offer_agent(key);
+        self.tell_registered(key, out);
+        self.announce_agent_added(key, out);
+    }
+
+    fn tell_registered(&mut self, key: crate::state::AgentKey, out: &mut Outbox) {
+        let Some(agent) = self.agent(key) else { return };
+        let answer = SlaveRegisteredMessage { slave_id: agent.proto_id(), connection: Some(self.slave_connection()) };
+        out.send(&agent.pid, answer);
+    }
+}

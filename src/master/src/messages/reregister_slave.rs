@@ -1,0 +1,128 @@
+//! ReregisterSlaveMessage: an agent with an id (wire/libprocess.md 8.2 and 8.3).
+
+use base::{AgentId, Pid};
+use protos::mesos::internal::{ReregisterSlaveMessage, ShutdownMessage};
+use resources::from_proto;
+
+use crate::agents::{Arrival, Returning, total_of};
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::registry::RegistryOp;
+use crate::state::{AgentCapabilities, AgentKey};
+use crate::validate;
+
+impl Master {
+    /// Takes an agent back: one that is registered, recovered, unreachable or unknown alike.
+    pub(crate) fn reregister_slave(&mut self, from: Pid, message: ReregisterSlaveMessage, out: &mut Outbox) {
+        self.count(Counter::MessagesReregisterSlave);
+        let text = message.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+        if self.gone.contains_key(text) {
+            shut_down(&from, "Agent has been marked gone", out);
+            return;
+        }
+        let checked = validate::reregistration(&message).and_then(|id| {
+            validate::agent_fits(&message.slave, message.version.as_deref(), &self.info, &self.config)?;
+            Ok(id)
+        });
+        let id = match checked {
+            Ok(id) => id,
+            Err(why) => {
+                out.warn(format!("Ignoring the reregistration of agent {text} ({from}): {why}"));
+                return;
+            }
+        };
+        let known = self.agent_ids.get(&id).copied();
+        if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
+            out.warn(format!("Agent {id} comes back from another address: {from}"));
+            shut_down(&from, "Agent attempted to reregister with different IP / hostname", out);
+            return;
+        }
+        match self.returning(from.clone(), message) {
+            Ok((arrival, returning)) => match known {
+                Some(key) => self.reregister_known(key, arrival, returning, out),
+                None => self.readmit(id, arrival, returning, out),
+            },
+            Err(why) if known.is_some() => {
+                out.warn(format!("Agent {id} cannot come back: {why}"));
+                shut_down(&from, &why, out);
+            }
+            Err(why) => out.warn(format!("Ignoring the reregistration of agent {id} ({from}): {why}")),
+        }
+    }
+
+    fn moved(&self, key: AgentKey, from: &Pid, hostname: &str) -> bool {
+        let Some(agent) = self.agent(key) else { return false };
+        agent.pid.address().ip() != from.address().ip() || agent.info.hostname != hostname
+    }
+
+    fn returning(&self, pid: Pid, message: ReregisterSlaveMessage) -> Result<(Arrival, Returning), String> {
+        let own = from_proto(&message.slave.resources).map_err(|why| why.to_string())?;
+        let checkpointed = from_proto(&message.checkpointed_resources).map_err(|why| why.to_string())?;
+        let returning = Returning {
+            frameworks: message.frameworks,
+            tasks: message.tasks,
+            executors: message.executor_infos,
+            completed: message.completed_frameworks,
+        };
+        let arrival = Arrival {
+            total: total_of(&own, &checkpointed)?,
+            checkpointed,
+            pid,
+            version: message.version.unwrap_or_default(),
+            capabilities: AgentCapabilities::new(&message.agent_capabilities),
+            resource_version: message.resource_version_uuid,
+            info: message.slave,
+        };
+        Ok((arrival, returning))
+    }
+
+    /// An agent that is not registered here: all it lists is taken over.
+    fn readmit(&mut self, id: AgentId, arrival: Arrival, returning: Returning, out: &mut Outbox) {
+        let adoption = match self.adoption(&arrival, &returning) {
+            Ok(adoption) => adoption,
+            Err(why) => {
+                out.warn(format!("Ignoring the reregistration of agent {id}: {why}"));
+                return;
+            }
+        };
+        self.replace_other_agent(&arrival.pid, &id, out);
+        out.info(format!("Agent {id} ({} at {}) has reregistered", arrival.info.hostname, arrival.pid));
+        out.persist.push(RegistryOp::MarkAgentReachable(Box::new(arrival.info.clone())));
+        self.count(Counter::SlaveReregistrations);
+        std::sync::Arc::make_mut(&mut self.recovered).remove(&id);
+        let was_unreachable = self.unreachable.remove(&id);
+        let recovered = self.recovered_drain.remove(&id);
+        let state = was_unreachable.as_ref().map(|u| (u.drain.clone(), u.deactivated)).or(recovered);
+        let (drain, deactivated) = state.unwrap_or_default();
+        let key = self.book_agent(id, arrival, Some(self.now), out);
+        let now = self.now;
+        if let Some(agent) = self.agent_mut(key) {
+            agent.drain_start = drain.as_ref().map(|_| now);
+            agent.drain = drain;
+            agent.deactivated = deactivated;
+        }
+        self.tell_reregistered(key, Vec::new(), out);
+        self.adopt_frameworks(&returning, out);
+        let tasks = self.adopt(key, adoption, was_unreachable.is_some(), out);
+        self.offer_agent(key);
+        self.announce_agent_added(key, out);
+        for (framework, task) in tasks {
+            self.announce_task_added(framework, task, out);
+        }
+        self.brief_agent(key, &returning, out);
+    }
+
+    /// Another id at the same address: that agent has lost its memory, and its tasks.
+    fn replace_other_agent(&mut self, pid: &Pid, id: &AgentId, out: &mut Outbox) {
+        let Some(old) = self.agent_pids.get(pid).copied() else { return };
+        if self.agent(old).is_some_and(|agent| agent.id != *id) {
+            let why = "a new agent registered at the same address";
+            self.remove_agent(old, why, Counter::SlaveRemovalsRegistered, out);
+        }
+    }
+}
+
+fn shut_down(to: &Pid, why: &str, out: &mut Outbox) {
+    out.send(to, ShutdownMessage { message: Some(why.to_owned()) });
+}

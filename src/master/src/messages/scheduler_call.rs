@@ -1,0 +1,43 @@
+//! mesos.scheduler.Call: what a v0 driver sends (wire/libprocess.md 7.2).
+
+use base::Pid;
+use protos::mesos::{self, scheduler};
+
+use crate::calls::validate_call;
+use crate::counters::Counter;
+use crate::frameworks::Subscription;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::FrameworkKey;
+
+impl Master {
+    /// Takes a driver's call: dropped if it is malformed, or if the framework is not the sender's.
+    pub(crate) fn driver_call(&mut self, from: Pid, call: scheduler::Call, out: &mut Outbox) {
+        if let Err(why) = validate_call(&call) {
+            self.count(Counter::DroppedMessages);
+            out.warn(format!("Dropping a call of {from}: {why}"));
+            return;
+        }
+        if call.r#type() == scheduler::call::Type::Subscribe {
+            if let Some(subscribe) = call.subscribe {
+                self.subscribe_driver(from, Subscription::from(subscribe), out);
+            }
+            return;
+        }
+        let id = call.framework_id.clone().unwrap_or_default();
+        if let Some(key) = self.driver(&from, &id, out) {
+            self.driver_calls(key, call, out);
+        }
+    }
+
+    /// The framework of that id, if the sender is its process.
+    pub(crate) fn driver(&mut self, from: &Pid, id: &mesos::FrameworkId, out: &mut Outbox) -> Option<FrameworkKey> {
+        let key = self.framework_by_id(&id.value);
+        if key.is_some() && self.framework_pids.get(from).copied() == key {
+            return key;
+        }
+        self.count(Counter::DroppedMessages);
+        out.warn(format!("Dropping a message of {from}: framework {} is not its own", id.value));
+        None
+    }
+}

@@ -1,0 +1,74 @@
+//! StatusUpdateMessage: an agent tells a task's state (wire/libprocess.md 11.1).
+
+use base::Pid;
+use protos::mesos::internal::StatusUpdateMessage;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::is_terminal;
+
+impl Master {
+    /// Forwards the update to its framework, if that is connected, and takes the state in.
+    pub(crate) fn status_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) {
+        self.count(Counter::MessagesStatusUpdate);
+        if let Err(why) = self.forward_update(message, out) {
+            self.count(Counter::InvalidStatusUpdates);
+            out.warn(format!("Ignoring a status update: {why}"));
+        } else {
+            self.count(Counter::ValidStatusUpdates);
+        }
+    }
+
+    fn forward_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) -> Result<(), String> {
+        let StatusUpdateMessage { mut update, pid } = message;
+        let task_id = update.status.task_id.value.clone();
+        let pid = Pid::parse_lenient(pid.as_deref().unwrap_or_default());
+        if pid.is_empty() {
+            return Err(format!("that of task {task_id} names no agent's pid"));
+        }
+        match update.uuid.as_ref().or(update.status.uuid.as_ref()).map(Vec::len) {
+            Some(16) => {}
+            Some(length) => return Err(format!("that of task {task_id} has a uuid of {length} bytes, not 16")),
+            None => return Err(format!("that of task {task_id} has no uuid")),
+        }
+        let agent_id = update.slave_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+        let agent = self.agent_by_id(agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        let framework_id = update.framework_id.value.as_str();
+        let framework =
+            self.framework_by_id(framework_id).ok_or_else(|| format!("framework {framework_id} is not known"))?;
+        fill(&mut update);
+        // Also of a task that is not known here: the scheduler must acknowledge it, or the agent asks for ever.
+        let task = self.task_by_id(framework, &task_id);
+        let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
+        if let Some(task) = task {
+            self.tell_update(framework, update.clone(), Some(&pid), out);
+            self.update_task(framework, task, &update, out);
+            return Ok(());
+        }
+        self.tell_update(framework, update, Some(&pid), out);
+        Err(format!("task {task_id} is not known on that agent"))
+    }
+}
+
+/// What the outer message says stands in the status too (wire/libprocess.md 11.1).
+fn fill(update: &mut protos::mesos::internal::StatusUpdate) {
+    let status = &mut update.status;
+    if status.uuid.is_none() {
+        status.uuid.clone_from(&update.uuid);
+    }
+    if update.uuid.is_none() {
+        update.uuid.clone_from(&status.uuid);
+    }
+    if status.slave_id.is_none() {
+        status.slave_id.clone_from(&update.slave_id);
+    }
+    if status.executor_id.is_none() {
+        status.executor_id.clone_from(&update.executor_id);
+    }
+    status.timestamp.get_or_insert(update.timestamp);
+    // A terminal status stays the last word, whatever comes with it.
+    if is_terminal(status.state()) {
+        update.latest_state.get_or_insert(status.state);
+    }
+}

@@ -1,0 +1,90 @@
+//! UpdateOperationStatusMessage: an agent tells an operation's state (wire/libprocess.md 12).
+
+use protos::mesos::internal::{AcknowledgeOperationStatusMessage, UpdateOperationStatusMessage};
+use protos::mesos::{self, OperationState};
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::AgentKey;
+
+impl Master {
+    pub(crate) fn update_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) {
+        self.count(Counter::MessagesOperationStatusUpdate);
+        match self.take_operation_status(message, out) {
+            Ok(()) => self.count(Counter::ValidOperationStatusUpdates),
+            Err(why) => {
+                self.count(Counter::InvalidOperationStatusUpdates);
+                out.warn(format!("Ignoring an operation's status: {why}"));
+            }
+        }
+    }
+
+    fn take_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) -> Result<(), String> {
+        let agent_id = message.slave_id.as_ref().ok_or("it names no agent")?.value.clone();
+        let agent = self.agent_by_id(&agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        let Some(uuid) = message.operation_uuid else {
+            // The answer to a framework's own question about an operation that nobody keeps.
+            let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;
+            let key = self.framework_by_id(&framework.value).ok_or("its framework is not known")?;
+            self.tell_operation(key, message.status, out);
+            return Ok(());
+        };
+        let known = self.agent(agent).and_then(|row| row.operations.get(&uuid.value)).cloned();
+        let operation = known.ok_or_else(|| format!("operation is not known on agent {agent_id}"))?;
+        let latest = message.latest_status.unwrap_or_else(|| message.status.clone());
+        let framework = operation.framework_id.as_ref().and_then(|id| self.framework_by_id(&id.value));
+        if let Some(row) = self.agent_mut(agent).and_then(|row| row.operations.get_mut(&uuid.value)) {
+            let row = std::sync::Arc::make_mut(row);
+            row.latest_status = latest.clone();
+            row.statuses.push(message.status.clone());
+        }
+        let wanted = operation.info.id.is_some();
+        match framework {
+            Some(framework) if wanted => self.tell_operation(framework, message.status, out),
+            _ => self.acknowledge_operation_itself(agent, &uuid, &message.status, out),
+        }
+        if !wanted && is_final(latest.state()) {
+            self.forget_operation(agent, &uuid.value);
+        }
+        Ok(())
+    }
+
+    /// Nobody else will acknowledge it.
+    fn acknowledge_operation_itself(
+        &mut self,
+        agent: AgentKey,
+        operation_uuid: &mesos::Uuid,
+        status: &mesos::OperationStatus,
+        out: &mut Outbox,
+    ) {
+        let (Some(status_uuid), Some(row)) = (status.uuid.clone(), self.agent(agent)) else { return };
+        let message = AcknowledgeOperationStatusMessage {
+            status_uuid,
+            operation_uuid: operation_uuid.clone(),
+            resource_provider_id: status.resource_provider_id.clone(),
+        };
+        out.send(&row.pid, message);
+    }
+
+    /// An operation is done with.
+    pub(crate) fn forget_operation(&mut self, agent: AgentKey, uuid: &[u8]) {
+        if let Some(row) = self.agent_mut(agent) {
+            row.operations.remove(uuid);
+        }
+        self.check_drained(agent);
+    }
+}
+
+/// Whether nothing more happens to an operation in that state (mesos-features.md TSK-60).
+pub(crate) fn is_final(state: OperationState) -> bool {
+    use OperationState as S;
+    matches!(
+        state,
+        S::OperationFinished
+            | S::OperationFailed
+            | S::OperationError
+            | S::OperationDropped
+            | S::OperationGoneByOperator
+    )
+}

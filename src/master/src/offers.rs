@@ -1,0 +1,212 @@
+//! Offers: made from what the allocator says, sent, answered, taken back.
+//!
+//! It does not decide who is offered what.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use protos::mesos::{self, Filters};
+use resources::{Format, Resources, Role};
+
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Offer, OfferKey};
+use crate::timers::Timer;
+
+/// An agent's ephemeral ports are not for frameworks to see (mesos-features.md SCH-91).
+const HIDDEN: &str = "ephemeral_ports";
+
+impl Master {
+    /// Lets the allocator run, and sends what it has found: one event for each framework.
+    pub(crate) fn make_offers(&mut self, out: &mut Outbox) {
+        let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::Offer>, Vec<String>)> = BTreeMap::new();
+        for offering in self.allocation.allocate(self.now) {
+            let framework = self.framework_by_id(offering.framework.as_str());
+            let agent = self.agent_by_id(offering.agent.as_str());
+            let (Some(framework), Some(agent)) = (framework, agent) else {
+                let (framework, agent) = (&offering.framework, &offering.agent);
+                self.allocation.recover_offered(framework, agent, &offering.role, &offering.resources, None);
+                continue;
+            };
+            let mut resources = offering.resources;
+            resources.allocate(&offering.role);
+            let offer = Offer { framework, agent, role: offering.role, resources, timeout: None };
+            let Some((offer, pid)) = self.book_offer(offer) else { continue };
+            let batch = batches.entry(framework).or_default();
+            batch.0.push(offer);
+            batch.1.push(pid);
+        }
+        for (framework, (offers, pids)) in batches {
+            let count = offers.len() as u64;
+            self.tell_offers(framework, offers, pids, out);
+            if let Some(framework) = self.framework_mut(framework) {
+                framework.counts.offers_sent += count;
+            }
+        }
+    }
+
+    /// Enters an offer in the books; its form on the wire, and its agent's pid.
+    fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, String)> {
+        let key = OfferKey(self.offers.next_key());
+        if let Some(timeout) = self.config.offer_timeout {
+            offer.timeout = Some(self.timers.set(self.now + timeout, Timer::OfferTimeout { offer: key.0 }));
+        }
+        let agent = self.agent_mut(offer.agent)?;
+        agent.offered += &offer.resources;
+        self.agent_books.get_mut(&offer.agent)?.offers.insert(key);
+        self.framework_books.get_mut(&offer.framework)?.offers.insert(key);
+        let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
+        let proto = offer_to_proto(&self.info.id, key, &offer, agent, framework);
+        let pid = agent.pid.to_string();
+        self.offers.insert(Arc::new(offer));
+        Some((proto, pid))
+    }
+
+    /// An outstanding offer, by its id.
+    pub(crate) fn offer_by_id(&self, id: &str) -> Option<OfferKey> {
+        let number = id.strip_prefix(self.info.id.as_str())?.strip_prefix("-O")?;
+        let key = number.parse().ok().filter(|key: &u64| key.to_string() == number)?;
+        self.offers.get(key).map(|_| OfferKey(key))
+    }
+
+    /// Strikes an offer out of the books. Its resources are still taken as far as the allocator knows.
+    pub(crate) fn take_offer(&mut self, key: OfferKey) -> Option<Arc<Offer>> {
+        self.snapshot = None;
+        let offer = self.offers.remove(key.0)?;
+        if let Some(token) = offer.timeout {
+            self.timers.cancel(token);
+        }
+        if let Some(agent) = self.agent_mut(offer.agent) {
+            agent.offered -= &offer.resources;
+        }
+        if let Some(book) = self.agent_books.get_mut(&offer.agent) {
+            book.offers.remove(&key);
+        }
+        if let Some(book) = self.framework_books.get_mut(&offer.framework) {
+            book.offers.remove(&key);
+        }
+        Some(offer)
+    }
+
+    /// Gives an offer's resources back without a word to its framework.
+    pub(crate) fn discard_offer(&mut self, key: OfferKey, filters: Option<&Filters>) {
+        let Some(offer) = self.take_offer(key) else { return };
+        self.recover_offered(offer.framework, offer.agent, &offer.role, &offer.resources, filters);
+    }
+
+    /// Gives offered resources back to the allocator.
+    pub(crate) fn recover_offered(
+        &mut self,
+        framework: FrameworkKey,
+        agent: AgentKey,
+        role: &Role,
+        resources: &Resources,
+        filters: Option<&Filters>,
+    ) {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent.0)) else {
+            return;
+        };
+        self.allocation.recover_offered(&framework.id, &agent.id, role, resources, filters);
+    }
+
+    /// Takes an offer back and tells its framework.
+    pub(crate) fn rescind_offer(&mut self, key: OfferKey, out: &mut Outbox) {
+        let Some(framework) = self.offers.get(key.0).map(|offer| offer.framework) else { return };
+        self.discard_offer(key, None);
+        let offer_id = mesos::OfferId { value: self.made_id("O", key.0) };
+        self.tell_rescind(framework, offer_id, out);
+        if let Some(framework) = self.framework_mut(framework) {
+            framework.counts.offers_rescinded += 1;
+        }
+    }
+
+    /// Takes all offers of a framework back.
+    pub(crate) fn rescind_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
+        for key in self.offers_of(framework) {
+            self.rescind_offer(key, out);
+        }
+    }
+
+    /// Takes a framework's offers in some roles back.
+    pub(crate) fn rescind_roles(&mut self, framework: FrameworkKey, roles: &BTreeSet<String>, out: &mut Outbox) {
+        for key in self.offers_of(framework) {
+            if self.offers.get(key.0).is_some_and(|offer| roles.contains(offer.role.as_str())) {
+                self.rescind_offer(key, out);
+            }
+        }
+    }
+
+    /// Gives all offers of a framework back without a word to it.
+    pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, _out: &mut Outbox) {
+        for key in self.offers_of(framework) {
+            self.discard_offer(key, None);
+        }
+    }
+
+    /// Takes all offers of an agent back.
+    pub(crate) fn rescind_offers_on(&mut self, agent: AgentKey, out: &mut Outbox) {
+        let keys = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
+        for key in keys {
+            self.rescind_offer(key, out);
+        }
+    }
+
+    /// An offer has not been answered in time.
+    pub(crate) fn offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
+        self.rescind_offer(key, out);
+    }
+
+    fn offers_of(&self, framework: FrameworkKey) -> BTreeSet<OfferKey> {
+        self.framework_books.get(&framework).map(|book| book.offers.clone()).unwrap_or_default()
+    }
+}
+
+/// An offer as its framework sees it (wire/http.md 5.8).
+pub(crate) fn offer_to_proto(
+    master_id: &str,
+    key: OfferKey,
+    offer: &Offer,
+    agent: &Agent,
+    framework: &Framework,
+) -> mesos::Offer {
+    let format = match framework.capabilities.reservation_refinement {
+        true => Format::PostRefinement,
+        false => Format::PreRefinement,
+    };
+    let multi_role = framework.capabilities.multi_role;
+    let mut resources = offer.resources.to_proto(format);
+    resources.retain(|resource| resource.name != HIDDEN);
+    if !multi_role {
+        resources.iter_mut().for_each(|resource| resource.allocation_info = None);
+    }
+    let role = mesos::resource::AllocationInfo { role: Some(offer.role.as_str().to_owned()) };
+    let executors = agent.executors.get(&offer.framework).into_iter().flat_map(|mine| mine.values());
+    mesos::Offer {
+        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0) },
+        framework_id: framework.proto_id(),
+        slave_id: agent.proto_id(),
+        hostname: agent.info.hostname.clone(),
+        url: Some(url_of(agent)),
+        domain: agent.info.domain.clone(),
+        resources,
+        attributes: agent.info.attributes.clone(),
+        executor_ids: executors.map(|executor| executor.info.executor_id.clone()).collect(),
+        unavailability: None,
+        allocation_info: multi_role.then_some(role),
+    }
+}
+
+/// Where an agent's HTTP API is.
+pub(crate) fn url_of(agent: &Agent) -> mesos::Url {
+    mesos::Url {
+        scheme: "http".to_owned(),
+        address: mesos::Address {
+            hostname: Some(agent.info.hostname.clone()),
+            ip: Some(agent.pid.address().ip().to_string()),
+            port: i32::from(agent.pid.address().port()),
+        },
+        path: Some(format!("/{}", agent.pid.id())),
+        query: Vec::new(),
+        fragment: None,
+    }
+}

@@ -1,0 +1,37 @@
+//! DEACTIVATE_AGENT: an agent is offered to nobody; what runs there goes on.
+
+use protos::mesos::SlaveId;
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::registry::RegistryOp;
+
+impl Master {
+    pub(crate) fn deactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+        if !self.is_known_agent(id) {
+            return Err(Answer::bad_request("Unknown agent"));
+        }
+        out.persist.push(RegistryOp::DeactivateAgent(SlaveId { value: id.to_owned() }));
+        self.set_deactivated(id, true, out);
+        Ok(())
+    }
+
+    /// Notes it wherever the agent is known.
+    pub(crate) fn set_deactivated(&mut self, id: &str, deactivated: bool, out: &mut Outbox) {
+        self.snapshot = None;
+        if let Some(entry) = self.unreachable.get_mut(id) {
+            entry.deactivated = deactivated;
+        }
+        if let Some(entry) = self.recovered_drain.get_mut(id) {
+            entry.1 = deactivated;
+        }
+        let Some(key) = self.agent_by_id(id) else { return };
+        let Some(agent) = self.agent_mut(key) else { return };
+        agent.deactivated = deactivated;
+        let (id, active) = (agent.id.clone(), agent.active());
+        self.allocation.set_agent_active(&id, active);
+        if deactivated {
+            self.rescind_offers_on(key, out);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! MARK_AGENT_GONE: an agent will not come back.
+
+use base::AgentId;
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+
+impl Master {
+    /// Once more for one that is gone is no error.
+    pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+        if self.gone.contains_key(id) {
+            return Ok(());
+        }
+        let unknown = || Answer::status(404, format!("Agent '{id}' not found"));
+        if !self.is_known_agent(id) {
+            return Err(unknown());
+        }
+        let id = AgentId::new(id).map_err(|_| unknown())?;
+        self.mark_gone(&id, out);
+        Ok(())
+    }
+
+    /// Whether an agent is registered, recovered or unreachable.
+    pub(crate) fn is_known_agent(&self, id: &str) -> bool {
+        self.agent_by_id(id).is_some() || self.recovered.contains_key(id) || self.unreachable.contains_key(id)
+    }
+}

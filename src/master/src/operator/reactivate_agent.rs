@@ -1,0 +1,43 @@
+//! REACTIVATE_AGENT: an agent that was deactivated or drained is offered again.
+
+use protos::mesos::{DrainState, SlaveId};
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::registry::RegistryOp;
+
+impl Master {
+    pub(crate) fn reactivate_agent(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
+        if !self.is_known_agent(id) {
+            return Err(Answer::bad_request("Unknown agent"));
+        }
+        let key = self.agent_by_id(id);
+        let agent = key.and_then(|key| self.agent(key));
+        let (drain, deactivated) = match agent {
+            Some(agent) => (agent.drain.clone(), agent.deactivated),
+            None => {
+                let away = self.unreachable.get(id).map(|entry| (entry.drain.clone(), entry.deactivated));
+                away.or_else(|| self.recovered_drain.get(id).cloned()).unwrap_or_default()
+            }
+        };
+        if !deactivated {
+            return Err(Answer::bad_request("Agent is not deactivated"));
+        }
+        if drain.is_some_and(|drain| drain.state() == DrainState::Draining) {
+            return Err(Answer::bad_request("Agent is still in the DRAINING state"));
+        }
+        out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.to_owned() }));
+        if let Some(entry) = self.unreachable.get_mut(id) {
+            entry.drain = None;
+        }
+        if let Some(entry) = self.recovered_drain.get_mut(id) {
+            entry.0 = None;
+        }
+        if let Some(agent) = key.and_then(|key| self.agent_mut(key)) {
+            agent.drain = None;
+            agent.drain_start = None;
+        }
+        self.set_deactivated(id, false, out);
+        Ok(())
+    }
+}

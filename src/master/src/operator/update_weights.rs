@@ -1,0 +1,43 @@
+//! UPDATE_WEIGHTS: how much roles count in fair sharing (mesos-features.md MNT-20).
+
+use protos::mesos::WeightInfo;
+use resources::Role;
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::registry::RegistryOp;
+use crate::state::OfferKey;
+
+impl Master {
+    /// All or nothing. If a changed role is in use, all outstanding offers are taken back.
+    pub(crate) fn update_weights(&mut self, weights: Vec<WeightInfo>, out: &mut Outbox) -> Result<(), Answer> {
+        let mut updates = Vec::with_capacity(weights.len());
+        for info in weights {
+            let role = info.role().trim().to_owned();
+            let invalid = |why: &str| Answer::bad_request(format!("Invalid weight for role '{role}': {why}"));
+            Role::parse(&role).map_err(|why| invalid(&why.to_string()))?;
+            if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(&role)) {
+                return Err(invalid("the role is not present in the master's --roles"));
+            }
+            if !(info.weight.is_finite() && info.weight > 0.0) {
+                return Err(invalid("weights must be positive"));
+            }
+            updates.push(WeightInfo { role: Some(role), weight: info.weight });
+        }
+        out.persist.push(RegistryOp::UpdateWeights(updates.clone()));
+        self.snapshot = None;
+        let in_use = updates.iter().any(|info| {
+            let role = info.role();
+            self.frameworks.values().any(|framework| framework.roles.contains(role))
+        });
+        for info in &updates {
+            self.allocation.set_weight(info.role(), info.weight);
+            self.weights.insert(info.role().to_owned(), info.weight);
+        }
+        if in_use {
+            let offers: Vec<OfferKey> = self.offers.iter().map(|(key, _)| OfferKey(key)).collect();
+            offers.into_iter().for_each(|offer| self.rescind_offer(offer, out));
+        }
+        Ok(())
+    }
+}

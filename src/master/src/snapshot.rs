@@ -1,0 +1,95 @@
+//! All that a reader may see, as of one instant: shared with the core, copied where the core changes it.
+//!
+//! It is no answer yet; see `views.rs` for single entities, and the daemon for documents.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use allocator::RoleView;
+use base::{AgentId, Time};
+use protos::mesos;
+use resources::Resources;
+
+use crate::counters::Counters;
+use crate::master::Master;
+use crate::offers::offer_to_proto;
+use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Offer, OfferKey};
+use crate::table::Table;
+
+/// A master's state at an instant.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub time: Time,
+    /// When this master began to lead.
+    pub started: Time,
+    /// Who this master is.
+    pub info: Arc<mesos::MasterInfo>,
+    /// The registered agents.
+    pub agents: Table<Agent>,
+    /// The frameworks that have not ended.
+    pub frameworks: Table<Framework>,
+    /// The last frameworks that have ended, oldest first.
+    pub completed: Table<Framework>,
+    /// The outstanding offers.
+    pub offers: Table<Offer>,
+    /// Agents of the registry that have not come back since this master began.
+    pub recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
+    /// How many agents are unreachable.
+    pub unreachable: usize,
+    /// Weights that were set.
+    pub weights: BTreeMap<String, f64>,
+    /// The roles that are in use, and what they have.
+    pub roles: Vec<RoleView>,
+    /// What has been counted.
+    pub counters: Counters,
+    /// How many operators listen to the event stream.
+    pub subscribers: usize,
+}
+
+impl Snapshot {
+    pub(crate) fn new(master: &Master) -> Snapshot {
+        Snapshot {
+            time: master.now,
+            started: master.started,
+            info: Arc::clone(&master.info),
+            agents: master.agents.clone(),
+            frameworks: master.frameworks.clone(),
+            completed: master.completed.clone(),
+            offers: master.offers.clone(),
+            recovered: Arc::clone(&master.recovered),
+            unreachable: master.unreachable.len(),
+            weights: master.weights.clone(),
+            roles: master.allocation.allocator().roles(),
+            counters: master.counters.clone(),
+            subscribers: master.subscribers.len(),
+        }
+    }
+
+    /// An agent's row.
+    pub fn agent(&self, key: AgentKey) -> Option<&Arc<Agent>> {
+        self.agents.get(key.0)
+    }
+
+    /// A framework's row, unless it has ended.
+    pub fn framework(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
+        self.frameworks.get(key.0)
+    }
+
+    /// An offer as its framework sees it.
+    pub fn offer_to_proto(&self, key: OfferKey) -> Option<mesos::Offer> {
+        let offer = self.offers.get(key.0)?;
+        let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
+        Some(offer_to_proto(&self.info.id, key, offer, agent, framework))
+    }
+
+    /// What each framework's executors take, by framework: one pass over all agents.
+    pub fn executor_resources(&self) -> BTreeMap<FrameworkKey, Resources> {
+        let mut sums: BTreeMap<FrameworkKey, Resources> = BTreeMap::new();
+        for (framework, executors) in self.agents.values().flat_map(|agent| &agent.executors) {
+            let sum = sums.entry(*framework).or_default();
+            executors.values().for_each(|executor| *sum += &executor.resources);
+        }
+        sums
+    }
+}

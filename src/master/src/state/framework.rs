@@ -1,0 +1,133 @@
+//! A framework as the master knows it, and the core's own book about it.
+//!
+//! It does not decide when a framework comes or goes; see `frameworks/`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::{AgentId, FrameworkId, Pid, TaskId, Time};
+use protos::mesos::{self, scheduler};
+use rustc_hash::FxHashMap;
+
+use super::{FrameworkCapabilities, OfferKey, Task, TaskKey};
+use crate::io::StreamId;
+use crate::table::Table;
+use crate::timers::Token;
+
+/// How a framework is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Connection {
+    /// Known from agents only, since this master began.
+    Recovered,
+    /// Its last connection is gone.
+    Disconnected,
+    /// By HTTP.
+    Http {
+        /// The stream of its events.
+        stream: StreamId,
+        /// What its calls must name.
+        stream_text: Arc<str>,
+    },
+    /// By libprocess.
+    Driver(Pid),
+}
+
+/// What has been counted for one framework (mesos-features.md A.1, "per framework").
+#[derive(Clone, Debug, Default)]
+pub struct FrameworkCounts {
+    /// Calls by type's number.
+    pub calls: BTreeMap<i32, u64>,
+    /// Events by type's number.
+    pub events: BTreeMap<i32, u64>,
+    /// Operations by type's number.
+    pub operations: BTreeMap<i32, u64>,
+    /// Terminal tasks by state's number.
+    pub terminal: BTreeMap<i32, u64>,
+    /// Offers that were sent.
+    pub offers_sent: u64,
+    /// Offers that were accepted.
+    pub offers_accepted: u64,
+    /// Offers that were declined.
+    pub offers_declined: u64,
+    /// Offers that were taken back.
+    pub offers_rescinded: u64,
+}
+
+/// A framework.
+#[derive(Clone, Debug)]
+pub struct Framework {
+    /// Its id.
+    pub id: FrameworkId,
+    /// What it says of itself; `id` is set.
+    pub info: Arc<mesos::FrameworkInfo>,
+    /// Its capabilities.
+    pub capabilities: FrameworkCapabilities,
+    /// The roles it is subscribed to.
+    pub roles: BTreeSet<String>,
+    /// Those of them in which it wants no offers.
+    pub suppressed: BTreeSet<String>,
+    /// What agents it wants.
+    pub offer_constraints: Option<Arc<scheduler::OfferConstraints>>,
+    /// How it is reached.
+    pub connection: Connection,
+    /// Whether it gets offers.
+    pub active: bool,
+    /// When it subscribed with this master, or was learned of.
+    pub registered: Time,
+    /// When it last subscribed again.
+    pub reregistered: Option<Time>,
+    /// When it ended.
+    pub unregistered: Option<Time>,
+    /// Its tasks that are not done with, in the order of their launch, by [`TaskKey`].
+    pub tasks: Table<Task>,
+    /// The last tasks on agents that became unreachable, oldest first.
+    pub unreachable_tasks: Table<Task>,
+    /// The last tasks that ended, oldest first.
+    pub completed_tasks: Table<Task>,
+    /// What has been counted.
+    pub counts: FrameworkCounts,
+}
+
+impl Framework {
+    /// Whether it has a connection.
+    pub fn connected(&self) -> bool {
+        matches!(self.connection, Connection::Http { .. } | Connection::Driver(_))
+    }
+
+    /// Whether it is known from agents only.
+    pub fn recovered(&self) -> bool {
+        self.connection == Connection::Recovered
+    }
+
+    /// Its process, if it is a v0 driver's.
+    pub fn pid(&self) -> Option<&Pid> {
+        match &self.connection {
+            Connection::Driver(pid) => Some(pid),
+            _ => None,
+        }
+    }
+
+    /// The id as a message.
+    pub fn proto_id(&self) -> mesos::FrameworkId {
+        mesos::FrameworkId { value: self.id.as_str().to_owned() }
+    }
+}
+
+/// What the core keeps about a framework for itself.
+#[derive(Debug, Default)]
+pub(crate) struct FrameworkBook {
+    /// Its active tasks by id.
+    pub tasks: FxHashMap<TaskId, TaskKey>,
+    /// Its unreachable tasks by id: their row, and the agent.
+    pub unreachable: FxHashMap<TaskId, (u64, AgentId)>,
+    /// Its outstanding offers.
+    pub offers: BTreeSet<OfferKey>,
+    /// Counts its subscriptions.
+    pub epoch: u64,
+    /// The next heartbeat.
+    pub heartbeat: Option<Token>,
+    /// The process that it was last reached by.
+    pub last_pid: Option<Pid>,
+    /// The end of its time to come back.
+    pub failover: Option<Token>,
+}

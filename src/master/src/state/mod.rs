@@ -1,0 +1,20 @@
+//! The entities that a master knows, and how they find each other.
+//!
+//! What a reader may see is in tables that a snapshot shares; what only the core needs is in books beside them.
+
+mod agent;
+mod capabilities;
+mod framework;
+mod keys;
+mod offer;
+mod task;
+
+pub(crate) use agent::AgentBook;
+pub use agent::{Agent, Executor, ResourceProvider};
+pub use capabilities::{AgentCapabilities, FrameworkCapabilities};
+pub(crate) use framework::FrameworkBook;
+pub use framework::{Connection, Framework, FrameworkCounts};
+pub use keys::{AgentKey, FrameworkKey, OfferKey, TaskKey};
+pub use offer::Offer;
+pub use task::Task;
+pub(crate) use task::is_terminal;

@@ -1,0 +1,23 @@
+//! An outstanding offer.
+//!
+//! Its form on the wire is made when it is sent; see `offers.rs`.
+
+use resources::{Resources, Role};
+
+use super::{AgentKey, FrameworkKey};
+use crate::timers::Token;
+
+/// One agent's resources for one framework in one role. They count as taken until it is answered.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// To whom.
+    pub framework: FrameworkKey,
+    /// Of which agent.
+    pub agent: AgentKey,
+    /// In which role.
+    pub role: Role,
+    /// What; allocated to the role.
+    pub resources: Resources,
+    /// When it is too old.
+    pub(crate) timeout: Option<Token>,
+}

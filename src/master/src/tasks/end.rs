@@ -1,0 +1,48 @@
+//! The master itself says that a task has ended or cannot be reached.
+
+use base::Pid;
+use protos::mesos::TaskState;
+use protos::mesos::task_status::Reason;
+
+use super::MasterStatus;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{FrameworkKey, TaskKey};
+
+impl Master {
+    /// Updates a task on the master's own authority and tells nobody but operators.
+    pub(crate) fn end_task(
+        &mut self,
+        framework: FrameworkKey,
+        task: TaskKey,
+        state: TaskState,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
+        let (Some(row), Some(entry)) = (self.task(framework, task), self.framework(framework)) else { return };
+        let status = MasterStatus::of(row, state, reason, "Framework has been removed");
+        let update = status.into_update(entry.proto_id(), self.now);
+        self.update_task(framework, task, &update, out);
+    }
+
+    /// Updates a task on the master's own authority and tells its framework.
+    pub(crate) fn declare_task(
+        &mut self,
+        framework: FrameworkKey,
+        task: TaskKey,
+        status: MasterStatus,
+        out: &mut Outbox,
+    ) {
+        let Some(entry) = self.framework(framework) else { return };
+        let update = status.into_update(entry.proto_id(), self.now);
+        self.update_task(framework, task, &update, out);
+        self.tell_update(framework, update, None::<&Pid>, out);
+    }
+
+    /// Tells a framework of a task that the master does not keep.
+    pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
+        let Some(entry) = self.framework(framework) else { return };
+        let update = status.into_update(entry.proto_id(), self.now);
+        self.tell_update(framework, update, None, out);
+    }
+}

@@ -1,0 +1,10 @@
+//! What happens to tasks, whoever brings it about.
+
+mod book;
+mod end;
+mod executors;
+mod status;
+mod update;
+
+pub(crate) use book::task_of;
+pub(crate) use status::{MasterStatus, lost_or};

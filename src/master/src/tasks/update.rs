@@ -1,0 +1,60 @@
+//! A status changes what the master knows of a task (mesos-features.md TSK-05 to TSK-07, TSK-36).
+
+use protos::mesos::internal::StatusUpdate;
+use protos::mesos::task_status::Reason;
+use protos::mesos::{self, TaskState};
+
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{FrameworkKey, TaskKey, is_terminal};
+
+impl Master {
+    /// Takes a status in: the newest state, the state last forwarded, the history. Resources go back with the first
+    /// terminal state.
+    pub(crate) fn update_task(
+        &mut self,
+        framework: FrameworkKey,
+        task: TaskKey,
+        update: &StatusUpdate,
+        out: &mut Outbox,
+    ) {
+        let Some(row) = self.task_mut(framework, task) else { return };
+        let before = row.state();
+        let latest = update.latest_state.unwrap_or(update.status.state);
+        if !is_terminal(before) {
+            row.proto.state = latest;
+        }
+        let after = row.state();
+        row.proto.status_update_state = Some(update.status.state);
+        row.proto.status_update_uuid.clone_from(&update.uuid);
+        remember(&mut row.proto, &update.status);
+        if before != after || is_check(update.status.reason) {
+            self.announce_task_updated(framework, &update.status, after, out);
+        }
+        if is_terminal(after) && !is_terminal(before) {
+            self.count_terminal(framework, after, &update.status);
+            self.release_task(framework, task);
+        }
+    }
+
+    fn count_terminal(&mut self, framework: FrameworkKey, state: TaskState, status: &mesos::TaskStatus) {
+        self.snapshot = None;
+        self.counters.terminal(state, status.source() as i32, status.reason);
+        if let Some(framework) = self.framework_mut(framework) {
+            *framework.counts.terminal.entry(state as i32).or_default() += 1;
+        }
+    }
+}
+
+fn is_check(reason: Option<i32>) -> bool {
+    let checks = [Reason::TaskCheckStatusUpdated, Reason::TaskHealthCheckStatusUpdated];
+    checks.iter().any(|check| reason == Some(*check as i32))
+}
+
+/// Adds a status to a task's history without its data; one of the same state as the last replaces it.
+fn remember(task: &mut mesos::Task, status: &mesos::TaskStatus) {
+    if task.statuses.last().is_some_and(|last| last.state == status.state) {
+        task.statuses.pop();
+    }
+    task.statuses.push(mesos::TaskStatus { data: None, ..status.clone() });
+}

@@ -1,0 +1,153 @@
+//! Whether an agent's registration can be taken (wire/libprocess.md 8.2). What cannot is ignored, not answered.
+
+use std::collections::BTreeSet;
+
+use base::{AgentId, ExecutorId, FrameworkId, TaskId};
+use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
+use protos::mesos::{MasterInfo, Resource, SlaveInfo};
+
+use crate::config::Config;
+
+/// A new agent: its resources are valid, and it claims no id.
+pub(crate) fn registration(message: &RegisterSlaveMessage) -> Result<(), String> {
+    agent_info(&message.slave, &message.checkpointed_resources)
+}
+
+/// A returning agent: the same, and what it lists fits together. Its id.
+pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId, String> {
+    let id = message.slave.id.as_ref().ok_or("it names no agent id")?;
+    let id = AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
+    agent_info(&message.slave, &message.checkpointed_resources)?;
+    let mut frameworks = BTreeSet::new();
+    for info in &message.frameworks {
+        let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+        FrameworkId::new(id).map_err(|why| format!("framework id: {why}"))?;
+        if !frameworks.insert(id) {
+            return Err(format!("Framework has a duplicate FrameworkID: '{id}'"));
+        }
+    }
+    let mut executors = BTreeSet::new();
+    for info in &message.executor_infos {
+        let framework = info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
+        let id = info.executor_id.value.as_str();
+        ExecutorId::new(id).map_err(|why| format!("executor id: {why}"))?;
+        if !frameworks.contains(framework) {
+            return Err(format!("Executor has an invalid FrameworkID '{framework}'"));
+        }
+        if !executors.insert((framework, id)) {
+            return Err(format!("Framework '{framework}' has a duplicate ExecutorID: '{id}'"));
+        }
+        valid(&info.resources)?;
+    }
+    let mut tasks = BTreeSet::new();
+    for task in &message.tasks {
+        let (framework, id) = (task.framework_id.value.as_str(), task.task_id.value.as_str());
+        TaskId::new(id).map_err(|why| format!("task id: {why}"))?;
+        if !frameworks.contains(framework) {
+            return Err(format!("Task has an invalid FrameworkID '{framework}'"));
+        }
+        if task.slave_id != message.slave.id.clone().unwrap_or_default() {
+            return Err(format!("Task has an invalid SlaveID '{}'", task.slave_id.value));
+        }
+        if !tasks.insert((framework, id)) {
+            return Err(format!("Framework '{framework}' has a duplicate TaskID: '{id}'"));
+        }
+        valid(&task.resources)?;
+    }
+    Ok(id)
+}
+
+fn agent_info(info: &SlaveInfo, checkpointed: &[Resource]) -> Result<(), String> {
+    if let Some(id) = &info.id {
+        AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
+    }
+    valid(&info.resources)?;
+    if !info.checkpoint() && !checkpointed.is_empty() {
+        return Err("Checkpointed resources provided when checkpointing is not enabled".to_owned());
+    }
+    valid(checkpointed)
+}
+
+fn valid(list: &[Resource]) -> Result<(), String> {
+    resources::validate(list).map_err(|why| why.to_string())
+}
+
+/// Version and fault domain.
+pub(crate) fn agent_fits(
+    info: &SlaveInfo,
+    version: Option<&str>,
+    master: &MasterInfo,
+    config: &Config,
+) -> Result<(), String> {
+    let version = version.ok_or("it does not tell its version")?;
+    let old = is_before_1_0(version).ok_or_else(|| format!("version '{version}' is not a semantic version"))?;
+    if old {
+        return Err(format!("version {version} is older than 1.0.0"));
+    }
+    if info.domain.is_some() && master.domain.is_none() {
+        return Err("it has a fault domain, and this master has none".to_owned());
+    }
+    if info.domain.is_none() && config.require_agent_domain {
+        return Err("it has no fault domain, and --require_agent_domain is set".to_owned());
+    }
+    Ok(())
+}
+
+/// `1.0.0-dev` is older than 1.0.0. None for what is no semantic version.
+fn is_before_1_0(version: &str) -> Option<bool> {
+    let (core, build) = version.split_once('+').unwrap_or((version, "x"));
+    let (core, prerelease) = core.split_once('-').map_or((core, None), |(core, rest)| (core, Some(rest)));
+    if build.is_empty() || prerelease.is_some_and(str::is_empty) {
+        return None;
+    }
+    let numbers: Option<Vec<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
+    match numbers?.as_slice() {
+        [major, minor, patch] => Some(*major == 0 || ((*major, *minor, *patch) == (1, 0, 0) && prerelease.is_some())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos;
+
+    #[test]
+    fn versions() {
+        for (text, old) in [
+            ("1.11.0", Some(false)),
+            ("1.0.0", Some(false)),
+            ("1.0.0-dev", Some(true)),
+            ("0.28.2", Some(true)),
+            ("1.12.0-rc1+git.5", Some(false)),
+            ("1.0", None),
+            ("abc", None),
+            ("1.0.0-", None),
+            ("", None),
+        ] {
+            assert_eq!(is_before_1_0(text), old, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_task_listed_twice_is_refused() {
+        let id = |value: &str| mesos::FrameworkId { value: value.to_owned() };
+        let task = mesos::Task {
+            framework_id: id("f"),
+            task_id: mesos::TaskId { value: "t".to_owned() },
+            slave_id: mesos::SlaveId { value: "a".to_owned() },
+            ..Default::default()
+        };
+        let mut message = ReregisterSlaveMessage {
+            slave: SlaveInfo { id: Some(mesos::SlaveId { value: "a".to_owned() }), ..Default::default() },
+            frameworks: vec![mesos::FrameworkInfo { id: Some(id("f")), ..Default::default() }],
+            tasks: vec![task.clone()],
+            ..Default::default()
+        };
+        assert!(reregistration(&message).is_ok());
+        message.tasks.push(task);
+        assert_eq!(reregistration(&message).unwrap_err(), "Framework 'f' has a duplicate TaskID: 't'");
+        message.frameworks.clear();
+        assert_eq!(reregistration(&message).unwrap_err(), "Task has an invalid FrameworkID 'f'");
+    }
+}

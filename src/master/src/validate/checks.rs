@@ -1,0 +1,76 @@
+//! Checks and health checks (mesos-features.md EXE-81).
+
+use protos::mesos::{CheckInfo, HealthCheck, check_info, health_check};
+
+use super::command;
+
+fn times<const N: usize>(values: [(&str, f64); N]) -> Result<(), String> {
+    match values.iter().find(|(_, value)| !(*value >= 0.0)) {
+        Some((name, _)) => Err(format!("Expecting '{name}' to be non-negative")),
+        None => Ok(()),
+    }
+}
+
+fn path(path: Option<&str>) -> Result<(), String> {
+    match path {
+        Some(path) if !path.starts_with('/') => Err(format!("The path '{path}' of HTTP check must start with '/'")),
+        _ => Ok(()),
+    }
+}
+
+fn shell(info: &protos::mesos::CommandInfo) -> Result<(), String> {
+    if info.value.is_none() {
+        let what = if info.shell() { "Shell command is not specified" } else { "Executable path is not specified" };
+        return Err(what.to_owned());
+    }
+    command::command(info)
+}
+
+pub(crate) fn health_check(check: &HealthCheck) -> Result<(), String> {
+    use health_check::Type;
+    let missing = |field| format!("Expecting '{field}' to be set for {field} health check");
+    match check.r#type {
+        None => return Err("HealthCheck must specify 'type'".to_owned()),
+        Some(number) => match Type::try_from(number).unwrap_or(Type::Unknown) {
+            Type::Command => shell(check.command.as_ref().ok_or_else(|| missing("command"))?)?,
+            Type::Http => {
+                let http = check.http.as_ref().ok_or_else(|| missing("http"))?;
+                if let Some(scheme) = http.scheme.as_deref().filter(|scheme| !matches!(*scheme, "http" | "https")) {
+                    return Err(format!("Unsupported HTTP health check scheme: '{scheme}'"));
+                }
+                path(http.path.as_deref())?;
+            }
+            Type::Tcp => {
+                check.tcp.as_ref().ok_or_else(|| missing("tcp"))?;
+            }
+            Type::Unknown => return Err("'UNKNOWN' is not a valid health check type".to_owned()),
+        },
+    }
+    times([
+        ("delay_seconds", check.delay_seconds()),
+        ("grace_period_seconds", check.grace_period_seconds()),
+        ("interval_seconds", check.interval_seconds()),
+        ("timeout_seconds", check.timeout_seconds()),
+    ])
+}
+
+pub(crate) fn check(check: &CheckInfo) -> Result<(), String> {
+    use check_info::Type;
+    let missing = |field| format!("Expecting '{field}' to be set for {field} check");
+    match check.r#type {
+        None => return Err("CheckInfo must specify 'type'".to_owned()),
+        Some(number) => match Type::try_from(number).unwrap_or(Type::Unknown) {
+            Type::Command => shell(&check.command.as_ref().ok_or_else(|| missing("command"))?.command)?,
+            Type::Http => path(check.http.as_ref().ok_or_else(|| missing("http"))?.path.as_deref())?,
+            Type::Tcp => {
+                check.tcp.as_ref().ok_or_else(|| missing("tcp"))?;
+            }
+            Type::Unknown => return Err("'UNKNOWN' is not a valid check type".to_owned()),
+        },
+    }
+    times([
+        ("delay_seconds", check.delay_seconds()),
+        ("interval_seconds", check.interval_seconds()),
+        ("timeout_seconds", check.timeout_seconds()),
+    ])
+}

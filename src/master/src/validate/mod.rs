@@ -1,0 +1,17 @@
+//! Checks of what comes in, each with the words that Mesos answers with. They change nothing.
+
+mod agent;
+mod checks;
+mod command;
+mod container;
+mod executor;
+mod framework_info;
+mod group;
+mod offer_constraints;
+mod task;
+
+pub(crate) use agent::{agent_fits, registration, reregistration};
+pub(crate) use framework_info::{failover_timeout, framework_info, roles_of, subscription_update};
+pub(crate) use group::{Group, GroupNeeds, group};
+pub(crate) use offer_constraints::offer_constraints;
+pub(crate) use task::{Launch, Needs, task};

@@ -1,0 +1,153 @@
+//! Whether a task may be launched: the rules of mesos-features.md 7.2, in their order.
+
+use base::{ExecutorId, TaskId};
+use protos::mesos::TaskInfo;
+use resources::{Name, Resources, from_proto};
+
+use super::{checks, command, container, executor};
+use crate::state::{Agent, Framework, FrameworkKey};
+
+/// Where a task is to be launched.
+pub(crate) struct Launch<'a> {
+    pub framework: &'a Framework,
+    pub key: FrameworkKey,
+    pub agent: &'a Agent,
+    /// Whether the task's id is taken: by an `active` or an `unreachable` task.
+    pub in_use: Option<&'static str>,
+    /// What is left of the offers.
+    pub available: &'a Resources,
+}
+
+/// What a valid task takes.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    pub resources: Resources,
+    /// Its executor, if it names one.
+    pub executor: Option<(ExecutorId, Resources)>,
+    /// Whether a new executor is started for it, known to this master or not.
+    pub launch_executor: bool,
+}
+
+/// Checks a task of a LAUNCH whose gaps have been filled.
+///
+/// # Errors
+/// The first rule that it breaks, as it stands in the TASK_ERROR.
+pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String> {
+    identity(task, launch.in_use)?;
+    let resources = own(launch.agent, task)?;
+    match (&task.command, &task.executor) {
+        (Some(_), None) | (None, Some(_)) => {}
+        _ => {
+            let words = "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present";
+            return Err(words.to_owned());
+        }
+    }
+    let needs = match &task.executor {
+        None => Needs { resources, executor: None, launch_executor: true },
+        Some(info) => {
+            let checked = executor::executor(info, launch.framework, launch.key, launch.agent)?;
+            if info.r#type() == protos::mesos::executor_info::Type::Default {
+                return Err("'ExecutorInfo.type' must be 'CUSTOM'".to_owned());
+            }
+            Needs { resources, executor: Some((checked.id, checked.resources)), launch_executor: !checked.known }
+        }
+    };
+    let executor = needs.executor.as_ref().map(|(_, resources)| resources);
+    if let Some(executor) = executor {
+        one_kind(&(&needs.resources + executor)).map_err(|why| format!("Task and its executor use {why}"))?;
+    }
+    let total = match executor.filter(|_| needs.launch_executor) {
+        Some(executor) => &needs.resources + executor,
+        None => needs.resources.clone(),
+    };
+    match launch.available.contains(&total) {
+        true => Ok(needs),
+        false => Err(format!("Task uses more resources {total} than available {}", launch.available)),
+    }
+}
+
+/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources.
+pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
+    if task.slave_id.value != agent.id.as_str() {
+        return Err(format!("Task uses invalid agent {} while agent {} is expected", task.slave_id.value, agent.id));
+    }
+    let grace = task.kill_policy.as_ref().and_then(|policy| policy.grace_period);
+    if grace.is_some_and(|grace| grace.nanoseconds < 0) {
+        return Err("Task's 'kill_policy.grace_period' must be non-negative".to_owned());
+    }
+    if task.max_completion_time.is_some_and(|time| time.nanoseconds < 0) {
+        return Err("Task's 'max_completion_time' must be non-negative".to_owned());
+    }
+    if let Some(check) = &task.check {
+        checks::check(check).map_err(|why| format!("Task uses invalid check: {why}"))?;
+    }
+    if let Some(check) = &task.health_check {
+        checks::health_check(check).map_err(|why| format!("Task uses invalid health check: {why}"))?;
+    }
+    if task.resources.is_empty() {
+        return Err("Task uses no resources".to_owned());
+    }
+    let resources = from_proto(&task.resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
+    one_kind(&resources).map_err(|why| format!("Task uses {why}"))?;
+    if let Some(info) = &task.command {
+        command::command(info).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
+    }
+    if let Some(info) = &task.container {
+        container::container(info).map_err(|why| format!("Task's `ContainerInfo` is invalid: {why}"))?;
+    }
+    limits(agent, task, &resources)?;
+    Ok(resources)
+}
+
+/// The id: well-formed and free.
+pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<(), String> {
+    let id = &task.task_id.value;
+    TaskId::new(id).map_err(|why| why.to_string())?;
+    match in_use {
+        None => Ok(()),
+        Some("unreachable") => Err(format!("Task reuses the ID of unreachable task '{id}'")),
+        Some(_) => Err(format!("Task has duplicate ID: {id}")),
+    }
+}
+
+/// One allocation role, no name both revocable and not, no volume twice (mesos-features.md RES-24).
+pub(crate) fn one_kind(resources: &Resources) -> Result<(), String> {
+    if resources.allocations().len() > 1 {
+        return Err("resources of more than one role".to_owned());
+    }
+    let (revocable, firm) = (resources.revocable(), resources.non_revocable());
+    if let Some(name) = revocable.names().intersection(&firm.names()).next() {
+        return Err(format!("both revocable and non-revocable '{name}'"));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    for volume in resources.persistent_volumes().iter() {
+        let id = volume.disk().and_then(|disk| disk.persistence_id()).unwrap_or_default().to_owned();
+        if !seen.insert((volume.reservation_role().cloned(), id.clone())) {
+            return Err(format!("the persistent volume '{id}' more than once"));
+        }
+    }
+    Ok(())
+}
+
+/// Only of cpus and mem, of what is asked for, and not below it (mesos-features.md TSK-18).
+fn limits(agent: &Agent, task: &TaskInfo, resources: &Resources) -> Result<(), String> {
+    if task.limits.is_empty() {
+        return Ok(());
+    }
+    if !agent.capabilities.task_resource_limits {
+        return Err("Agent is not capable of handling task resource limits".to_owned());
+    }
+    for (name, limit) in &task.limits {
+        let known = Name::from(name.as_str());
+        if !matches!(known, Name::Cpus | Name::Mem) {
+            return Err(format!("Resource limits may only be set for 'cpus' and 'mem', not for '{name}'"));
+        }
+        let Some(request) = resources.get_scalar(&known) else {
+            return Err(format!("Resource limit for '{name}' is set, but no such resource is requested"));
+        };
+        if limit.value.is_nan() || limit.value < request.to_f64() {
+            return Err(format!("The limit of '{name}' ({}) is below the request ({request})", limit.value));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! Single entities as the operator API tells of them. Lists and documents are made elsewhere.
+
+use base::Time;
+use protos::mesos::TimeInfo;
+use protos::mesos::master::response::{get_agents, get_frameworks};
+use resources::{Format, Resources};
+
+use crate::state::{Agent, Framework};
+
+fn time(time: Time) -> TimeInfo {
+    TimeInfo { nanoseconds: time.as_nanos() }
+}
+
+/// An agent.
+pub fn agent(agent: &Agent) -> get_agents::Agent {
+    get_agents::Agent {
+        agent_info: (*agent.info).clone(),
+        active: agent.active(),
+        deactivated: Some(agent.deactivated),
+        version: agent.version.clone(),
+        pid: Some(agent.pid.to_string()),
+        registered_time: Some(time(agent.registered)),
+        reregistered_time: agent.reregistered.map(time),
+        total_resources: agent.total.to_proto(Format::PostRefinement),
+        allocated_resources: agent.used.to_proto(Format::PostRefinement),
+        offered_resources: agent.offered.to_proto(Format::PostRefinement),
+        capabilities: agent.capabilities.to_proto(),
+        resource_providers: agent
+            .providers
+            .values()
+            .map(|provider| get_agents::agent::ResourceProvider {
+                resource_provider_info: provider.info.clone(),
+                total_resources: provider.total.to_proto(Format::PostRefinement),
+            })
+            .collect(),
+        drain_info: agent.drain,
+        estimated_drain_start_time: agent.drain_start.map(time),
+    }
+}
+
+/// A framework, without its offers. What its tasks take is summed up; what its executors take is not known here.
+pub fn framework(framework: &Framework) -> get_frameworks::Framework {
+    let active = framework.tasks.values().filter(|task| !task.released);
+    let mut allocated = Resources::new();
+    active.for_each(|task| allocated += &task.resources);
+    get_frameworks::Framework {
+        framework_info: (*framework.info).clone(),
+        active: framework.active,
+        connected: framework.connected(),
+        recovered: framework.recovered(),
+        registered_time: Some(time(framework.registered)),
+        reregistered_time: framework.reregistered.map(time),
+        unregistered_time: framework.unregistered.map(time),
+        allocated_resources: allocated.to_proto(Format::PostRefinement),
+        offer_constraints: framework.offer_constraints.as_deref().cloned(),
+        ..Default::default()
+    }
+}
