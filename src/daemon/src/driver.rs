@@ -3,12 +3,13 @@
 //! It knows neither master nor agent: a core says what persisting and carrying out mean. Everything here runs on the one
 //! thread of the reactor, except the writes to disk.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use base::Time;
 use tokio::sync::{Notify, mpsc};
 
 use crate::clock::Clock;
+use crate::sync::lock;
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;
@@ -233,10 +234,6 @@ impl<C: Core, W: World<C>> Committer<C, W> {
         written.outputs.into_iter().for_each(|output| self.world.carry_out(output));
         Ok(())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

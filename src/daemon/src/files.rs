@@ -7,8 +7,10 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
+
+use crate::sync::lock;
 
 /// The most bytes that one read gives: 16 pages.
 pub const READ_LIMIT: u64 = 16 * 4096;
@@ -88,21 +90,17 @@ pub struct Files {
 impl Files {
     /// Makes `real` reachable as `virtual_path`, replacing what was there.
     pub fn attach(&self, virtual_path: &str, real: &Path) {
-        self.lock().insert(trimmed(virtual_path).to_owned(), real.to_owned());
+        lock(&self.attached).insert(trimmed(virtual_path).to_owned(), real.to_owned());
     }
 
     /// Takes a virtual path away.
     pub fn detach(&self, virtual_path: &str) {
-        self.lock().remove(trimmed(virtual_path));
+        lock(&self.attached).remove(trimmed(virtual_path));
     }
 
     /// All virtual paths with their real ones, for `/files/debug`.
     pub fn list(&self) -> Vec<(String, PathBuf)> {
-        self.lock().iter().map(|(name, real)| (name.clone(), real.clone())).collect()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, PathBuf>> {
-        self.attached.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.attached).iter().map(|(name, real)| (name.clone(), real.clone())).collect()
     }
 
     /// The real path behind a virtual one: the longest attached prefix decides.
@@ -113,7 +111,7 @@ impl Files {
         let wanted = trimmed(path);
         let mut prefix = wanted;
         loop {
-            let attached = self.lock().get(prefix).cloned();
+            let attached = lock(&self.attached).get(prefix).cloned();
             if let Some(root) = attached {
                 return inside(&root, &wanted[prefix.len()..], path);
             }

@@ -1,0 +1,107 @@
+//! Where a daemon listens, and what address and host name it tells others: `--ip`, `--port`, `--advertise_*`, `--hostname`.
+//!
+//! It binds nothing.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use crate::flags::{FlagError, Flags};
+use crate::host;
+
+/// The addresses of one daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Where to listen; port 0 takes any free one.
+    pub bind: SocketAddrV4,
+    /// The address told to others; its port is 0 while it is not known.
+    pub advertise: SocketAddrV4,
+    /// The host name told to others.
+    pub hostname: String,
+}
+
+/// Works out a daemon's addresses.
+///
+/// # Errors
+/// A flag that is no address.
+pub fn identity(flags: &Flags) -> Result<Identity, FlagError> {
+    let name = host::host_name();
+    let bind_ip = match flags.get("ip") {
+        Some(text) => parse_ip("ip", text)?,
+        None => Ipv4Addr::UNSPECIFIED,
+    };
+    let port = parse_port("port", flags)?.unwrap_or(0);
+    let advertise_ip = match flags.get("advertise_ip") {
+        Some(text) => parse_ip("advertise_ip", text)?,
+        None if bind_ip.is_unspecified() => host::resolve(&name).unwrap_or(Ipv4Addr::LOCALHOST),
+        None => bind_ip,
+    };
+    let advertise_port = parse_port("advertise_port", flags)?.unwrap_or(port);
+    let hostname = match flags.get("hostname") {
+        Some(name) => name.to_owned(),
+        None if !flags.on("hostname_lookup") => advertise_ip.to_string(),
+        None if advertise_ip.is_loopback() => "localhost".to_owned(),
+        None => name,
+    };
+    Ok(Identity {
+        bind: SocketAddrV4::new(bind_ip, port),
+        advertise: SocketAddrV4::new(advertise_ip, advertise_port),
+        hostname,
+    })
+}
+
+impl Identity {
+    /// The same, now that the socket is bound to this port.
+    #[must_use]
+    pub fn bound_to(mut self, port: u16) -> Identity {
+        if self.advertise.port() == 0 {
+            self.advertise.set_port(port);
+        }
+        self.bind.set_port(port);
+        self
+    }
+}
+
+fn parse_ip(name: &'static str, text: &str) -> Result<Ipv4Addr, FlagError> {
+    text.parse().map_err(|_| FlagError::Refused { name, why: format!("'{text}' is not an IPv4 address") })
+}
+
+fn parse_port(name: &'static str, flags: &Flags) -> Result<Option<u16>, FlagError> {
+    let Some(number) = flags.count(name) else { return Ok(None) };
+    let port = u16::try_from(number);
+    port.map(Some).map_err(|_| FlagError::Refused { name, why: format!("{number} is not a port") })
+}
+
+/// An IPv4 address as `MasterInfo.ip` and libmesos hold it: the bytes in network order, read as a little-endian number.
+pub fn ip_number(ip: Ipv4Addr) -> u32 {
+    u32::from_le_bytes(ip.octets())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn of(pairs: &[(&str, &str)]) -> Result<Identity, FlagError> {
+        let mut flags = Flags::defaults(Part::Master);
+        for (name, value) in pairs {
+            flags.set(name, value).unwrap();
+        }
+        identity(&flags)
+    }
+
+    #[test]
+    fn addresses() {
+        let found = of(&[("ip", "127.0.0.1"), ("port", "5050")]).unwrap();
+        assert_eq!(found.advertise, "127.0.0.1:5050".parse().unwrap());
+        assert_eq!(found.hostname, "localhost");
+        let found = of(&[("ip", "0.0.0.0"), ("advertise_ip", "10.0.0.1"), ("advertise_port", "80"), ("hostname", "h")]);
+        assert_eq!(found.unwrap().advertise, "10.0.0.1:80".parse().unwrap());
+        let found = of(&[("ip", "127.0.0.1"), ("port", "0"), ("hostname_lookup", "false")]).unwrap();
+        assert_eq!((found.bound_to(7).advertise.port(), ip_number(Ipv4Addr::LOCALHOST)), (7, 16_777_343));
+    }
+
+    #[test]
+    fn refused() {
+        assert!(of(&[("ip", "somewhere")]).unwrap_err().to_string().contains("'--ip'"));
+        assert!(of(&[("port", "70000")]).unwrap_err().to_string().contains("70000 is not a port"));
+    }
+}

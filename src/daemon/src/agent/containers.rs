@@ -1,0 +1,258 @@
+//! The agent's running containers: starts them, waits for their ends, ends them.
+//!
+//! Starting and ending happen on threads of their own, so that the reactor never waits for a process. It decides nothing:
+//! the core says what to start and what to end, and is told what became of it.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use agent::{ContainerName, ContainerSpec, Input};
+use base::Time;
+use containers::{Attached, Guard, Launcher, Output, Program, Spec, StartTime, Usage, User};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+
+use crate::sync::lock;
+
+/// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
+const DESTROY_LIMIT: Duration = Duration::from_secs(10);
+
+/// What the launcher's thread is asked to do, in order.
+enum Job {
+    Launch(ContainerName, Box<ContainerSpec>),
+    Reattach(ContainerName, i32, Option<Time>),
+    Signal(ContainerName, i32),
+    Destroy(ContainerName),
+}
+
+/// A container with a living first process.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    pid: i32,
+    started: Option<StartTime>,
+}
+
+/// The running containers. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Containers {
+    jobs: mpsc::Sender<Job>,
+    live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+}
+
+impl Containers {
+    /// Starts the launcher's thread. `report` hears what becomes of containers; `meta` is where pid files go.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub(super) fn start(
+        meta: String,
+        report: impl Fn(Input) + Send + Sync + 'static,
+    ) -> std::io::Result<Containers> {
+        let (jobs, queue) = mpsc::channel();
+        let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
+        let worker =
+            Worker { live: live.clone(), report: Arc::new(report), runtime: Handle::current(), meta };
+        std::thread::Builder::new().name("launcher".into()).spawn(move || {
+            for job in queue {
+                worker.work(job);
+            }
+        })?;
+        Ok(Containers { jobs, live })
+    }
+
+    pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
+        self.send(Job::Launch(container, spec));
+    }
+
+    /// Watches a process that an earlier agent started; `recorded` is when its pid was written down.
+    pub(super) fn reattach(&self, container: ContainerName, pid: u32, recorded: Option<Time>) {
+        self.send(Job::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded));
+    }
+
+    pub(super) fn signal(&self, container: ContainerName, signal: i32) {
+        self.send(Job::Signal(container, signal));
+    }
+
+    pub(super) fn destroy(&self, container: ContainerName) {
+        self.send(Job::Destroy(container));
+    }
+
+    /// The first process of every living container.
+    pub(super) fn pids(&self) -> Vec<(ContainerName, i32)> {
+        lock(&self.live).iter().map(|(name, live)| (name.clone(), live.pid)).collect()
+    }
+
+    /// What each living container uses, from one look at `/proc`. May take milliseconds.
+    pub(super) fn usage(&self) -> BTreeMap<ContainerName, Usage> {
+        let table = containers::ProcessTable::scan();
+        self.pids().into_iter().filter_map(|(name, pid)| Some((name, table.usage(pid)?))).collect()
+    }
+
+    fn send(&self, job: Job) {
+        // The thread ends only with the last sender.
+        let _ = self.jobs.send(job);
+    }
+}
+
+/// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
+#[derive(Clone)]
+struct Worker {
+    live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    report: Arc<dyn Fn(Input) + Send + Sync>,
+    runtime: Handle,
+    meta: String,
+}
+
+impl Worker {
+    fn work(&self, job: Job) {
+        match job {
+            Job::Launch(container, spec) => match self.launch(&container, &spec) {
+                Ok(()) => {}
+                Err(error) => {
+                    let why = format!("{error:#}");
+                    (self.report)(Input::ContainerStartFailed { container, why });
+                }
+            },
+            Job::Reattach(container, pid, recorded) => self.reattach(container, pid, recorded),
+            Job::Signal(container, signal) => {
+                if let Some(live) = lock(&self.live).get(&container).copied() {
+                    // A process that is gone needs no signal; its end is reported by the one who waits for it.
+                    let _ = containers::signal_group(live.pid, signal);
+                }
+            }
+            Job::Destroy(container) => self.destroy(&container),
+        }
+    }
+
+    fn launch(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
+        refuse_what_is_missing(spec)?;
+        let user = match &spec.user {
+            Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+            None => None,
+        };
+        let sandbox = Path::new(&spec.sandbox);
+        containers::create_sandbox(sandbox, user.as_ref())?;
+        if let Some(latest) = &spec.latest {
+            store::replace_link(Path::new(latest), sandbox)?;
+        }
+        let child = Launcher::posix().spawn(&to_spec(spec, user))?;
+        let pid = child.pid();
+        if let Some(file) = &spec.pid_file {
+            let path = Path::new(&self.meta).join(file);
+            if let Err(error) = store::replace_file(&path, pid.to_string().as_bytes()) {
+                // Nobody could find this container after a restart of the agent.
+                let _ = containers::destroy(pid, None, DESTROY_LIMIT);
+                let _ = containers::wait(pid);
+                return Err(error.into());
+            }
+        }
+        let started = containers::start_time(pid);
+        let (pid, pidfd) = child.into_parts();
+        self.alive(container, Live { pid, started }, pidfd, true);
+        Ok(())
+    }
+
+    fn reattach(&self, container: ContainerName, pid: i32, recorded: Option<Time>) {
+        let guard = Guard::StartedBefore(recorded.unwrap_or(Time::NEVER));
+        match Attached::open(pid, guard) {
+            Ok(Some(attached)) => {
+                let started = Some(attached.started());
+                let (pid, pidfd) = attached.into_parts();
+                self.alive(&container, Live { pid, started }, pidfd, false);
+            }
+            Ok(None) => (self.report)(Input::ContainerExited { container, status: None }),
+            Err(error) => {
+                tracing::warn!(%container, "cannot watch a container of an earlier agent: {error}");
+                (self.report)(Input::ContainerExited { container, status: None });
+            }
+        }
+    }
+
+    /// Reports that a container runs, and waits for its end.
+    fn alive(&self, container: &ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
+        lock(&self.live).insert(container.clone(), live);
+        let pid = u32::try_from(live.pid).unwrap_or(0);
+        (self.report)(Input::ContainerStarted { container: container.clone(), pid });
+        let (worker, container) = (self.clone(), container.clone());
+        self.runtime.spawn(async move { worker.wait(container, live, pidfd, ours).await });
+    }
+
+    async fn wait(self, container: ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
+        match AsyncFd::with_interest(pidfd, Interest::READABLE) {
+            Ok(fd) => {
+                if let Err(error) = fd.readable().await {
+                    tracing::warn!(%container, "cannot wait for a container: {error}");
+                }
+            }
+            Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
+        }
+        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { None };
+        let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
+        if nested || !containers::group_is_empty(live.pid) {
+            let worker = self.clone();
+            let name = container.clone();
+            let ended = self.runtime.spawn_blocking(move || worker.end_all(&name)).await;
+            if let Err(error) = ended {
+                tracing::warn!(%container, "the thread that ends a container has failed: {error}");
+            }
+        }
+        lock(&self.live).remove(&container);
+        (self.report)(Input::ContainerExited { container, status });
+    }
+
+    fn destroy(&self, container: &ContainerName) {
+        if !lock(&self.live).contains_key(container) {
+            return;
+        }
+        // Ending may take seconds; other containers are started meanwhile.
+        let (worker, container) = (self.clone(), container.clone());
+        self.runtime.spawn_blocking(move || worker.end_all(&container));
+    }
+
+    /// Ends the processes of a container and of those inside it. Their ends are reported by the ones who wait for them.
+    fn end_all(&self, container: &ContainerName) {
+        let all: Vec<(ContainerName, Live)> = lock(&self.live)
+            .iter()
+            .filter(|(name, _)| *name == container || name.is_inside(container))
+            .map(|(name, live)| (name.clone(), *live))
+            .collect();
+        for (name, live) in all.into_iter().rev() {
+            while let Err(error) = containers::destroy(live.pid, live.started, DESTROY_LIMIT) {
+                tracing::warn!(container = %name, "{error}; trying again");
+            }
+        }
+    }
+}
+
+/// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
+fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
+    if let Some(container) = &spec.container {
+        let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
+        anyhow::ensure!(!image, "Container images are not supported by the posix launcher");
+        anyhow::ensure!(container.volumes.is_empty(), "Volumes in ContainerInfo are not supported by the posix launcher");
+    }
+    anyhow::ensure!(spec.uris.is_empty(), "Fetching URIs is not supported by this agent");
+    Ok(())
+}
+
+fn to_spec(spec: &ContainerSpec, user: Option<User>) -> Spec {
+    let sandbox = Path::new(&spec.sandbox);
+    let program = Program::Argv {
+        file: OsString::from(&spec.program),
+        argv: spec.argv.iter().map(OsString::from).collect(),
+    };
+    let environment = spec.environment.iter();
+    Spec {
+        environment: environment.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
+        working_dir: Some(sandbox.to_owned()),
+        stdout: Output::File(sandbox.join("stdout")),
+        stderr: Output::File(sandbox.join("stderr")),
+        user,
+        ..Spec::new(program)
+    }
+}

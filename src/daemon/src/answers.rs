@@ -1,0 +1,43 @@
+//! HTTP requests that wait for a core's answer.
+//!
+//! It does not know what the answers mean.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::oneshot;
+
+use crate::sync::lock;
+
+/// Requests by the number that the core knows them by.
+#[derive(Debug)]
+pub struct Answers<T> {
+    waiting: Mutex<FxHashMap<u64, oneshot::Sender<T>>>,
+    next: AtomicU64,
+}
+
+impl<T> Default for Answers<T> {
+    fn default() -> Self {
+        Answers { waiting: Mutex::default(), next: AtomicU64::new(1) }
+    }
+}
+
+impl<T> Answers<T> {
+    /// A number for a new request, and where its answer will arrive.
+    pub fn ask(&self) -> (u64, oneshot::Receiver<T>) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        lock(&self.waiting).insert(number, sender);
+        (number, receiver)
+    }
+
+    /// Answers a request; one whose client is gone is forgotten.
+    pub fn answer(&self, number: u64, answer: T) {
+        let sender = lock(&self.waiting).remove(&number);
+        if let Some(sender) = sender {
+            // The client may have closed its connection meanwhile; then nobody needs the answer.
+            let _ = sender.send(answer);
+        }
+    }
+}

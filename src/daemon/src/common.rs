@@ -1,0 +1,149 @@
+//! What master and agent answer alike: health, version, flags, files, load, log level, help.
+//!
+//! It knows nothing of their cores.
+
+pub mod calls;
+mod files;
+mod help;
+mod log_level;
+mod query;
+
+use std::sync::Arc;
+
+use protos::json::Writer;
+use wire::http::{Method, Request, Response, StatusCode};
+use wire::route::Table;
+
+pub use log_level::LogLevel;
+pub use query::{form, number};
+
+use crate::files::Files;
+use crate::flags::{Flags, Part};
+use crate::host;
+
+/// The Mesos release whose wire this is: clients and agents compare it (client-quirks 2.12).
+pub const MESOS_VERSION: &str = "1.11.0";
+
+/// What every endpoint may use.
+#[derive(Debug)]
+pub struct Common {
+    /// Which daemon this is.
+    pub part: Part,
+    /// Its effective flags.
+    pub flags: Flags,
+    /// What `/files` shows.
+    pub files: Files,
+    /// How much is logged.
+    pub log_level: Arc<LogLevel>,
+}
+
+/// An endpoint that both daemons have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each is named as its path")]
+pub enum Shared {
+    Health,
+    Version,
+    Flags,
+    SystemStats,
+    LoggingToggle,
+    Help,
+    FilesBrowse,
+    FilesRead,
+    FilesDownload,
+    FilesDebug,
+}
+
+/// Adds the shared endpoints to a daemon's routes.
+pub fn add_routes<T>(table: Table<T>, process: &str, route: impl Fn(Shared) -> T) -> Table<T> {
+    table
+        .add(process, "/health", route(Shared::Health))
+        .add(process, "/flags", route(Shared::Flags))
+        .add("version", "", route(Shared::Version))
+        .add("system", "/stats.json", route(Shared::SystemStats))
+        .add("logging", "/toggle", route(Shared::LoggingToggle))
+        .add("help", "", route(Shared::Help))
+        .add("files", "/browse", route(Shared::FilesBrowse))
+        .add("files", "/read", route(Shared::FilesRead))
+        .add("files", "/download", route(Shared::FilesDownload))
+        .add("files", "/debug", route(Shared::FilesDebug))
+}
+
+impl Common {
+    /// Answers a shared endpoint.
+    pub async fn answer(self: &Arc<Self>, endpoint: Shared, request: &Request) -> Response {
+        let jsonp = request.query.get("jsonp");
+        match endpoint {
+            Shared::Health => Response::empty(StatusCode::OK),
+            Shared::Version => Response::ok_jsonp(version_json(), jsonp),
+            Shared::Flags => Response::ok_jsonp(self.flags_json(), jsonp),
+            Shared::SystemStats => Response::ok_jsonp(system_json(), jsonp),
+            Shared::LoggingToggle => self.log_level.toggle(request),
+            Shared::Help => help::page(self.part),
+            Shared::FilesBrowse => files::browse(self, request).await,
+            Shared::FilesRead => files::read(self, request).await,
+            Shared::FilesDownload => files::download(self, request).await,
+            Shared::FilesDebug => files::debug(self, jsonp),
+        }
+    }
+
+    /// `{"flags":{...}}`
+    pub fn flags_json(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut writer = Writer::new(&mut out);
+        writer.object(|w| w.key("flags").object(|w| self.write_flags(w)));
+        out
+    }
+
+    /// The fields of the object of flags.
+    pub fn write_flags(&self, writer: &mut Writer<'_>) {
+        for (name, value) in self.flags.iter() {
+            writer.key(name).string(value);
+        }
+    }
+}
+
+/// Whether a legacy endpoint that only reads takes this method: clients POST an empty body to them (client-quirks 2.19).
+pub fn reads(request: &Request) -> bool {
+    request.method == Method::GET || request.method == Method::HEAD || request.body.full().is_empty()
+}
+
+/// What was built, when and by whom, as `/version` and `/state` tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
+    /// `YYYY-MM-DD HH:MM:SS`
+    pub date: &'static str,
+    /// Seconds since the epoch.
+    pub time: f64,
+    /// Who built it.
+    pub user: &'static str,
+    /// The release of tepui.
+    pub tag: &'static str,
+}
+
+/// This build.
+pub const BUILD: Build = Build { date: "2026-11-20 00:00:00", time: 1_795_132_800.0, user: "tepui", tag: concat!("tepui-", env!("CARGO_PKG_VERSION")) };
+
+fn version_json() -> Vec<u8> {
+    let mut out = Vec::new();
+    Writer::new(&mut out).object(|w| {
+        w.key("build_date").string(BUILD.date);
+        w.key("build_time").double(BUILD.time);
+        w.key("build_user").string(BUILD.user);
+    w.key("version").string(MESOS_VERSION);
+    });
+    out
+}
+
+fn system_json() -> Vec<u8> {
+    let (load, memory) = (host::load(), host::memory());
+    let mut out = Vec::new();
+    Writer::new(&mut out).object(|w| {
+        w.key("avg_load_15min").double(load[2]);
+        w.key("avg_load_1min").double(load[0]);
+        w.key("avg_load_5min").double(load[1]);
+        w.key("cpus_total").uint(host::processors());
+        w.key("mem_free_bytes").uint(memory.free);
+        w.key("mem_total_bytes").uint(memory.total);
+    });
+    out
+}

@@ -1,0 +1,73 @@
+//! The calls that master and agent answer alike: health, version, flags, metrics, log level, files.
+//!
+//! It gives values; each daemon wraps them in its own response message.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protos::mesos;
+use wire::http::{Response, StatusCode};
+
+use super::files::elsewhere;
+use super::{BUILD, Common, MESOS_VERSION};
+use crate::files::{FileInfo, FilesError, Part};
+
+/// `VersionInfo` of this build.
+pub fn version() -> mesos::VersionInfo {
+    mesos::VersionInfo {
+        version: MESOS_VERSION.to_owned(),
+        build_date: Some(BUILD.date.to_owned()),
+        build_time: Some(BUILD.time),
+        build_user: Some(BUILD.user.to_owned()),
+        git_sha: None,
+        git_branch: None,
+        git_tag: Some(BUILD.tag.to_owned()),
+    }
+}
+
+/// All set flags.
+pub fn flags(common: &Common) -> Vec<mesos::Flag> {
+    let flag = |(name, value): (&str, &str)| mesos::Flag { name: name.to_owned(), value: Some(value.to_owned()) };
+    common.flags.iter().map(flag).collect()
+}
+
+/// Puts a log level into force for a while.
+pub fn set_logging_level(common: &Common, level: u32, duration: &mesos::DurationInfo) {
+    common.log_level.set(level, Duration::from_nanos(u64::try_from(duration.nanoseconds).unwrap_or(0)));
+}
+
+/// LIST_FILES.
+pub async fn list_files(common: &Arc<Common>, path: String) -> Result<Vec<mesos::FileInfo>, Box<Response>> {
+    let found = elsewhere(common, move |files| files.browse(&path)).await.map_err(refused)?;
+    Ok(found.into_iter().map(file_info).collect())
+}
+
+/// READ_FILE.
+pub async fn read_file(
+    common: &Arc<Common>,
+    path: String,
+    offset: u64,
+    length: Option<u64>,
+) -> Result<Part, Box<Response>> {
+    elsewhere(common, move |files| files.read(&path, Some(offset), length)).await.map_err(refused)
+}
+
+fn file_info(info: FileInfo) -> mesos::FileInfo {
+    mesos::FileInfo {
+        path: info.path,
+        nlink: i32::try_from(info.nlink).ok(),
+        size: Some(info.size),
+        mtime: Some(mesos::TimeInfo { nanoseconds: i64::try_from(info.modified.as_nanos()).unwrap_or(i64::MAX) }),
+        mode: Some(info.mode),
+        uid: Some(info.user),
+        gid: Some(info.group),
+    }
+}
+
+fn refused(error: FilesError) -> Box<Response> {
+    let status = StatusCode::from_u16(error.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Box::new(match error {
+        FilesError::NotFound => Response::not_found(),
+        other => Response::text(status, other.to_string()),
+    })
+}

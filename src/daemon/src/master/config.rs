@@ -1,0 +1,182 @@
+//! The master's flags as the core's settings, with the checks of their ranges.
+//!
+//! It reads no environment and starts nothing.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use master::Config;
+
+use crate::flags::{FlagError, Flags};
+
+/// Reads the settings of the core from flags.
+///
+/// # Errors
+/// The first flag whose value is out of its range.
+pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
+    let defaults = Config::default();
+    let duration = |name, default| flags.duration(name).unwrap_or(default);
+    let size = |name, default: usize| flags.count(name).and_then(|n| usize::try_from(n).ok()).unwrap_or(default);
+    let names = |name| -> Vec<String> {
+        let text = flags.text(name);
+        text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    };
+    Ok(Config {
+        agent_ping_timeout: ranged(
+            "agent_ping_timeout",
+            duration("agent_ping_timeout", defaults.agent_ping_timeout),
+            Duration::from_secs(1),
+            Duration::from_secs(15 * 60),
+        )?,
+        max_agent_ping_timeouts: match flags.count("max_agent_ping_timeouts") {
+            Some(0) => return Err(refused("max_agent_ping_timeouts", "must be at least 1")),
+            Some(n) => u32::try_from(n).unwrap_or(u32::MAX),
+            None => defaults.max_agent_ping_timeouts,
+        },
+        agent_reregister_timeout: ranged(
+            "agent_reregister_timeout",
+            duration("agent_reregister_timeout", defaults.agent_reregister_timeout),
+            Duration::from_secs(600),
+            Duration::MAX,
+        )?,
+        agent_removal_rate_limit: removal_rate(flags)?,
+        recovery_agent_removal_limit: removal_limit(flags)?,
+        offer_timeout: match flags.duration("offer_timeout") {
+            Some(Duration::ZERO) => return Err(refused("offer_timeout", "must be greater than zero")),
+            other => other,
+        },
+        max_completed_frameworks: size("max_completed_frameworks", defaults.max_completed_frameworks),
+        max_completed_tasks_per_framework: size(
+            "max_completed_tasks_per_framework",
+            defaults.max_completed_tasks_per_framework,
+        ),
+        max_unreachable_tasks_per_framework: size(
+            "max_unreachable_tasks_per_framework",
+            defaults.max_unreachable_tasks_per_framework,
+        ),
+        max_operator_event_stream_subscribers: size(
+            "max_operator_event_stream_subscribers",
+            defaults.max_operator_event_stream_subscribers,
+        ),
+        roles: flags.get("roles").map(|_| {
+            let mut roles: BTreeSet<String> = names("roles").into_iter().collect();
+            roles.insert("*".to_owned());
+            roles
+        }),
+        root_submissions: flags.on("root_submissions"),
+        require_agent_domain: flags.on("require_agent_domain"),
+        registry_gc_interval: duration("registry_gc_interval", defaults.registry_gc_interval),
+        registry_max_agent_age: duration("registry_max_agent_age", defaults.registry_max_agent_age),
+        registry_max_agent_count: size("registry_max_agent_count", defaults.registry_max_agent_count),
+        allocation_interval: duration("allocation_interval", defaults.allocation_interval),
+        min_allocatable_resources: flags.text("min_allocatable_resources").to_owned(),
+        filter_gpu_resources: flags.on("filter_gpu_resources"),
+        fair_sharing_excluded_resource_names: names("fair_sharing_excluded_resource_names"),
+        random_role_sorter: random("role_sorter", flags)?,
+        random_framework_sorter: random("framework_sorter", flags)?,
+        weights: weights(flags)?,
+    })
+}
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+fn ranged(name: &'static str, value: Duration, least: Duration, most: Duration) -> Result<Duration, FlagError> {
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    let least = base::format_duration(least);
+    let most = if most == Duration::MAX { String::new() } else { format!(" and at most {}", base::format_duration(most)) };
+    Err(refused(name, format!("must be at least {least}{most}")))
+}
+
+/// `n/duration`
+fn removal_rate(flags: &Flags) -> Result<Option<(u32, Duration)>, FlagError> {
+    const NAME: &str = "agent_removal_rate_limit";
+    let Some(text) = flags.get(NAME) else { return Ok(None) };
+    let wrong = || refused(NAME, format!("'{text}' is not of the form <number of agents>/<duration>, such as 1/20mins"));
+    let (count, per) = text.split_once('/').ok_or_else(wrong)?;
+    let count: u32 = count.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+    let per = base::parse_duration(per.trim()).ok().filter(|d| !d.is_zero()).ok_or_else(wrong)?;
+    Ok(Some((count, per)))
+}
+
+/// A percentage, as the share that it means.
+fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
+    const NAME: &str = "recovery_agent_removal_limit";
+    let text = flags.get(NAME).unwrap_or("100%");
+    let percent = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    match percent {
+        Some(percent) if (0.0..=100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(refused(NAME, format!("'{text}' is not a percentage from 0% to 100%"))),
+    }
+}
+
+fn random(name: &'static str, flags: &Flags) -> Result<bool, FlagError> {
+    match flags.get(name).unwrap_or("drf") {
+        "drf" => Ok(false),
+        "random" => Ok(true),
+        other => Err(refused(name, format!("there is no sorter '{other}': use drf or random"))),
+    }
+}
+
+/// `role=weight,...`
+fn weights(flags: &Flags) -> Result<Vec<(String, f64)>, FlagError> {
+    let Some(text) = flags.get("weights") else { return Ok(Vec::new()) };
+    text.split(',')
+        .map(|pair| {
+            let wrong = || refused("weights", format!("'{pair}' is not of the form <role>=<positive number>"));
+            let (role, weight) = pair.split_once('=').ok_or_else(wrong)?;
+            let weight: f64 = weight.trim().parse().map_err(|_| wrong())?;
+            if !weight.is_finite() || weight <= 0.0 {
+                return Err(wrong());
+            }
+            Ok((role.trim().to_owned(), weight))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn with(name: &str, value: &str) -> Result<Config, FlagError> {
+        let mut flags = Flags::defaults(Part::Master);
+        flags.set(name, value).unwrap();
+        config(&flags)
+    }
+
+    #[test]
+    fn values() {
+        let plain = config(&Flags::defaults(Part::Master)).unwrap();
+        assert_eq!(plain.agent_reregister_timeout, Duration::from_secs(600));
+        assert_eq!(plain.roles, None);
+        let limited = with("agent_removal_rate_limit", "1/20mins").unwrap();
+        assert_eq!(limited.agent_removal_rate_limit, Some((1, Duration::from_secs(1200))));
+        assert_eq!(with("recovery_agent_removal_limit", "50%").unwrap().recovery_agent_removal_limit, 0.5);
+        assert_eq!(with("weights", "a=2, b=0.5").unwrap().weights, [("a".to_owned(), 2.0), ("b".to_owned(), 0.5)]);
+        assert!(with("roles", "a,b").unwrap().roles.unwrap().contains("*"));
+    }
+
+    #[test]
+    fn out_of_range() {
+        for (name, value) in [
+            ("agent_ping_timeout", "500ms"),
+            ("agent_ping_timeout", "16mins"),
+            ("max_agent_ping_timeouts", "0"),
+            ("agent_reregister_timeout", "9mins"),
+            ("agent_removal_rate_limit", "x/1mins"),
+            ("agent_removal_rate_limit", "1/0secs"),
+            ("recovery_agent_removal_limit", "101%"),
+            ("offer_timeout", "0secs"),
+            ("role_sorter", "fair"),
+            ("weights", "a=0"),
+            ("weights", "a"),
+        ] {
+            let error = with(name, value).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("flag '--{name}'")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The master's routes: which endpoint a request is for, and messages for its processes.
+//!
+//! What an endpoint answers is in the file of its name.
+
+use std::sync::Arc;
+
+use base::Time;
+use master::{Input, Master, Message, Snapshot};
+use protos::mesos;
+use wire::http::{Request, Response, StatusCode};
+use wire::libprocess::{Delivery, MessageSink};
+use wire::route::Table;
+
+use super::world::Shell;
+use super::{legacy, metrics, operator_api, scheduler_api, views};
+use crate::common::{self, Common, Shared};
+use crate::driver::Driver;
+
+/// An endpoint of the master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Shared(Shared),
+    Scheduler,
+    Operator,
+    State,
+    StateSummary,
+    Slaves,
+    Frameworks,
+    Tasks,
+    Roles,
+    Redirect,
+    Metrics,
+    Registry,
+    Legacy(legacy::Endpoint),
+}
+
+/// What answers the master's requests.
+pub(super) struct Handler {
+    pub(super) common: Arc<Common>,
+    pub(super) driver: Driver<Master>,
+    pub(super) shell: Arc<Shell>,
+    pub(super) info: Arc<mesos::MasterInfo>,
+    pub(super) started: Time,
+    routes: Table<Route>,
+}
+
+impl Handler {
+    pub(super) fn new(
+        common: Arc<Common>,
+        driver: Driver<Master>,
+        shell: Arc<Shell>,
+        info: Arc<mesos::MasterInfo>,
+        started: Time,
+    ) -> Handler {
+        let mut routes = common::add_routes(Table::new("master"), "master", Route::Shared)
+            .add("master", "/api/v1", Route::Operator)
+            .add("master", "/api/v1/scheduler", Route::Scheduler)
+            .add("master", "/state", Route::State)
+            .add("master", "/state-summary", Route::StateSummary)
+            .add("master", "/slaves", Route::Slaves)
+            .add("master", "/frameworks", Route::Frameworks)
+            .add("master", "/tasks", Route::Tasks)
+            .add("master", "/roles", Route::Roles)
+            .add("master", "/redirect", Route::Redirect)
+            .add("metrics", "/snapshot", Route::Metrics)
+            .add("registrar(1)", "/registry", Route::Registry);
+        for endpoint in legacy::Endpoint::ALL {
+            routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
+        }
+        Handler { common, driver, shell, info, started, routes }
+    }
+
+    /// What the cluster looks like after everything that was asked for before.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.driver.read(Master::snapshot)
+    }
+
+    async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
+        match route {
+            Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
+            Route::Scheduler => scheduler_api::answer(self, request).await,
+            Route::Operator => operator_api::answer(self, request).await,
+            Route::Redirect if rest.is_empty() => self.redirect(),
+            Route::Redirect => Response::not_found(),
+            Route::Metrics => metrics::answer(self, request).await,
+            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request).await,
+            Route::Registry => self.registry(request),
+            Route::State => self.view(request, views::state::write).await,
+            Route::StateSummary => self.view(request, views::summary::write).await,
+            Route::Slaves => self.view(request, views::slaves::write).await,
+            Route::Frameworks => self.view(request, views::frameworks::write).await,
+            Route::Tasks => self.view(request, views::tasks::write).await,
+            Route::Roles => self.view(request, views::roles::write).await,
+        }
+    }
+
+    /// Writes a document off the reactor's thread.
+    async fn view(&self, request: &Request, write: fn(&views::Context, &mut Vec<u8>)) -> Response {
+        if !common::reads(request) {
+            return Response::method_not_allowed(&["GET"], request.method.as_str());
+        }
+        let context = views::Context {
+            snapshot: self.snapshot(),
+            common: self.common.clone(),
+            started: self.started,
+            query: request.query.clone(),
+        };
+        let written = tokio::task::spawn_blocking(move || {
+            let mut out = Vec::with_capacity(64 << 10);
+            write(&context, &mut out);
+            out
+        });
+        match written.await {
+            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
+            Err(error) => Response::internal(error.to_string()),
+        }
+    }
+
+    fn redirect(&self) -> Response {
+        let host = self.info.hostname.as_deref().unwrap_or_default();
+        let port = self.info.port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
+        Response::redirect(host, port, "")
+    }
+
+    fn registry(&self, request: &Request) -> Response {
+        let json = crate::sync::lock(&self.shell.registry).json();
+        Response::ok_jsonp(json, request.query.get("jsonp"))
+    }
+}
+
+impl wire::http::Handler for Handler {
+    async fn handle(&self, request: Request) -> Response {
+        match self.routes.find(&request.path) {
+            Some(found) => self.answer(*found.route, found.rest, &request).await,
+            None => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+impl MessageSink for Handler {
+    fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if !Message::is_process(&message.to) {
+            return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
+        }
+        match Message::decode(&message.to, &message.name, &message.body) {
+            Ok(Some(decoded)) => self.driver.submit(Input::Message { from: message.from, message: decoded }),
+            Ok(None) => tracing::debug!(from = %message.from, "no process takes {}: dropped", message.name),
+            Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
+        }
+        Delivery::Accepted
+    }
+}

@@ -1,0 +1,200 @@
+//! `/metrics/snapshot` of the master (mesos-features A.1 to A.3).
+//!
+//! Gauges are computed from a snapshot, counters are the core's.
+
+use master::{Framework, Snapshot};
+use protos::mesos::{OperationState, TaskState, offer, scheduler};
+use resources::Resources;
+use wire::http::{Request, Response};
+
+use super::handler::Handler;
+use super::views;
+use crate::metrics::Metrics;
+
+pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    crate::metrics::answer(request, || collect(handler))
+}
+
+/// All metrics as of now.
+pub(super) fn collect(handler: &Handler) -> Metrics {
+    let snapshot = handler.snapshot();
+    let mut metrics = Metrics::default();
+    metrics.system();
+    metrics.set("master/elected", 1.0);
+    metrics.set("master/uptime_secs", handler.driver.now().since(handler.started).as_secs_f64());
+    for name in ["dispatches", "http_requests", "messages"] {
+        metrics.set(format!("master/event_queue_{name}"), 0.0);
+    }
+    metrics.set("master/http_cache_hits", 0.0);
+    for (name, count) in snapshot.counters.iter() {
+        metrics.set(format!("master/{name}"), count as f64);
+    }
+    cluster(&mut metrics, &snapshot);
+    tasks(&mut metrics, &snapshot);
+    operations(&mut metrics, &snapshot);
+    allocator(&mut metrics, &snapshot);
+    registrar(&mut metrics, handler);
+    if handler.common.flags.on("publish_per_framework_metrics") {
+        snapshot.frameworks.values().for_each(|framework| per_framework(&mut metrics, framework));
+    }
+    metrics
+}
+
+fn cluster(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let (mut total, mut used) = (Resources::default(), Resources::default());
+    let (mut connected, mut active) = (0, 0);
+    for agent in snapshot.agents.values() {
+        total += &agent.total;
+        used += &agent.used;
+        connected += usize::from(agent.connected);
+        active += usize::from(agent.active());
+    }
+    metrics.resources("master/", &total, &used);
+    metrics.count("master/slaves_connected", connected);
+    metrics.count("master/slaves_disconnected", snapshot.agents.len() - connected);
+    metrics.count("master/slaves_active", active);
+    metrics.count("master/slaves_inactive", snapshot.agents.len() - active);
+    metrics.count("master/slaves_unreachable", snapshot.unreachable);
+    let connected = snapshot.frameworks.values().filter(|framework| framework.connected()).count();
+    let active = snapshot.frameworks.values().filter(|framework| framework.active).count();
+    metrics.count("master/frameworks_connected", connected);
+    metrics.count("master/frameworks_disconnected", snapshot.frameworks.len() - connected);
+    metrics.count("master/frameworks_active", active);
+    metrics.count("master/frameworks_inactive", snapshot.frameworks.len() - active);
+    metrics.count("master/outstanding_offers", snapshot.offers.len());
+    metrics.count("master/operator_event_stream_subscribers", snapshot.subscribers);
+}
+
+fn tasks(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let states = [
+        (TaskState::TaskStaging, "staging"),
+        (TaskState::TaskStarting, "starting"),
+        (TaskState::TaskRunning, "running"),
+        (TaskState::TaskKilling, "killing"),
+    ];
+    let living = || snapshot.frameworks.values().flat_map(|framework| framework.tasks.values());
+    for (state, name) in states {
+        metrics.count(format!("master/tasks_{name}"), living().filter(|task| task.state() == state).count());
+    }
+    let unreachable = snapshot.frameworks.values().map(|framework| framework.unreachable_tasks.len()).sum();
+    metrics.count("master/tasks_unreachable", unreachable);
+}
+
+const OPERATIONS: [(offer::operation::Type, &str); 8] = [
+    (offer::operation::Type::Reserve, "reserve"),
+    (offer::operation::Type::Unreserve, "unreserve"),
+    (offer::operation::Type::Create, "create"),
+    (offer::operation::Type::Destroy, "destroy"),
+    (offer::operation::Type::GrowVolume, "grow_volume"),
+    (offer::operation::Type::ShrinkVolume, "shrink_volume"),
+    (offer::operation::Type::CreateDisk, "create_disk"),
+    (offer::operation::Type::DestroyDisk, "destroy_disk"),
+];
+
+const OPERATION_STATES: [(OperationState, &str); 8] = [
+    (OperationState::OperationPending, "pending"),
+    (OperationState::OperationRecovering, "recovering"),
+    (OperationState::OperationUnreachable, "unreachable"),
+    (OperationState::OperationFinished, "finished"),
+    (OperationState::OperationFailed, "failed"),
+    (OperationState::OperationError, "error"),
+    (OperationState::OperationDropped, "dropped"),
+    (OperationState::OperationGoneByOperator, "gone_by_operator"),
+];
+
+/// Operations that the master holds, by type and state.
+fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let all: Vec<_> = snapshot
+        .agents
+        .values()
+        .flat_map(|agent| agent.operations.values())
+        .map(|operation| (operation.info.r#type(), operation.latest_status.state()))
+        .collect();
+    for (state, state_name) in OPERATION_STATES {
+        metrics.count(format!("master/operations/{state_name}"), all.iter().filter(|(_, s)| *s == state).count());
+        for (kind, kind_name) in OPERATIONS {
+            let count = all.iter().filter(|(k, s)| (*k, *s) == (kind, state)).count();
+            metrics.count(format!("master/operations/{kind_name}/{state_name}"), count);
+        }
+    }
+    metrics.count("master/operations/total", all.len());
+    for (kind, kind_name) in OPERATIONS {
+        metrics.count(format!("master/operations/{kind_name}/total"), all.iter().filter(|(k, _)| *k == kind).count());
+    }
+}
+
+fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let (mut total, mut taken) = (Resources::default(), Resources::default());
+    for agent in snapshot.agents.values() {
+        total += &agent.total;
+        taken += &agent.used;
+        taken += &agent.offered;
+    }
+    let (total, taken) = (total.quantities(), taken.quantities());
+    for name in [resources::Name::Cpus, resources::Name::Mem, resources::Name::Disk] {
+        let label = format!("allocator/mesos/resources/{}", name.as_str());
+        metrics.set(format!("{label}/total"), total.get(&name).to_f64());
+        metrics.set(format!("{label}/offered_or_allocated"), taken.get(&name).to_f64());
+    }
+    for (role, view) in views::roles::collect(snapshot) {
+        let mut held = view.allocated;
+        held += &view.offered;
+        metrics.set(format!("allocator/mesos/roles/{role}/shares/dominant"), held.ratio(&total));
+    }
+    metrics.set("allocator/event_queue_dispatches", 0.0);
+    metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
+}
+
+fn registrar(metrics: &mut Metrics, handler: &Handler) {
+    metrics.set("registrar/queued_operations", 0.0);
+    metrics.set("registrar/log/recovered", 1.0);
+    metrics.set("registrar/log/ensemble_size", 1.0);
+    metrics.count("registrar/registry_size_bytes", crate::sync::lock(&handler.shell.registry).size());
+}
+
+fn per_framework(metrics: &mut Metrics, framework: &Framework) {
+    let name = percent_encoding::utf8_percent_encode(&framework.info.name, percent_encoding::NON_ALPHANUMERIC);
+    let prefix = format!("master/frameworks/{name}/{}", framework.id);
+    let counts = &framework.counts;
+    metrics.count(format!("{prefix}/subscribed"), usize::from(framework.connected()));
+    metrics.set(format!("{prefix}/calls"), counts.calls.values().sum::<u64>() as f64);
+    for (number, count) in &counts.calls {
+        if let Ok(kind) = scheduler::call::Type::try_from(*number) {
+            metrics.set(format!("{prefix}/calls/{}", kind.as_str_name().to_lowercase()), *count as f64);
+        }
+    }
+    metrics.set(format!("{prefix}/events"), counts.events.values().sum::<u64>() as f64);
+    for (number, count) in &counts.events {
+        if let Ok(kind) = scheduler::event::Type::try_from(*number) {
+            metrics.set(format!("{prefix}/events/{}", kind.as_str_name().to_lowercase()), *count as f64);
+        }
+    }
+    metrics.set(format!("{prefix}/operations"), counts.operations.values().sum::<u64>() as f64);
+    for (number, count) in &counts.operations {
+        if let Ok(kind) = offer::operation::Type::try_from(*number) {
+            metrics.set(format!("{prefix}/operations/{}", kind.as_str_name().to_lowercase()), *count as f64);
+        }
+    }
+    for (state, name) in [
+        ("sent", counts.offers_sent),
+        ("accepted", counts.offers_accepted),
+        ("declined", counts.offers_declined),
+        ("rescinded", counts.offers_rescinded),
+    ] {
+        metrics.set(format!("{prefix}/offers/{state}"), name as f64);
+    }
+    for (number, count) in &counts.terminal {
+        if let Ok(state) = TaskState::try_from(*number) {
+            metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), *count as f64);
+        }
+    }
+    for task in framework.tasks.values() {
+        let name = format!("{prefix}/tasks/active/{}", task.state().as_str_name().to_lowercase());
+        let before = metrics.get(&name).unwrap_or(0.0);
+        metrics.set(name, before + 1.0);
+    }
+    for role in &framework.roles {
+        let suppressed = f64::from(u8::from(framework.suppressed.contains(role)));
+        metrics.set(format!("{prefix}/roles/{role}/suppressed"), suppressed);
+    }
+}

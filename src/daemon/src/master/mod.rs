@@ -1,0 +1,173 @@
+//! The live master: a core, its sockets, its registry, its routes.
+//!
+//! It decides nothing about the cluster; the core does.
+
+mod config;
+mod handler;
+mod legacy;
+mod metrics;
+mod operator_api;
+mod registry;
+mod scheduler_api;
+mod views;
+mod world;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Context;
+use base::Pid;
+use master::{Input, Master};
+use protos::mesos;
+use tokio::sync::watch;
+use wire::Limits;
+use wire::http::Server;
+use wire::libprocess::Network;
+
+use crate::address::{Identity, identity, ip_number};
+use crate::answers::Answers;
+use crate::clock::Clock;
+use crate::common::{Common, LogLevel, MESOS_VERSION};
+use crate::driver::Driver;
+use crate::files::Files;
+use crate::flags::{FlagError, Flags, Part};
+use crate::streams::Streams;
+use handler::Handler;
+use registry::RegistryStore;
+use world::Shell;
+
+/// A master that serves.
+#[derive(Debug)]
+pub struct RunningMaster {
+    /// Where it listens.
+    pub address: SocketAddr,
+    server: wire::http::Running,
+    exit: watch::Receiver<Option<String>>,
+    core: tokio::task::JoinHandle<anyhow::Result<()>>,
+}
+
+/// Starts a master in the current runtime, which must be a single-threaded one for the best speed.
+///
+/// # Errors
+/// Flags that do not fit, an address that cannot be bound, a registry that cannot be read.
+pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
+    check_unsupported(&flags)?;
+    let core_config = config::config(&flags)?;
+    let identity = identity(&flags)?;
+    let registry = RegistryStore::open(&flags)?;
+    let server = Server::bind(identity.bind.into(), Limits::default())
+        .with_context(|| format!("cannot listen on {}", identity.bind))?;
+    let address = server.address();
+    let identity = identity.bound_to(address.port());
+    let pid = Pid::new("master", identity.advertise);
+    let info = master_info(&identity, &pid);
+
+    let clock = Clock::start();
+    let seed = u64::from_le_bytes(crate::random::bytes());
+    let core = Master::new(core_config, info.clone(), registry.registry(), seed, clock.now());
+    let driver = Driver::new(core, clock);
+
+    let exited = driver.clone();
+    let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
+    let (exit, exit_seen) = watch::channel(None);
+    let shell = Arc::new(Shell {
+        network,
+        pid,
+        streams: Streams::new(Limits::default().stream),
+        answers: Answers::default(),
+        registry: Mutex::new(registry),
+        exit,
+    });
+    let common = Arc::new(Common { part: Part::Master, flags, files: Files::default(), log_level });
+    crate::attach_log(&common, "/master/log");
+    let started = driver.now();
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));
+    let core = tokio::spawn(async move { driver.run(shell).await });
+    let server = server.serve(handler.clone(), handler);
+    Ok(RunningMaster { address, server, exit: exit_seen, core })
+}
+
+impl RunningMaster {
+    /// Serves until `stop` is ready, or until going on would do harm.
+    ///
+    /// # Errors
+    /// Why the master cannot go on.
+    pub async fn run_until(mut self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let result = tokio::select! {
+            () = stop => Ok(()),
+            ended = &mut self.core => match ended {
+                Ok(Err(error)) => Err(error.context("the registry cannot be written")),
+                Ok(Ok(())) => Ok(()),
+                Err(panic) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
+            },
+            reason = exit_reason(&mut self.exit) => Err(anyhow::anyhow!(reason)),
+        };
+        self.core.abort();
+        self.server.stop().await;
+        result
+    }
+}
+
+async fn exit_reason(exit: &mut watch::Receiver<Option<String>>) -> String {
+    match exit.wait_for(Option::is_some).await {
+        Ok(reason) => reason.clone().unwrap_or_default(),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
+    use mesos::master_info::{Capability, capability::Type};
+    let capability = |kind: Type| Capability { r#type: Some(kind as i32) };
+    let address = identity.advertise;
+    mesos::MasterInfo {
+        id: crate::random::uuid_text(),
+        ip: ip_number(*address.ip()),
+        port: Some(u32::from(address.port())),
+        pid: Some(pid.to_string()),
+        hostname: Some(identity.hostname.clone()),
+        version: Some(MESOS_VERSION.to_owned()),
+        address: Some(mesos::Address {
+            hostname: Some(identity.hostname.clone()),
+            ip: Some(address.ip().to_string()),
+            port: i32::from(address.port()),
+        }),
+        domain: None,
+        capabilities: [Type::AgentUpdate, Type::AgentDraining, Type::QuotaV2].map(capability).to_vec(),
+    }
+}
+
+/// Flags that would change what the cluster does, if only this master could do it: refused rather than ignored.
+fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
+    const WHY: &str = "is not supported by this version of tepui";
+    for name in [
+        "zk",
+        "master_contender",
+        "master_detector",
+        "modules",
+        "modules_dir",
+        "hooks",
+        "acls",
+        "rate_limits",
+        "credentials",
+        "whitelist",
+        "firewall_rules",
+        "http_framework_authenticators",
+    ] {
+        if flags.get(name).is_some_and(|text| !text.is_empty()) {
+            return Err(FlagError::Refused { name, why: WHY.to_owned() });
+        }
+    }
+    for name in [
+        "authenticate_agents",
+        "authenticate_frameworks",
+        "authenticate_http_frameworks",
+        "authenticate_http_readonly",
+        "authenticate_http_readwrite",
+    ] {
+        if flags.on(name) {
+            return Err(FlagError::Refused { name, why: WHY.to_owned() });
+        }
+    }
+    Ok(())
+}

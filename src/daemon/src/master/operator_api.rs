@@ -1,0 +1,158 @@
+//! `POST /api/v1`: the operator API of the master (wire/http.md 6).
+//!
+//! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
+
+use master::{Input, RequestId, StreamId};
+use protos::mesos::master::call::Type;
+use protos::mesos::master::{Call, Response as Answer, response};
+use wire::http::{Query, Request, Response, StatusCode};
+use wire::negotiate::{Encoding, accepted_encoding, decode_call};
+
+use super::handler::Handler;
+use super::scheduler_api::respond;
+use super::world::Outcome;
+use super::{metrics, views};
+use crate::codec;
+use crate::common::calls;
+use crate::streams::encode_v1;
+
+pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    match check(request) {
+        Ok((call, encoding)) => act(handler, call, encoding).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
+    let (call, _) = decode_call(request, codec::master_call)?;
+    if let Err(why) = master::validate_operator_call(&call) {
+        return Err(Box::new(Response::bad_request(format!("Failed to validate master::Call: {why}"))));
+    }
+    let encoding = accepted_encoding(request)?;
+    Ok((call, encoding))
+}
+
+async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+    match call.r#type() {
+        Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
+        Type::Subscribe => subscribe(handler, encoding).await,
+        Type::GetState
+        | Type::GetAgents
+        | Type::GetFrameworks
+        | Type::GetExecutors
+        | Type::GetTasks
+        | Type::GetRoles
+        | Type::GetWeights
+        | Type::GetOperations
+        | Type::GetMaster
+        | Type::GetQuota
+        | Type::GetMaintenanceStatus
+        | Type::GetMaintenanceSchedule => read(handler, call.r#type(), encoding).await,
+        Type::GetHealth
+        | Type::GetFlags
+        | Type::GetVersion
+        | Type::GetMetrics
+        | Type::GetLoggingLevel
+        | Type::SetLoggingLevel
+        | Type::ListFiles
+        | Type::ReadFile => match of_the_daemon(handler, call).await {
+            Ok(Some(answer)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &answer)),
+            Ok(None) => Response::empty(StatusCode::OK),
+            Err(refusal) => *refusal,
+        },
+        _ => change(handler, call).await,
+    }
+}
+
+/// A call that a snapshot answers.
+async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
+    let context = views::Context {
+        snapshot: handler.snapshot(),
+        common: handler.common.clone(),
+        started: handler.started,
+        query: Query::default(),
+    };
+    match tokio::task::spawn_blocking(move || views::calls::answer(&context, kind, encoding)).await {
+        Ok(Some(body)) => Response::ok_body(encoding.media_type(), body),
+        Ok(None) => Response::error(StatusCode::NOT_IMPLEMENTED),
+        Err(error) => Response::internal(error.to_string()),
+    }
+}
+
+/// A call about the process rather than the cluster; without an answer message if there is nothing to tell.
+async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, Box<Response>> {
+    let common = &handler.common;
+    let mut answer = Answer::default();
+    match call.r#type() {
+        Type::GetHealth => {
+            answer.set_type(response::Type::GetHealth);
+            answer.get_health = Some(response::GetHealth { healthy: true });
+        }
+        Type::GetFlags => {
+            answer.set_type(response::Type::GetFlags);
+            answer.get_flags = Some(response::GetFlags { flags: calls::flags(common) });
+        }
+        Type::GetVersion => {
+            answer.set_type(response::Type::GetVersion);
+            answer.get_version = Some(response::GetVersion { version_info: calls::version() });
+        }
+        Type::GetMetrics => {
+            answer.set_type(response::Type::GetMetrics);
+            answer.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).messages() });
+        }
+        Type::GetLoggingLevel => {
+            answer.set_type(response::Type::GetLoggingLevel);
+            answer.get_logging_level = Some(response::GetLoggingLevel { level: common.log_level.level() });
+        }
+        Type::SetLoggingLevel => {
+            let set = call.set_logging_level.unwrap_or_default();
+            calls::set_logging_level(common, set.level, &set.duration);
+            return Ok(None);
+        }
+        Type::ListFiles => {
+            let path = call.list_files.unwrap_or_default().path;
+            let file_infos = calls::list_files(common, path).await?;
+            answer.set_type(response::Type::ListFiles);
+            answer.list_files = Some(response::ListFiles { file_infos });
+        }
+        _ => {
+            let read = call.read_file.unwrap_or_default();
+            let part = calls::read_file(common, read.path, read.offset, read.length).await?;
+            answer.set_type(response::Type::ReadFile);
+            answer.read_file = Some(response::ReadFile { size: part.size, data: part.data });
+        }
+    }
+    Ok(Some(answer))
+}
+
+/// A call that changes the cluster: the core's.
+pub(super) async fn change(handler: &Handler, call: Call) -> Response {
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::OperatorCall { request: RequestId(number), call: Box::new(call), principal: None });
+    match outcome.await {
+        Ok(Outcome::Answer(answer)) => respond(answer),
+        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+async fn subscribe(handler: &Handler, encoding: Encoding) -> Response {
+    let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
+    let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
+        shell.streams.forget(stream);
+        driver.submit(Input::StreamClosed { stream: StreamId(stream) });
+    });
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::OperatorSubscribe {
+        request: RequestId(number),
+        stream: StreamId(stream),
+        principal: None,
+    });
+    match outcome.await {
+        Ok(Outcome::Open) => response,
+        Ok(Outcome::Answer(refusal)) => {
+            handler.shell.streams.close(stream);
+            respond(refusal)
+        }
+        Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}

@@ -1,0 +1,90 @@
+//! `POST /api/v1/scheduler`: the checks of wire/http.md 5.1 that need no state, in Mesos's order, then the core.
+//!
+//! It does not know frameworks.
+
+use master::{Answer, Input, RequestId, StreamId};
+use protos::mesos::scheduler::{Call, call::Type};
+use wire::http::{HeaderName, Request, Response, StatusCode};
+use wire::negotiate::{accepted_encoding, decode_call};
+
+use super::handler::Handler;
+use super::world::Outcome;
+use crate::codec;
+
+const STREAM_ID: &str = "mesos-stream-id";
+
+pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    match check(request) {
+        Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call).await,
+        Ok(call) => other(handler, request, call).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+fn check(request: &Request) -> Result<Box<Call>, Box<Response>> {
+    let (call, _) = decode_call(request, codec::scheduler_call)?;
+    if let Err(why) = master::validate_scheduler_call(&call) {
+        return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
+    }
+    if matches!(call.r#type(), Type::Subscribe | Type::ReconcileOperations) {
+        accepted_encoding(request)?;
+    }
+    if call.r#type() == Type::Subscribe && request.header(STREAM_ID).is_some() {
+        let text = "Subscribe calls should not include the 'Mesos-Stream-Id' header";
+        return Err(Box::new(Response::bad_request(text)));
+    }
+    Ok(Box::new(call))
+}
+
+async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
+    let encoding = match accepted_encoding(request) {
+        Ok(encoding) => encoding,
+        Err(refusal) => return *refusal,
+    };
+    let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
+    let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
+        shell.streams.forget(stream);
+        driver.submit(Input::StreamClosed { stream: StreamId(stream) });
+    });
+    let text = crate::random::uuid_text();
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::Subscribe {
+        request: RequestId(number),
+        stream: StreamId(stream),
+        stream_text: text.as_str().into(),
+        call,
+        principal: None,
+    });
+    match outcome.await {
+        Ok(Outcome::Open) => response.with_header(HeaderName::from_static(STREAM_ID), &text),
+        Ok(Outcome::Answer(refusal)) => {
+            handler.shell.streams.close(stream);
+            respond(refusal)
+        }
+        Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+async fn other(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::SchedulerCall {
+        request: RequestId(number),
+        stream_id: request.header(STREAM_ID).map(str::to_owned),
+        call,
+        principal: None,
+    });
+    match outcome.await {
+        Ok(Outcome::Answer(answer)) => respond(answer),
+        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// An answer of the core as a response: errors without a text get their status's own.
+pub(super) fn respond(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    match (status.is_success(), answer.text.is_empty()) {
+        (true, _) => Response::empty(status),
+        (false, true) => Response::error(status),
+        (false, false) => Response::text(status, answer.text),
+    }
+}

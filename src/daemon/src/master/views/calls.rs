@@ -1,0 +1,235 @@
+//! The answers to the reading calls of the v1 operator API (OPM-10 to OPM-25), and the SUBSCRIBED event.
+//!
+//! The big ones are written straight from the snapshot; the small ones are messages.
+
+use base::Time;
+use master::{Agent, Framework, FrameworkKey, Snapshot};
+use protos::mesos;
+use protos::mesos::master::call::Type;
+use protos::mesos::master::{Response, response};
+use resources::{Format, Resources};
+use wire::negotiate::Encoding;
+
+use super::index::Index;
+use super::{Context, roles};
+use crate::lists::{Builder, Item, message};
+use crate::streams::encode_v1;
+
+/// The interval of heartbeats, in seconds; it is fixed.
+const HEARTBEAT: f64 = 15.0;
+
+/// Answers a reading call; none if it is not one that a snapshot can answer.
+pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Option<Vec<u8>> {
+    let snapshot = &*context.snapshot;
+    let index = || Index::new(snapshot);
+    Some(match kind {
+        Type::GetState => big(encoding, "GET_STATE", response::Type::GetState, 9, "get_state", |b| state(b, snapshot)),
+        Type::GetAgents => {
+            big(encoding, "GET_AGENTS", response::Type::GetAgents, 10, "get_agents", |b| agents(b, snapshot))
+        }
+        Type::GetFrameworks => {
+            big(encoding, "GET_FRAMEWORKS", response::Type::GetFrameworks, 11, "get_frameworks", |b| {
+                frameworks(b, snapshot, &index());
+            })
+        }
+        Type::GetExecutors => big(encoding, "GET_EXECUTORS", response::Type::GetExecutors, 12, "get_executors", |b| {
+            executors(b, snapshot);
+        }),
+        Type::GetTasks => big(encoding, "GET_TASKS", response::Type::GetTasks, 13, "get_tasks", |b| tasks(b, snapshot)),
+        other => encode_v1(encoding, &small(context, other)?),
+    })
+}
+
+/// The first event of an operator's stream.
+pub(in crate::master) fn subscribed(snapshot: &Snapshot, encoding: Encoding) -> Vec<u8> {
+    message(encoding, |b| {
+        b.choice(1, "type", "SUBSCRIBED", mesos::master::event::Type::Subscribed as i32);
+        b.nested(2, "subscribed", |b| {
+            b.nested(1, "get_state", |b| state(b, snapshot));
+            b.double(2, "heartbeat_interval_seconds", HEARTBEAT);
+        });
+    })
+}
+
+fn big(
+    encoding: Encoding,
+    name: &str,
+    kind: response::Type,
+    tag: u32,
+    field: &str,
+    fields: impl FnOnce(&mut Builder<'_, '_>),
+) -> Vec<u8> {
+    message(encoding, |b| {
+        b.choice(1, "type", name, kind as i32);
+        b.nested(tag, field, fields);
+    })
+}
+
+fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+    let index = Index::new(snapshot);
+    b.nested(1, "get_tasks", |b| tasks(b, snapshot));
+    b.nested(2, "get_executors", |b| executors(b, snapshot));
+    b.nested(3, "get_frameworks", |b| frameworks(b, snapshot, &index));
+    b.nested(4, "get_agents", |b| agents(b, snapshot));
+}
+
+fn tasks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+    let all = || snapshot.frameworks.values().chain(snapshot.completed.values());
+    b.list(2, "tasks", all().flat_map(|f| f.tasks.values()).map(|task| Item::Borrowed(&task.proto)));
+    b.list(
+        5,
+        "unreachable_tasks",
+        all().flat_map(|f| f.unreachable_tasks.values()).map(|task| Item::Borrowed(&task.proto)),
+    );
+    b.list(
+        3,
+        "completed_tasks",
+        all().flat_map(|f| f.completed_tasks.values()).map(|task| Item::Borrowed(&task.proto)),
+    );
+}
+
+fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+    let executors = snapshot.agents.values().flat_map(|agent| {
+        agent.executors.values().flat_map(|all| all.values()).map(|executor| {
+            Item::Owned(Box::new(response::get_executors::Executor {
+                executor_info: (*executor.info).clone(),
+                slave_id: agent.proto_id(),
+            }))
+        })
+    });
+    b.list(1, "executors", executors);
+}
+
+fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot, index: &Index<'_>) {
+    let active = snapshot.frameworks.iter();
+    b.list(
+        1,
+        "frameworks",
+        active.map(|(key, f)| Item::Owned(Box::new(framework(f, snapshot, index, Some(FrameworkKey(key)))))),
+    );
+    let completed = snapshot.completed.values();
+    b.list(
+        2,
+        "completed_frameworks",
+        completed.map(|f| Item::Owned(Box::new(framework(f, snapshot, index, None)))),
+    );
+}
+
+fn agents(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+    b.list(1, "agents", snapshot.agents.values().map(|a| Item::Owned(Box::new(agent(a)))));
+    b.list(2, "recovered_agents", snapshot.recovered.values().map(|info| Item::Borrowed(&**info)));
+}
+
+fn time(time: Time) -> mesos::TimeInfo {
+    mesos::TimeInfo { nanoseconds: time.as_nanos() }
+}
+
+fn endpoint_form(resources: &Resources) -> Vec<mesos::Resource> {
+    resources.to_proto(Format::Endpoint)
+}
+
+fn agent(agent: &Agent) -> response::get_agents::Agent {
+    let providers = agent.providers.values().map(|provider| response::get_agents::agent::ResourceProvider {
+        resource_provider_info: provider.info.clone(),
+        total_resources: endpoint_form(&provider.total),
+    });
+    response::get_agents::Agent {
+        agent_info: (*agent.info).clone(),
+        active: agent.active(),
+        deactivated: Some(agent.deactivated),
+        version: agent.version.clone(),
+        pid: Some(agent.pid.to_string()),
+        registered_time: Some(time(agent.registered)),
+        reregistered_time: agent.reregistered.map(time),
+        total_resources: endpoint_form(&agent.total),
+        allocated_resources: endpoint_form(&agent.used),
+        offered_resources: endpoint_form(&agent.offered),
+        capabilities: agent.capabilities.to_proto(),
+        resource_providers: providers.collect(),
+        drain_info: agent.drain,
+        estimated_drain_start_time: agent.drain_start.map(time),
+    }
+}
+
+fn framework(
+    framework: &Framework,
+    snapshot: &Snapshot,
+    index: &Index<'_>,
+    key: Option<FrameworkKey>,
+) -> response::get_frameworks::Framework {
+    let own = index.of(key.unwrap_or(FrameworkKey(u64::MAX)));
+    let offers = own.offers.iter().filter_map(|(key, offer)| {
+        let agent = index.agent(offer.agent)?;
+        Some(mesos::Offer {
+            id: mesos::OfferId { value: format!("{}-O{}", snapshot.info.id, key.0) },
+            framework_id: framework.proto_id(),
+            slave_id: agent.proto_id(),
+            hostname: agent.info.hostname.clone(),
+            resources: endpoint_form(&offer.resources),
+            allocation_info: Some(mesos::resource::AllocationInfo { role: Some(offer.role.as_str().to_owned()) }),
+            ..mesos::Offer::default()
+        })
+    });
+    response::get_frameworks::Framework {
+        framework_info: (*framework.info).clone(),
+        active: framework.active,
+        connected: framework.connected(),
+        recovered: framework.recovered(),
+        registered_time: Some(time(framework.registered)),
+        reregistered_time: framework.reregistered.map(time),
+        unregistered_time: framework.unregistered.map(time),
+        offers: offers.collect(),
+        inverse_offers: Vec::new(),
+        allocated_resources: endpoint_form(&own.used),
+        offered_resources: endpoint_form(&own.offered),
+        offer_constraints: framework.offer_constraints.as_deref().cloned(),
+    }
+}
+
+/// The answers that are small enough to be built as messages.
+fn small(context: &Context, kind: Type) -> Option<Response> {
+    let snapshot = &*context.snapshot;
+    let mut answer = Response::default();
+    match kind {
+        Type::GetRoles => {
+            answer.set_type(response::Type::GetRoles);
+            answer.get_roles = Some(response::GetRoles { roles: roles::messages(snapshot) });
+        }
+        Type::GetWeights => {
+            answer.set_type(response::Type::GetWeights);
+            let info = |(role, weight): (&String, &f64)| mesos::WeightInfo { role: Some(role.clone()), weight: *weight };
+            answer.get_weights =
+                Some(response::GetWeights { weight_infos: snapshot.weights.iter().map(info).collect() });
+        }
+        Type::GetOperations => {
+            answer.set_type(response::Type::GetOperations);
+            let all = snapshot.agents.values().flat_map(|agent| agent.operations.values());
+            answer.get_operations =
+                Some(response::GetOperations { operations: all.map(|operation| (**operation).clone()).collect() });
+        }
+        Type::GetMaster => {
+            answer.set_type(response::Type::GetMaster);
+            answer.get_master = Some(response::GetMaster {
+                master_info: Some((*snapshot.info).clone()),
+                start_time: Some(context.started.as_secs_f64()),
+                elected_time: Some(context.started.as_secs_f64()),
+            });
+        }
+        Type::GetQuota => {
+            answer.set_type(response::Type::GetQuota);
+            answer.get_quota = Some(response::GetQuota { status: mesos::quota::QuotaStatus::default() });
+        }
+        Type::GetMaintenanceStatus => {
+            answer.set_type(response::Type::GetMaintenanceStatus);
+            let status = mesos::maintenance::ClusterStatus::default();
+            answer.get_maintenance_status = Some(response::GetMaintenanceStatus { status });
+        }
+        Type::GetMaintenanceSchedule => {
+            answer.set_type(response::Type::GetMaintenanceSchedule);
+            let schedule = mesos::maintenance::Schedule::default();
+            answer.get_maintenance_schedule = Some(response::GetMaintenanceSchedule { schedule });
+        }
+        _ => return None,
+    }
+    Some(answer)
+}

@@ -1,0 +1,33 @@
+//! The documents that readers get, written from a snapshot off the core's thread.
+//!
+//! They change nothing and ask nobody: all they tell is in [`Context`].
+
+pub(in crate::master) mod calls;
+pub(in crate::master) mod frameworks;
+mod index;
+mod parts;
+pub(in crate::master) mod roles;
+pub(in crate::master) mod slaves;
+pub(in crate::master) mod state;
+pub(in crate::master) mod summary;
+pub(in crate::master) mod tasks;
+
+use std::sync::Arc;
+
+use base::Time;
+use master::Snapshot;
+use wire::http::Query;
+
+use crate::common::Common;
+
+/// What a document is written from.
+pub(super) struct Context {
+    /// The cluster.
+    pub(super) snapshot: Arc<Snapshot>,
+    /// Flags and the like.
+    pub(super) common: Arc<Common>,
+    /// When this master started, which is also when it was elected.
+    pub(super) started: Time,
+    /// What exactly was asked for.
+    pub(super) query: Query,
+}

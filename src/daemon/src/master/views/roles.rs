@@ -1,0 +1,128 @@
+//! `/roles` and GET_ROLES: roles with weights, shares and frameworks (LEG-06, OPM-24).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use master::{FrameworkKey, Snapshot};
+use protos::json::Writer;
+use protos::mesos;
+use resources::{Quantities, Resource, Resources, Role, Value};
+
+use super::{Context, index::Index, parts};
+
+/// What is told of one role; amounts include those of the roles below it.
+#[derive(Default)]
+pub(super) struct RoleView {
+    pub(super) weight: Option<f64>,
+    pub(super) allocated: Quantities,
+    pub(super) offered: Quantities,
+    pub(super) reserved: Quantities,
+    /// The part of `allocated` that is reserved.
+    reserved_used: Quantities,
+    pub(super) frameworks: BTreeSet<String>,
+}
+
+/// All roles that have a framework, a reservation or a weight, and those above them.
+pub(super) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleView> {
+    let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
+    for (role, weight) in &snapshot.weights {
+        with_ancestors(&mut roles, role, |_| {});
+        roles.entry(role.clone()).or_default().weight = Some(*weight);
+    }
+    let index = Index::new(snapshot);
+    for (key, framework) in snapshot.frameworks.iter() {
+        for role in &framework.roles {
+            with_ancestors(&mut roles, role, |_| {});
+            roles.entry(role.clone()).or_default().frameworks.insert(framework.id.as_str().to_owned());
+        }
+        let own = index.of(FrameworkKey(key));
+        for (role, used) in own.used.allocations() {
+            let (amounts, reserved) = (used.quantities(), used.reserved().quantities());
+            with_ancestors(&mut roles, role.as_str(), |view| {
+                view.allocated += &amounts;
+                view.reserved_used += &reserved;
+            });
+            roles.entry(role.as_str().to_owned()).or_default().frameworks.insert(framework.id.as_str().to_owned());
+        }
+        for (role, offered) in own.offered.allocations() {
+            let amounts = offered.quantities();
+            with_ancestors(&mut roles, role.as_str(), |view| view.offered += &amounts);
+        }
+    }
+    for agent in snapshot.agents.values() {
+        for (role, reserved) in agent.total.reservations() {
+            let amounts = reserved.quantities();
+            with_ancestors(&mut roles, role.as_str(), |view| view.reserved += &amounts);
+        }
+    }
+    roles
+}
+
+/// Changes a role and all roles above it.
+fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change: impl FnMut(&mut RoleView)) {
+    change(roles.entry(role.to_owned()).or_default());
+    if let Ok(parsed) = Role::parse(role) {
+        for ancestor in parsed.ancestors() {
+            change(roles.entry(ancestor.as_str().to_owned()).or_default());
+        }
+    }
+}
+
+/// `/roles`
+pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
+    let roles = collect(&context.snapshot);
+    Writer::new(out).object(|w| {
+        w.key("roles").array(|w| {
+            for (name, view) in &roles {
+                w.object(|w| role(w, name, view));
+            }
+        });
+    });
+}
+
+fn role(w: &mut Writer<'_>, name: &str, view: &RoleView) {
+    let mut together = view.allocated.clone();
+    together += &view.offered;
+    let mut consumed = view.reserved.saturating_sub(&view.reserved_used);
+    consumed += &view.allocated;
+    w.key("name").string(name);
+    w.key("weight").double(view.weight.unwrap_or(1.0));
+    w.key("quota").object(|w| {
+        w.key("role").string(name);
+        w.key("guarantee").object(|_| {});
+        w.key("limit").object(|_| {});
+        w.key("consumed");
+        parts::quantities(w, &consumed);
+    });
+    for (key, amounts) in [
+        ("resources", &together),
+        ("allocated", &view.allocated),
+        ("offered", &view.offered),
+        ("reserved", &view.reserved),
+    ] {
+        w.key(key);
+        parts::quantities(w, amounts);
+    }
+    w.key("frameworks").array(|w| {
+        for framework in &view.frameworks {
+            w.string(framework);
+        }
+    });
+}
+
+/// The same as messages, for GET_ROLES.
+pub(super) fn messages(snapshot: &Snapshot) -> Vec<mesos::Role> {
+    let message = |(name, view): (String, RoleView)| {
+        let mut together = view.allocated;
+        together += &view.offered;
+        let resources: Resources =
+            together.iter().map(|(name, amount)| Resource::new(name, Value::Scalar(amount))).collect();
+        let id = |value: String| mesos::FrameworkId { value };
+        mesos::Role {
+            name,
+            weight: view.weight.unwrap_or(1.0),
+            frameworks: view.frameworks.into_iter().map(id).collect(),
+            resources: resources.to_proto(resources::Format::PostRefinement),
+        }
+    };
+    collect(snapshot).into_iter().map(message).collect()
+}

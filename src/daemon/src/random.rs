@@ -1,0 +1,18 @@
+//! The live source of randomness: the operating system's.
+
+/// Bytes that nobody can guess.
+///
+/// If the system has none to give (which does not happen on a running Linux), the process cannot make safe ids and ends.
+pub(crate) fn bytes<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    if let Err(error) = getrandom::fill(&mut bytes) {
+        tracing::error!("the system gives no random bytes: {error}");
+        std::process::abort();
+    }
+    bytes
+}
+
+/// A random UUID as text, lower case.
+pub(crate) fn uuid_text() -> String {
+    uuid::Builder::from_random_bytes(bytes()).into_uuid().hyphenated().to_string()
+}

@@ -1,0 +1,82 @@
+//! The open event streams of a daemon, by the number that its core knows them by.
+//!
+//! It does not know what the events mean; only in which encoding each client reads them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use prost::Message;
+use protos::json::{Dialect, ToJson};
+use rustc_hash::FxHashMap;
+use wire::http::Response;
+use wire::http::stream::{StreamEnd, StreamHandle};
+use wire::negotiate::Encoding;
+
+use crate::sync::lock;
+
+
+/// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
+pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u8> {
+    match encoding {
+        Encoding::Json => {
+            let mut out = Vec::with_capacity(512);
+            message.to_json(Dialect::V1, &mut out);
+            out
+        }
+        Encoding::Protobuf => message.encode_to_vec(),
+    }
+}
+
+/// The open streams.
+#[derive(Debug)]
+pub struct Streams {
+    open: Mutex<FxHashMap<u64, (Arc<StreamHandle>, Encoding)>>,
+    next: AtomicU64,
+    limit: usize,
+}
+
+impl Streams {
+    /// No streams yet; each may have `limit` bytes waiting for its reader.
+    pub fn new(limit: usize) -> Streams {
+        Streams { open: Mutex::default(), next: AtomicU64::new(1), limit }
+    }
+
+    /// Opens a stream. `closed` is called when the client is gone, but not when the daemon ends the stream.
+    pub fn open(&self, encoding: Encoding, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Response) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (handle, response) = wire::http::stream::open(encoding.media_type(), self.limit);
+        handle.on_end(move |end| {
+            if end != StreamEnd::Ended {
+                tracing::info!(stream = number, "event stream {end}");
+                closed(number);
+            }
+        });
+        lock(&self.open).insert(number, (Arc::new(handle), encoding));
+        (number, response)
+    }
+
+    /// Sends a v0 event to a stream in its reader's encoding.
+    pub fn send(&self, number: u64, event: &(impl Message + ToJson)) {
+        self.send_encoded(number, |encoding| encode_v1(encoding, event));
+    }
+
+    /// Sends what `encode` makes for the stream's encoding.
+    pub fn send_encoded(&self, number: u64, encode: impl FnOnce(Encoding) -> Vec<u8>) {
+        // The lock is not held while sending: a stream that breaks calls `closed`, which may lock again.
+        let Some((handle, encoding)) = lock(&self.open).get(&number).cloned() else { return };
+        if let Err(end) = handle.send(&encode(encoding)) {
+            tracing::debug!(stream = number, "event not sent: {end}");
+        }
+    }
+
+    /// Ends a stream properly, after what was sent to it.
+    pub fn close(&self, number: u64) {
+        let handle = lock(&self.open).remove(&number);
+        drop(handle);
+    }
+
+    /// Forgets a stream whose client is gone.
+    pub fn forget(&self, number: u64) {
+        self.close(number);
+    }
+}
