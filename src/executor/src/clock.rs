@@ -24,7 +24,6 @@ pub(crate) fn uuid() -> [u8; 16] {
 }
 
 /// The text of a UUID: lower case, 8-4-4-4-12.
-#[cfg(test)]
 pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
     let mut text = String::with_capacity(36);
     for (index, byte) in bytes.iter().enumerate() {

@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) token: Option<String>,
     /// Where the executor's sandbox is, as it sees it.
     pub(crate) sandbox: Option<PathBuf>,
+    /// The IP address that the executor's containers share, as text.
+    pub(crate) address: Option<String>,
 }
 
 /// The environment is not one that an agent gives.
@@ -75,6 +77,7 @@ impl Settings {
             shutdown_grace: duration(lookup, "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD")?.unwrap_or(SHUTDOWN_GRACE),
             token: text(lookup, TOKEN)?,
             sandbox: lookup("MESOS_SANDBOX").or_else(|| lookup("MESOS_DIRECTORY")).map(PathBuf::from),
+            address: text(lookup, "LIBPROCESS_IP")?.or(agent_ip(lookup)?),
         })
     }
 }
@@ -105,6 +108,12 @@ fn recovery(lookup: Lookup<'_>) -> Result<Option<Recovery>, SettingsError> {
         timeout: needed("MESOS_RECOVERY_TIMEOUT")?,
         backoff_max: needed("MESOS_SUBSCRIPTION_BACKOFF_MAX")?,
     }))
+}
+
+/// The agent's address: on the host's network it is the executor's too.
+fn agent_ip(lookup: Lookup<'_>) -> Result<Option<String>, SettingsError> {
+    let endpoint = text(lookup, "MESOS_AGENT_ENDPOINT")?;
+    Ok(endpoint.and_then(|text| text.parse().ok()).map(|address: SocketAddr| address.ip().to_string()))
 }
 
 fn endpoint(lookup: Lookup<'_>) -> Result<(Endpoint, String), SettingsError> {
@@ -154,7 +163,7 @@ mod tests {
         let recovery = Recovery { timeout: Duration::from_secs(900), backoff_max: Duration::from_secs(2) };
         assert_eq!((settings.recovery, settings.shutdown_grace), (Some(recovery), Duration::from_millis(1500)));
         assert_eq!((settings.endpoint, settings.host.as_str()), (Endpoint::Unix("/run/agent.sock".into()), ""));
-        assert_eq!(settings.token.as_deref(), Some("t"));
+        assert_eq!((settings.token.as_deref(), settings.address.as_deref()), (Some("t"), Some("127.0.0.1")));
     }
 
     #[test]

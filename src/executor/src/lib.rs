@@ -12,7 +12,9 @@ use std::process::ExitCode;
 
 mod clock;
 pub mod command;
+pub mod default;
 mod environment;
+mod exchange;
 mod http;
 mod kill;
 mod link;
@@ -26,6 +28,7 @@ mod updates;
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
         Some("command") => command::main(),
+        Some("default") => default::main(),
         _ => {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
             ExitCode::FAILURE

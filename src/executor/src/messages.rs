@@ -452,3 +452,164 @@ pub(crate) struct Update {
     #[prost(message, required, tag = "1")]
     pub(crate) status: TaskStatus,
 }
+
+/// `agent.Call.Type`, as far as executors make calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(crate) enum AgentCallType {
+    Unknown = 0,
+    WaitNestedContainer = 15,
+    KillNestedContainer = 16,
+    RemoveNestedContainer = 21,
+    LaunchContainer = 22,
+}
+
+/// Of `agent.Call`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AgentCall {
+    #[prost(enumeration = "AgentCallType", optional, tag = "1")]
+    pub(crate) r#type: Option<i32>,
+    #[prost(message, optional, tag = "7")]
+    pub(crate) wait_nested_container: Option<OfContainer>,
+    #[prost(message, optional, tag = "8")]
+    pub(crate) kill_nested_container: Option<OfContainer>,
+    #[prost(message, optional, tag = "12")]
+    pub(crate) remove_nested_container: Option<OfContainer>,
+    #[prost(message, optional, tag = "13")]
+    pub(crate) launch_container: Option<LaunchContainer>,
+}
+
+/// `agent.Call.WaitNestedContainer`, `.RemoveNestedContainer` and, with a signal, `.KillNestedContainer`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct OfContainer {
+    #[prost(message, required, tag = "1")]
+    pub(crate) container_id: ContainerId,
+    #[prost(int32, optional, tag = "2")]
+    pub(crate) signal: Option<i32>,
+}
+
+/// `agent.Call.LaunchContainer`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct LaunchContainer {
+    #[prost(message, required, tag = "1")]
+    pub(crate) container_id: ContainerId,
+    /// A `CommandInfo`.
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub(crate) command: Option<Vec<u8>>,
+    /// Each a `Resource`.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub(crate) resources: Vec<Vec<u8>>,
+    /// A `ContainerInfo`.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub(crate) container: Option<Vec<u8>>,
+    /// Entries of the map, each as its bytes.
+    #[prost(bytes = "vec", repeated, tag = "5")]
+    pub(crate) limits: Vec<Vec<u8>>,
+}
+
+/// Of `agent.Response`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct AgentResponse {
+    #[prost(message, optional, tag = "14")]
+    pub(crate) wait_nested_container: Option<Waited>,
+}
+
+/// `agent.Response.WaitNestedContainer`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Waited {
+    #[prost(int32, optional, tag = "1")]
+    pub(crate) exit_status: Option<i32>,
+    /// A `TaskState` that the agent knows better.
+    #[prost(int32, optional, tag = "2")]
+    pub(crate) state: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub(crate) reason: Option<i32>,
+    /// A `TaskResourceLimitation`.
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub(crate) limitation: Option<Vec<u8>>,
+    #[prost(string, optional, tag = "5")]
+    pub(crate) message: Option<String>,
+}
+
+/// `TaskInfo.resources` as bytes, to hand on; see [`Task`] for the rest.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct TaskResources {
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    pub(crate) resources: Vec<Vec<u8>>,
+}
+
+/// Of `Resource`: the volume that a disk is mounted as.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DiskResource {
+    #[prost(message, optional, tag = "7")]
+    pub(crate) disk: Option<Disk>,
+}
+
+/// Of `Resource.DiskInfo`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Disk {
+    #[prost(message, optional, tag = "2")]
+    pub(crate) volume: Option<Volume>,
+}
+
+/// Of `ContainerInfo`: what the default executor looks at and adds to.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Container {
+    #[prost(int32, optional, tag = "1")]
+    pub(crate) r#type: Option<i32>,
+    #[prost(message, repeated, tag = "2")]
+    pub(crate) volumes: Vec<Volume>,
+    #[prost(message, optional, tag = "8")]
+    pub(crate) linux_info: Option<LinuxInfo>,
+}
+
+/// `ContainerInfo.MESOS`.
+pub(crate) const CONTAINER_MESOS: i32 = 2;
+
+/// Of `LinuxInfo`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct LinuxInfo {
+    #[prost(bool, optional, tag = "8", default = "true")]
+    pub(crate) share_cgroups: Option<bool>,
+}
+
+/// Of `Volume`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Volume {
+    /// 1 is RW, 2 is RO.
+    #[prost(int32, required, tag = "3")]
+    pub(crate) mode: i32,
+    #[prost(string, required, tag = "1")]
+    pub(crate) container_path: String,
+    #[prost(message, optional, tag = "5")]
+    pub(crate) source: Option<VolumeSource>,
+}
+
+/// Of `Volume.Source`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct VolumeSource {
+    #[prost(int32, optional, tag = "1")]
+    pub(crate) r#type: Option<i32>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) sandbox_path: Option<SandboxPath>,
+}
+
+/// `Volume.Source.SandboxPath`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct SandboxPath {
+    #[prost(int32, optional, tag = "1")]
+    pub(crate) r#type: Option<i32>,
+    #[prost(string, required, tag = "2")]
+    pub(crate) path: String,
+}
+
+impl Volume {
+    /// A volume at `path` that is what the executor's sandbox has at `path`.
+    pub(crate) fn of_parent(path: &str, mode: i32) -> Volume {
+        /// `Volume.Source.SANDBOX_PATH` and `Volume.Source.SandboxPath.PARENT`: both have the number 2.
+        const NUMBER: i32 = 2;
+        let sandbox_path = SandboxPath { r#type: Some(NUMBER), path: path.to_owned() };
+        let source = VolumeSource { r#type: Some(NUMBER), sandbox_path: Some(sandbox_path) };
+        Volume { mode, container_path: path.to_owned(), source: Some(source) }
+    }
+}

@@ -1,0 +1,90 @@
+//! One call to the agent on a connection of its own, and its answer.
+//!
+//! For calls that may take as long as a task, and for their likes: the executor API's calls go over `link.rs`.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use rustix::event::PollFlags;
+
+use crate::environment::Settings;
+use crate::http::{AnswerReader, HttpError, Part, post};
+use crate::socket::Socket;
+
+/// The agent API's path.
+const PATH: &str = "/slave(1)/api/v1";
+/// Far more than any answer to these calls holds.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// What the agent answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body of an answer that is an error: its words.
+    pub(crate) fn words(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// There is no answer, and there will be none.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ExchangeError {
+    #[error("The connection is lost")]
+    Lost(#[from] io::Error),
+    #[error("The agent has closed the connection before its answer was complete")]
+    Closed,
+    #[error("The answer cannot be read")]
+    Malformed(#[from] HttpError),
+    #[error("The answer is longer than {BODY_LIMIT} bytes")]
+    TooLong,
+}
+
+/// A call on its way.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    socket: Socket,
+    reader: AnswerReader,
+    answer: Answer,
+    complete: bool,
+}
+
+impl Exchange {
+    /// Connects and sends the call `body`.
+    pub(crate) fn open(settings: &Settings, body: &[u8]) -> io::Result<Exchange> {
+        let mut socket = Socket::open(&settings.endpoint)?;
+        socket.send(&post(PATH, &settings.host, settings.token.as_deref(), body))?;
+        let answer = Answer { status: 0, body: Vec::new() };
+        Ok(Exchange { socket, reader: AnswerReader::new(), answer, complete: false })
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.fd()
+    }
+
+    pub(crate) fn interest(&self) -> PollFlags {
+        self.socket.interest()
+    }
+
+    /// Acts on what a wait has found; the answer once it is complete.
+    pub(crate) fn on_ready(&mut self, found: PollFlags) -> Result<Option<Answer>, ExchangeError> {
+        let mut bytes = Vec::new();
+        let open = self.socket.ready(found, &mut |received| bytes.extend_from_slice(received));
+        let (answer, complete) = (&mut self.answer, &mut self.complete);
+        self.reader.feed(&bytes, &mut |part| match part {
+            Part::Head(status) => answer.status = status,
+            Part::Data(data) => answer.body.extend_from_slice(data),
+            Part::End => *complete = true,
+        })?;
+        if self.complete {
+            return Ok(Some(self.answer.clone()));
+        }
+        if self.answer.body.len() > BODY_LIMIT {
+            return Err(ExchangeError::TooLong);
+        }
+        if open? { Ok(None) } else { Err(ExchangeError::Closed) }
+    }
+}
