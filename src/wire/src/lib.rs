@@ -16,7 +16,6 @@ pub mod http;
 pub mod libprocess;
 mod limits;
 pub mod negotiate;
-mod recordio;
 pub mod route;
 mod sync;
 

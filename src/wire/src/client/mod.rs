@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use protos::recordio::RecordError;
 use tokio::net::TcpStream;
 
 pub use address::{Address, AddressError};
@@ -56,8 +57,11 @@ pub enum ClientError {
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
     /// The stream is no RecordIO.
-    #[error("the stream is broken: {0}")]
-    Record(String),
+    #[error("the stream is broken")]
+    Record(#[from] RecordError),
+    /// The stream ended in the middle of a record.
+    #[error("the stream from {0} ended within a record")]
+    CutOff(Address),
 }
 
 /// An answer.

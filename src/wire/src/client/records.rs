@@ -5,10 +5,10 @@ use http::HeaderMap;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
+use protos::recordio::Decoder;
 
 use super::{Address, ClientError};
 use crate::http::last_value;
-use crate::recordio::Decoder;
 
 /// The records of an open stream. Dropping it closes the connection.
 #[derive(Debug)]
@@ -48,14 +48,19 @@ impl Records {
     /// When the connection breaks, or what comes is no RecordIO or longer than the client's limit.
     pub async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
-            if let Some(record) = self.decoder.next().map_err(|error| ClientError::Record(error.to_string()))? {
-                return Ok(Some(record));
+            if let Some(record) = self.decoder.pull()? {
+                return Ok(Some(record.into()));
             }
-            let Some(frame) = self.body.frame().await else { return Ok(None) };
+            let Some(frame) = self.body.frame().await else { return self.end() };
             let frame = frame.map_err(|source| ClientError::Exchange { address: self.address.clone(), source })?;
             if let Ok(data) = frame.into_data() {
-                self.decoder.feed(&data);
+                self.decoder.push(&data);
             }
         }
+    }
+
+    /// The stream may only end where a record does.
+    fn end(&self) -> Result<Option<Bytes>, ClientError> {
+        if self.decoder.at_boundary() { Ok(None) } else { Err(ClientError::CutOff(self.address.clone())) }
     }
 }

@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 
 use super::Response;
 use super::response::ResponseBody;
-use crate::recordio;
 use crate::sync::lock;
 
 /// Why a stream is over.
@@ -49,7 +48,9 @@ pub struct Record(Bytes);
 impl Record {
     /// Frames a payload.
     pub fn new(payload: &[u8]) -> Record {
-        Record(recordio::encode(payload))
+        let mut record = Vec::with_capacity(payload.len() + 20);
+        protos::recordio::encode(payload, &mut record);
+        Record(record.into())
     }
 
     /// The bytes as they go over the wire.
@@ -190,7 +191,8 @@ impl StreamHandle {
         lock(&self.0.state).queued
     }
 
-    /// Calls back when the stream is over (at once if it is already), from whatever task notices: do little there.
+    /// Calls back when the stream is over (at once if it is already), from whatever task notices, which may be one that
+    /// sends: do little there, and take no lock that is held while sending.
     pub fn on_end(&self, callback: impl FnOnce(StreamEnd) + Send + 'static) {
         let mut state = lock(&self.0.state);
         if let Some(end) = state.end {

@@ -74,6 +74,16 @@ impl Incoming {
         }
     }
 
+    /// Whether nothing more is read as messages.
+    pub(super) fn is_over(&self) -> bool {
+        self.ending.is_some()
+    }
+
+    /// The answers that nobody has taken.
+    pub(super) fn into_answers(self) -> Vec<u8> {
+        self.answers
+    }
+
     /// Delivers messages and answers them, until something else comes.
     pub(crate) async fn run<S: MessageSink>(&mut self, stream: &mut TcpStream, sink: &S) -> io::Result<Outcome> {
         poll_fn(|cx| self.poll(cx, stream, sink)).await
@@ -117,7 +127,7 @@ impl Incoming {
     }
 
     /// What one read brought; nothing at all is the end of the connection.
-    fn take<S: MessageSink + ?Sized>(&mut self, input: &[u8], sink: &S) {
+    pub(super) fn take<S: MessageSink + ?Sized>(&mut self, input: &[u8], sink: &S) {
         if input.is_empty() {
             self.ending = Some(Outcome::Closed);
         } else if self.partial.is_empty() {
@@ -147,6 +157,9 @@ impl Incoming {
                 Parsed::Partial if input.len() <= self.head_limit => {
                     self.partial = BytesMut::from(input);
                     return;
+                }
+                Parsed::Message(_, used) if used > self.head_limit => {
+                    self.ending = Some(Outcome::Http(Bytes::copy_from_slice(input)));
                 }
                 Parsed::Partial | Parsed::Other => {
                     self.ending = Some(Outcome::Http(Bytes::copy_from_slice(input)));

@@ -15,9 +15,11 @@ mod incoming;
 mod message;
 mod network;
 mod peer;
+mod replay;
 
 pub(crate) use answer::date_now;
 pub(crate) use incoming::{Incoming, Outcome};
 pub(crate) use message::deliver;
 pub use message::{Delivery, Message, MessageSink, NoMessages, Refusal};
 pub use network::{ExitedSink, Network};
+pub use replay::replay;
