@@ -1,0 +1,326 @@
+//! Scripted scenarios: `scenarios/*.txt`, one file a rule, each a list of commands with what they lead to.
+//!
+//! A line that starts with `=` is what the command above it answered; `#` starts a comment. `TEPUI_REGENERATE=1 cargo test -p
+//! allocator --test scenarios` writes the answers anew (then read the difference). Every step is also checked against the naive
+//! allocator (`support/world.rs`).
+//!
+//! ```text
+//! config min=cpus:1|mem:64 interval=1s gpu-filter=off region=here excluded=gpus seed=1      (first line, optional)
+//! agent ID RESOURCES [hostname=H] [region=R] [old] [used=FRAMEWORK/ROLE=RESOURCES]...       old: no roles, no hierarchy
+//! total ID RESOURCES | remove ID | activate ID | deactivate ID | whitelist HOST,HOST | whitelist off
+//! framework ID ROLE[,ROLE] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT] [inactive]
+//! update ID ROLE[,ROLE] ...                                                                 the same; not whether it is active
+//! suppress ID [ROLE,..] | revive ID [ROLE,..] | weight ROLE NUMBER
+//! run | interval | tick DURATION                                                            run, interval: the offers made
+//! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
+//! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
+//! finish ID/ROLE AGENT RESOURCES           what it uses comes back
+//! reserve ID/ROLE AGENT RESOURCES          what it is offered becomes reserved for the role
+//! operator-reserve ROLE AGENT RESOURCES
+//! shares | roles | free | refusals | wake  what the allocator says
+//! ```
+//!
+//! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use allocator::{AgentOptions, Config, Filter, FrameworkOptions, Held, Offering, Weight};
+use base::{AgentId, FrameworkId};
+use resources::{Amount, Conversion, Name, Quantities, Reservation, Resource, Resources, Role};
+use support::oracle::Holding;
+use support::world::World;
+
+fn resources(text: &str) -> Resources {
+    let mut parts = text.split('+');
+    let mut all = match parts.next() {
+        Some("") | None => Resources::new(),
+        Some(plain) => resources::parse_text(plain, &Role::star()).unwrap(),
+    };
+    for part in parts {
+        let words: Vec<&str> = part.split(':').collect();
+        let [kind, name, amount] = words[..] else { panic!("{part}") };
+        assert_eq!(kind, "revocable");
+        all.add(Resource::scalar(name, Amount::from_f64(amount.parse().unwrap())).with_revocable(true));
+    }
+    all
+}
+
+fn role(text: &str) -> Role {
+    Role::parse(text).unwrap()
+}
+
+fn roles(text: &str) -> BTreeSet<Role> {
+    text.split(',').filter(|r| !r.is_empty()).map(role).collect()
+}
+
+fn framework(text: &str) -> FrameworkId {
+    FrameworkId::new(text).unwrap()
+}
+
+fn agent(text: &str) -> AgentId {
+    AgentId::new(text).unwrap()
+}
+
+fn duration(text: &str) -> Duration {
+    base::parse_duration(text).unwrap()
+}
+
+fn minimum(text: &str) -> Vec<Quantities> {
+    resources::parse_alternatives(text).unwrap()
+}
+
+fn holding(who: &str, at: &str) -> Holding {
+    let (id, in_role) = who.split_once('/').unwrap();
+    (framework(id), role(in_role), agent(at))
+}
+
+fn config(words: &[&str]) -> Config {
+    let mut config = Config::default();
+    for word in words {
+        match word.split_once('=').unwrap() {
+            ("min", text) => config.min_allocatable = minimum(text),
+            ("interval", text) => config.allocation_interval = duration(text),
+            ("gpu-filter", text) => config.filter_gpu_resources = text == "on",
+            ("region", text) => config.region = Some(text.to_owned()),
+            ("excluded", text) => config.fair_sharing_excluded = text.split(',').map(Name::from).collect(),
+            ("seed", text) => config.seed = text.parse().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    config
+}
+
+fn add_agent(world: &mut World, id: &str, total: &str, words: &[&str]) {
+    let mut options = AgentOptions::default();
+    let mut used = Vec::new();
+    for word in words {
+        match word.split_once('=') {
+            None if *word == "old" => {
+                options.capabilities.multi_role = false;
+                options.capabilities.hierarchical_role = false;
+            }
+            Some(("hostname", text)) => options.hostname = text.to_owned(),
+            Some(("region", text)) => options.region = Some(text.to_owned()),
+            Some(("used", text)) => {
+                let (who, amount) = text.split_once('=').unwrap();
+                let (id, in_role) = who.split_once('/').unwrap();
+                used.push((framework(id), role(in_role), resources(amount)));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    world.add_agent(&agent(id), options, &resources(total), &used);
+}
+
+/// `framework` and, with `update`, `update`.
+fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, words: &[&str]) {
+    let mut options = FrameworkOptions { roles: roles(in_roles), ..FrameworkOptions::default() };
+    let mut active = true;
+    for word in words {
+        match word.split_once('=') {
+            None if *word == "inactive" => active = false,
+            Some(("suppressed", text)) => options.suppressed_roles = roles(text),
+            Some(("can", text)) => {
+                for what in text.split(',') {
+                    let can = &mut options.capabilities;
+                    *match what {
+                        "gpu" => &mut can.gpu_resources,
+                        "shared" => &mut can.shared_resources,
+                        "revocable" => &mut can.revocable_resources,
+                        "refined" => &mut can.reservation_refinement,
+                        "remote" => &mut can.region_aware,
+                        "multi" => &mut can.multi_role,
+                        other => panic!("{other}"),
+                    } = true;
+                }
+            }
+            Some((key, text)) if key.starts_with("min.") => {
+                options.min_allocatable.insert(role(&key[4..]), if text.is_empty() { vec![] } else { minimum(text) });
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    if update {
+        world.update_framework(&framework(id), &options);
+    } else {
+        world.add_framework(&framework(id), &options, active);
+    }
+}
+
+/// All that is offered to a holder.
+fn offered(world: &World, holding: &Holding) -> Resources {
+    world.oracle.held.get(holding).map(|sets| sets[0].clone()).unwrap_or_default()
+}
+
+fn filter(refuse: Option<&&str>) -> Option<Filter> {
+    refuse.map(|text| Filter { refuse: duration(text) })
+}
+
+fn reservation(held: &str, text: &str) -> Conversion {
+    let consumed = resources(text);
+    let converted = consumed.push_reservation(&Reservation::dynamic(role(held), None, None));
+    Conversion::new(consumed, converted)
+}
+
+fn offers(made: &[Offering]) -> String {
+    if made.is_empty() {
+        return "nothing\n".to_owned();
+    }
+    made.iter().fold(String::new(), |mut text, o| {
+        let _ = writeln!(text, "{} -> {}/{}: {}", o.agent, o.framework, o.role, o.resources);
+        text
+    })
+}
+
+fn shares(world: &World) -> String {
+    let mut text = String::new();
+    for view in world.allocator.roles() {
+        let weight =
+            if view.weight == Weight::ONE { String::new() } else { format!(" (weight {})", view.weight.value()) };
+        let _ = writeln!(text, "{}{weight} {:.4}", view.role, view.dominant_share);
+        for id in view.frameworks {
+            let client = &world.allocator.framework_roles(&id)[&view.role];
+            let _ = writeln!(text, "  {id} {:.4}", client.dominant_share);
+        }
+    }
+    text
+}
+
+fn roles_text(world: &World) -> String {
+    let mut text = String::new();
+    for v in world.allocator.roles() {
+        let _ = writeln!(text, "{}: offered {}, used {}, reserved {}", v.role, v.offered, v.used, v.reserved);
+    }
+    text
+}
+
+fn free(world: &World) -> String {
+    let mut text = String::new();
+    for id in world.oracle.agents.keys() {
+        let _ = writeln!(text, "{id}: {}", world.allocator.agent_view(id).unwrap().free);
+    }
+    text
+}
+
+fn refusals(world: &World) -> String {
+    let mut text = String::new();
+    for id in world.oracle.agents.keys() {
+        for r in world.allocator.refusals(id) {
+            let until = r.until.map_or("the next interval".to_owned(), |t| format!("{:?}", t.since(world.now)));
+            let _ = writeln!(text, "{id} {}/{}: {} for {until}", r.framework, r.role, r.refused);
+        }
+    }
+    if text.is_empty() { "none\n".to_owned() } else { text }
+}
+
+/// Carries out one command; what it answers, if it answers.
+fn command(world: &mut World, words: &[&str]) -> String {
+    match words {
+        ["agent", id, total, rest @ ..] => add_agent(world, id, total, rest),
+        ["total", id, total] => world.update_agent(&agent(id), &resources(total)),
+        ["remove", id] if world.oracle.agents.contains_key(&agent(id)) => world.remove_agent(&agent(id)),
+        ["remove", id] => world.remove_framework(&framework(id)),
+        ["activate", id] if world.oracle.agents.contains_key(&agent(id)) => world.set_agent_active(&agent(id), true),
+        ["deactivate", id] if world.oracle.agents.contains_key(&agent(id)) => world.set_agent_active(&agent(id), false),
+        ["activate", id] => world.set_framework_active(&framework(id), true),
+        ["deactivate", id] => world.set_framework_active(&framework(id), false),
+        ["whitelist", "off"] => world.set_whitelist(None),
+        ["whitelist", hosts] => world.set_whitelist(Some(hosts.split(',').map(str::to_owned).collect())),
+        ["framework", id, in_roles, rest @ ..] => set_framework(world, false, id, in_roles, rest),
+        ["update", id, in_roles, rest @ ..] => set_framework(world, true, id, in_roles, rest),
+        ["suppress", id, rest @ ..] => world.suppress(&framework(id), &roles(&rest.join(","))),
+        ["revive", id, rest @ ..] => world.revive(&framework(id), &roles(&rest.join(","))),
+        ["weight", name, number] => world.set_weight(&role(name), Weight::new(number.parse().unwrap()).unwrap()),
+        ["tick", by] => world.tick(duration(by)),
+        ["run"] => return offers(&world.allocate()),
+        ["interval"] => return offers(&world.allocate_all()),
+        ["decline", who, at, refuse @ ..] => {
+            let holding = holding(who, at);
+            let all = offered(world, &holding);
+            world.recover(&holding, &all, Held::Offered, filter(refuse.first()));
+        }
+        ["accept", who, at, amount, refuse @ ..] => {
+            let holding = holding(who, at);
+            assert!(offered(world, &holding).contains(&resources(amount)), "{who} is not offered {amount}");
+            world.take_up(&holding, &resources(amount));
+            let rest = offered(world, &holding);
+            world.recover(&holding, &rest, Held::Offered, filter(refuse.first()));
+        }
+        ["finish", who, at, amount] => world.recover(&holding(who, at), &resources(amount), Held::Used, None),
+        ["reserve", who, at, amount] => {
+            let holding = holding(who, at);
+            let step = reservation(holding.1.as_str(), amount);
+            return world.transform(&holding, &step, Held::Offered).err().map_or(String::new(), |e| e + "\n");
+        }
+        ["operator-reserve", name, at, amount] => {
+            let step = reservation(name, amount);
+            return world.update_available(&agent(at), &step).err().map_or(String::new(), |e| e + "\n");
+        }
+        ["shares"] => return shares(world),
+        ["roles"] => return roles_text(world),
+        ["free"] => return free(world),
+        ["refusals"] => return refusals(world),
+        ["wake"] => {
+            let wake = world.allocator.next_wake();
+            return wake.map_or("never\n".to_owned(), |at| format!("in {:?}\n", at.since(world.now)));
+        }
+        other => panic!("no such command: {other:?}"),
+    }
+    String::new()
+}
+
+/// Runs a scenario and returns its text with the answers that were given.
+fn play(script: &str) -> String {
+    let mut world = None;
+    let mut text = String::new();
+    for line in script.lines().filter(|line| !line.starts_with('=')) {
+        text.push_str(line);
+        text.push('\n');
+        let words: Vec<&str> = line.split('#').next().unwrap_or_default().split_whitespace().collect();
+        match words[..] {
+            [] => continue,
+            ["config", ..] => world = Some(World::new(config(&words[1..]))),
+            _ => {
+                let world = world.get_or_insert_with(|| World::new(Config::default()));
+                for answer in command(world, &words).lines() {
+                    let _ = writeln!(text, "= {answer}");
+                }
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn scenarios_say_what_they_said() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 10, "the scenarios are not there");
+    let mut wrong = Vec::new();
+    for file in files {
+        let script = std::fs::read_to_string(&file).unwrap();
+        let played = play(&script);
+        if played == script {
+            continue;
+        }
+        if std::env::var_os("TEPUI_REGENERATE").is_some() {
+            std::fs::write(&file, played).unwrap();
+        } else {
+            wrong.push(format!("{}:\n{}", file.display(), difference(&script, &played)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The first line in which two texts differ, with its neighbours.
+fn difference(expected: &str, got: &str) -> String {
+    let at = expected.lines().zip(got.lines()).take_while(|(a, b)| a == b).count();
+    let from = |text: &str| text.lines().skip(at.saturating_sub(3)).take(6).collect::<Vec<_>>().join("\n");
+    format!("line {}: expected\n{}\ngot\n{}", at + 1, from(expected), from(got))
+}
