@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use prost::Message as _;
+
 #[path = "codegen/model.rs"]
 mod model;
 #[path = "codegen/names.rs"]
@@ -30,26 +32,40 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     text.push_str(&read::generate(&model));
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("dialect.rs"), text)?;
+    // For the tests: the descriptors themselves, and the list of all messages.
+    std::fs::write(out.join("wire.bin"), set.encode_to_vec())?;
+    std::fs::write(out.join("every.rs"), tables::list(&model))?;
     for file in &mut set.file {
         file.message_type.iter_mut().for_each(silence);
+        file.enum_type.iter_mut().for_each(silence_enum);
     }
     let mut config = prost_build::Config::new();
     config.btree_map(["."]);
     config.compile_well_known_types();
     config.enable_type_names();
+    config.prost_path("crate::wireform");
     config.include_file("wire.rs");
     config.compile_fds(set)?;
     Ok(())
 }
 
-/// Takes `deprecated` off the fields: Mesos still reads and writes them, so Rust code must too, without a warning.
+/// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a warning.
 fn silence(message: &mut prost_types::DescriptorProto) {
     for field in &mut message.field {
         if let Some(options) = &mut field.options {
             options.deprecated = None;
         }
     }
+    message.enum_type.iter_mut().for_each(silence_enum);
     message.nested_type.iter_mut().for_each(silence);
+}
+
+fn silence_enum(item: &mut prost_types::EnumDescriptorProto) {
+    for value in &mut item.value {
+        if let Some(options) = &mut value.options {
+            options.deprecated = None;
+        }
+    }
 }
 
 /// Adds every `.proto` file below `folder` to `files`.

@@ -135,3 +135,15 @@ fn twins(model: &Model, out: &mut String) {
         }
     }
 }
+
+/// A call of the macro `every!` with the name, the Rust type and, for v0, the v1 type's name of each message.
+pub(crate) fn list(model: &Model) -> String {
+    let mut out = String::from("every! {\n");
+    for message in &model.messages {
+        let rust = message.rust.replacen("crate", "protos", 1);
+        let twin = message.twin.map_or("", |twin| &model.messages[twin].name);
+        writeln!(out, "{:?} {rust}, {twin:?};", message.name).unwrap();
+    }
+    out.push_str("}\n");
+    out
+}
