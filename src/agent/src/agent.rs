@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::{AgentId, ExecutorId, FrameworkId, Pid, Time};
 use protos::mesos as pb;
+use resources::Resources;
 use rustc_hash::FxHashMap;
 
 use crate::config::Config;
@@ -14,8 +15,10 @@ use crate::container::ContainerName;
 use crate::disk::{Recovered, RecoveryError};
 use crate::executor::Executor;
 use crate::framework::Framework;
+use crate::gc::Garbage;
 use crate::input::{Input, RequestId};
 use crate::message::{Incoming, Outgoing};
+use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
 use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
@@ -41,6 +44,9 @@ pub enum StartError {
     /// The checkpoints cannot be used.
     #[error("the agent cannot recover")]
     Recovery(#[from] RecoveryError),
+    /// The agent's resources cannot be, or are less than what is reserved on it.
+    #[error("the agent's resources do not fit: {0}")]
+    Resources(String),
     /// The agent is not what it was when it registered.
     #[error(
         "Incompatible agent info detected: {why}\n\
@@ -75,6 +81,13 @@ pub struct Agent {
     pub(crate) completed_frameworks: VecDeque<Arc<Framework>>,
     /// The executors' containers.
     pub(crate) containers: FxHashMap<ContainerName, (FrameworkId, ExecutorId)>,
+    /// Containers inside the executors' ones.
+    pub(crate) nested: BTreeMap<ContainerName, Nested>,
+    /// The agent's resources with reservations and volumes.
+    pub(crate) total: Arc<Resources>,
+    pub(crate) garbage: Garbage,
+    /// When executors that have not come back are given up.
+    pub(crate) recovery: Option<TimerKey>,
     /// The version of the agent's own resources, as offers refer to it.
     pub(crate) resource_version: [u8; 16],
     pub(crate) registration: Option<TimerKey>,
@@ -118,6 +131,10 @@ impl Agent {
             frameworks: BTreeMap::new(),
             completed_frameworks: VecDeque::new(),
             containers: FxHashMap::default(),
+            nested: BTreeMap::new(),
+            total: Arc::default(),
+            garbage: Garbage::default(),
+            recovery: None,
             resource_version,
             registration: None,
             registration_wait,
@@ -145,17 +162,14 @@ impl Agent {
             }
             Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
             Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
-            Input::OperatorCall { request, .. } => {
-                let text = "This call is not supported".to_owned();
-                self.respond(request, Answer::Refused { status: 501, text }, out);
-            }
+            Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
             Input::ContainerStarted { container, pid } => self.container_started(&container, pid, out),
             Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
             Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),
-            Input::ContainerLimited { container, reason, message, resources: _ } => {
-                self.container_limited(&container, reason, message);
+            Input::ContainerLimited { container, reason, message, resources } => {
+                self.container_limited(&container, reason, message, &resources);
             }
-            Input::DiskUsage { .. } => {}
+            Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
             Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
             Input::Wake => {}
         }
@@ -184,6 +198,7 @@ impl Agent {
             state: self.state,
             id: self.id.clone(),
             info: Arc::clone(&self.info),
+            resources: Arc::clone(&self.total),
             master: self.master.clone(),
             registered: self.registered,
             frameworks: self.frameworks.clone(),
@@ -208,6 +223,8 @@ impl Agent {
                 self.executor_shutdown_timed_out(&framework, &executor, &container, out);
             }
             Timer::ExecutorReregistration => self.executor_reregistration_timed_out(now, out),
+            Timer::CollectGarbage => self.collect_garbage(now, out),
+            Timer::OperationRetry { uuid, wait } => self.report_operation(&uuid, wait, now, out),
             Timer::ExecutorReconnect => self.reconnect_executors(now, out),
         }
     }
@@ -237,7 +254,19 @@ impl Agent {
             Incoming::ShutdownFramework(shutdown) => self.shutdown_framework_message(&shutdown, now, out),
             Incoming::StatusUpdateAcknowledgement(ack) => self.status_update_acknowledgement(&ack, now, out),
             Incoming::Shutdown(shutdown) => self.shutdown_message(shutdown, now, out),
-            _ => tracing::warn!(%from, "dropped a message that this agent does not handle"),
+            Incoming::ApplyOperation(apply) => self.apply_operation(apply, now, out),
+            Incoming::AcknowledgeOperationStatus(ack) => self.acknowledge_operation_status(&ack, out),
+            Incoming::ReconcileOperations(reconcile) => self.reconcile_operations(reconcile, out),
+            Incoming::CheckpointResources(checkpoint) => self.checkpoint_resources_message(&checkpoint, out),
+            Incoming::DrainSlave(drain) => self.drain_slave(drain, now, out),
+            // These were taken whoever sent them.
+            Incoming::PingSlave(_)
+            | Incoming::RegisterExecutor(_)
+            | Incoming::ReregisterExecutor(_)
+            | Incoming::StatusUpdate(_)
+            | Incoming::ExecutorToFramework(_)
+            | Incoming::FrameworkToExecutor(_)
+            | Incoming::UpdateFramework(_) => {}
         }
     }
 

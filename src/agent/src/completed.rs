@@ -7,6 +7,7 @@ use base::{ExecutorId, FrameworkId, Time};
 use crate::agent::{Agent, AgentState};
 use crate::config::MAX_COMPLETED_FRAMEWORKS;
 use crate::disk::paths;
+use crate::gc::Folder;
 use crate::output::Outbox;
 
 impl Agent {
@@ -30,6 +31,7 @@ impl Agent {
             let run = paths::run(agent, framework, executor, gone.container.as_str());
             self.checkpoint(format!("{run}/executor.sentinel"), Vec::new(), out);
         }
+        self.discard(Folder::Executor(framework.clone(), executor.clone()), now);
         self.remove_framework_if_idle(framework, now, out);
     }
 
@@ -37,12 +39,13 @@ impl Agent {
     pub(crate) fn remove_framework_if_idle(&mut self, framework: &FrameworkId, now: Time, out: &mut Outbox) {
         let idle = self.frameworks.get(framework).is_some_and(|framework| framework.executors.is_empty());
         if idle && let Some(gone) = self.frameworks.remove(framework) {
+            self.discard(Folder::Framework(framework.clone()), now);
             self.completed_frameworks.push_back(gone);
             while self.completed_frameworks.len() > MAX_COMPLETED_FRAMEWORKS {
                 self.completed_frameworks.pop_front();
             }
         }
-        let _ = now;
+        self.finish_draining_if_empty(out);
         if self.state == AgentState::Terminating && self.frameworks.is_empty() {
             self.finish_shut_down(out);
         }

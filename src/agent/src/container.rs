@@ -112,6 +112,8 @@ pub struct ContainerSpec {
     pub uris: Vec<pb::command_info::Uri>,
     /// What the container may use.
     pub resources: Vec<pb::Resource>,
+    /// Persistent volumes: where each is seen, relative to the sandbox, and the folder that it is.
+    pub volumes: Vec<(String, String)>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
 }

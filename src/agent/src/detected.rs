@@ -132,9 +132,7 @@ impl Agent {
     }
 
     fn checkpointed_resources(&self) -> Vec<pb::Resource> {
-        let mut resources: Vec<_> = self.info.resources.iter().filter(|r| is_checkpointed(r)).cloned().collect();
-        in_old_form(&mut resources);
-        resources
+        self.total.to_checkpoint().to_proto(resources::Format::PreRefinement)
     }
 
     fn capabilities(&self) -> Vec<pb::slave_info::Capability> {
@@ -147,14 +145,6 @@ impl Agent {
     pub(crate) fn resource_version_uuid(&self) -> pb::Uuid {
         pb::Uuid { value: self.resource_version.to_vec().into() }
     }
-}
-
-/// Whether a resource is there by an operation, and must therefore be on disk.
-pub(crate) fn is_checkpointed(resource: &pb::Resource) -> bool {
-    let dynamic =
-        |r: &pb::resource::ReservationInfo| r.r#type == Some(pb::resource::reservation_info::Type::Dynamic as i32);
-    let persistent = resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some());
-    persistent || resource.reservations.iter().any(dynamic)
 }
 
 /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not

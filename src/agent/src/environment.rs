@@ -81,6 +81,14 @@ pub(crate) fn executor_environment(
     variables.finish()
 }
 
+/// The environment of a container inside an executor's one.
+pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Vec<(String, String)> {
+    let mut variables = Variables::default();
+    variables.set("MESOS_SANDBOX", sandbox);
+    variables.set_all(Some(command));
+    variables.finish()
+}
+
 /// How long an executor has to end after it was told to.
 pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
     let own = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());

@@ -1,7 +1,7 @@
 //! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
 
 use base::{ExecutorId, FrameworkId, TaskId, Time};
-use protos::mesos::{TaskState, task_status::Reason};
+use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
 use crate::container::ContainerName;
@@ -14,6 +14,9 @@ use crate::status::Verdict;
 impl Agent {
     /// A container runs.
     pub(crate) fn container_started(&mut self, container: &ContainerName, pid: u32, out: &mut Outbox) {
+        if self.nested_started(container, out) {
+            return;
+        }
         let Some((framework, executor)) = self.containers.get(container).cloned() else {
             // Nobody wants it any more.
             out.outputs.push(Output::Destroy { container: container.clone() });
@@ -32,6 +35,9 @@ impl Agent {
     /// A container could not be started: its tasks fail.
     pub(crate) fn container_start_failed(&mut self, container: &ContainerName, why: &str, now: Time, out: &mut Outbox) {
         self.counters.container_launch_errors += 1;
+        if self.nested_start_failed(container, why, out) {
+            return;
+        }
         if let Some((framework, executor)) = self.containers.get(container).cloned()
             && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
         {
@@ -45,7 +51,16 @@ impl Agent {
     }
 
     /// A container has used too much; it is about to end.
-    pub(crate) fn container_limited(&mut self, container: &ContainerName, reason: Reason, message: String) {
+    pub(crate) fn container_limited(
+        &mut self,
+        container: &ContainerName,
+        reason: Reason,
+        message: String,
+        resources: &[pb::Resource],
+    ) {
+        if self.nested_limited(container, reason, &message, resources) {
+            return;
+        }
         if let Some((framework, executor)) = self.containers.get(container).cloned()
             && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
         {
@@ -61,7 +76,11 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
+        if self.nested_exited(container, status, out) {
+            return;
+        }
         let Some((framework, executor)) = self.containers.remove(container) else { return };
+        self.forget_nested(container, out);
         let Some(known) = self.frameworks.get(&framework).cloned() else { return };
         let Some(target) = self.executor_mut(framework.as_str(), executor.as_str()) else { return };
         target.state = ExecutorState::Terminated;

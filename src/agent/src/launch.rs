@@ -20,6 +20,7 @@ use crate::output::{Outbox, Output, Persist};
 use crate::random::uuid_text;
 use crate::run_task::Drop;
 use crate::timers::Timer;
+use crate::volumes::volume_links;
 
 /// A launch on its way to an executor.
 pub(crate) struct Launch {
@@ -148,7 +149,7 @@ impl Agent {
     }
 
     /// Who runs a command: the user it names, or its framework's.
-    fn user_of(&self, framework: &pb::FrameworkInfo, command: Option<&pb::CommandInfo>) -> Option<String> {
+    pub(crate) fn user_of(&self, framework: &pb::FrameworkInfo, command: Option<&pb::CommandInfo>) -> Option<String> {
         let named = command.and_then(|command| command.user.clone());
         let user = named.unwrap_or_else(|| framework.user.clone());
         (self.config.switch_user && !user.is_empty()).then_some(user)
@@ -185,6 +186,7 @@ impl Agent {
             user: executor.user.clone(),
             uris: command.uris,
             resources: executor.resources(),
+            volumes: volume_links(&self.config.work_dir, executor.resources().iter()),
             container: info.container.clone(),
         }
     }

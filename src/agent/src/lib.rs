@@ -8,6 +8,7 @@
 
 mod acknowledge;
 mod agent;
+mod apply_operation;
 mod completed;
 mod config;
 mod container;
@@ -19,15 +20,19 @@ mod executor;
 mod executor_call;
 mod executor_exited;
 mod framework;
+mod gc;
 mod input;
 mod kill_task;
 mod launch;
 mod made_up_executor;
 mod message;
+mod nested;
 mod old_resources;
 mod output;
 mod ping;
 mod random;
+mod reconfiguration;
+mod recover_executor;
 mod recovery;
 mod register_executor;
 mod registered;
@@ -42,6 +47,7 @@ mod streams;
 mod subscribe_executor;
 mod timers;
 mod update_framework;
+mod volumes;
 
 pub use agent::{Agent, AgentState, StartError};
 pub use config::{Config, Reconfiguration, RecoverMode};

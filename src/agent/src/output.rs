@@ -150,6 +150,17 @@ pub enum Output {
         /// What goes.
         paths: Vec<String>,
     },
+    /// Make the folder of a persistent volume, empty, with its parents. It is there before any later output.
+    CreateVolume {
+        /// The folder, absolute.
+        path: String,
+    },
+    /// Delete what a persistent volume holds. It is gone before any later output. The folder of a disk of its own
+    /// (a mount point) stays, empty.
+    DestroyVolume {
+        /// The folder, absolute.
+        path: String,
+    },
     /// Ask leader detection anew; it answers with `Detected`, also if the leader is the same.
     RedetectMaster,
     /// End the process, after everything before it was done.

@@ -1,30 +1,170 @@
-//! Taking up what an earlier agent left: its id, its executors, its updates.
+//! Taking up what an earlier agent left: its id, reservations, executors and updates (wire/disk.md 5).
+//!
+//! Until the executors have reported back, or their time is over, the agent does not register.
 
-use base::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Time, format_duration};
+use protos::mesos::internal::{ReconnectExecutorMessage, slave::ResourceState};
+use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState, StartError};
-use crate::disk::{Recovered, paths};
-use crate::output::Outbox;
+use crate::config::RecoverMode;
+use crate::disk::{Recovered, RecoveredAgent, paths};
+use crate::executor::{ExecutorLink, ExecutorState};
+use crate::gc::Folder;
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output, Persist};
+use crate::reconfiguration;
+use crate::status::{Verdict, loss};
+use crate::timers::Timer;
+
+/// When recovered operations are reported for the second time; the first is with the registration.
+const OPERATION_RETRY: Duration = Duration::from_secs(10);
 
 impl Agent {
     /// Takes up what an earlier agent left.
     pub(crate) fn recover(&mut self, recovered: Recovered, now: Time, out: &mut Outbox) -> Result<(), StartError> {
         self.counters.recovery_errors = u64::from(recovered.errors);
+        let rebooted = recovered.boot_id.as_ref().is_some_and(|old| *old != self.config.boot_id);
+        self.recover_resources(recovered.resources, now)?;
+        for old in &recovered.old_agents {
+            self.discard(Folder::Agent(old.clone()), now);
+        }
+        match recovered.agent {
+            Some(agent) if self.config.recover == RecoverMode::Cleanup => {
+                return Ok(self.clean_up(&agent, rebooted, out));
+            }
+            Some(agent) => self.recover_agent(agent, rebooted, now, out)?,
+            None => {}
+        }
+        self.recover_nested(recovered.nested, out);
         self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
-        self.state = AgentState::Disconnected;
-        let _ = now;
+        let timeout = self.config.executor_reregistration_timeout;
+        self.recovery = Some(self.timers.set(now + timeout, Timer::ExecutorReregistration));
+        if self.config.executor_reregistration_retry_interval.is_some() {
+            self.reconnect_executors(now, out);
+        }
+        self.executor_is_back(now, out);
         Ok(())
     }
 
-    pub(crate) fn executor_is_back(&mut self, now: Time, out: &mut Outbox) {
-        let _ = (now, out);
+    fn recover_resources(&mut self, state: Option<ResourceState>, now: Time) -> Result<(), StartError> {
+        let invalid = |why: &dyn std::fmt::Display| StartError::Resources(why.to_string());
+        let mut total = resources::from_proto(&self.info.resources).map_err(|why| invalid(&why))?;
+        if let Some(state) = state {
+            let checkpointed = resources::from_proto(&state.resources).map_err(|why| invalid(&why))?;
+            total = total.with_checkpointed(&checkpointed).map_err(|why| invalid(&why))?;
+            self.operations = state.operations.into_iter().map(Arc::new).collect();
+            for operation in &self.operations {
+                let uuid = operation.uuid.value.to_vec();
+                self.timers.set(now + OPERATION_RETRY, Timer::OperationRetry { uuid, wait: OPERATION_RETRY });
+            }
+        }
+        self.total = Arc::new(total);
+        Ok(())
     }
 
-    pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
-        let _ = (now, out);
+    fn recover_agent(
+        &mut self,
+        agent: RecoveredAgent,
+        rebooted: bool,
+        now: Time,
+        out: &mut Outbox,
+    ) -> Result<(), StartError> {
+        // Without its info the agent had not registered for good.
+        let Some(old) = agent.info else { return Ok(()) };
+        if let Err(why) = reconfiguration::check(self.config.reconfiguration_policy, &old, &self.info) {
+            if !rebooted {
+                let latest = format!("{}/{}", self.config.meta_dir(), paths::LATEST);
+                return Err(StartError::Reconfiguration { why, latest });
+            }
+            tracing::warn!(why, "the host has rebooted and the agent has changed: it registers as a new one");
+            out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
+            self.discard(Folder::Agent(agent.id.as_str().to_owned()), now);
+            return Ok(());
+        }
+        Arc::make_mut(&mut self.info).id = Some(pb::SlaveId { value: agent.id.as_str().to_owned() });
+        self.drain = agent.drain;
+        self.drain_start = agent.drain.map(|_| now);
+        self.id = Some(agent.id);
+        for framework in agent.frameworks {
+            self.recover_framework(framework, rebooted, now, out);
+        }
+        Ok(())
     }
 
+    /// `--recover=cleanup`: ends everything, and the agent with it.
+    fn clean_up(&mut self, agent: &RecoveredAgent, rebooted: bool, out: &mut Outbox) {
+        let runs = agent.frameworks.iter().flat_map(|f| &f.executors).filter_map(|executor| executor.latest.as_ref());
+        for run in runs.filter(|run| !run.completed && !rebooted) {
+            if let (Some(pid), Ok(id)) = (run.forked_pid, base::ContainerId::new(&run.container)) {
+                let container = crate::ContainerName::top(&id);
+                out.outputs.push(Output::Reattach { container: container.clone(), pid });
+                out.outputs.push(Output::Destroy { container });
+            }
+        }
+        out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
+        self.exit(0, "cleaned up what an earlier agent had left".to_owned(), out);
+    }
+
+    /// Calls the v0 executors that have not come back yet.
     pub(crate) fn reconnect_executors(&mut self, now: Time, out: &mut Outbox) {
-        let _ = (now, out);
+        if self.state != AgentState::Recovering {
+            return;
+        }
+        for executor in self.frameworks.values().flat_map(|framework| framework.executors.values()) {
+            if let (ExecutorState::Registering, ExecutorLink::Pid(pid)) = (executor.state, &executor.link) {
+                let message = ReconnectExecutorMessage { slave_id: self.slave_id() };
+                self.send(pid, Outgoing::ReconnectExecutor(message), out);
+            }
+        }
+        if let Some(interval) = self.config.executor_reregistration_retry_interval {
+            self.timers.set(now + interval, Timer::ExecutorReconnect);
+        }
+    }
+
+    /// An executor is back, or gone: when none is missing the recovery is over.
+    pub(crate) fn executor_is_back(&mut self, now: Time, _out: &mut Outbox) {
+        if self.state != AgentState::Recovering {
+            return;
+        }
+        let mut executors = self.frameworks.values().flat_map(|framework| framework.executors.values());
+        let missing = executors.any(|executor| executor.state == ExecutorState::Registering);
+        if !missing {
+            self.finish_recovery(now);
+        }
+    }
+
+    /// The executors that are still missing are given up.
+    pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
+        let limit = format_duration(self.config.executor_reregistration_timeout);
+        for framework in self.frameworks.values_mut() {
+            let framework = Arc::make_mut(framework);
+            let state = loss(&framework.info, TaskState::TaskGone);
+            for executor in framework.executors.values_mut() {
+                if executor.state != ExecutorState::Registering {
+                    continue;
+                }
+                let executor = Arc::make_mut(executor);
+                executor.state = ExecutorState::Terminating;
+                executor.ending = Some(Verdict {
+                    state,
+                    reason: Reason::ExecutorReregistrationTimeout,
+                    message: format!("Executor did not reregister within {limit}"),
+                });
+                out.outputs.push(Output::Destroy { container: executor.container.clone() });
+            }
+        }
+        self.finish_recovery(now);
+    }
+
+    fn finish_recovery(&mut self, now: Time) {
+        if self.state == AgentState::Recovering {
+            self.timers.cancel(self.recovery.take());
+            self.state = AgentState::Disconnected;
+            self.start_registration(now);
+        }
     }
 }

@@ -78,6 +78,7 @@ impl Agent {
         self.expect_ping(now);
         self.update_slave(out);
         self.streams.resume(now);
+        self.report_operations(out);
     }
 
     /// The master has tasks of a framework that this agent did not list: those are lost.

@@ -132,11 +132,13 @@ impl Agent {
 
     /// Whether a reservation or volume that a task uses is there.
     fn has_checkpointed(&self, used: &pb::Resource) -> bool {
-        let Some(wanted) = used.disk.as_ref().and_then(|disk| disk.persistence.as_ref()) else { return true };
-        let has = |own: &pb::Resource| {
-            own.disk.as_ref().and_then(|disk| disk.persistence.as_ref()).is_some_and(|own| own.id == wanted.id)
-        };
-        used.provider_id.is_some() || self.info.resources.iter().any(has)
+        let plain = used.disk.is_none() && used.reservations.is_empty();
+        if plain || used.provider_id.is_some() {
+            return true;
+        }
+        let Ok(used) = resources::resource_from_proto(used) else { return false };
+        let used = used.with_allocation(None);
+        !used.needs_checkpointing() || self.total.contains_resource(&used)
     }
 
     /// Tells the framework that the tasks will not run, and the master that there is no new executor.

@@ -18,8 +18,10 @@ pub struct Snapshot {
     pub state: AgentState,
     /// Its id, once a master has given it one.
     pub id: Option<AgentId>,
-    /// What it registers with; with reservations and volumes as they are now.
+    /// What it registers with.
     pub info: Arc<pb::SlaveInfo>,
+    /// Its resources, with reservations and volumes as they are now.
+    pub resources: Arc<resources::Resources>,
     /// The leading master.
     pub master: Option<Pid>,
     /// When it last (re)registered.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FrameworkId, TaskId, Time};
-use protos::mesos::internal::StatusUpdate;
+use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord};
 use rustc_hash::FxHashSet;
 
 use crate::status::is_terminal;
@@ -172,6 +172,29 @@ impl Streams {
             self.make_due(&key, now + wait, (wait * 2).min(RETRY_MAX));
         }
         sent
+    }
+
+    /// Takes up a task's stream as its file tells it; says whether the task's last update is acknowledged.
+    pub(crate) fn restore(
+        &mut self,
+        key: (&FrameworkId, &TaskId),
+        file: &Arc<str>,
+        records: &[StatusUpdateRecord],
+        now: Time,
+    ) -> bool {
+        for record in records {
+            if let Some(update) = &record.update
+                && let Some(uuid) = uuid_of(update.uuid.as_deref())
+            {
+                self.receive(key, uuid, Arc::new(update.clone()), Some(Arc::clone(file)), now);
+            }
+            if let Some(uuid) = record.uuid.as_deref().filter(|_| record.update.is_none())
+                && matches!(self.acknowledge(key.0, key.1, uuid, now), Acknowledged::Delivered { last: true, .. })
+            {
+                return true;
+            }
+        }
+        false
     }
 
     /// Sends nothing until resumed.

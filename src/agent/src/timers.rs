@@ -3,6 +3,7 @@
 //! It holds instants and what they are for; it does not know what a due timer does.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base::{ExecutorId, FrameworkId, Time};
 
@@ -23,6 +24,10 @@ pub(crate) enum Timer {
     ExecutorReregistration,
     /// Executors that have not come back are called again.
     ExecutorReconnect,
+    /// Some garbage may be old enough.
+    CollectGarbage,
+    /// The outcome of an operation is told again, and after `wait` once more.
+    OperationRetry { uuid: Vec<u8>, wait: Duration },
 }
 
 /// Names one timer.

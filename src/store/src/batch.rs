@@ -174,7 +174,7 @@ impl Batch {
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != folder_of(folder) => {
-                self.make_folder(&folder_of(folder).to_owned())?;
+                self.make_folder(folder_of(folder))?;
                 return self.make_folder(folder);
             }
             Err(error) => return Err(StoreError::io("create the folder", folder)(error)),

@@ -1,0 +1,192 @@
+//! Operations on the agent's own resources: reservations and volumes (wire/libprocess.md 12).
+//!
+//! An operation is carried out, written down and reported in one step; the report is repeated until it is
+//! acknowledged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use protos::mesos::internal::{
+    AcknowledgeOperationStatusMessage, ApplyOperationMessage, CheckpointResourcesMessage, ReconcileOperationsMessage,
+    UpdateOperationStatusMessage, slave::ResourceState,
+};
+use protos::mesos::{self as pb, OperationState};
+use resources::{Format, Resource, Resources};
+
+use crate::agent::{Agent, AgentState};
+use crate::disk::{frame, paths};
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output};
+use crate::timers::Timer;
+use crate::volumes::volume_path;
+
+/// The first wait before a report is sent again.
+const RETRY_MIN: Duration = Duration::from_secs(10);
+/// The longest wait.
+const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+
+impl Agent {
+    /// ApplyOperationMessage.
+    pub(crate) fn apply_operation(&mut self, message: ApplyOperationMessage, now: Time, out: &mut Outbox) {
+        if message.resource_version_uuid.resource_provider_id.is_some() {
+            tracing::warn!("dropped an operation: its resource provider is not subscribed");
+            return;
+        }
+        let known = |operation: &Arc<pb::Operation>| operation.uuid == message.operation_uuid;
+        if self.operations.iter().any(known) {
+            return self.report_operation(&message.operation_uuid.value.clone(), RETRY_MIN, now, out);
+        }
+        let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
+        let changed = conversions
+            .and_then(|conversions| self.total.apply_conversions(&conversions).map_err(|why| why.to_string()));
+        let (state, text) = match changed {
+            Ok(total) => {
+                self.change_total(total, out);
+                (OperationState::OperationFinished, None)
+            }
+            Err(why) => (OperationState::OperationError, Some(why)),
+        };
+        let status = pb::OperationStatus {
+            operation_id: message.operation_info.id.clone(),
+            state: state as i32,
+            message: text,
+            uuid: Some(pb::Uuid { value: self.random.uuid().to_vec().into() }),
+            slave_id: Some(self.slave_id()),
+            ..pb::OperationStatus::default()
+        };
+        let operation = pb::Operation {
+            framework_id: message.framework_id,
+            slave_id: Some(self.slave_id()),
+            info: message.operation_info,
+            latest_status: status.clone(),
+            statuses: vec![status],
+            uuid: message.operation_uuid,
+        };
+        let uuid = operation.uuid.value.clone();
+        self.operations.push(Arc::new(operation));
+        self.checkpoint_resources(out);
+        self.report_operation(&uuid, RETRY_MIN, now, out);
+    }
+
+    /// Tells the master of an operation's outcome, and sets the time of the next report.
+    pub(crate) fn report_operation(&mut self, uuid: &[u8], wait: Duration, now: Time, out: &mut Outbox) {
+        let Some(operation) = self.operations.iter().find(|operation| operation.uuid.value[..] == *uuid).cloned()
+        else {
+            return;
+        };
+        if self.state == AgentState::Running {
+            self.send_operation_status(&operation, operation.latest_status.clone(), out);
+        }
+        let again = Timer::OperationRetry { uuid: uuid.to_vec(), wait: (wait * 2).min(RETRY_MAX) };
+        self.timers.set(now + wait, again);
+    }
+
+    /// Tells a master that the agent has just registered with of all outcomes.
+    pub(crate) fn report_operations(&self, out: &mut Outbox) {
+        for operation in &self.operations {
+            self.send_operation_status(operation, operation.latest_status.clone(), out);
+        }
+    }
+
+    fn send_operation_status(&self, operation: &pb::Operation, status: pb::OperationStatus, out: &mut Outbox) {
+        let message = UpdateOperationStatusMessage {
+            framework_id: operation.framework_id.clone(),
+            slave_id: Some(self.slave_id()),
+            latest_status: Some(operation.latest_status.clone()),
+            status,
+            operation_uuid: Some(operation.uuid.clone()),
+        };
+        self.send_to_master(Outgoing::UpdateOperationStatus(message), out);
+    }
+
+    /// AcknowledgeOperationStatusMessage: the operation is history.
+    pub(crate) fn acknowledge_operation_status(
+        &mut self,
+        message: &AcknowledgeOperationStatusMessage,
+        out: &mut Outbox,
+    ) {
+        let before = self.operations.len();
+        self.operations.retain(|operation| {
+            operation.uuid != message.operation_uuid
+                || operation.latest_status.uuid.as_ref() != Some(&message.status_uuid)
+        });
+        if self.operations.len() < before {
+            self.checkpoint_resources(out);
+        }
+    }
+
+    /// ReconcileOperationsMessage: a framework asks for what is known, the master for what is not.
+    pub(crate) fn reconcile_operations(&self, message: ReconcileOperationsMessage, out: &mut Outbox) {
+        for asked in message.operations.into_iter().filter(|asked| asked.resource_provider_id.is_none()) {
+            let is_it = |operation: &&Arc<pb::Operation>| match (&asked.operation_uuid, &asked.operation_id) {
+                (Some(uuid), _) => operation.uuid == *uuid,
+                (None, id) => id.is_some() && operation.info.id == *id,
+            };
+            match (self.operations.iter().find(is_it), &message.framework_id, asked.operation_uuid.clone()) {
+                (Some(known), Some(_), _) => {
+                    let status = pb::OperationStatus { uuid: None, ..known.latest_status.clone() };
+                    self.send_operation_status(known, status, out);
+                }
+                (None, None, Some(uuid)) => {
+                    let status = pb::OperationStatus {
+                        state: OperationState::OperationDropped as i32,
+                        slave_id: Some(self.slave_id()),
+                        ..pb::OperationStatus::default()
+                    };
+                    let message = UpdateOperationStatusMessage {
+                        slave_id: Some(self.slave_id()),
+                        status,
+                        operation_uuid: Some(uuid),
+                        ..UpdateOperationStatusMessage::default()
+                    };
+                    self.send_to_master(Outgoing::UpdateOperationStatus(message), out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// CheckpointResourcesMessage: old masters set reservations and volumes as a whole.
+    pub(crate) fn checkpoint_resources_message(&mut self, message: &CheckpointResourcesMessage, out: &mut Outbox) {
+        let parsed = resources::from_proto(&message.resources).map_err(|why| why.to_string());
+        let own = resources::from_proto(&self.info.resources).map_err(|why| why.to_string());
+        let total = own.and_then(|own| own.with_checkpointed(&parsed?).map_err(|why| why.to_string()));
+        match total {
+            Ok(total) => {
+                self.change_total(total, out);
+                self.checkpoint_resources(out);
+            }
+            Err(why) => tracing::warn!(why, "dropped checkpointed resources that this agent does not have"),
+        }
+    }
+
+    /// The agent's resources are others now: volumes come and go with them.
+    fn change_total(&mut self, total: Resources, out: &mut Outbox) {
+        let volumes = |resources: &Resources| -> Vec<Resource> {
+            resources.iter().filter(|resource| resource.is_persistent_volume()).cloned().collect()
+        };
+        let (old, new) = (volumes(&self.total), volumes(&total));
+        let path = |volume: &Resource| volume_path(&self.config.work_dir, volume);
+        let (old, new): (Vec<_>, Vec<_>) =
+            (old.iter().filter_map(path).collect(), new.iter().filter_map(path).collect());
+        for path in old.iter().filter(|path| !new.contains(path)) {
+            out.outputs.push(Output::DestroyVolume { path: path.clone() });
+        }
+        for path in new.iter().filter(|path| !old.contains(path)) {
+            out.outputs.push(Output::CreateVolume { path: path.clone() });
+        }
+        self.total = Arc::new(total);
+    }
+
+    fn checkpoint_resources(&self, out: &mut Outbox) {
+        let resources = self.total.to_checkpoint();
+        let state = ResourceState {
+            operations: self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect(),
+            resources: resources.to_proto(Format::PostRefinement),
+        };
+        let old: Vec<u8> = resources.to_proto(Format::PreRefinement).iter().flat_map(frame).collect();
+        self.checkpoint(paths::RESOURCES.to_owned(), frame(&state), out);
+        self.checkpoint(paths::RESOURCES_INFO.to_owned(), old, out);
+    }
+}

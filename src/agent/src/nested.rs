@@ -1,0 +1,347 @@
+//! Containers inside the executors' ones: what the default executor asks the agent for (wire/http.md 7.2).
+//!
+//! Launch, wait, kill and remove. Their tasks are the executor's business.
+
+use protos::mesos::{self as pb, agent as api};
+
+use crate::agent::{Agent, AgentState};
+use crate::container::{ContainerName, ContainerSpec};
+use crate::disk::RecoveredNested;
+use crate::environment::nested_environment;
+use crate::executor::{Executor, ExecutorState};
+use crate::input::RequestId;
+use crate::launch::program_of;
+use crate::output::{Answer, Outbox, Output};
+
+/// How many containers one executor may have inside its own, ended ones that were not removed too.
+const MAX_INSIDE: usize = 1000;
+/// How many requests may wait for one container.
+const MAX_WAITING: usize = 100;
+
+/// A container inside another one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Nested {
+    /// Its sandbox, absolute.
+    sandbox: String,
+    /// The launch that waits for its start.
+    launching: Option<RequestId>,
+    /// Requests that wait for its end.
+    waiting: Vec<(RequestId, Wait)>,
+    /// Set when it has ended: the status of its first process, if that is known.
+    ended: Option<Option<i32>>,
+    /// Why it was ended, if it used too much.
+    limited: Option<(pb::task_status::Reason, String, Vec<pb::Resource>)>,
+}
+
+/// In which of the two responses the end is told.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Container,
+    NestedContainer,
+}
+
+/// A launch, whichever of the two calls it came in.
+struct Wanted {
+    id: pb::ContainerId,
+    command: pb::CommandInfo,
+    container: Option<pb::ContainerInfo>,
+    resources: Vec<pb::Resource>,
+}
+
+impl Agent {
+    /// A call about containers.
+    #[allow(deprecated)]
+    pub(crate) fn operator_call(&mut self, request: RequestId, call: api::Call, out: &mut Outbox) {
+        use api::call::Type;
+        if self.state == AgentState::Recovering {
+            return self.refuse(request, 503, "Agent has not finished recovery", out);
+        }
+        match call.r#type() {
+            Type::LaunchContainer | Type::LaunchNestedContainer => match wanted(call) {
+                Some(wanted) => self.launch_nested(request, wanted, out),
+                None => self.refuse(request, 400, "The call has no body", out),
+            },
+            kind => {
+                let target = target(&call);
+                let Some(Ok(container)) = target.as_ref().map(|(id, _)| ContainerName::from_proto(id)) else {
+                    return self.refuse(request, 400, "The container's id cannot be one", out);
+                };
+                let signal = target.and_then(|(_, signal)| signal);
+                match kind {
+                    Type::WaitContainer => self.wait_nested(request, &container, Wait::Container, out),
+                    Type::WaitNestedContainer => self.wait_nested(request, &container, Wait::NestedContainer, out),
+                    Type::KillContainer | Type::KillNestedContainer => {
+                        self.kill_nested(request, &container, signal.unwrap_or(9), out);
+                    }
+                    Type::RemoveContainer | Type::RemoveNestedContainer => self.remove_nested(request, &container, out),
+                    _ => self.refuse(request, 501, "This call is not supported", out),
+                }
+            }
+        }
+    }
+
+    fn launch_nested(&mut self, request: RequestId, wanted: Wanted, out: &mut Outbox) {
+        let container = match ContainerName::from_proto(&wanted.id) {
+            Ok(container) => container,
+            Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
+        };
+        let Some(parent) = container.parent() else {
+            return self.refuse(request, 501, "Standalone containers are not supported", out);
+        };
+        if let Some(known) = self.nested.get(&container) {
+            let running = known.ended.is_none();
+            return match running {
+                true => self.respond(request, Answer::Accepted, out),
+                false => self.refuse(request, 400, &format!("Container {container} has ended already"), out),
+            };
+        }
+        let root = container.root();
+        let executor = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str())).cloned();
+        let Some(executor) = executor.filter(|executor| executor.state != ExecutorState::Terminated) else {
+            return self.refuse(request, 400, &format!("Root container {root} does not exist"), out);
+        };
+        let parent_runs = parent == root || self.nested.get(&parent).is_some_and(|nested| nested.ended.is_none());
+        if !parent_runs {
+            return self.refuse(request, 400, &format!("Parent container {parent} does not exist"), out);
+        }
+        if self.nested.keys().filter(|name| name.is_inside(&root)).count() >= MAX_INSIDE {
+            let text = format!("Container {root} has {MAX_INSIDE} containers inside already");
+            return self.refuse(request, 400, &text, out);
+        }
+        let sandbox = format!("{}/containers/{}", self.sandbox_of(&parent, &executor), container.id());
+        let spec = self.nested_spec(wanted, &executor, &self.sandbox_of(&parent, &executor), &sandbox);
+        out.outputs.push(Output::Launch { container: container.clone(), spec: Box::new(spec) });
+        self.nested.insert(container, Nested { sandbox, launching: Some(request), ..Nested::default() });
+    }
+
+    fn sandbox_of(&self, container: &ContainerName, executor: &Executor) -> String {
+        match self.nested.get(container) {
+            Some(nested) => nested.sandbox.clone(),
+            None => executor.directory.to_string(),
+        }
+    }
+
+    fn nested_spec(&self, wanted: Wanted, executor: &Executor, parent: &str, sandbox: &str) -> ContainerSpec {
+        let (program, argv) = program_of(&wanted.command);
+        let volumes = sandbox_volumes(wanted.container.as_ref(), parent, sandbox);
+        let user = wanted.command.user.clone().filter(|_| self.config.switch_user).or_else(|| executor.user.clone());
+        ContainerSpec {
+            sandbox: sandbox.to_owned(),
+            latest: None,
+            argv,
+            program,
+            environment: nested_environment(sandbox, &wanted.command),
+            user,
+            uris: wanted.command.uris,
+            resources: wanted.resources,
+            volumes,
+            container: wanted.container.map(without_sandbox_volumes),
+        }
+    }
+
+    fn wait_nested(&mut self, request: RequestId, container: &ContainerName, wait: Wait, out: &mut Outbox) {
+        let Some(nested) = self.nested.get_mut(container) else {
+            return self.refuse(request, 404, &format!("Container {container} cannot be found"), out);
+        };
+        if nested.ended.is_some() {
+            let answer = ended(nested, wait);
+            return self.respond(request, answer, out);
+        }
+        if nested.waiting.len() >= MAX_WAITING {
+            return self.refuse(request, 503, &format!("{MAX_WAITING} requests wait for container {container}"), out);
+        }
+        nested.waiting.push((request, wait));
+    }
+
+    fn kill_nested(&mut self, request: RequestId, container: &ContainerName, signal: i32, out: &mut Outbox) {
+        let runs = match self.nested.get(container) {
+            Some(nested) => nested.ended.is_none(),
+            None => self.containers.contains_key(container),
+        };
+        if !runs {
+            let text = format!("Container '{container}' cannot be found (or is already killed)");
+            return self.refuse(request, 404, &text, out);
+        }
+        out.outputs.push(Output::Signal { container: container.clone(), signal });
+        self.respond(request, Answer::Ok, out);
+    }
+
+    fn remove_nested(&mut self, request: RequestId, container: &ContainerName, out: &mut Outbox) {
+        if container.parent().is_none() {
+            return self.refuse(request, 400, "Expecting 'container_id.parent' to be present", out);
+        }
+        if !self.containers.contains_key(&container.root()) {
+            return self.refuse(request, 500, "Unknown root container", out);
+        }
+        let inside = |name: &ContainerName| name == container || name.is_inside(container);
+        if self.nested.iter().any(|(name, nested)| inside(name) && nested.ended.is_none()) {
+            return self.refuse(request, 500, "Nested container has not terminated yet", out);
+        }
+        if let Some(nested) = self.nested.get(container) {
+            out.outputs.push(Output::Delete { paths: vec![nested.sandbox.clone()] });
+        }
+        self.nested.retain(|name, _| !inside(name));
+        self.respond(request, Answer::Ok, out);
+    }
+
+    /// A nested container runs: its launch is answered. False if it is none.
+    pub(crate) fn nested_started(&mut self, container: &ContainerName, out: &mut Outbox) -> bool {
+        let Some(nested) = self.nested.get_mut(container) else { return false };
+        if let Some(request) = nested.launching.take() {
+            self.respond(request, Answer::Ok, out);
+        }
+        true
+    }
+
+    /// A nested container could not be started: its launch is refused, and it is forgotten. False if it is none.
+    pub(crate) fn nested_start_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) -> bool {
+        let Some(nested) = self.nested.remove(container) else { return false };
+        if let Some(request) = nested.launching {
+            self.refuse(request, 400, why, out);
+        }
+        for (request, _) in nested.waiting {
+            self.refuse(request, 404, &format!("Container {container} cannot be found"), out);
+        }
+        true
+    }
+
+    /// A nested container is ended because it used too much. False if it is none.
+    pub(crate) fn nested_limited(
+        &mut self,
+        container: &ContainerName,
+        reason: pb::task_status::Reason,
+        message: &str,
+        resources: &[pb::Resource],
+    ) -> bool {
+        let Some(nested) = self.nested.get_mut(container) else { return false };
+        nested.limited = Some((reason, message.to_owned(), resources.to_vec()));
+        true
+    }
+
+    /// A nested container has ended: who waits for it is told. False if it is none.
+    pub(crate) fn nested_exited(&mut self, container: &ContainerName, status: Option<i32>, out: &mut Outbox) -> bool {
+        let Some(nested) = self.nested.get_mut(container) else { return false };
+        nested.ended = Some(status);
+        let waiting = std::mem::take(&mut nested.waiting);
+        let answers: Vec<_> = waiting.into_iter().map(|(request, wait)| (request, ended(nested, wait))).collect();
+        let launching = nested.launching.take();
+        for (request, answer) in launching.map(|request| (request, Answer::Ok)).into_iter().chain(answers) {
+            self.respond(request, answer, out);
+        }
+        true
+    }
+
+    /// An executor's container is gone: so are those inside it.
+    pub(crate) fn forget_nested(&mut self, root: &ContainerName, out: &mut Outbox) {
+        let inside: Vec<_> = self.nested.keys().filter(|name| name.is_inside(root)).cloned().collect();
+        for container in inside {
+            if self.nested.get(&container).is_some_and(|nested| nested.ended.is_none()) {
+                out.outputs.push(Output::Destroy { container: container.clone() });
+                self.nested_exited(&container, None, out);
+            }
+            self.nested.remove(&container);
+        }
+    }
+
+    /// Takes up the containers inside executors that came back.
+    pub(crate) fn recover_nested(&mut self, recovered: Vec<RecoveredNested>, out: &mut Outbox) {
+        for RecoveredNested { container, pid } in recovered {
+            let owner = self.containers.get(&container.root()).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
+            let Some(executor) = owner.cloned() else { continue };
+            let parts = container.as_str().split('.').skip(1);
+            let sandbox = parts.fold(executor.directory.to_string(), |path, id| format!("{path}/containers/{id}"));
+            out.outputs.push(Output::Reattach { container: container.clone(), pid });
+            self.nested.insert(container, Nested { sandbox, ..Nested::default() });
+        }
+    }
+}
+
+fn wanted(call: api::Call) -> Option<Wanted> {
+    #[allow(deprecated)]
+    let nested = call.launch_nested_container;
+    match (call.launch_container, nested) {
+        (Some(launch), _) => Some(Wanted {
+            id: launch.container_id,
+            command: launch.command.unwrap_or_default(),
+            container: launch.container,
+            resources: launch.resources,
+        }),
+        (None, Some(launch)) => Some(Wanted {
+            id: launch.container_id,
+            command: launch.command.unwrap_or_default(),
+            container: launch.container,
+            resources: Vec::new(),
+        }),
+        (None, None) => None,
+    }
+}
+
+/// The container that a call is about, and the signal that it asks for.
+#[allow(deprecated)]
+fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
+    let wait = call.wait_container.as_ref().map(|call| (&call.container_id, None));
+    let wait_nested = call.wait_nested_container.as_ref().map(|call| (&call.container_id, None));
+    let kill = call.kill_container.as_ref().map(|call| (&call.container_id, call.signal));
+    let kill_nested = call.kill_nested_container.as_ref().map(|call| (&call.container_id, call.signal));
+    let remove = call.remove_container.as_ref().map(|call| (&call.container_id, None));
+    let remove_nested = call.remove_nested_container.as_ref().map(|call| (&call.container_id, None));
+    let found = wait.or(wait_nested).or(kill).or(kill_nested).or(remove).or(remove_nested);
+    found.map(|(id, signal)| (id.clone(), signal))
+}
+
+/// The response to a wait for a container that has ended.
+#[allow(deprecated)]
+fn ended(nested: &Nested, wait: Wait) -> Answer {
+    let exit_status = nested.ended.flatten();
+    let (reason, message, limitation) = match &nested.limited {
+        Some((reason, message, resources)) => {
+            let limitation = pb::TaskResourceLimitation { resources: resources.clone() };
+            (Some(*reason as i32), Some(message.clone()), Some(limitation))
+        }
+        None => (None, None, None),
+    };
+    let state = nested.limited.as_ref().map(|_| pb::TaskState::TaskFailed as i32);
+    let response = match wait {
+        Wait::Container => api::Response {
+            r#type: Some(api::response::Type::WaitContainer as i32),
+            wait_container: Some(api::response::WaitContainer { exit_status, state, reason, limitation, message }),
+            ..api::Response::default()
+        },
+        Wait::NestedContainer => api::Response {
+            r#type: Some(api::response::Type::WaitNestedContainer as i32),
+            wait_nested_container: Some(api::response::WaitNestedContainer {
+                exit_status,
+                state,
+                reason,
+                limitation,
+                message,
+            }),
+            ..api::Response::default()
+        },
+    };
+    Answer::Response(Box::new(response))
+}
+
+/// The rest of a container's description, once its SANDBOX_PATH volumes are known as folders.
+fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
+    container.volumes.retain(|volume| shared_folder(volume, "", "").is_none());
+    container
+}
+
+/// The folders that a container shares with its parents through SANDBOX_PATH volumes.
+fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<(String, String)> {
+    let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
+    volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
+}
+
+/// A SANDBOX_PATH volume that stays inside the sandboxes: where it is seen, and the folder that it is.
+fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<(String, String)> {
+    use pb::volume::source::sandbox_path::Type;
+    let path = volume.source.as_ref()?.sandbox_path.as_ref()?;
+    let clean = |path: &str| !path.starts_with('/') && path.split('/').all(|part| part != "..");
+    if !clean(&path.path) || !clean(&volume.container_path) {
+        return None;
+    }
+    let base = if path.r#type() == Type::Parent { parent } else { own };
+    Some((volume.container_path.clone(), format!("{base}/{}", path.path)))
+}

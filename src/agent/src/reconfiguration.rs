@@ -1,0 +1,116 @@
+//! Whether an agent may go on under its old id with what its flags say now (mesos-features.md AGT-26).
+
+use protos::mesos::{self as pb, value::Type};
+use resources::Resources;
+
+use crate::config::Reconfiguration;
+
+/// Checks the agent's new info against the one that it registered with.
+///
+/// # Errors
+/// What differs more than the policy allows.
+pub(crate) fn check(policy: Reconfiguration, old: &pb::SlaveInfo, new: &pb::SlaveInfo) -> Result<(), String> {
+    if old.hostname != new.hostname {
+        return Err(format!("the hostname was '{}' and is '{}'", old.hostname, new.hostname));
+    }
+    if old.port() != new.port() {
+        return Err(format!("the port was {} and is {}", old.port(), new.port()));
+    }
+    let parse = |info: &pb::SlaveInfo| resources::from_proto(&info.resources).map_err(|why| why.to_string());
+    let (old_resources, new_resources) = (parse(old)?, parse(new)?);
+    match policy {
+        Reconfiguration::Equal => equal(old, new, &old_resources, &new_resources),
+        Reconfiguration::Additive => additive(old, new, &old_resources, &new_resources),
+    }
+}
+
+fn equal(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), String> {
+    if was != is {
+        return Err(format!("the resources were {was} and are {is}"));
+    }
+    let sorted = |info: &pb::SlaveInfo| {
+        let mut attributes = info.attributes.clone();
+        attributes.sort_by(|a, b| a.name.cmp(&b.name));
+        attributes
+    };
+    if sorted(old) != sorted(new) {
+        let text = |info: &pb::SlaveInfo| resources::attributes_text(&info.attributes);
+        return Err(format!("the attributes were '{}' and are '{}'", text(old), text(new)));
+    }
+    if old.domain != new.domain {
+        return Err("the domain has changed".to_owned());
+    }
+    Ok(())
+}
+
+fn additive(old: &pb::SlaveInfo, new: &pb::SlaveInfo, was: &Resources, is: &Resources) -> Result<(), String> {
+    if old.domain.is_some() && old.domain != new.domain {
+        return Err("the domain has changed".to_owned());
+    }
+    for resource in was {
+        let kept = is.iter().any(|other| other.contains(resource));
+        if !kept {
+            return Err(format!("there is less than {resource}"));
+        }
+    }
+    for attribute in &old.attributes {
+        let kept = new.attributes.iter().any(|other| other.name == attribute.name && includes(other, attribute));
+        if !kept {
+            let text = resources::attributes_text(std::slice::from_ref(attribute));
+            return Err(format!("the attribute '{text}' is missing or has changed"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an attribute still says at least what it said: ranges may grow, all others are as they were.
+fn includes(new: &pb::Attribute, old: &pb::Attribute) -> bool {
+    if new.r#type != old.r#type {
+        return false;
+    }
+    if old.r#type != Type::Ranges as i32 {
+        return new == old;
+    }
+    let ranges = |attribute: &pb::Attribute| {
+        attribute.ranges.as_ref().map(resources::Ranges::from_proto).unwrap_or_else(|| resources::Ranges::new([]))
+    };
+    ranges(new).contains(&ranges(old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resources::{Format, Role, parse_attributes, parse_text};
+
+    fn info(resources: &str, attributes: &str) -> pb::SlaveInfo {
+        pb::SlaveInfo {
+            hostname: "h".into(),
+            resources: parse_text(resources, &Role::star()).unwrap().to_proto(Format::PostRefinement),
+            attributes: parse_attributes(attributes).unwrap(),
+            ..pb::SlaveInfo::default()
+        }
+    }
+
+    #[test]
+    fn equal_refuses_every_difference() {
+        let old = info("cpus:4;mem:1024", "rack:r1");
+        let check = |new: &pb::SlaveInfo| check(Reconfiguration::Equal, &old, new);
+        assert_eq!(check(&info("mem:1024;cpus:4", "rack:r1")), Ok(()));
+        assert!(check(&info("cpus:5;mem:1024", "rack:r1")).unwrap_err().contains("resources"));
+        assert!(check(&info("cpus:4;mem:1024", "rack:r2")).unwrap_err().contains("attributes"));
+        let mut moved = old.clone();
+        moved.hostname = "other".into();
+        assert!(check(&moved).unwrap_err().contains("hostname"));
+    }
+
+    #[test]
+    fn additive_lets_an_agent_grow_and_not_shrink() {
+        let old = info("cpus:4;mem:1024;ports:[1-10]", "rack:r1;span:[1-5]");
+        let check = |new: &pb::SlaveInfo| check(Reconfiguration::Additive, &old, new);
+        assert_eq!(check(&info("cpus:6;mem:1024;ports:[1-20];widgets:3", "rack:r1;span:[1-9];size:7")), Ok(()));
+        assert!(check(&info("cpus:3;mem:1024;ports:[1-10]", "rack:r1;span:[1-5]")).unwrap_err().contains("cpus"));
+        assert!(check(&info("cpus:4;mem:1024;ports:[2-10]", "rack:r1;span:[1-5]")).is_err());
+        assert!(check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r2;span:[1-5]")).unwrap_err().contains("rack"));
+        assert!(check(&info("cpus:4;mem:1024;ports:[1-10]", "rack:r1;span:[2-5]")).unwrap_err().contains("span"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Taking up one framework and its executors from their checkpoints.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{ContainerId, Time};
+use protos::mesos::internal::{ReconnectExecutorMessage, status_update_record::Type};
+
+use crate::agent::Agent;
+use crate::container::ContainerName;
+use crate::disk::{RecoveredExecutor, RecoveredFramework, RecoveredRun, RecoveredTask, paths};
+use crate::executor::{Executor, ExecutorLink, ExecutorState};
+use crate::framework::Framework;
+use crate::gc::Folder;
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output, Persist};
+use crate::status::is_terminal;
+use crate::status_update::note_status;
+
+impl Agent {
+    /// Takes up a framework with those of its executors that are not over.
+    pub(crate) fn recover_framework(
+        &mut self,
+        recovered: RecoveredFramework,
+        rebooted: bool,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let Some(info) = recovered.info else {
+            return self.discard(Folder::Framework(recovered.id), now);
+        };
+        let mut framework = Framework::new(recovered.id, info, recovered.pid);
+        let mut dead = Vec::new();
+        for executor in recovered.executors {
+            for run in &executor.old_runs {
+                self.discard(Folder::Run(framework.id.clone(), executor.id.clone(), run.clone()), now);
+            }
+            let Some((executor, lives)) = self.recover_executor(&framework, executor, rebooted, now, out) else {
+                continue;
+            };
+            if !lives {
+                dead.push(executor.container.clone());
+            }
+            self.containers.insert(executor.container.clone(), (framework.id.clone(), executor.id.clone()));
+            framework.executors.insert(executor.id.clone(), Arc::new(executor));
+        }
+        if framework.executors.is_empty() {
+            return self.discard(Folder::Framework(framework.id), now);
+        }
+        self.frameworks.insert(framework.id.clone(), Arc::new(framework));
+        for container in dead {
+            self.container_exited(&container, None, now, out);
+        }
+    }
+
+    /// An executor as its newest run left it, and whether its process may still be there.
+    fn recover_executor(
+        &mut self,
+        framework: &Framework,
+        recovered: RecoveredExecutor,
+        rebooted: bool,
+        now: Time,
+        out: &mut Outbox,
+    ) -> Option<(Executor, bool)> {
+        let agent = self.id.clone()?;
+        let unfinished = recovered.latest.filter(|run| !run.completed);
+        let parts = recovered.info.zip(unfinished);
+        let Some((info, run)) = parts else {
+            self.discard(Folder::Executor(framework.id.clone(), recovered.id), now);
+            return None;
+        };
+        let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
+        let folder = paths::run(&agent, &framework.id, &recovered.id, &run.container);
+        let mut executor = Executor {
+            user: self.user_of(&framework.info, info.command.as_ref()),
+            directory: format!("{}/{folder}", self.config.work_dir).into(),
+            id: recovered.id,
+            framework_id: framework.id.clone(),
+            info: Arc::new(info),
+            container: container.clone(),
+            state: ExecutorState::Registering,
+            link: ExecutorLink::None,
+            pid: None,
+            generated_for_command_task: recovered.generated_for_command_task,
+            queued: Vec::new(),
+            launched: BTreeMap::new(),
+            terminated: BTreeMap::new(),
+            completed: Default::default(),
+            ending: None,
+            timer: None,
+            was_given_a_task: false,
+            status: None,
+        };
+        let lives = run.forked_pid.filter(|_| !rebooted);
+        if let Some(pid) = lives {
+            self.meet_again(&mut executor, &run, pid, out);
+        }
+        for task in run.tasks {
+            self.recover_task(&mut executor, task, &folder, now, out);
+        }
+        Some((executor, lives.is_some()))
+    }
+
+    /// Watches the executor's process, and calls its driver back if it is a v0 one.
+    fn meet_again(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
+        out.outputs.push(Output::Reattach { container: executor.container.clone(), pid });
+        executor.pid = Some(pid);
+        if let Some(driver) = &run.libprocess_pid {
+            executor.link = ExecutorLink::Pid(driver.clone());
+            let message = ReconnectExecutorMessage { slave_id: self.slave_id() };
+            self.send(driver, Outgoing::ReconnectExecutor(message), out);
+        } else if run.http {
+            executor.link = ExecutorLink::Closed;
+        }
+    }
+
+    /// A task with its updates; those that are not acknowledged wait in their stream again.
+    fn recover_task(
+        &mut self,
+        executor: &mut Executor,
+        recovered: RecoveredTask,
+        run: &str,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let file = format!("{}/task.updates", paths::task(run, &recovered.id));
+        if let Some(bytes) = recovered.torn {
+            out.persist.push(Persist::Replace { path: file.clone(), bytes });
+        }
+        let Some(mut task) = recovered.info else { return };
+        executor.was_given_a_task = true;
+        let updates = recovered.records.iter().filter(|record| record.r#type == Type::Update as i32);
+        for update in updates.filter_map(|record| record.update.as_ref()) {
+            note_status(&mut task, &update.status);
+        }
+        let key = (&executor.framework_id, &recovered.id);
+        let done = self.streams.restore(key, &file.into(), &recovered.records, now);
+        let (ended, task) = (is_terminal(task.state), Arc::new(task));
+        if done {
+            executor.completed.push_back(task);
+        } else if ended {
+            executor.terminated.insert(recovered.id, task);
+        } else {
+            executor.launched.insert(recovered.id, task);
+        }
+    }
+}
