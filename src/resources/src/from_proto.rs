@@ -18,8 +18,9 @@ use crate::{
 /// The first resource that breaks a rule, and the rule.
 pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidResource> {
     let mut all = Resources::new();
+    let mut roles = Roles::default();
     for message in resources {
-        all.add(resource_from_proto(message).map_err(|fault| name_it(message, fault))?);
+        all.add(take(message, &mut roles).map_err(|fault| name_it(message, fault))?);
     }
     Ok(all)
 }
@@ -29,15 +30,34 @@ pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidRes
 /// # Errors
 /// The rule that it breaks.
 pub fn resource_from_proto(message: &mesos::Resource) -> Result<Resource, Fault> {
+    take(message, &mut Roles::default())
+}
+
+/// The role that was met last: in most lists there is only one, and all entries share its text.
+#[derive(Default)]
+struct Roles(Option<Role>);
+
+impl Roles {
+    fn get(&mut self, text: &str) -> Result<Role, RoleError> {
+        if let Some(last) = self.0.as_ref().filter(|last| last.as_str() == text) {
+            return Ok(last.clone());
+        }
+        let role = Role::parse(text)?;
+        self.0 = Some(role.clone());
+        Ok(role)
+    }
+}
+
+fn take(message: &mesos::Resource, roles: &mut Roles) -> Result<Resource, Fault> {
     validate_resource(message)?;
     let resource = Resource::new(message.name.as_str(), value(message)?);
     let allocation = match &message.allocation_info {
-        Some(info) => Some(Role::parse(info.role())?),
+        Some(info) => Some(roles.get(info.role())?),
         None => None,
     };
     Ok(resource
         .with_allocation(allocation)
-        .with_reservations(&reservations(message)?)
+        .with_reservations(&reservations(message, roles)?)
         .with_disk(message.disk.clone().map(Into::into))
         .with_provider(message.provider_id.as_ref().map(|id| ProviderId::new(&id.value)))
         .with_revocable(message.revocable.is_some())
@@ -54,14 +74,14 @@ fn value(message: &mesos::Resource) -> Result<Value, Fault> {
 }
 
 #[allow(deprecated)]
-fn reservations(message: &mesos::Resource) -> Result<Vec<Reservation>, RoleError> {
+fn reservations(message: &mesos::Resource, roles: &mut Roles) -> Result<Vec<Reservation>, RoleError> {
     if !message.reservations.is_empty() {
-        return message.reservations.iter().map(newer).collect();
+        return message.reservations.iter().map(|info| newer(info, roles)).collect();
     }
-    let role = Role::parse(message.role())?;
-    if role.is_star() {
+    if message.role() == "*" {
         return Ok(Vec::new());
     }
+    let role = roles.get(message.role())?;
     Ok(vec![match &message.reservation {
         None => Reservation::fixed(role),
         Some(info) => {
@@ -71,13 +91,13 @@ fn reservations(message: &mesos::Resource) -> Result<Vec<Reservation>, RoleError
     }])
 }
 
-fn newer(info: &ReservationInfo) -> Result<Reservation, RoleError> {
+fn newer(info: &ReservationInfo, roles: &mut Roles) -> Result<Reservation, RoleError> {
     let kind = match info.r#type() {
         ReservationType::Dynamic => ReservationKind::Dynamic,
         ReservationType::Static | ReservationType::Unknown => ReservationKind::Static,
     };
     let (principal, labels) = who(info);
-    Ok(Reservation { kind, role: Role::parse(info.role())?, principal, labels })
+    Ok(Reservation { kind, role: roles.get(info.role())?, principal, labels })
 }
 
 /// A text for a resource that may be invalid: its name and value as far as they can be told.

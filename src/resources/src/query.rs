@@ -38,6 +38,12 @@ impl Resources {
         self.filter(|r| r.is_reserved_to(role))
     }
 
+    /// Reserved for a role or anything below it.
+    #[must_use]
+    pub fn reserved_to_subtree(&self, role: &Role) -> Self {
+        self.filter(|r| r.reservation_role().is_some_and(|owner| owner.is_same_or_subrole_of(role)))
+    }
+
     /// What is reserved, by role.
     #[must_use]
     pub fn reservations(&self) -> BTreeMap<Role, Self> {
@@ -54,6 +60,12 @@ impl Resources {
     #[must_use]
     pub fn allocated_to(&self, role: &Role) -> Self {
         self.filter(|r| r.allocation() == Some(role))
+    }
+
+    /// Allocated to a role or anything below it.
+    #[must_use]
+    pub fn allocated_to_subtree(&self, role: &Role) -> Self {
+        self.filter(|r| r.allocation().is_some_and(|user| user.is_same_or_subrole_of(role)))
     }
 
     /// What is allocated, by role; entries without an allocation are left out.

@@ -130,7 +130,7 @@ impl Resources {
 
 impl PartialEq for Resources {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.contains(other) && other.contains(self)
+        self.len() == other.len() && (self.entries == other.entries || (self.contains(other) && other.contains(self)))
     }
 }
 

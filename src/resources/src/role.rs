@@ -47,11 +47,16 @@ impl Role {
     /// # Errors
     /// [`RoleError`] names the component and the rule.
     pub fn parse(text: &str) -> Result<Self, RoleError> {
-        if text == "*" {
-            return Ok(Self::star());
-        }
-        check(text)?;
-        Ok(Self(text.into()))
+        Self::check(text)?;
+        Ok(if text == "*" { Self::star() } else { Self(text.into()) })
+    }
+
+    /// Checks a role's name without making a role of it.
+    ///
+    /// # Errors
+    /// As [`Role::parse`].
+    pub fn check(text: &str) -> Result<(), RoleError> {
+        if text == "*" { Ok(()) } else { check(text) }
     }
 
     /// The default role, `*`: whatever is not reserved.

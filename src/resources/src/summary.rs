@@ -3,7 +3,6 @@
 //! It gives names and values in order; JSON is written elsewhere.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use crate::{Amount, Name, Quantities, Resource, Resources, Value};
 
@@ -25,18 +24,31 @@ impl Resources {
     #[must_use]
     pub fn summary(&self) -> Vec<(Cow<'static, str>, SummaryValue)> {
         let mut summary = Vec::with_capacity(6);
-        let mut sums = sums(self.iter().filter(|r| !r.is_revocable()));
-        for name in ALWAYS {
-            let value = sums.remove(&name).unwrap_or(Value::Scalar(Amount::ZERO));
-            summary.push((text_of(&name), shown(&value)));
-        }
-        summary.extend(sums.iter().map(|(name, value)| (text_of(name), shown(value))));
-        if self.iter().any(Resource::is_revocable) {
-            let revocable = self::sums(self.iter().filter(|r| r.is_revocable()));
-            let entry = |(name, value): (&&Name, &Value)| (Cow::Owned(format!("{name}_revocable")), shown(value));
-            summary.extend(revocable.iter().map(entry));
-        }
+        self.visit_summary(|name, value| summary.push((owned(name), shown(value))));
         summary
+    }
+
+    /// The same as [`Resources::summary`], told one by one: name, and the value whose text or amount is to be written.
+    pub fn visit_summary(&self, mut visit: impl FnMut(&str, &Value)) {
+        let sums = Sums::of(self.iter().filter(|r| !r.is_revocable()));
+        for name in ALWAYS {
+            // A name that was given as ranges or as a set is among the others.
+            if sums.others.is_empty() || sums.others.iter().all(|(other, _)| **other != name) {
+                visit(name.as_str(), &Value::Scalar(sums.common.get(&name)));
+            }
+        }
+        for (name, value) in &sums.others {
+            visit(name.as_str(), value);
+        }
+        if self.iter().any(Resource::is_revocable) {
+            let revocable = Sums::of(self.iter().filter(|r| r.is_revocable()));
+            for (name, amount) in revocable.common.iter() {
+                visit(&format!("{name}_revocable"), &Value::Scalar(amount));
+            }
+            for (name, value) in &revocable.others {
+                visit(&format!("{name}_revocable"), value);
+            }
+        }
     }
 }
 
@@ -44,34 +56,49 @@ impl Quantities {
     /// The four scalars that endpoints always show, then all others by name.
     #[must_use]
     pub fn summary(&self) -> Vec<(Cow<'static, str>, SummaryValue)> {
-        let always = ALWAYS.map(|name| (text_of(&name), SummaryValue::Number(self.get(&name))));
-        let others = self.others().iter().map(|(name, amount)| (text_of(name), SummaryValue::Number(*amount)));
+        let always = ALWAYS.map(|name| (owned(name.as_str()), SummaryValue::Number(self.get(&name))));
+        let others = self.others().iter().map(|(name, amount)| (owned(name.as_str()), SummaryValue::Number(*amount)));
         always.into_iter().chain(others).collect()
     }
 }
 
-/// All values of each name. If a name has values of different kinds, the first kind wins.
-fn sums<'a>(resources: impl Iterator<Item = &'a Resource>) -> BTreeMap<&'a Name, Value> {
-    let mut sums: BTreeMap<&Name, Value> = BTreeMap::new();
-    for resource in resources {
-        match sums.get_mut(resource.name()) {
-            Some(sum) => sum.add(resource.value()),
-            None => {
-                sums.insert(resource.name(), resource.value().clone());
-            }
-        }
-    }
-    sums
+/// All values of each name.
+struct Sums<'a> {
+    /// The amounts of the four names that are always there.
+    common: Quantities,
+    /// All else, sorted by name. If a name has values of different kinds, the first kind wins.
+    others: Vec<(&'a Name, Value)>,
 }
 
-fn text_of(name: &Name) -> Cow<'static, str> {
+impl<'a> Sums<'a> {
+    fn of(resources: impl Iterator<Item = &'a Resource>) -> Self {
+        let mut sums = Self { common: Quantities::new(), others: Vec::new() };
+        for resource in resources {
+            match (resource.name().common_index(), resource.amount()) {
+                (Some(_), Some(amount)) => sums.common.add(resource.name(), amount),
+                _ => sums.add_other(resource),
+            }
+        }
+        sums.others.sort_by_key(|(name, _)| *name);
+        sums
+    }
+
+    fn add_other(&mut self, resource: &'a Resource) {
+        match self.others.iter_mut().find(|(name, _)| *name == resource.name()) {
+            Some((_, sum)) => sum.add(resource.value()),
+            None => self.others.push((resource.name(), resource.value().clone())),
+        }
+    }
+}
+
+fn owned(name: &str) -> Cow<'static, str> {
     match name {
-        Name::Cpus => "cpus".into(),
-        Name::Mem => "mem".into(),
-        Name::Disk => "disk".into(),
-        Name::Gpus => "gpus".into(),
-        Name::Ports => "ports".into(),
-        Name::Other(text) => Cow::Owned(text.as_ref().to_owned()),
+        "cpus" => "cpus".into(),
+        "mem" => "mem".into(),
+        "disk" => "disk".into(),
+        "gpus" => "gpus".into(),
+        "ports" => "ports".into(),
+        other => Cow::Owned(other.to_owned()),
     }
 }
 
@@ -102,6 +129,8 @@ mod tests {
             parse_text("cpus:1;cpus(a):2.5;ports(a):[1-2];ports:[3-4,9-9];fish:{eel,cod}", &Role::star()).unwrap();
         assert_eq!(line(&all), "disk=0 mem=0 gpus=0 cpus=3.5 ports=\"[1-4, 9-9]\" fish=\"{cod, eel}\"");
         all.add(Resource::scalar("cpus", Amount::from_units(2)).with_revocable(true));
+        let strange = parse_text("mem:[1-2];cpus:1", &Role::star()).unwrap();
+        assert_eq!(line(&strange), "disk=0 gpus=0 cpus=1 mem=\"[1-2]\"");
         assert!(line(&all).ends_with(" cpus_revocable=2") && line(&all).contains("cpus=3.5"));
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{Resource, Resources};
 
 /// `cpus(allocated: dev)(reservations: [(DYNAMIC,dev,me)]):0.5`, disks as `disk[MOUNT:/mnt,id:path]:64`, revocable
-/// ones with `{REV}`, shared ones with `<SHARED>` and their copies as in `:64<2>`.
+/// ones with `{REV}`, shared ones with `<SHARED>`.
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.name)?;
@@ -27,13 +27,13 @@ impl fmt::Display for Resource {
             f.write_str("{REV}")?;
         }
         if self.is_shared() {
-            return write!(f, "<SHARED>:{}<{}>", self.value, self.copies);
+            f.write_str("<SHARED>")?;
         }
         write!(f, ":{}", self.value)
     }
 }
 
-/// Entries joined with `; `, or `{}` for nothing.
+/// Entries joined with `; `, shared ones with the number of their copies as in `:64<2>`, or `{}` for nothing.
 impl fmt::Display for Resources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
@@ -42,6 +42,9 @@ impl fmt::Display for Resources {
         for (i, resource) in self.iter().enumerate() {
             let separator = if i == 0 { "" } else { "; " };
             write!(f, "{separator}{resource}")?;
+            if resource.is_shared() {
+                write!(f, "<{}>", resource.copies)?;
+            }
         }
         Ok(())
     }

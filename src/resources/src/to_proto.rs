@@ -19,20 +19,14 @@ pub enum Format {
 }
 
 impl Resources {
-    /// As messages. A shared resource is written once per copy.
+    /// As messages. The number of copies of a shared resource is bookkeeping and is not written.
     #[must_use]
     pub fn to_proto(&self, format: Format) -> Vec<mesos::Resource> {
-        let mut messages = Vec::with_capacity(self.len());
-        for resource in self {
-            for _ in 0..resource.copies().max(1) {
-                messages.push(resource_to_proto(resource, format));
-            }
-        }
-        messages
+        self.iter().map(|resource| resource_to_proto(resource, format)).collect()
     }
 }
 
-/// One resource as a message, without its number of copies.
+/// One resource as a message, without the number of copies.
 #[must_use]
 pub fn resource_to_proto(resource: &Resource, format: Format) -> mesos::Resource {
     let mut message = mesos::Resource {

@@ -195,7 +195,7 @@ pub fn validate_resource(resource: &mesos::Resource) -> Result<(), Fault> {
     check_disk(resource)?;
     check_reservations(resource)?;
     if let Some(allocation) = &resource.allocation_info {
-        Role::parse(allocation.role.as_deref().ok_or(Fault::AllocationRole)?)?;
+        Role::check(allocation.role.as_deref().ok_or(Fault::AllocationRole)?)?;
     }
     check_shared(resource)
 }
@@ -224,6 +224,10 @@ pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
 fn check_ranges(ranges: &mesos::value::Ranges) -> Result<(), Fault> {
     if ranges.range.iter().any(|r| r.begin > r.end) {
         return Err(Fault::InvertedRange);
+    }
+    // The usual case: in order, as every sender of ours and Mesos's writes them.
+    if ranges.range.windows(2).all(|pair| pair[0].end < pair[1].begin) {
+        return Ok(());
     }
     let mut sorted: Vec<_> = ranges.range.iter().map(|r| (r.begin, r.end)).collect();
     sorted.sort_unstable();
@@ -279,7 +283,7 @@ fn check_reservations(resource: &mesos::Resource) -> Result<(), Fault> {
 
 #[allow(deprecated)]
 fn check_old_format(resource: &mesos::Resource) -> Result<(), Fault> {
-    Role::parse(resource.role())?;
+    Role::check(resource.role())?;
     match &resource.reservation {
         None => Ok(()),
         Some(info) if info.r#type.is_some() => Err(Fault::OldReservationType),

@@ -108,7 +108,7 @@ fn shared_copies_keep_a_volume_alive() {
     let two = from_proto(&[one.clone(), one.clone()]).unwrap();
     assert_eq!(
         apply(&two, &destroy(vec![one.clone()])).unwrap_err(),
-        "Persistent volume disk(reservations: [(DYNAMIC,a,me)])[v:data]<SHARED>:10<1> cannot be removed due to additional \
+        "Persistent volume disk(reservations: [(DYNAMIC,a,me)])[v:data]<SHARED>:10 cannot be removed due to additional \
          shared copies"
     );
     let left = apply(&from_proto(std::slice::from_ref(&one)).unwrap(), &destroy(vec![one])).unwrap();
@@ -251,7 +251,7 @@ fn volumes_are_checked() {
         (volume("w", 1.0), "Invalid volume resources: The resources are not allocated to a role"),
         (
             allocated(shared(volume("w", 1.0)), "a"),
-            "Create volume operation for 'disk(allocated: a)(reservations: [(DYNAMIC,a,me)])[w:data]<SHARED>:1<1>' has \
+            "Create volume operation for 'disk(allocated: a)(reservations: [(DYNAMIC,a,me)])[w:data]<SHARED>:1' has \
              been attempted by framework 'f' with no SHARED_RESOURCES capability",
         ),
     ] {

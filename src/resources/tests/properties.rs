@@ -6,8 +6,8 @@
 //! 4. Subtracting never leaves anything negative or empty, and nothing that was not there.
 //! 5. Quantities of a sum are the sum of quantities; flattening and changes of role keep quantities.
 //! 6. Pushing and popping a reservation, allocating and taking the allocation off, are inverse.
-//! 7. A partition is complete and disjoint.
-//! 8. Messages round-trip in all three formats, the flag's text too.
+//! 7. A partition is complete and disjoint; a role's subtree holds all that is below.
+//! 8. Messages round-trip in all three formats (but for the number of shared copies), the flag's text too.
 //! 9. What is found is there, and is what was looked for.
 //! 10. RESERVE and UNRESERVE are inverse and keep quantities.
 //! 11. Whatever is taken from an agent and given back: free and taken always come to the total.
@@ -48,7 +48,7 @@ proptest! {
     #[test]
     fn subtracting_undoes_adding(a in resources(0), b in resources(1)) {
         prop_assert_eq!((&a + &b) - &b, a.clone());
-        prop_assert!((&a - &a).is_empty());
+        prop_assert!((a.clone() - &a).is_empty());
     }
 
     #[test]
@@ -103,6 +103,15 @@ proptest! {
     }
 
     #[test]
+    fn subtrees_are_whole(a in resources(0)) {
+        let (reserved, allocated) = (a.reserved_to_subtree(&role("a")), a.allocated_to_subtree(&role("a")));
+        for below in ["a", "a/b", "a/b/c"].map(role) {
+            prop_assert!(reserved.contains(&a.reserved_to(&below)) && allocated.contains(&a.allocated_to(&below)));
+        }
+        prop_assert!(reserved.reserved_to(&role("b/c")).is_empty() && a.reserved_to_subtree(&Role::star()).is_empty());
+    }
+
+    #[test]
     fn partitions_are_complete(a in resources(0)) {
         prop_assert_eq!(a.reserved() + &a.unreserved(), a.clone());
         prop_assert_eq!(a.revocable() + &a.non_revocable(), a.clone());
@@ -123,7 +132,7 @@ proptest! {
         for format in [Format::PreRefinement, Format::PostRefinement, Format::Endpoint] {
             let messages = a.to_proto(format);
             prop_assert!(validate(&messages).is_ok(), "{:?}", validate(&messages));
-            prop_assert_eq!(from_proto(&messages).unwrap(), a.clone());
+            prop_assert_eq!(from_proto(&messages).unwrap(), a.single_copies());
         }
     }
 

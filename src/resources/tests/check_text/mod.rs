@@ -40,6 +40,6 @@ fn check_resources(text: &str, role: &Role) {
     if let Some(text) = all.to_flag_text() {
         assert_eq!(parse_text(&text, &Role::star()), Ok(all.clone()));
     }
-    assert!(all.contains(&all) && (&all - &all).is_empty());
+    assert!(all.contains(&all) && (all.clone() - &all).is_empty());
     let _ = (all.to_string(), all.summary(), all.quantities());
 }
