@@ -1,4 +1,4 @@
-//! A table of contents: parse, pick the role, run.
+//! A table of contents: the executor is in `executor`, every other command in `cli`, the daemons in `daemon`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -9,5 +9,5 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == "executor") {
         return executor::main(arguments.next().as_deref());
     }
-    ExitCode::SUCCESS
+    cli::main()
 }

@@ -261,8 +261,12 @@ impl<S: Scheduler> Session<S> {
         }
         self.calls.hold_acknowledgement = false;
         self.scheduler.on_event(Event::Update(status), now, &mut self.calls);
-        if !self.calls.hold_acknowledgement {
-            self.calls.queue.extend(acknowledgement);
+        if !self.calls.hold_acknowledgement
+            && let Some(acknowledgement) = acknowledgement
+        {
+            // A framework that is torn down cannot acknowledge any more.
+            let teardown = self.calls.queue.iter().position(|c| c.r#type() == call::Type::Teardown);
+            self.calls.queue.insert(teardown.unwrap_or(self.calls.queue.len()), acknowledgement);
         }
         let refused = self.flush(now, outputs);
         self.tell_refused(refused, now, outputs);

@@ -60,10 +60,10 @@ async fn subscribes_acknowledges_and_tears_down() {
             assert_eq!(subscribe.r#type(), call::Type::Subscribe);
             assert_eq!(subscribe.framework_id, None);
             fake.send(&update(TaskState::TaskRunning));
-            assert_eq!(fake.call().await.r#type(), call::Type::Teardown);
             let acknowledge = fake.call().await;
             assert_eq!(acknowledge.r#type(), call::Type::Acknowledge);
             assert_eq!(acknowledge.framework_id.unwrap().value, "F");
+            assert_eq!(fake.call().await.r#type(), call::Type::Teardown);
         })
     })
     .await;

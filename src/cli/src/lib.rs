@@ -1,2 +1,48 @@
 //! The operator's and the developer's commands.
+//!
+//! One file or folder a command; [`command`] lists them. Everything but the daemons talks to a running master through
+//! its public APIs, so each command also works with a Mesos 1.11 master.
+//! This crate knows nothing of how a master or an agent works inside.
 #![forbid(unsafe_code)]
+
+pub mod command;
+mod connect;
+mod daemons;
+mod demo;
+mod execute;
+mod interrupt;
+mod read;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the command that the process was started with.
+///
+/// The exit status is 0 when it did what was asked, 1 when it failed, 2 when the command line was wrong.
+pub fn main() -> ExitCode {
+    let cli = command::Cli::parse();
+    match cli.run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("tepui: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command's future on a runtime of one thread.
+fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}
+
+/// Shows warnings of the libraries on standard error.
+fn show_warnings() {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .without_time();
+    // Fails only where a subscriber is set already, as in tests.
+    let _ = subscriber.try_init();
+}

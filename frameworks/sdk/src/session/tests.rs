@@ -259,6 +259,9 @@ fn stopping_and_tearing_down() {
     assert_eq!(names(&bench.put(offers("O1"))), ["end Stopped"]);
     let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
     assert_eq!(names(&bench.put(offers("O1"))), ["TEARDOWN", "end Stopped"]);
+    let mut bench = Bench::subscribed(&[|_, calls| calls.teardown()]);
+    let last = bench.put(update(TaskState::TaskFinished, b"1"));
+    assert_eq!(names(&last), ["ACKNOWLEDGE", "TEARDOWN", "end Stopped"]);
 }
 
 #[test]

@@ -1,0 +1,95 @@
+//! The command line: every command with its flags. What a command does is in the module of its name.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::{daemons, demo, execute, read};
+
+/// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
+#[derive(Debug, Parser)]
+#[command(name = "tepui", version, propagate_version = true, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a master; its flags are those of mesos-master (see: tepui master --help)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Master(Flags),
+    /// Run an agent; its flags are those of mesos-agent (see: tepui agent --help)
+    #[command(disable_help_flag = true, disable_version_flag = true)]
+    Agent(Flags),
+    /// Run a master and some agents on this machine, until interrupted
+    Local(daemons::LocalArgs),
+    /// Run a command, a task or a group of tasks on a cluster, and show what becomes of it
+    Execute(Box<execute::Args>),
+    /// List the tasks of a cluster
+    Tasks(read::tasks::Args),
+    /// List the agents of a cluster
+    Agents(read::agents::Args),
+    /// List the frameworks of a cluster
+    Frameworks(read::frameworks::Args),
+    /// List the offers that frameworks hold now
+    Offers(read::offers::Args),
+    /// Start a small cluster, run real work on it, and show how it is shared
+    Demo(demo::Args),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// The flags of a daemon, in Mesos's own form: --name=value.
+#[derive(Debug, clap::Args)]
+struct Flags {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    flags: Vec<OsString>,
+}
+
+impl Cli {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// What went wrong, and what to do about it.
+    pub fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Master(args) => daemons::master(args.flags),
+            Command::Agent(args) => daemons::agent(args.flags),
+            Command::Local(args) => daemons::local(args),
+            Command::Execute(args) => execute::run(*args),
+            Command::Tasks(args) => read::tasks::run(&args),
+            Command::Agents(args) => read::agents::run(&args),
+            Command::Frameworks(args) => read::frameworks::run(&args),
+            Command::Offers(args) => read::offers::run(&args),
+            Command::Demo(args) => demo::run(args),
+            Command::Completions { shell } => {
+                clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut std::io::stdout());
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_daemons_flags_are_passed_on_as_they_are() {
+        let cli = Cli::try_parse_from(["tepui", "master", "--help", "--work_dir=/x", "--no-recover"]).unwrap();
+        let Command::Master(args) = cli.command else { panic!("{cli:?}") };
+        assert_eq!(args.flags, ["--help", "--work_dir=/x", "--no-recover"]);
+    }
+}

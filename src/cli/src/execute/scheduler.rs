@@ -1,0 +1,310 @@
+//! The scheduler of `tepui execute`: it launches its work once, shows each status, and ends with the last task.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::time::Duration;
+
+use base::Time;
+use resources::{Resources, Role, parse_text};
+use sdk::task::{from_v1, to_v1};
+use sdk::v1::task_status::{Reason, Source};
+use sdk::v1::{ExecutorId, ExecutorInfo, FrameworkId, Offer, TaskState, TaskStatus, executor_info};
+use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
+
+use super::task::Work;
+use crate::interrupt::Interrupt;
+
+/// What the executor of a group needs for itself, as mesos-execute asks for it.
+const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
+
+/// Runs one piece of work. What it says goes to `out`.
+pub(super) struct Execute<W> {
+    work: Work,
+    kill_after: Option<Duration>,
+    interrupt: Interrupt,
+    out: W,
+    framework_id: FrameworkId,
+    launched: bool,
+    kill_at: Option<Time>,
+    waiting_said: bool,
+    /// The last state of each task that has ended.
+    ended: BTreeMap<String, TaskState>,
+}
+
+impl<W: Write> Execute<W> {
+    pub(super) fn new(work: Work, kill_after: Option<Duration>, interrupt: Interrupt, out: W) -> Execute<W> {
+        Execute {
+            work,
+            kill_after,
+            interrupt,
+            out,
+            framework_id: FrameworkId::default(),
+            launched: false,
+            kill_at: None,
+            waiting_said: false,
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// Whether every task has ended well.
+    pub(super) fn succeeded(&self) -> bool {
+        let finished = |id: &String| self.ended.get(id) == Some(&TaskState::TaskFinished);
+        self.work.tasks().iter().all(|task| finished(&task.task_id.value))
+    }
+
+    /// Says a line. Nobody may be reading any more; the work goes on all the same.
+    fn say(&mut self, line: &str) {
+        let _ = writeln!(self.out, "{line}");
+        let _ = self.out.flush();
+    }
+
+    fn offers(&mut self, offers: Vec<Offer>, calls: &mut Calls) {
+        if self.launched {
+            calls.decline(offers.into_iter().map(|o| o.id).collect(), DEFAULT_REFUSAL);
+            return;
+        }
+        let largest = largest(&offers);
+        match &self.work {
+            Work::Task(task) => {
+                let mut packer = Packer::new(offers);
+                if let Ok(agent) = packer.place((**task).clone()) {
+                    self.launched(&agent.value, calls);
+                }
+                packer.finish(calls, DEFAULT_REFUSAL);
+            }
+            Work::Group(_) => self.offers_for_group(offers, calls),
+        }
+        if !self.launched && !self.waiting_said {
+            self.waiting_said = true;
+            self.say(&format!("Waiting for an offer that is large enough; the largest so far: {largest}"));
+        }
+    }
+
+    /// Launches the group on the first offer that has room for all of it.
+    fn offers_for_group(&mut self, offers: Vec<Offer>, calls: &mut Calls) {
+        let Work::Group(group) = self.work.clone() else { return };
+        let own = parse_text(GROUP_EXECUTOR, &Role::star()).unwrap_or_default();
+        let mut unused = Vec::new();
+        for offer in offers {
+            let mut packer = Packer::new([offer.clone()]);
+            let executor = sdk::v1::TaskInfo { resources: to_v1(&own), ..Default::default() };
+            let fits = |packer: &mut Packer, task: &sdk::v1::TaskInfo| packer.place(task.clone()).is_ok();
+            if self.launched || !fits(&mut packer, &executor) || !group.tasks.iter().all(|t| fits(&mut packer, t)) {
+                unused.push(offer.id);
+                continue;
+            }
+            let placed = packer.bins()[0].tasks();
+            let executor = ExecutorInfo {
+                r#type: Some(executor_info::Type::Default as i32),
+                executor_id: ExecutorId { value: "default-executor".to_owned() },
+                framework_id: Some(self.framework_id.clone()),
+                resources: placed[0].resources.clone(),
+                ..Default::default()
+            };
+            let tasks = placed[1..].to_vec();
+            self.launched(&offer.agent_id.value, calls);
+            calls.launch_group(&offer, executor, tasks, DEFAULT_REFUSAL);
+        }
+        calls.decline(unused, DEFAULT_REFUSAL);
+    }
+
+    fn launched(&mut self, agent: &str, calls: &mut Calls) {
+        self.launched = true;
+        calls.suppress();
+        let names: Vec<String> = self.work.tasks().iter().map(|t| format!("'{}'", t.task_id.value)).collect();
+        let noun = if names.len() == 1 { "task" } else { "tasks" };
+        self.say(&format!("Submitted {noun} {} to agent '{agent}'", names.join(", ")));
+    }
+
+    fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
+        let (id, state) = (&status.task_id.value, status.state());
+        self.say(&text(status));
+        if state == TaskState::TaskRunning
+            && self.kill_at.is_none()
+            && let Some(after) = self.kill_after
+        {
+            self.kill_at = Some(now + after);
+            calls.wake_at(now + after);
+        }
+        if is_terminal(state) {
+            self.ended.insert(id.clone(), state);
+            if self.work.tasks().iter().all(|t| self.ended.contains_key(&t.task_id.value)) {
+                calls.teardown();
+            }
+        }
+    }
+
+    /// Ends the tasks when their time is over or the person at the terminal wants it.
+    fn wake(&mut self, now: Time, calls: &mut Calls) {
+        let interrupted = self.interrupt.wanted();
+        if interrupted && !self.launched {
+            calls.teardown();
+            return;
+        }
+        if !interrupted && self.kill_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.kill_at = Some(Time::NEVER);
+        self.say(if interrupted { "Interrupted: ending the work" } else { "The time is over: ending the work" });
+        let ids: Vec<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
+        for id in ids {
+            calls.kill(&id, None);
+        }
+    }
+}
+
+impl<W: Write> Scheduler for Execute<W> {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        match event {
+            Event::Subscribed { framework_id, again, .. } => {
+                let word = if again { "Subscribed again" } else { "Subscribed" };
+                self.say(&format!("{word} with ID {}", framework_id.value));
+                self.framework_id = framework_id;
+            }
+            Event::Offers(offers) => self.offers(offers, calls),
+            Event::Update(status) => self.update(&status, now, calls),
+            Event::Wake => self.wake(now, calls),
+            Event::Disconnected { why } => self.say(&format!("Disconnected from the master ({why}), trying again")),
+            Event::Refused { why, .. } => self.say(&format!("The master refused a call: {why}")),
+            _ => {}
+        }
+    }
+}
+
+/// A status as mesos-execute shows it.
+fn text(status: &TaskStatus) -> String {
+    let mut text =
+        format!("Received status update {} for task '{}'", status.state().as_str_name(), status.task_id.value);
+    if let Some(message) = &status.message {
+        text.push_str(&format!("\n  message: '{message}'"));
+    }
+    if let Some(source) = status.source.and_then(|s| Source::try_from(s).ok()) {
+        text.push_str(&format!("\n  source: {}", source.as_str_name()));
+    }
+    if let Some(reason) = status.reason.and_then(|r| Reason::try_from(r).ok()) {
+        text.push_str(&format!("\n  reason: {}", reason.as_str_name()));
+    }
+    text
+}
+
+/// The offer with the most processors, in words.
+fn largest(offers: &[Offer]) -> String {
+    let all = offers.iter().filter_map(|o| from_v1(&o.resources).ok());
+    let largest = all.max_by_key(Resources::cpus);
+    largest.map_or_else(|| "none".to_owned(), |r| r.unallocated().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdk::task::shell;
+    use sdk::v1::scheduler::call::Type;
+    use sdk::v1::{AgentId, OfferId, TaskGroupInfo, TaskId};
+    use sdk::{Input, Output, Session, Settings};
+
+    fn resources(text: &str) -> Resources {
+        parse_text(text, &Role::star()).unwrap()
+    }
+
+    fn offers(cpus: &str) -> sdk::v1::scheduler::Event {
+        let offer = Offer {
+            id: OfferId { value: "O1".into() },
+            agent_id: AgentId { value: "S0".into() },
+            resources: to_v1(&resources(cpus)),
+            ..Default::default()
+        };
+        sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Offers as i32),
+            offers: Some(sdk::v1::scheduler::event::Offers { offers: vec![offer] }),
+            ..Default::default()
+        }
+    }
+
+    fn update(id: &str, state: TaskState) -> sdk::v1::scheduler::Event {
+        let status = TaskStatus { task_id: TaskId { value: id.into() }, state: state as i32, ..Default::default() };
+        sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Update as i32),
+            update: Some(sdk::v1::scheduler::event::Update { status }),
+            ..Default::default()
+        }
+    }
+
+    struct Bench<'a> {
+        session: Session<&'a mut Execute<Vec<u8>>>,
+        now: Time,
+    }
+
+    impl<'a> Bench<'a> {
+        fn new(execute: &'a mut Execute<Vec<u8>>) -> Bench<'a> {
+            let now = Time::from_secs(9);
+            let mut bench = Bench { session: Session::new(execute, Settings::new(Default::default()), now), now };
+            bench.put(Input::Wake);
+            let subscribed = sdk::v1::scheduler::Event {
+                r#type: Some(sdk::v1::scheduler::event::Type::Subscribed as i32),
+                subscribed: Some(Default::default()),
+                ..Default::default()
+            };
+            bench.put(Input::Event(Box::new(subscribed)));
+            bench
+        }
+
+        fn put(&mut self, input: Input) -> Vec<Type> {
+            let mut outputs = Vec::new();
+            self.session.handle(input, self.now, &mut outputs);
+            let kind = |output: &Output| match output {
+                Output::Send(call) => Some(call.r#type()),
+                _ => None,
+            };
+            outputs.iter().filter_map(kind).collect()
+        }
+
+        fn event(&mut self, event: sdk::v1::scheduler::Event) -> Vec<Type> {
+            self.put(Input::Event(Box::new(event)))
+        }
+    }
+
+    fn one() -> Work {
+        Work::Task(Box::new(shell("t", "true", &resources("cpus:1;mem:128"))))
+    }
+
+    #[test]
+    fn waits_for_room_launches_once_and_ends_with_the_task() {
+        let mut execute = Execute::new(one(), None, Interrupt::default(), Vec::new());
+        let mut bench = Bench::new(&mut execute);
+        assert_eq!(bench.event(offers("cpus:0.5;mem:512")), [Type::Decline]);
+        assert_eq!(bench.event(offers("cpus:2;mem:512")), [Type::Suppress, Type::Accept]);
+        assert_eq!(bench.event(offers("cpus:2;mem:512")), [Type::Decline]);
+        assert_eq!(bench.event(update("t", TaskState::TaskRunning)), []);
+        assert_eq!(bench.event(update("t", TaskState::TaskFinished)), [Type::Teardown]);
+        assert!(execute.succeeded());
+        let said = String::from_utf8(execute.out).unwrap();
+        assert!(said.contains("the largest so far: cpus:0.5; mem:512"), "{said}");
+        assert!(said.contains("Submitted task 't' to agent 'S0'"), "{said}");
+        assert!(said.contains("Received status update TASK_FINISHED for task 't'"), "{said}");
+    }
+
+    #[test]
+    fn a_group_is_launched_whole() {
+        let tasks = vec![shell("a", "true", &resources("cpus:1")), shell("b", "true", &resources("cpus:1"))];
+        let work = Work::Group(TaskGroupInfo { tasks });
+        let mut execute = Execute::new(work, None, Interrupt::default(), Vec::new());
+        let mut bench = Bench::new(&mut execute);
+        assert_eq!(bench.event(offers("cpus:2;mem:512;disk:512")), [Type::Decline]);
+        assert_eq!(bench.event(offers("cpus:3;mem:512;disk:512")), [Type::Suppress, Type::Accept]);
+        assert_eq!(bench.event(update("a", TaskState::TaskFinished)), []);
+        assert_eq!(bench.event(update("b", TaskState::TaskFailed)), [Type::Teardown]);
+        assert!(!execute.succeeded());
+    }
+
+    #[test]
+    fn a_task_is_killed_when_its_time_is_over() {
+        let mut execute = Execute::new(one(), Some(Duration::from_secs(3)), Interrupt::default(), Vec::new());
+        let mut bench = Bench::new(&mut execute);
+        bench.event(offers("cpus:2;mem:512"));
+        bench.event(update("t", TaskState::TaskRunning));
+        bench.now = bench.now + Duration::from_secs(3);
+        assert_eq!(bench.put(Input::Wake), [Type::Kill]);
+        assert_eq!(bench.put(Input::Nudge), []);
+        assert_eq!(bench.event(update("t", TaskState::TaskKilled)), [Type::Teardown]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The commands that list what a master knows, as tables or as JSON.
+//!
+//! They read the endpoints that every Mesos master has; fields that a master leaves out are empty here.
+
+pub mod agents;
+pub mod frameworks;
+pub(crate) mod model;
+pub mod offers;
+pub(crate) mod table;
+pub mod tasks;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::connect::MasterArgs;
+
+/// Flags of every list.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    pub(crate) master: MasterArgs,
+    /// Print what the master says as a JSON list
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Prints a text, and ends quietly if nobody reads it any more, as when piped into `head`.
+pub(crate) fn print(text: &str) -> Result<ExitCode> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}

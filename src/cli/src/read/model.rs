@@ -1,0 +1,122 @@
+//! What the commands read of a master's documents: the fields of LEG-60 to LEG-64 that they show.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `/frameworks`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Frameworks {
+    pub(crate) frameworks: Vec<Framework>,
+    pub(crate) completed_frameworks: Vec<Framework>,
+}
+
+/// A framework with its tasks and offers.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Framework {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) user: String,
+    pub(crate) active: bool,
+    pub(crate) connected: bool,
+    pub(crate) recovered: bool,
+    pub(crate) role: Option<String>,
+    pub(crate) roles: Vec<String>,
+    pub(crate) used_resources: Amounts,
+    pub(crate) offered_resources: Amounts,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) unreachable_tasks: Vec<Task>,
+    pub(crate) completed_tasks: Vec<Task>,
+    pub(crate) offers: Vec<Offer>,
+}
+
+/// A task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Task {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) slave_id: String,
+    pub(crate) state: String,
+    pub(crate) resources: Amounts,
+    pub(crate) statuses: Vec<Status>,
+}
+
+/// One status of a task.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Status {
+    pub(crate) timestamp: f64,
+}
+
+/// An offer that a framework holds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Offer {
+    pub(crate) id: String,
+    pub(crate) slave_id: String,
+    pub(crate) resources: Amounts,
+    pub(crate) allocation_info: Allocation,
+}
+
+/// The role that an offer is for.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Allocation {
+    pub(crate) role: String,
+}
+
+/// `/slaves`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Agents {
+    pub(crate) slaves: Vec<Agent>,
+}
+
+/// An agent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Agent {
+    pub(crate) id: String,
+    pub(crate) hostname: String,
+    pub(crate) pid: String,
+    pub(crate) active: bool,
+    pub(crate) deactivated: bool,
+    pub(crate) version: String,
+    pub(crate) resources: Amounts,
+    pub(crate) used_resources: Amounts,
+    pub(crate) offered_resources: Amounts,
+}
+
+impl Agent {
+    /// Where its HTTP API is: the part behind `@` of the pid.
+    pub(crate) fn address(&self) -> &str {
+        self.pid.split_once('@').map_or("", |(_, address)| address)
+    }
+}
+
+/// A resource object: numbers for amounts, texts for ranges and sets.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Amounts(BTreeMap<String, Value>);
+
+impl Amounts {
+    /// The amount of a resource; 0 if it is not named or has no amount.
+    pub(crate) fn get(&self, name: &str) -> f64 {
+        self.0.get(name).and_then(Value::as_f64).unwrap_or(0.0)
+    }
+
+    /// All that is not nothing, as in the text form of resources.
+    pub(crate) fn text(&self) -> String {
+        let one = |(name, value): (&String, &Value)| match value {
+            Value::Number(number) if number.as_f64() == Some(0.0) => None,
+            Value::Number(number) => number.as_f64().map(|n| format!("{name}:{}", super::table::number(n))),
+            Value::String(text) => Some(format!("{name}:{text}")),
+            _ => None,
+        };
+        self.0.iter().filter_map(one).collect::<Vec<_>>().join("; ")
+    }
+}

@@ -1,0 +1,137 @@
+//! `tepui tasks`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::model::{Agents, Framework, Frameworks, Task};
+use super::table::{age, number, table};
+use super::{ListArgs, print};
+
+/// Flags of `tepui tasks`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    list: ListArgs,
+    /// Also those that have ended
+    #[arg(long, short)]
+    all: bool,
+    /// Only those of this framework, by its id or name
+    #[arg(long, short, value_name = "FRAMEWORK")]
+    framework: Option<String>,
+}
+
+/// Lists tasks.
+///
+/// # Errors
+/// The master cannot be read.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if args.list.json {
+        let document: Value = crate::block_on(args.list.master.read("/frameworks"))?;
+        return print(&serde_json::to_string_pretty(&json(args, &document))?);
+    }
+    let master = &args.list.master;
+    let (frameworks, agents): (Frameworks, Agents) =
+        crate::block_on(async { Ok((master.read("/frameworks").await?, master.read("/slaves").await?)) })?;
+    #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    print(&show(args, &frameworks, &agents, now))
+}
+
+fn wanted(args: &Args, id: &str, name: &str) -> bool {
+    args.framework.as_deref().is_none_or(|f| f == id || f == name)
+}
+
+/// The tasks as the master writes them.
+fn json(args: &Args, document: &Value) -> Vec<Value> {
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let mut frameworks = list(document, "frameworks");
+    let mut kinds = vec!["tasks", "unreachable_tasks"];
+    if args.all {
+        frameworks.extend(list(document, "completed_frameworks"));
+        kinds.push("completed_tasks");
+    }
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
+    frameworks.retain(|f| wanted(args, &text(f, "id"), &text(f, "name")));
+    frameworks.iter().flat_map(|f| kinds.iter().flat_map(|kind| list(f, kind))).collect()
+}
+
+fn show(args: &Args, frameworks: &Frameworks, agents: &Agents, now: f64) -> String {
+    let hosts: BTreeMap<&str, &str> = agents.slaves.iter().map(|a| (a.id.as_str(), a.hostname.as_str())).collect();
+    let mut table = table(&["ID", "NAME", "FRAMEWORK", "HOST", "STATE", ">SINCE", ">CPUS", ">MEM"]);
+    let completed = args.all.then_some(&frameworks.completed_frameworks);
+    let mut count = 0;
+    for framework in frameworks.frameworks.iter().chain(completed.into_iter().flatten()) {
+        if !wanted(args, &framework.id, &framework.name) {
+            continue;
+        }
+        for task in tasks_of(framework, args.all) {
+            let since = task.statuses.last().map_or(f64::NAN, |s| now - s.timestamp);
+            table.add_row([
+                task.id.clone(),
+                task.name.clone(),
+                framework.name.clone(),
+                hosts.get(task.slave_id.as_str()).unwrap_or(&task.slave_id.as_str()).to_string(),
+                task.state.trim_start_matches("TASK_").to_lowercase(),
+                age(since),
+                number(task.resources.get("cpus")),
+                number(task.resources.get("mem")),
+            ]);
+            count += 1;
+        }
+    }
+    match (count, args.all) {
+        (0, false) => "no tasks are running; --all also lists those that have ended".to_owned(),
+        (0, true) => "no tasks".to_owned(),
+        _ => table.trim_fmt(),
+    }
+}
+
+fn tasks_of(framework: &Framework, all: bool) -> impl Iterator<Item = &Task> {
+    let ended = all.then_some(&framework.completed_tasks);
+    framework.tasks.iter().chain(&framework.unreachable_tasks).chain(ended.into_iter().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    const DOCUMENT: &str = r#"{"frameworks":[{"id":"F","name":"batch","tasks":[{"id":"t1","name":"one","slave_id":"S0",
+        "state":"TASK_RUNNING","resources":{"cpus":0.5,"mem":64.0,"disk":0.0},"statuses":[{"timestamp":90.0}]}],
+        "completed_tasks":[{"id":"t0","state":"TASK_FINISHED"}]}],"completed_frameworks":[{"id":"G","name":"old",
+        "completed_tasks":[{"id":"t9"}]}]}"#;
+
+    fn lines(flags: &[&str]) -> Vec<String> {
+        let args = Line::parse_from([&["tasks"], flags].concat()).args;
+        let frameworks = serde_json::from_str(DOCUMENT).unwrap();
+        let agents = serde_json::from_str(r#"{"slaves":[{"id":"S0","hostname":"host"}]}"#).unwrap();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        show(&args, &frameworks, &agents, 100.0).lines().skip(1).map(words).collect()
+    }
+
+    #[test]
+    fn running_all_and_of_one_framework() {
+        assert_eq!(lines(&[]), ["t1 one batch host running 10.0 s 0.5 64"]);
+        assert_eq!(lines(&["--all"]).len(), 3);
+        assert_eq!(lines(&["--all", "--framework=old"]), ["t9 old - 0 0"]);
+        assert_eq!(lines(&["--framework", "other"]), [""; 0]);
+    }
+
+    #[test]
+    fn json_is_what_the_master_wrote() {
+        let args = Line::parse_from(["tasks", "--all", "--framework=F"]).args;
+        let tasks = json(&args, &serde_json::from_str(DOCUMENT).unwrap());
+        assert_eq!(tasks.len(), 2);
+        assert_eq!(tasks[0]["resources"]["mem"], 64.0);
+    }
+}
