@@ -76,7 +76,7 @@ fn main() {
     measure("to messages, older format", || offered.to_proto(Format::PreRefinement));
     measure("from messages", || from_proto(&messages));
     measure("summary", || offered.summary());
-    measure("visit the summary", || offered.visit_summary(|name, value| drop(black_box((name, value)))));
+    measure("visit the summary", || offered.visit_summary(|name, value| _ = black_box((name, value))));
     measure("text", || offered.to_string());
     measure("parse the flag", || text("cpus:64;mem:262144;disk:1048576;gpus:4;ports:[31000-32000]"));
     let mut amount = Resource::scalar(Name::Cpus, Amount::from_units(4));
