@@ -25,6 +25,8 @@ mod snapshot;
 mod state;
 mod table;
 mod tasks;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod timers;
 mod validate;
 pub mod views;

@@ -125,7 +125,7 @@ mod tests {
             (single, "'FrameworkInfo.roles' must not be set when the framework is not MULTI_ROLE capable"),
             (multi(&["a", "b", "a"]), "'FrameworkInfo.roles' contains duplicate items: { a }"),
             (multi(&["/a"]), "'FrameworkInfo.roles' contains invalid role: Role '/a' cannot start with a slash"),
-            (nameless, "'FrameworkInfo.role' is not a valid role: Empty role name is invalid"),
+            (nameless, "'FrameworkInfo.role' is not a valid role: Role names cannot be the empty string"),
         ] {
             assert_eq!(framework_info(&info), Err(words.to_owned()));
         }

@@ -1,0 +1,76 @@
+//! How events read in a script.
+
+use protos::mesos::{self, master, scheduler};
+
+use super::describe::{amounts, status};
+
+/// An offer: its id, agent and resources, and the role if it is shown.
+pub(super) fn offer(offer: &mesos::Offer) -> String {
+    let role = offer.allocation_info.as_ref().map(|info| format!("@{}", info.role())).unwrap_or_default();
+    let executors: Vec<&str> = offer.executor_ids.iter().map(|id| id.value.as_str()).collect();
+    let executors = if executors.is_empty() { String::new() } else { format!(" executors={}", executors.join(",")) };
+    format!("{}{role}({} {}{executors})", offer.id.value, offer.slave_id.value, amounts(&offer.resources))
+}
+
+/// A scheduler's event.
+pub(super) fn scheduler(event: &scheduler::Event) -> String {
+    let kind = event.r#type().as_str_name();
+    let details = if let Some(body) = &event.subscribed {
+        body.framework_id.value.clone()
+    } else if let Some(body) = &event.offers {
+        body.offers.iter().map(offer).collect::<Vec<_>>().join(" ")
+    } else if let Some(body) = &event.rescind {
+        body.offer_id.value.clone()
+    } else if let Some(body) = &event.update {
+        status(&body.status)
+    } else if let Some(body) = &event.update_operation_status {
+        operation(&body.status)
+    } else if let Some(body) = &event.message {
+        format!("{} '{}'", body.executor_id.value, String::from_utf8_lossy(&body.data))
+    } else if let Some(body) = &event.failure {
+        let agent = body.slave_id.clone().unwrap_or_default().value;
+        match &body.executor_id {
+            Some(executor) => format!("{agent} executor={} status={}", executor.value, body.status()),
+            None => agent,
+        }
+    } else if let Some(body) = &event.error {
+        format!("'{}'", body.message)
+    } else {
+        String::new()
+    };
+    format!("{kind} {details}").trim_end().to_owned()
+}
+
+fn operation(status: &mesos::OperationStatus) -> String {
+    let id = status.operation_id.clone().unwrap_or_default().value;
+    let uuid = status.uuid.as_ref().and_then(|uuid| uuid.value.first()).map(|byte| format!(" uuid={byte}"));
+    let message = status.message.as_ref().map(|message| format!(" '{message}'"));
+    format!("{id} {}{}{}", status.state().as_str_name(), uuid.unwrap_or_default(), message.unwrap_or_default())
+}
+
+/// An operator's event.
+pub(super) fn operator(event: &master::Event) -> String {
+    let kind = event.r#type().as_str_name();
+    let framework = |framework: &master::response::get_frameworks::Framework| {
+        let id = framework.framework_info.id.clone().unwrap_or_default().value;
+        format!("{id} active={} recovered={}", framework.active, framework.recovered)
+    };
+    let details = if let Some(body) = &event.task_added {
+        format!("{} {}", body.task.task_id.value, body.task.state().as_str_name())
+    } else if let Some(body) = &event.task_updated {
+        format!("{} state={}", status(&body.status), body.state().as_str_name())
+    } else if let Some(body) = &event.framework_added {
+        framework(&body.framework)
+    } else if let Some(body) = &event.framework_updated {
+        framework(&body.framework)
+    } else if let Some(body) = &event.framework_removed {
+        body.framework_info.id.clone().unwrap_or_default().value
+    } else if let Some(body) = &event.agent_added {
+        body.agent.agent_info.id.clone().unwrap_or_default().value
+    } else if let Some(body) = &event.agent_removed {
+        body.agent_id.value.clone()
+    } else {
+        String::new()
+    };
+    format!("{kind} {details}").trim_end().to_owned()
+}

@@ -1,0 +1,73 @@
+//! What must hold after every step:
+//!
+//! 1. An agent's `used` is what its unreleased tasks and its executors take, its `offered` what its offers hold.
+//! 2. The allocator knows the same: free = total - used - offered.
+//! 3. Every task, offer and executor is in the books of both its agent and its framework, and nothing else is.
+//! 4. A task id is active at most once in its framework.
+//! 5. The core's clock-driven work is finite: the next wake-up is not before now.
+
+use resources::Resources;
+
+use crate::Master;
+use crate::state::{AgentKey, FrameworkKey, OfferKey, TaskKey};
+
+pub(super) fn check(master: &Master) -> Result<(), String> {
+    for (key, agent) in master.agents.iter() {
+        let key = AgentKey(key);
+        let book = master.agent_books.get(&key).ok_or_else(|| format!("agent {} has no book", agent.id))?;
+        let mut used = Resources::new();
+        for (framework, task) in &book.tasks {
+            let row = master.task(*framework, *task).ok_or_else(|| format!("agent {} lists no task", agent.id))?;
+            if row.agent != key {
+                return Err(format!("task {} is in two agents' books", row.id));
+            }
+            if !row.released {
+                used += &row.resources;
+            }
+        }
+        agent.executors.values().flat_map(|mine| mine.values()).for_each(|executor| used += &executor.resources);
+        let mut offered = Resources::new();
+        for offer in &book.offers {
+            let row = master.offers.get(offer.0).ok_or_else(|| format!("agent {} lists no offer", agent.id))?;
+            offered += &row.resources;
+        }
+        if used != agent.used || offered != agent.offered {
+            return Err(format!("agent {}: used {used}, booked {}; offered {offered}, booked {}", agent.id, agent.used, agent.offered));
+        }
+        allocator_agrees(master, key)?;
+    }
+    for (key, framework) in master.frameworks.iter() {
+        let key = FrameworkKey(key);
+        let book = master.framework_books.get(&key).ok_or_else(|| format!("framework {} has no book", framework.id))?;
+        if book.tasks.len() != framework.tasks.len() || book.unreachable.len() != framework.unreachable_tasks.len() {
+            return Err(format!("framework {}: its book does not match its tasks", framework.id));
+        }
+        for (task, row) in framework.tasks.iter() {
+            let agent = master.agent_books.get(&row.agent);
+            if !agent.is_some_and(|book| book.tasks.contains(&(key, TaskKey(task)))) {
+                return Err(format!("task {} is in no agent's book", row.id));
+            }
+        }
+    }
+    for (key, offer) in master.offers.iter() {
+        let framework = master.framework_books.get(&offer.framework);
+        if !framework.is_some_and(|book| book.offers.contains(&OfferKey(key))) {
+            return Err(format!("offer {key} is in no framework's book"));
+        }
+    }
+    if master.framework_ids.len() != master.frameworks.len() || master.agent_ids.len() != master.agents.len() {
+        return Err("ids and rows do not match".to_owned());
+    }
+    Ok(())
+}
+
+fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {
+    let Some(agent) = master.agent(key) else { return Ok(()) };
+    let view = master.allocation.allocator().agent_view(&agent.id);
+    let view = view.ok_or_else(|| format!("the allocator does not know agent {}", agent.id))?;
+    let free = &(&agent.total - &agent.used.unallocated()) - &agent.offered.unallocated();
+    if view.free != free || view.total != agent.total || view.active != agent.active() {
+        return Err(format!("the allocator has {} of agent {} free, the master {free}", view.free, agent.id));
+    }
+    Ok(())
+}

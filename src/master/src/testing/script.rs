@@ -1,0 +1,317 @@
+//! Runs a script line by line, and writes down what comes of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Pid, Time};
+use protos::mesos::internal::Registry;
+use protos::mesos::{self, scheduler};
+
+use super::words::{Words, duration};
+use super::{build, describe, invariants};
+use crate::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
+
+/// The instant at which scripts begin.
+const BEGIN: Time = Time::from_secs(1000);
+
+/// A master under a script: its registry survives it, names stand for agents and frameworks.
+pub struct Script {
+    config: Config,
+    registry: Registry,
+    master: Option<Master>,
+    masters: u32,
+    now: Time,
+    requests: u64,
+    out: Outbox,
+    /// Streams of frameworks and operators by name.
+    streams: BTreeMap<String, StreamId>,
+    pub(super) agents: BTreeMap<String, Pid>,
+    pub(super) agent_ids: BTreeMap<String, String>,
+    pub(super) agent_resources: BTreeMap<String, String>,
+    pub(super) framework_ids: BTreeMap<String, String>,
+    pub(super) framework_infos: BTreeMap<String, mesos::FrameworkInfo>,
+    drivers: BTreeMap<String, Pid>,
+    lines: Vec<String>,
+    quiet: bool,
+}
+
+/// Runs a scenario: its text with what came of each line below it.
+pub fn run(text: &str) -> String {
+    let mut script = Script::new();
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with("  ")) {
+        found.push(line.to_owned());
+        if !(line.is_empty() || line.starts_with('#')) {
+            found.extend(script.line(line).into_iter().map(|line| format!("  {line}")));
+        }
+    }
+    found.push(String::new());
+    found.join("\n")
+}
+
+impl Default for Script {
+    fn default() -> Script {
+        Script::new()
+    }
+}
+
+impl Script {
+    /// A script before its first line.
+    pub fn new() -> Script {
+        Script {
+            config: Config::default(),
+            registry: Registry::default(),
+            master: None,
+            masters: 0,
+            now: BEGIN,
+            requests: 0,
+            out: Outbox::default(),
+            streams: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            agent_ids: BTreeMap::new(),
+            agent_resources: BTreeMap::new(),
+            framework_ids: BTreeMap::new(),
+            framework_infos: BTreeMap::new(),
+            drivers: BTreeMap::new(),
+            lines: Vec::new(),
+            quiet: true,
+        }
+    }
+
+    /// Carries out one line; what came of it, a line each. A line that makes no sense says so.
+    pub fn line(&mut self, line: &str) -> Vec<String> {
+        let words = Words::new(line);
+        let done = match words.at(0) {
+            "config" => self.configure(&words),
+            "log" => {
+                self.quiet = false;
+                Ok(())
+            }
+            "restart" => {
+                self.master = None;
+                self.start();
+                self.settle();
+                Ok(())
+            }
+            "after" => self.pass(&words),
+            _ => self.input(&words),
+        };
+        if let Err(why) = done {
+            self.lines.push(format!("?? {why}"));
+        }
+        std::mem::take(&mut self.lines)
+    }
+
+    /// The master, started if it has not been.
+    pub fn master(&mut self) -> &mut Master {
+        if self.master.is_none() {
+            self.start();
+        }
+        match &mut self.master {
+            Some(master) => master,
+            None => unreachable!("started above"),
+        }
+    }
+
+    fn configure(&mut self, words: &Words<'_>) -> Result<(), String> {
+        let config = &mut self.config;
+        let span = |name: &str| words.get(name).and_then(duration);
+        config.offer_timeout = span("offer_timeout").or(config.offer_timeout);
+        config.agent_ping_timeout = span("agent_ping_timeout").unwrap_or(config.agent_ping_timeout);
+        config.agent_reregister_timeout = span("agent_reregister_timeout").unwrap_or(config.agent_reregister_timeout);
+        config.registry_gc_interval = span("registry_gc_interval").unwrap_or(config.registry_gc_interval);
+        config.registry_max_agent_age = span("registry_max_agent_age").unwrap_or(config.registry_max_agent_age);
+        let number = |name: &str, old: usize| words.number(name).map_or(old, |number| number as usize);
+        config.max_completed_frameworks = number("max_completed_frameworks", config.max_completed_frameworks);
+        config.max_completed_tasks_per_framework = number("max_completed_tasks", config.max_completed_tasks_per_framework);
+        config.max_unreachable_tasks_per_framework =
+            number("max_unreachable_tasks", config.max_unreachable_tasks_per_framework);
+        config.max_operator_event_stream_subscribers =
+            number("max_subscribers", config.max_operator_event_stream_subscribers);
+        config.max_agent_ping_timeouts =
+            words.number("max_agent_ping_timeouts").map_or(config.max_agent_ping_timeouts, |n| n as u32);
+        config.recovery_agent_removal_limit =
+            words.number("recovery_agent_removal_limit").unwrap_or(config.recovery_agent_removal_limit);
+        if words.has("no_root") {
+            config.root_submissions = false;
+        }
+        if let Some((count, span)) = words.get("agent_removal_rate_limit").and_then(|text| text.split_once('/')) {
+            config.agent_removal_rate_limit = count.parse().ok().zip(duration(span));
+        }
+        if words.get("roles").is_some() {
+            config.roles = Some(words.list("roles").into_iter().map(str::to_owned).collect());
+        }
+        Ok(())
+    }
+
+    /// A new master, which leads from now on with what the registry says.
+    fn start(&mut self) {
+        self.masters += 1;
+        let info = build::master_info(self.masters);
+        self.streams.clear();
+        self.drivers.clear();
+        self.master = Some(Master::new(self.config.clone(), info, &self.registry, 1, self.now));
+    }
+
+    /// Lets time pass, waking the master as it wants.
+    fn pass(&mut self, words: &Words<'_>) -> Result<(), String> {
+        let span = duration(words.at(1)).ok_or("after how long?")?;
+        let end = self.now + span;
+        while let Some(at) = self.master().next_wake().filter(|at| *at <= end) {
+            self.now = at.max(self.now);
+            self.feed(Input::Wake);
+        }
+        self.now = end;
+        Ok(())
+    }
+
+    fn input(&mut self, words: &Words<'_>) -> Result<(), String> {
+        let (command, name) = (words.at(0), words.at(1));
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        let input = match command {
+            "state" => {
+                self.describe_state();
+                return Ok(());
+            }
+            "subscribe" if name == "operator" => {
+                let stream = self.stream(words.at(2));
+                Input::OperatorSubscribe { request, stream, principal: None }
+            }
+            "subscribe" => {
+                let call = Box::new(build::subscribe(self, words));
+                let stream = self.stream(name);
+                let stream_text = Arc::from(format!("stream-{}", stream.0));
+                Input::Subscribe { request, stream, stream_text, call, principal: principal(words) }
+            }
+            "close" => Input::StreamClosed { stream: self.streams.get(name).copied().ok_or("no such stream")? },
+            "exited" => {
+                let pid = self.agents.get(name).or(self.drivers.get(name)).cloned();
+                Input::Exited { pid: pid.ok_or("no such process")? }
+            }
+            "driver" => {
+                let from = self.driver(name, words);
+                Input::Message { from, message: Message::Call(Box::new(build::subscribe(self, words))) }
+            }
+            "operator" => Input::OperatorCall { request, call: Box::new(build::operator(self, words)?), principal: None },
+            _ => match build::agent_message(self, words)? {
+                Some((from, message)) => Input::Message { from, message },
+                None => self.call(request, words)?,
+            },
+        };
+        self.feed(input);
+        Ok(())
+    }
+
+    fn call(&mut self, request: RequestId, words: &Words<'_>) -> Result<Input, String> {
+        let name = words.at(1);
+        let call = build::call(self, words)?;
+        crate::validate_call(&call).map_err(|why| format!("Failed to validate scheduler::Call: {why}"))?;
+        let call: Box<scheduler::Call> = Box::new(call);
+        if let Some(from) = self.drivers.get(name).cloned() {
+            return Ok(Input::Message { from, message: Message::Call(call) });
+        }
+        let own = self.streams.get(name).map(|stream| format!("stream-{}", stream.0));
+        let stream_id = match words.get("stream") {
+            Some("none") => None,
+            Some(text) => Some(text.to_owned()),
+            None => own,
+        };
+        Ok(Input::SchedulerCall { request, stream_id, call, principal: principal(words) })
+    }
+
+    fn stream(&mut self, name: &str) -> StreamId {
+        let stream = StreamId(self.requests);
+        self.streams.insert(name.to_owned(), stream);
+        stream
+    }
+
+    fn driver(&mut self, name: &str, words: &Words<'_>) -> Pid {
+        let number = self.drivers.len() + 1;
+        let process = words.get("process").unwrap_or(name);
+        let made = || Pid::parse_lenient(&format!("scheduler-{process}@10.0.1.{number}:4000"));
+        let pid = self.drivers.get(process).cloned().unwrap_or_else(made);
+        self.drivers.insert(process.to_owned(), pid.clone());
+        self.drivers.insert(name.to_owned(), pid.clone());
+        pid
+    }
+
+    fn feed(&mut self, input: Input) {
+        let now = self.now;
+        let mut out = std::mem::take(&mut self.out);
+        self.master().handle(input, now, &mut out);
+        self.out = out;
+        self.settle();
+    }
+
+    /// The end of a batch: what it brought about is carried out and written down.
+    fn settle(&mut self) {
+        let now = self.now;
+        let mut out = std::mem::take(&mut self.out);
+        self.master().end_batch(now, &mut out);
+        for op in &out.persist {
+            op.apply(&mut self.registry);
+            let line = describe::describe_op(op);
+            self.lines.push(self.named(&line));
+        }
+        for output in &out.outputs {
+            self.learn(output);
+            if self.quiet && matches!(output, Output::Log { .. }) {
+                continue;
+            }
+            let line = describe::describe_output(output);
+            let line = self.named(&line);
+            self.lines.push(line);
+        }
+        out.clear();
+        self.out = out;
+        if let Err(why) = invariants::check(self.master()) {
+            self.lines.push(format!("BROKEN: {why}"));
+        }
+    }
+
+    /// Ids that the master has made up, by the names of who they are for.
+    fn learn(&mut self, output: &Output) {
+        match output {
+            Output::Send { to, message, .. } => {
+                let agent = self.agents.iter().find(|(_, pid)| *pid == to).map(|(name, _)| name.clone());
+                if let (Some(agent), crate::Outgoing::SlaveRegistered(answer)) = (agent, message) {
+                    self.agent_ids.insert(agent, answer.slave_id.value.clone());
+                }
+                let driver = self.drivers.iter().find(|(_, pid)| *pid == to).map(|(name, _)| name.clone());
+                if let (Some(driver), crate::Outgoing::FrameworkRegistered(answer)) = (driver, message) {
+                    self.framework_ids.insert(driver, answer.framework_id.value.clone());
+                }
+            }
+            Output::SchedulerEvent { stream, event } => {
+                let name = self.streams.iter().find(|(_, other)| *other == stream).map(|(name, _)| name.clone());
+                if let (Some(name), Some(subscribed)) = (name, &event.subscribed) {
+                    self.framework_ids.insert(name, subscribed.framework_id.value.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Pids and streams by the names that the script gave them.
+    fn named(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for (name, pid) in self.agents.iter().chain(&self.drivers) {
+            line = line.replace(&format!("<{pid}>"), name);
+        }
+        for (name, stream) in &self.streams {
+            line = line.replace(&format!("<stream {}>", stream.0), name);
+        }
+        line
+    }
+
+    fn describe_state(&mut self) {
+        let snapshot = self.master().snapshot();
+        let lines = describe::describe_state(&snapshot);
+        self.lines.extend(lines);
+    }
+}
+
+fn principal(words: &Words<'_>) -> Option<Arc<str>> {
+    words.get("authenticated").map(Arc::from)
+}
