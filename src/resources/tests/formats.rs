@@ -302,6 +302,22 @@ fn exclusive_disks_stay_apart() {
 }
 
 #[test]
+fn finding_prefers_own_then_unreserved_then_others() {
+    let text = |text: &str| resources::parse_text(text, &Role::star()).unwrap();
+    for (have, want, found) in [
+        ("cpus:4;cpus(a):2;cpus(b):9", "cpus(a):3", Some("cpus(a):2;cpus:1")),
+        ("cpus:1;cpus(b):9", "cpus(a):3", Some("cpus:1;cpus(b):2")),
+        ("cpus(b):9;cpus:4", "cpus:3", Some("cpus:3")),
+        ("cpus:3", "cpus(a):2;cpus:2", None),
+        ("cpus:3;cpus(b):1", "cpus(a):2;cpus:2", Some("cpus:3;cpus(b):1")),
+        ("cpus:3", "cpus:2;mem:1", None),
+        ("ports:[1-9];ports(a):[20-29]", "ports(a):[3-4]", Some("ports:[3-4]")),
+    ] {
+        assert_eq!(text(have).find(&text(want)), found.map(text), "{want} of {have}");
+    }
+}
+
+#[test]
 fn roles_decide_what_is_allocatable() {
     let text = "cpus:1;cpus(a):2;cpus(a/b):4;cpus(a/b/c):8";
     let all = resources::parse_text(text, &Role::star()).unwrap();

@@ -4,7 +4,7 @@
 //! 2. Subtracting undoes adding, where ranges and sets have nothing in common.
 //! 3. Containing is monotone: a sum contains its parts, and whatever they contain.
 //! 4. Subtracting never leaves anything negative or empty, and nothing that was not there.
-//! 5. Quantities of a sum are the sum of quantities; flattening and changes of role keep quantities.
+//! 5. Quantities of a sum are the sum of quantities, also of every part by what is said of it; flattening and changes of role keep quantities.
 //! 6. Pushing and popping a reservation, allocating and taking the allocation off, are inverse.
 //! 7. A partition is complete and disjoint; a role's subtree holds all that is below.
 //! 8. Messages round-trip in all three formats (but for the number of shared copies), the flag's text too.
@@ -73,7 +73,17 @@ proptest! {
     #[test]
     fn quantities_add_up(a in resources(0), b in resources(0)) {
         let (a, b) = (a.non_shared(), b.non_shared());
-        prop_assert_eq!((&a + &b).quantities(), a.quantities() + &b.quantities());
+        let sum = &a + &b;
+        prop_assert_eq!(sum.quantities(), a.quantities() + &b.quantities());
+        for part in [
+            |r: &Resources| r.allocated_to(&role("a")),
+            |r: &Resources| r.reserved_to(&role("a/b")),
+            |r: &Resources| r.revocable(),
+            |r: &Resources| r.filter(|r| r.provider().is_some()),
+            |r: &Resources| r.persistent_volumes(),
+        ] {
+            prop_assert_eq!(part(&sum).quantities(), part(&a).quantities() + &part(&b).quantities());
+        }
         prop_assert_eq!(a.flatten().quantities(), a.quantities());
         prop_assert_eq!(a.to_unreserved().quantities(), a.quantities());
         prop_assert_eq!(a.allocated(&role("x")).quantities(), a.quantities());
