@@ -80,7 +80,7 @@ impl Master {
     /// A master that leads from `now` on. `info.id` must not have been used by another master; `registry` is what the
     /// masters before have left; `seed` starts all that is random.
     ///
-    /// The first [`Master::end_batch`] persists [`RegistryOp::Recover`].
+    /// The first batch persists [`RegistryOp::Recover`].
     pub fn new(config: Config, info: mesos::MasterInfo, registry: &Registry, seed: u64, now: Time) -> Master {
         let mut master = Master {
             allocation: Allocation::new(&config, &info, seed, now),
@@ -127,6 +127,7 @@ impl Master {
     pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
         self.now = now;
         self.allocation.set_time(now);
+        out.persist.append(&mut self.startup);
         match input {
             Input::Message { from, message } => self.message(from, message, out),
             Input::Exited { pid } => self.exited(&pid, out),

@@ -7,9 +7,8 @@ use protos::mesos::internal::archive;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, resource};
 use resources::{Format, Resources, from_proto};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Arrival;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, is_terminal};
@@ -35,13 +34,12 @@ impl Master {
     ///
     /// # Errors
     /// Something listed cannot be booked.
-    pub(crate) fn adoption(&self, arrival: &Arrival, returning: &Returning) -> Result<Adoption, String> {
+    pub(crate) fn adoption(&self, returning: &Returning) -> Result<Adoption, String> {
         let mut roles: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
         for info in &returning.frameworks {
             let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
             roles.insert(id, roles_of(info));
         }
-        let _ = arrival;
         let mut adoption = Adoption { tasks: Vec::new(), executors: Vec::new() };
         for task in &returning.tasks {
             let framework = framework_id(&task.framework_id.value)?;
@@ -67,6 +65,26 @@ impl Master {
                 && unknown
             {
                 self.recover_framework(id, info.clone(), out);
+            }
+        }
+    }
+
+    /// Tasks that have ended before this master began: what the agent still knows of them is history here too.
+    pub(crate) fn adopt_completed(&mut self, agent: AgentKey, returning: Returning) {
+        for archive in returning.completed {
+            let id = archive.framework_info.id.unwrap_or_default();
+            let Some(key) = self.framework_by_id(&id.value) else { continue };
+            let limit = self.config.max_completed_tasks_per_framework;
+            let Some(framework) = self.framework_mut(key) else { continue };
+            let known: FxHashSet<TaskId> = framework.completed_tasks.values().map(|task| task.id.clone()).collect();
+            for proto in archive.tasks {
+                let Ok(id) = TaskId::new(&proto.task_id.value) else { continue };
+                if known.contains(&id) || framework.completed_tasks.len() >= limit {
+                    continue;
+                }
+                let resources = from_proto(&proto.resources).unwrap_or_default();
+                let task = Task { id, framework: key, agent, proto, resources, released: true };
+                framework.completed_tasks.insert(Arc::new(task));
             }
         }
     }

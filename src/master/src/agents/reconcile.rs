@@ -21,7 +21,7 @@ use crate::state::{AgentKey, FrameworkKey};
 impl Master {
     /// The agent was registered, with or without a connection.
     pub(crate) fn reregister_known(&mut self, key: AgentKey, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        let adoption = match self.adoption(&arrival, &returning) {
+        let adoption = match self.adoption(&returning) {
             Ok(adoption) => adoption,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of {}: {why}", arrival.pid));

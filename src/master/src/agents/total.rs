@@ -7,17 +7,5 @@ use resources::Resources;
 /// # Errors
 /// A checkpointed resource was made from what the agent does not have.
 pub(crate) fn total_of(own: &Resources, checkpointed: &Resources) -> Result<Resources, String> {
-    let mut total = own.clone();
-    for resource in checkpointed {
-        let mut plain = resource.without_volume();
-        while plain.is_dynamically_reserved() {
-            plain = plain.pop_reservation();
-        }
-        if !total.contains_resource(&plain) {
-            return Err(format!("Incompatible agent resources: {own:?} does not contain {plain:?}"));
-        }
-        total.subtract(&plain);
-        total.add(resource.clone());
-    }
-    Ok(total)
+    own.with_checkpointed(checkpointed).map_err(|why| format!("Incompatible agent resources: {why}"))
 }

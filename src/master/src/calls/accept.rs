@@ -25,6 +25,8 @@ pub(crate) struct Deal {
     pub offered: Resources,
     /// What is left, with what operations have made of it.
     pub left: Resources,
+    /// What operations have made and no other of this ACCEPT may use.
+    pub aside: Resources,
 }
 
 impl Master {
@@ -112,6 +114,7 @@ impl Master {
                 role: offer.role.clone(),
                 offered: Resources::new(),
                 left: Resources::new(),
+                aside: Resources::new(),
             });
             deal.offered += &offer.resources;
         }
@@ -126,6 +129,7 @@ impl Master {
     fn give_back(&mut self, deal: Deal, filters: Filters) {
         let made = &deal.left - &deal.offered;
         let declined = &deal.left - &made;
+        let made = made + &deal.aside;
         self.recover_offered(deal.framework, deal.agent, &deal.role, &made, None);
         self.recover_offered(deal.framework, deal.agent, &deal.role, &declined, Some(&filters));
     }

@@ -79,7 +79,7 @@ impl Master {
 
     /// An agent that is not registered here: all it lists is taken over.
     fn readmit(&mut self, id: AgentId, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        let adoption = match self.adoption(&arrival, &returning) {
+        let adoption = match self.adoption(&returning) {
             Ok(adoption) => adoption,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of agent {id}: {why}"));
@@ -111,6 +111,7 @@ impl Master {
             self.announce_task_added(framework, task, out);
         }
         self.brief_agent(key, &returning, out);
+        self.adopt_completed(key, returning);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.

@@ -1,11 +1,15 @@
 //! UpdateSlaveMessage: an agent's resource version, oversubscribed resources, providers (wire/libprocess.md 8.3).
 
-use protos::mesos::internal::UpdateSlaveMessage;
+use std::sync::Arc;
+
+use protos::mesos;
+use protos::mesos::internal::{ReconcileOperationsMessage, UpdateSlaveMessage, reconcile_operations_message};
 use resources::{Resources, from_proto};
 
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::state::AgentKey;
 
 impl Master {
     pub(crate) fn update_slave(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) {
@@ -30,7 +34,10 @@ impl Master {
         if message.resource_version_uuid.is_some() {
             agent.resource_version = message.resource_version_uuid;
         }
-        let Some(oversubscribed) = oversubscribed else { return };
+        if let Some(listed) = message.operations {
+            self.compare_operations(key, listed.operations, out);
+        }
+        let (Some(oversubscribed), Some(agent)) = (oversubscribed, self.agent(key)) else { return };
         let total: Resources = agent.total.non_revocable() + &oversubscribed;
         if total == agent.total {
             return;
@@ -48,6 +55,26 @@ impl Master {
         }
         if let Some(agent) = self.agents.get(key.0) {
             self.allocation.update_agent(agent);
+        }
+    }
+
+    /// Operations that the agent does not list are asked for; those that this master does not know are taken over.
+    fn compare_operations(&mut self, key: AgentKey, listed: Vec<mesos::Operation>, out: &mut Outbox) {
+        let Some(agent) = self.agent_mut(key) else { return };
+        let missing = agent.operations.keys().filter(|uuid| !listed.iter().any(|other| other.uuid.value == **uuid));
+        let operations: Vec<_> = missing
+            .map(|uuid| reconcile_operations_message::Operation {
+                operation_uuid: Some(mesos::Uuid { value: uuid.clone() }),
+                operation_id: None,
+                resource_provider_id: None,
+            })
+            .collect();
+        for operation in listed {
+            agent.operations.entry(operation.uuid.value.clone()).or_insert_with(|| Arc::new(operation));
+        }
+        if !operations.is_empty() {
+            let pid = agent.pid.clone();
+            out.send(&pid, ReconcileOperationsMessage { operations, framework_id: None });
         }
     }
 }

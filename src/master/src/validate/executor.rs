@@ -3,7 +3,7 @@
 use base::ExecutorId;
 use protos::mesos::ExecutorInfo;
 use protos::mesos::executor_info::Type;
-use resources::{Resources, from_proto};
+use resources::{Resources, validate_list};
 
 use super::{command, container, task};
 use crate::state::{Agent, Framework, FrameworkKey};
@@ -39,8 +39,8 @@ pub(crate) fn executor(
     if info.shutdown_grace_period.is_some_and(|period| period.nanoseconds < 0) {
         return Err("ExecutorInfo's 'shutdown_grace_period' must be non-negative".to_owned());
     }
-    let resources = from_proto(&info.resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
-    task::one_kind(&resources).map_err(|why| format!("Executor uses {why}"))?;
+    let resources = validate_list(&info.resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
+    task::one_kind(&resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
     if !resources.shared().is_empty() {
         return Err("Executor resources must not contain shared resources".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use base::{ExecutorId, TaskId};
 use protos::mesos::TaskInfo;
-use resources::{Name, Resources, from_proto};
+use resources::{Name, Resources, validate_list};
 
 use super::{checks, command, container, executor};
 use crate::state::{Agent, Framework, FrameworkKey};
@@ -54,7 +54,7 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     };
     let executor = needs.executor.as_ref().map(|(_, resources)| resources);
     if let Some(executor) = executor {
-        one_kind(&(&needs.resources + executor)).map_err(|why| format!("Task and its executor use {why}"))?;
+        one_kind(&(&needs.resources + executor)).map_err(|why| format!("Task and its executor use invalid resources: {why}"))?;
     }
     let total = match executor.filter(|_| needs.launch_executor) {
         Some(executor) => &needs.resources + executor,
@@ -87,8 +87,8 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
     if task.resources.is_empty() {
         return Err("Task uses no resources".to_owned());
     }
-    let resources = from_proto(&task.resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
-    one_kind(&resources).map_err(|why| format!("Task uses {why}"))?;
+    let resources = validate_list(&task.resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
+    one_kind(&resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
     if let Some(info) = &task.command {
         command::command(info).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
     }
@@ -112,21 +112,9 @@ pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<
 
 /// One allocation role, no name both revocable and not, no volume twice (mesos-features.md RES-24).
 pub(crate) fn one_kind(resources: &Resources) -> Result<(), String> {
-    if resources.allocations().len() > 1 {
-        return Err("resources of more than one role".to_owned());
-    }
-    let (revocable, firm) = (resources.revocable(), resources.non_revocable());
-    if let Some(name) = revocable.names().intersection(&firm.names()).next() {
-        return Err(format!("both revocable and non-revocable '{name}'"));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    for volume in resources.persistent_volumes().iter() {
-        let id = volume.disk().and_then(|disk| disk.persistence_id()).unwrap_or_default().to_owned();
-        if !seen.insert((volume.reservation_role().cloned(), id.clone())) {
-            return Err(format!("the persistent volume '{id}' more than once"));
-        }
-    }
-    Ok(())
+    resources.single_allocation_role().map_err(|why| why.to_string())?;
+    resources.check_revocable_mix().map_err(|why| why.to_string())?;
+    resources.check_unique_persistence_ids().map_err(|why| why.to_string())
 }
 
 /// Only of cpus and mem, of what is asked for, and not below it (mesos-features.md TSK-18).
