@@ -3,10 +3,16 @@
 //! What a daemon does is in the crate `daemon`; here is only how the command line reaches it.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use daemon::flags::Part;
+use daemon::local::LocalOptions;
+use tokio::sync::oneshot;
 
 /// Flags of `tepui local`.
 #[derive(Debug, clap::Args)]
@@ -26,18 +32,40 @@ pub struct LocalArgs {
 }
 
 /// Runs a master until it is told to end.
-pub fn master(_flags: Vec<OsString>) -> Result<ExitCode> {
-    bail!("this build has no daemons")
+pub fn master(flags: Vec<OsString>) -> Result<ExitCode> {
+    daemon::process::run(Part::Master, &texts(flags)?)
 }
 
 /// Runs an agent until it is told to end.
-pub fn agent(_flags: Vec<OsString>) -> Result<ExitCode> {
-    bail!("this build has no daemons")
+pub fn agent(flags: Vec<OsString>) -> Result<ExitCode> {
+    daemon::process::run(Part::Agent, &texts(flags)?)
+}
+
+fn texts(flags: Vec<OsString>) -> Result<Vec<String>> {
+    let text = |flag: OsString| flag.into_string().map_err(|flag| anyhow!("the flag {flag:?} is not UTF-8"));
+    flags.into_iter().map(text).collect()
 }
 
 /// Runs a master and agents until interrupted.
-pub fn local(_args: LocalArgs) -> Result<ExitCode> {
-    bail!("this build has no daemons")
+pub fn local(args: LocalArgs) -> Result<ExitCode> {
+    crate::show_warnings();
+    let given = args.work_dir.is_some();
+    let work_dir = args.work_dir.map_or_else(temporary_folder, Ok)?;
+    let options =
+        LocalOptions { agents: args.agents, port: args.port, resources: args.resources, work_dir: work_dir.clone() };
+    daemon::process::runtime()?.block_on(async {
+        let cluster = daemon::local::start(&options).await?;
+        println!("master  http://{}", cluster.master);
+        println!("agents  {}, with state and sandboxes in {}", args.agents, work_dir.display());
+        println!("try     tepui execute --master={} --command='echo hello'", cluster.master);
+        println!("end     Ctrl-C");
+        tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
+        cluster.stop().await
+    })?;
+    if !given {
+        remove(&work_dir)?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What an embedded cluster is to be like.
@@ -65,6 +93,84 @@ pub trait Cluster {
 ///
 /// # Errors
 /// This machine does not let it: no free port, no place for the work folder.
-pub fn start_cluster(_options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
-    bail!("this build has no daemons; name a running master with --master")
+pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
+    let work_dir = temporary_folder()?;
+    let options = LocalOptions {
+        agents: options.agents,
+        port: 0,
+        resources: Some(options.resources.clone()),
+        work_dir: work_dir.clone(),
+    };
+    let (started, seen) = mpsc::channel();
+    let (stop, stopped) = oneshot::channel();
+    let thread = std::thread::Builder::new()
+        .name("cluster".into())
+        .spawn(move || serve(&options, &started, stopped))
+        .context("cannot start a thread for the cluster")?;
+    let master = seen.recv().context("the cluster has ended at once")??;
+    Ok(Box::new(Embedded { master, work_dir, stop, thread }))
+}
+
+/// The embedded cluster's own thread, with a reactor of its own.
+fn serve(
+    options: &LocalOptions,
+    started: &mpsc::Sender<Result<SocketAddr>>,
+    stopped: oneshot::Receiver<()>,
+) -> Result<()> {
+    daemon::process::runtime()?.block_on(async {
+        match daemon::local::start(options).await {
+            Ok(cluster) => {
+                // Whoever asked waits for this.
+                let _ = started.send(Ok(cluster.master));
+                let _ = stopped.await;
+                cluster.stop().await
+            }
+            Err(error) => {
+                let _ = started.send(Err(error));
+                Ok(())
+            }
+        }
+    })
+}
+
+struct Embedded {
+    master: SocketAddr,
+    work_dir: PathBuf,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Cluster for Embedded {
+    fn master(&self) -> String {
+        self.master.to_string()
+    }
+
+    fn work_dir(&self) -> PathBuf {
+        self.work_dir.clone()
+    }
+
+    fn stop(self: Box<Self>, keep: bool) -> Result<()> {
+        // A cluster that has ended by itself has closed its end.
+        let _ = self.stop.send(());
+        self.thread.join().map_err(|_| anyhow!("the cluster's thread has failed"))??;
+        if keep { Ok(()) } else { remove(&self.work_dir) }
+    }
+}
+
+/// A folder of our own, for a cluster that nobody keeps.
+fn temporary_folder() -> Result<PathBuf> {
+    let base = std::env::temp_dir();
+    let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));
+    for attempt in 0..100 {
+        match std::fs::create_dir(name(attempt)) {
+            Ok(()) => return Ok(name(attempt)),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| format!("cannot make a folder in '{}'", base.display())),
+        }
+    }
+    bail!("cannot make a folder in '{}': all names are taken", base.display())
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    std::fs::remove_dir_all(folder).with_context(|| format!("cannot remove the folder '{}'", folder.display()))
 }

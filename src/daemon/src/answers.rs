@@ -2,8 +2,8 @@
 //!
 //! It does not know what the answers mean.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;

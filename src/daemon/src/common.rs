@@ -69,6 +69,14 @@ pub fn add_routes<T>(table: Table<T>, process: &str, route: impl Fn(Shared) -> T
 }
 
 impl Common {
+    /// Shows the log as a file, if there is one.
+    pub fn attach_log(&self, virtual_path: &str) {
+        let external = self.flags.get("external_log_file").map(std::path::PathBuf::from);
+        if let Some(path) = external.or_else(|| crate::logging::log_file(&self.flags)) {
+            self.files.attach(virtual_path, &path);
+        }
+    }
+
     /// Answers a shared endpoint.
     pub async fn answer(self: &Arc<Self>, endpoint: Shared, request: &Request) -> Response {
         let jsonp = request.query.get("jsonp");
@@ -90,7 +98,9 @@ impl Common {
     pub fn flags_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut writer = Writer::new(&mut out);
-        writer.object(|w| w.key("flags").object(|w| self.write_flags(w)));
+        writer.object(|w| {
+            w.key("flags").object(|w| self.write_flags(w));
+        });
         out
     }
 
@@ -121,7 +131,12 @@ pub struct Build {
 }
 
 /// This build.
-pub const BUILD: Build = Build { date: "2026-11-20 00:00:00", time: 1_795_132_800.0, user: "tepui", tag: concat!("tepui-", env!("CARGO_PKG_VERSION")) };
+pub const BUILD: Build = Build {
+    date: "2026-11-20 00:00:00",
+    time: 1_795_132_800.0,
+    user: "tepui",
+    tag: concat!("tepui-", env!("CARGO_PKG_VERSION")),
+};
 
 fn version_json() -> Vec<u8> {
     let mut out = Vec::new();
@@ -129,7 +144,7 @@ fn version_json() -> Vec<u8> {
         w.key("build_date").string(BUILD.date);
         w.key("build_time").double(BUILD.time);
         w.key("build_user").string(BUILD.user);
-    w.key("version").string(MESOS_VERSION);
+        w.key("version").string(MESOS_VERSION);
     });
     out
 }

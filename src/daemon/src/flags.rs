@@ -194,6 +194,11 @@ impl Flags {
         Ok(())
     }
 
+    /// Whose flags these are.
+    pub fn part(&self) -> Part {
+        self.part
+    }
+
     /// A flag's text, if it is set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)

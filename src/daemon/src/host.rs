@@ -95,6 +95,15 @@ pub fn resolve(name: &str) -> Option<Ipv4Addr> {
     })
 }
 
+/// A name for an address, without asking anybody: `localhost`, this machine's name, or the address itself.
+pub fn name_of(ip: Ipv4Addr) -> String {
+    if ip.is_loopback() {
+        return "localhost".to_owned();
+    }
+    let own = host_name();
+    if resolve(&own) == Some(ip) { own } else { ip.to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

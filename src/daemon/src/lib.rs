@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+pub mod agent;
 mod answers;
 mod clock;
 mod codec;
@@ -13,8 +14,12 @@ mod files;
 pub mod flags;
 mod host;
 mod lists;
+pub mod local;
+mod logging;
 pub mod master;
 mod metrics;
+mod parts;
+pub mod process;
 mod random;
 mod streams;
 mod sync;

@@ -114,7 +114,9 @@ mod tests {
         let write = |encoding| {
             message(encoding, |b| {
                 b.choice(1, "type", "GET_ROLES", 13);
-                b.nested(14, "get_roles", |b| b.list(1, "roles", [1, 2].iter().map(|n| Item::Owned(Box::new(role(id(*n)))))));
+                b.nested(14, "get_roles", |b| {
+                    b.list(1, "roles", [1, 2].iter().map(|n| Item::Owned(Box::new(role(id(*n))))))
+                });
             })
         };
         fn role(id: mesos::FrameworkId) -> mesos::Role {

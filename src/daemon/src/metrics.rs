@@ -33,7 +33,8 @@ impl Metrics {
 
     /// `<prefix><resource>_total`, `_used`, `_percent`, and the same for revocable ones, for the four common resources.
     pub fn resources(&mut self, prefix: &str, total: &Resources, used: &Resources) {
-        let parts = [("", total.non_revocable(), used.non_revocable()), ("_revocable", total.revocable(), used.revocable())];
+        let parts =
+            [("", total.non_revocable(), used.non_revocable()), ("_revocable", total.revocable(), used.revocable())];
         for (infix, total, used) in parts {
             for name in [Name::Cpus, Name::Gpus, Name::Mem, Name::Disk] {
                 let amount = |of: &Resources| of.get_scalar(&name).map_or(0.0, |amount| amount.to_f64());

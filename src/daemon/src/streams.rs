@@ -14,7 +14,6 @@ use wire::negotiate::Encoding;
 
 use crate::sync::lock;
 
-
 /// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
 pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u8> {
     match encoding {

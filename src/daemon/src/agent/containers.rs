@@ -45,18 +45,14 @@ pub(super) struct Containers {
 }
 
 impl Containers {
-    /// Starts the launcher's thread. `report` hears what becomes of containers; `meta` is where pid files go.
+    /// Starts the launcher's thread. `report` hears what becomes of containers.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(
-        meta: String,
-        report: impl Fn(Input) + Send + Sync + 'static,
-    ) -> std::io::Result<Containers> {
+    pub(super) fn start(report: impl Fn(Input) + Send + Sync + 'static) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
-        let worker =
-            Worker { live: live.clone(), report: Arc::new(report), runtime: Handle::current(), meta };
+        let worker = Worker { live: live.clone(), report: Arc::new(report), runtime: Handle::current() };
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             for job in queue {
                 worker.work(job);
@@ -105,7 +101,6 @@ struct Worker {
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     report: Arc<dyn Fn(Input) + Send + Sync>,
     runtime: Handle,
-    meta: String,
 }
 
 impl Worker {
@@ -142,15 +137,6 @@ impl Worker {
         }
         let child = Launcher::posix().spawn(&to_spec(spec, user))?;
         let pid = child.pid();
-        if let Some(file) = &spec.pid_file {
-            let path = Path::new(&self.meta).join(file);
-            if let Err(error) = store::replace_file(&path, pid.to_string().as_bytes()) {
-                // Nobody could find this container after a restart of the agent.
-                let _ = containers::destroy(pid, None, DESTROY_LIMIT);
-                let _ = containers::wait(pid);
-                return Err(error.into());
-            }
-        }
         let started = containers::start_time(pid);
         let (pid, pidfd) = child.into_parts();
         self.alive(container, Live { pid, started }, pidfd, true);
@@ -182,6 +168,10 @@ impl Worker {
         self.runtime.spawn(async move { worker.wait(container, live, pidfd, ours).await });
     }
 
+    #[allow(
+        deprecated,
+        reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+    )]
     async fn wait(self, container: ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
         match AsyncFd::with_interest(pidfd, Interest::READABLE) {
             Ok(fd) => {
@@ -234,7 +224,10 @@ fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
     if let Some(container) = &spec.container {
         let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
         anyhow::ensure!(!image, "Container images are not supported by the posix launcher");
-        anyhow::ensure!(container.volumes.is_empty(), "Volumes in ContainerInfo are not supported by the posix launcher");
+        anyhow::ensure!(
+            container.volumes.is_empty(),
+            "Volumes in ContainerInfo are not supported by the posix launcher"
+        );
     }
     anyhow::ensure!(spec.uris.is_empty(), "Fetching URIs is not supported by this agent");
     Ok(())
@@ -242,10 +235,8 @@ fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
 
 fn to_spec(spec: &ContainerSpec, user: Option<User>) -> Spec {
     let sandbox = Path::new(&spec.sandbox);
-    let program = Program::Argv {
-        file: OsString::from(&spec.program),
-        argv: spec.argv.iter().map(OsString::from).collect(),
-    };
+    let program =
+        Program::Argv { file: OsString::from(&spec.program), argv: spec.argv.iter().map(OsString::from).collect() };
     let environment = spec.environment.iter();
     Spec {
         environment: environment.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),

@@ -8,12 +8,15 @@ use std::sync::Arc;
 
 use agent::{Agent, Answer, ContainerName, Input, Outbox, Output, Persist};
 use base::{Pid, Time};
+use protos::mesos::slave_info::Capability;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
 use super::containers::Containers;
 use crate::answers::Answers;
+use crate::common::Common;
 use crate::driver::{Core, World};
+use crate::files::Files;
 use crate::streams::Streams;
 
 impl Core for Agent {
@@ -58,6 +61,9 @@ pub(super) struct Shell {
     /// Asks leader detection to report anew.
     pub(super) redetect: Arc<Notify>,
     pub(super) exit: watch::Sender<Option<Exit>>,
+    pub(super) common: Arc<Common>,
+    /// What the agent tells the master that it can do.
+    pub(super) capabilities: Vec<Capability>,
 }
 
 impl World<Agent> for Shell {
@@ -85,11 +91,16 @@ impl World<Agent> for Shell {
             Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } => self.answers.answer(request.0, answer),
-            Output::Launch { container, spec } => self.containers.launch(container, spec),
+            Output::Launch { container, spec } => {
+                attach(&self.common.files, &container, &spec.sandbox);
+                self.containers.launch(container, spec);
+            }
             Output::Reattach { container, pid } => self.reattach(container, pid),
             Output::Signal { container, signal } => self.containers.signal(container, signal),
             Output::Destroy { container } => self.containers.destroy(container),
-            Output::Delete { paths } => delete(paths),
+            Output::Delete { paths } => self.delete(paths),
+            Output::CreateVolume { path } => self.create_volume(&path),
+            Output::DestroyVolume { path } => self.delete(vec![path]),
             Output::RedetectMaster => self.redetect.notify_one(),
             Output::Exit { code, message } => {
                 self.exit.send_replace(Some(Exit { code, message }));
@@ -99,27 +110,64 @@ impl World<Agent> for Shell {
 }
 
 impl Shell {
+    /// Watches a container of an earlier agent; its pid file says since when its pid means it.
     fn reattach(&self, container: ContainerName, pid: u32) {
         self.containers.reattach(container, pid, None);
     }
+
+    /// Makes a persistent volume's folder. Without it the agent would lie about what it has, so it ends.
+    fn create_volume(&self, path: &str) {
+        if let Err(error) = std::fs::create_dir_all(path) {
+            let message = format!("the volume '{path}' cannot be created: {error}");
+            self.exit.send_replace(Some(Exit { code: 1, message }));
+        }
+    }
+
+    /// Deletes folders and files in the background; what cannot be deleted is told in the log.
+    fn delete(&self, paths: Vec<String>) {
+        let common = self.common.clone();
+        tokio::task::spawn_blocking(move || {
+            for path in paths {
+                detach_below(&common.files, &path);
+                delete(Path::new(&path));
+            }
+        });
+    }
 }
 
-/// Deletes folders and files in the background; what cannot be deleted is told in the log.
-fn delete(paths: Vec<String>) {
-    tokio::task::spawn_blocking(move || {
-        for path in paths {
-            let path = Path::new(&path);
-            let folder = std::fs::symlink_metadata(path).map(|metadata| metadata.is_dir());
-            let gone = match folder {
-                Ok(true) => std::fs::remove_dir_all(path),
-                Ok(false) => std::fs::remove_file(path),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = gone
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                tracing::warn!("cannot delete '{}': {error}", path.display());
-            }
+/// Shows a sandbox under its three names (wire/disk.md 8). Containers inside others are reached through those.
+pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
+    if container.parent().is_some() {
+        return;
+    }
+    let real = Path::new(sandbox);
+    files.attach(sandbox, real);
+    let Some((runs, _)) = sandbox.rsplit_once('/') else { return };
+    files.attach(&format!("{runs}/latest"), real);
+    if let Some(at) = runs.rfind("/frameworks/") {
+        files.attach(&format!("{}/latest", &runs[at..]), real);
+    }
+}
+
+/// Takes away the names of a sandbox, or of all below a folder, that is about to go.
+fn detach_below(files: &Files, path: &str) {
+    for (name, real) in files.list() {
+        if real.starts_with(path) {
+            files.detach(&name);
         }
-    });
+    }
+}
+
+fn delete(path: &Path) {
+    let folder = std::fs::symlink_metadata(path).map(|metadata| metadata.is_dir());
+    let gone = match folder {
+        Ok(true) => std::fs::remove_dir_all(path),
+        Ok(false) => std::fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = gone
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!("cannot delete '{}': {error}", path.display());
+    }
 }

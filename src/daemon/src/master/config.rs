@@ -69,7 +69,8 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         registry_max_agent_age: duration("registry_max_agent_age", defaults.registry_max_agent_age),
         registry_max_agent_count: size("registry_max_agent_count", defaults.registry_max_agent_count),
         allocation_interval: duration("allocation_interval", defaults.allocation_interval),
-        min_allocatable_resources: flags.text("min_allocatable_resources").to_owned(),
+        min_allocatable_resources: resources::parse_alternatives(flags.text("min_allocatable_resources"))
+            .map_err(|error| refused("min_allocatable_resources", error.to_string()))?,
         filter_gpu_resources: flags.on("filter_gpu_resources"),
         fair_sharing_excluded_resource_names: names("fair_sharing_excluded_resource_names"),
         random_role_sorter: random("role_sorter", flags)?,
@@ -87,7 +88,8 @@ fn ranged(name: &'static str, value: Duration, least: Duration, most: Duration) 
         return Ok(value);
     }
     let least = base::format_duration(least);
-    let most = if most == Duration::MAX { String::new() } else { format!(" and at most {}", base::format_duration(most)) };
+    let most =
+        if most == Duration::MAX { String::new() } else { format!(" and at most {}", base::format_duration(most)) };
     Err(refused(name, format!("must be at least {least}{most}")))
 }
 
@@ -95,7 +97,8 @@ fn ranged(name: &'static str, value: Duration, least: Duration, most: Duration) 
 fn removal_rate(flags: &Flags) -> Result<Option<(u32, Duration)>, FlagError> {
     const NAME: &str = "agent_removal_rate_limit";
     let Some(text) = flags.get(NAME) else { return Ok(None) };
-    let wrong = || refused(NAME, format!("'{text}' is not of the form <number of agents>/<duration>, such as 1/20mins"));
+    let wrong =
+        || refused(NAME, format!("'{text}' is not of the form <number of agents>/<duration>, such as 1/20mins"));
     let (count, per) = text.split_once('/').ok_or_else(wrong)?;
     let count: u32 = count.trim().parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
     let per = base::parse_duration(per.trim()).ok().filter(|d| !d.is_zero()).ok_or_else(wrong)?;

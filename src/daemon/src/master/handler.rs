@@ -118,7 +118,7 @@ impl Handler {
 
     fn redirect(&self) -> Response {
         let host = self.info.hostname.as_deref().unwrap_or_default();
-        let port = self.info.port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
+        let port = u16::try_from(self.info.port).unwrap_or_default();
         Response::redirect(host, port, "")
     }
 

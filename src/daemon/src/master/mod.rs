@@ -9,6 +9,7 @@ mod metrics;
 mod operator_api;
 mod registry;
 mod scheduler_api;
+mod validate;
 mod views;
 mod world;
 
@@ -80,7 +81,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         exit,
     });
     let common = Arc::new(Common { part: Part::Master, flags, files: Files::default(), log_level });
-    crate::attach_log(&common, "/master/log");
+    common.attach_log("/master/log");
     let started = driver.now();
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));
     let core = tokio::spawn(async move { driver.run(shell).await });
@@ -110,8 +111,9 @@ impl RunningMaster {
 }
 
 async fn exit_reason(exit: &mut watch::Receiver<Option<String>>) -> String {
-    match exit.wait_for(Option::is_some).await {
-        Ok(reason) => reason.clone().unwrap_or_default(),
+    let seen = exit.wait_for(Option::is_some).await.map(|reason| reason.clone());
+    match seen {
+        Ok(reason) => reason.unwrap_or_default(),
         Err(_) => std::future::pending().await,
     }
 }
@@ -123,7 +125,7 @@ fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
     mesos::MasterInfo {
         id: crate::random::uuid_text(),
         ip: ip_number(*address.ip()),
-        port: Some(u32::from(address.port())),
+        port: u32::from(address.port()),
         pid: Some(pid.to_string()),
         hostname: Some(identity.hostname.clone()),
         version: Some(MESOS_VERSION.to_owned()),

@@ -11,7 +11,7 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::scheduler_api::respond;
 use super::world::Outcome;
-use super::{metrics, views};
+use super::{metrics, validate, views};
 use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
@@ -25,7 +25,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
 
 fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
     let (call, _) = decode_call(request, codec::master_call)?;
-    if let Err(why) = master::validate_operator_call(&call) {
+    if let Err(why) = validate::operator_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate master::Call: {why}"))));
     }
     let encoding = accepted_encoding(request)?;

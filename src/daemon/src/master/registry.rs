@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::Context;
 use master::RegistryOp;
 use protos::json::{Dialect, ToJson};
-use protos::mesos::internal::{Registry, registry};
 use protos::mesos;
+use protos::mesos::internal::{Registry, registry};
 use store::{FileRegistry, MemoryRegistry, Update};
 
 use crate::flags::{FlagError, Flags};

@@ -23,7 +23,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
 
 fn check(request: &Request) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
-    if let Err(why) = master::validate_scheduler_call(&call) {
+    if let Err(why) = master::validate_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
     }
     if matches!(call.r#type(), Type::Subscribe | Type::ReconcileOperations) {

@@ -108,11 +108,7 @@ fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot, index: &Index<'_>) {
         active.map(|(key, f)| Item::Owned(Box::new(framework(f, snapshot, index, Some(FrameworkKey(key)))))),
     );
     let completed = snapshot.completed.values();
-    b.list(
-        2,
-        "completed_frameworks",
-        completed.map(|f| Item::Owned(Box::new(framework(f, snapshot, index, None)))),
-    );
+    b.list(2, "completed_frameworks", completed.map(|f| Item::Owned(Box::new(framework(f, snapshot, index, None)))));
 }
 
 fn agents(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
@@ -197,7 +193,8 @@ fn small(context: &Context, kind: Type) -> Option<Response> {
         }
         Type::GetWeights => {
             answer.set_type(response::Type::GetWeights);
-            let info = |(role, weight): (&String, &f64)| mesos::WeightInfo { role: Some(role.clone()), weight: *weight };
+            let info =
+                |(role, weight): (&String, &f64)| mesos::WeightInfo { role: Some(role.clone()), weight: *weight };
             answer.get_weights =
                 Some(response::GetWeights { weight_infos: snapshot.weights.iter().map(info).collect() });
         }

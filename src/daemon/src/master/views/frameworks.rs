@@ -4,8 +4,9 @@ use master::{Framework, FrameworkKey};
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 
+use super::Context;
 use super::index::{Belongings, Index};
-use super::{Context, parts, tasks};
+use crate::parts;
 
 /// `/frameworks?framework_id=`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
@@ -58,12 +59,12 @@ fn full(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, key: Framework
     w.key("resources");
     parts::resources(w, &(&own.used + &own.offered));
     roles(w, framework);
-    w.key("tasks").array(|w| framework.tasks.values().for_each(|task| tasks::task(w, framework, task)));
+    w.key("tasks").array(|w| framework.tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources)));
     w.key("unreachable_tasks").array(|w| {
-        framework.unreachable_tasks.values().for_each(|task| tasks::task(w, framework, task));
+        framework.unreachable_tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources));
     });
     w.key("completed_tasks").array(|w| {
-        framework.completed_tasks.values().for_each(|task| tasks::task(w, framework, task));
+        framework.completed_tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources));
     });
     offers(w, context, index, framework, own);
     executors(w, framework, own);

@@ -5,7 +5,6 @@
 pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
 mod index;
-mod parts;
 pub(in crate::master) mod roles;
 pub(in crate::master) mod slaves;
 pub(in crate::master) mod state;

@@ -7,22 +7,23 @@ use protos::json::Writer;
 use protos::mesos;
 use resources::{Quantities, Resource, Resources, Role, Value};
 
-use super::{Context, index::Index, parts};
+use super::{Context, index::Index};
+use crate::parts;
 
 /// What is told of one role; amounts include those of the roles below it.
 #[derive(Default)]
-pub(super) struct RoleView {
-    pub(super) weight: Option<f64>,
-    pub(super) allocated: Quantities,
-    pub(super) offered: Quantities,
-    pub(super) reserved: Quantities,
+pub(in crate::master) struct RoleView {
+    pub(in crate::master) weight: Option<f64>,
+    pub(in crate::master) allocated: Quantities,
+    pub(in crate::master) offered: Quantities,
+    pub(in crate::master) reserved: Quantities,
     /// The part of `allocated` that is reserved.
     reserved_used: Quantities,
-    pub(super) frameworks: BTreeSet<String>,
+    pub(in crate::master) frameworks: BTreeSet<String>,
 }
 
 /// All roles that have a framework, a reservation or a weight, and those above them.
-pub(super) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleView> {
+pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleView> {
     let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
     for (role, weight) in &snapshot.weights {
         with_ancestors(&mut roles, role, |_| {});

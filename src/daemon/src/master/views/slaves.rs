@@ -4,7 +4,8 @@ use master::Agent;
 use protos::json::{Dialect, Writer};
 use resources::Resources;
 
-use super::{Context, parts};
+use super::Context;
+use crate::parts;
 
 /// `/slaves?slave_id=`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {

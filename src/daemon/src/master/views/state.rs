@@ -52,7 +52,7 @@ fn master_fields(w: &mut Writer<'_>, context: &Context) {
     w.key("leader_info").object(|w| {
         w.key("id").string(&info.id);
         w.key("pid").string(info.pid.as_deref().unwrap_or_default());
-        w.key("port").uint(u64::from(info.port.unwrap_or(5050)));
+        w.key("port").uint(u64::from(info.port));
         w.key("hostname").string(info.hostname.as_deref().unwrap_or_default());
         if let Some(domain) = &info.domain {
             w.key("domain").message(domain, Dialect::V0);

@@ -1,0 +1,196 @@
+//! The agent's flags as the core's settings, and what the agent tells of itself.
+//!
+//! It starts nothing.
+
+use std::path::Path;
+
+use agent::{Config, Reconfiguration, RecoverMode};
+use base::Pid;
+use protos::json::{Dialect, FromJson, Value};
+use protos::mesos;
+use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
+
+use crate::address::Identity;
+use crate::common::MESOS_VERSION;
+use crate::flags::{FlagError, Flags};
+use crate::host;
+
+/// Reads the settings of the core from flags.
+///
+/// # Errors
+/// The first flag whose value cannot be used.
+pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, FlagError> {
+    let mut config = Config::new(pid, work_dir);
+    let set = |name: &str, target: &mut std::time::Duration| {
+        if let Some(duration) = flags.duration(name) {
+            *target = duration;
+        }
+    };
+    set("registration_backoff_factor", &mut config.registration_backoff_factor);
+    set("executor_registration_timeout", &mut config.executor_registration_timeout);
+    set("executor_reregistration_timeout", &mut config.executor_reregistration_timeout);
+    set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
+    set("recovery_timeout", &mut config.recovery_timeout);
+    set("gc_delay", &mut config.gc_delay);
+    if config.executor_reregistration_timeout > std::time::Duration::from_secs(15) {
+        return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
+    }
+    config.executor_reregistration_retry_interval = flags.duration("executor_reregistration_retry_interval");
+    config.program = program();
+    config.boot_id = host::boot_id();
+    config.version = MESOS_VERSION.to_owned();
+    config.switch_user = flags.on("switch_user");
+    config.http_command_executor = flags.on("http_command_executor");
+    config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();
+    config.executor_environment = executor_environment(flags)?;
+    config.default_container_info = default_container_info(flags)?;
+    config.reconfiguration_policy = match flags.text("reconfiguration_policy") {
+        "equal" => Reconfiguration::Equal,
+        "additive" => Reconfiguration::Additive,
+        other => {
+            let why = format!("there is no policy '{other}': use equal or additive");
+            return Err(refused("reconfiguration_policy", why));
+        }
+    };
+    config.recover = match flags.text("recover") {
+        "reconnect" => RecoverMode::Reconnect,
+        "cleanup" => RecoverMode::Cleanup,
+        other => return Err(refused("recover", format!("there is no way '{other}': use reconnect or cleanup"))),
+    };
+    if let Some(fraction) = flags.number("gc_disk_headroom") {
+        if !(0.0..=1.0).contains(&fraction) {
+            return Err(refused("gc_disk_headroom", "must be between 0 and 1"));
+        }
+        config.gc_disk_headroom = fraction;
+    }
+    if let Some(count) = flags.count("max_completed_executors_per_framework") {
+        config.max_completed_executors_per_framework = usize::try_from(count).unwrap_or(usize::MAX);
+    }
+    Ok(config)
+}
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+/// This very program: it is also the executors' program.
+fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "/proc/self/exe".to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// A JSON object of strings.
+fn executor_environment(flags: &Flags) -> Result<Vec<(String, String)>, FlagError> {
+    const NAME: &str = "executor_environment_variables";
+    let Some(text) = flags.get(NAME) else { return Ok(Vec::new()) };
+    let value = Value::parse(text.as_bytes()).map_err(|error| refused(NAME, error.to_string()))?;
+    let object = value.as_object().ok_or_else(|| refused(NAME, "is not a JSON object"))?;
+    object
+        .iter()
+        .map(|(name, value)| match value.as_str() {
+            Some(text) => Ok((name.clone(), text.to_owned())),
+            None => Err(refused(NAME, format!("the value of '{name}' is not a string"))),
+        })
+        .collect()
+}
+
+fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>, FlagError> {
+    const NAME: &str = "default_container_info";
+    let Some(text) = flags.get(NAME) else { return Ok(None) };
+    let info = mesos::ContainerInfo::from_json(text.as_bytes(), Dialect::V0);
+    info.map(Some).map_err(|error| refused(NAME, error.to_string()))
+}
+
+/// What the agent registers with.
+///
+/// # Errors
+/// Resources, attributes or a domain that cannot be read.
+pub(super) fn info(flags: &Flags, identity: &Identity, work_dir: &Path) -> Result<mesos::SlaveInfo, FlagError> {
+    let attributes = match flags.get("attributes") {
+        Some(text) => resources::parse_attributes(text).map_err(|error| refused("attributes", error.to_string()))?,
+        None => Vec::new(),
+    };
+    let domain = match flags.get("domain") {
+        Some(text) => {
+            let domain = mesos::DomainInfo::from_json(text.as_bytes(), Dialect::V0);
+            Some(domain.map_err(|error| refused("domain", error.to_string()))?)
+        }
+        None => None,
+    };
+    Ok(mesos::SlaveInfo {
+        hostname: identity.hostname.clone(),
+        port: Some(i32::from(identity.advertise.port())),
+        resources: own_resources(flags, work_dir)?.to_proto(Format::PostRefinement),
+        attributes,
+        id: None,
+        checkpoint: Some(true),
+        domain,
+    })
+}
+
+/// What `--resources` says, and what the machine has of the common kinds that it does not name (RES-14).
+fn own_resources(flags: &Flags, work_dir: &Path) -> Result<Resources, FlagError> {
+    let role = Role::parse(flags.text("default_role")).map_err(|error| refused("default_role", error.to_string()))?;
+    let text = flags.text("resources").trim();
+    let given = if text.starts_with('[') {
+        let messages = messages(text).map_err(|why| refused("resources", why))?;
+        resources::from_flag_messages(messages, &role)
+    } else {
+        resources::parse_text(text, &role)
+    };
+    let mut all = given.map_err(|error| refused("resources", error.to_string()))?;
+    let names = named(text, &all);
+    let reserved = static_reservation(&role);
+    for (name, detected) in detected(work_dir) {
+        if !names.contains(&name) {
+            all.add(detected.with_reservations(&reserved));
+        }
+    }
+    Ok(all)
+}
+
+fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
+    let value = Value::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    let items = value.as_array().ok_or("is not a JSON array")?;
+    let read = |item: &Value| {
+        let mut text = Vec::new();
+        item.write(&mut text);
+        mesos::Resource::from_json(&text, Dialect::V0).map_err(|error| error.to_string())
+    };
+    items.iter().map(read).collect()
+}
+
+/// The names that are given, those with an amount of zero included: they are not detected.
+fn named(text: &str, given: &Resources) -> std::collections::BTreeSet<Name> {
+    let mut names = given.names();
+    for part in text.split(';') {
+        let name = part.split([':', '(']).next().unwrap_or_default().trim();
+        if !name.is_empty() && !name.starts_with('[') {
+            names.insert(Name::from(name));
+        }
+    }
+    names
+}
+
+/// What `--default_role` makes of a resource that has no role of its own.
+fn static_reservation(role: &Role) -> Vec<Reservation> {
+    if role.is_star() {
+        return Vec::new();
+    }
+    vec![Reservation::fixed(role.clone())]
+}
+
+/// Processors, memory, disk (in MB, with something left for the system) and the usual ports.
+fn detected(work_dir: &Path) -> Vec<(Name, Resource)> {
+    const MEGABYTE: u64 = 1 << 20;
+    const GIGABYTE: u64 = 1 << 30;
+    let left = |all: u64, kept: u64, enough: u64| if all < enough { all / 2 } else { all - kept };
+    let memory = left(host::memory().total, GIGABYTE, 2 * GIGABYTE);
+    let disk = host::disk(work_dir).map_or(10 * GIGABYTE, |(all, _)| left(all, 5 * GIGABYTE, 10 * GIGABYTE));
+    let scalar = |name: Name, amount: u64| (name.clone(), Resource::scalar(name, Amount::from_f64(amount as f64)));
+    vec![
+        scalar(Name::Cpus, host::processors()),
+        scalar(Name::Mem, memory / MEGABYTE),
+        scalar(Name::Disk, disk / MEGABYTE),
+        (Name::Ports, Resource::ranges(Name::Ports, resources::Ranges::single(31000, 32000))),
+    ]
+}

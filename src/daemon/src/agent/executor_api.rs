@@ -1,0 +1,60 @@
+//! `POST /api/v1/executor`: the checks of wire/http.md 8.1 that need no state, in Mesos's order, then the core.
+//!
+//! It does not know executors.
+
+use agent::{Answer, Input, RequestId, StreamId};
+use protos::mesos::executor::{Call, call::Type};
+use wire::http::{Request, Response, StatusCode};
+use wire::negotiate::{Encoding, accepted_encoding, decode_call};
+
+use super::handler::Handler;
+use super::operator_api::respond;
+use crate::codec;
+
+pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    match check(request) {
+        Ok((call, Some(encoding))) => subscribe(handler, call, encoding).await,
+        Ok((call, None)) => other(handler, call).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+/// The call, and for a SUBSCRIBE the encoding of its stream.
+fn check(request: &Request) -> Result<(Box<Call>, Option<Encoding>), Box<Response>> {
+    let (call, _) = decode_call(request, codec::executor_call)?;
+    if let Err(why) = super::validate::executor_call(&call) {
+        return Err(Box::new(Response::bad_request(format!("Failed to validate Executor::Call: {why}"))));
+    }
+    let encoding = match call.r#type() {
+        Type::Subscribe => Some(accepted_encoding(request)?),
+        _ => None,
+    };
+    Ok((Box::new(call), encoding))
+}
+
+async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Response {
+    let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
+    let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
+        shell.streams.forget(stream);
+        driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
+    });
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::ExecutorSubscribe { stream: StreamId(stream), request: RequestId(number), call });
+    match outcome.await {
+        Ok(Answer::Stream) => response,
+        Ok(refusal) => {
+            handler.shell.streams.close(stream);
+            respond(refusal, encoding)
+        }
+        Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+async fn other(handler: &Handler, call: Box<Call>) -> Response {
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::ExecutorCall { request: RequestId(number), call });
+    match outcome.await {
+        Ok(answer) => respond(answer, Encoding::Json),
+        Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}

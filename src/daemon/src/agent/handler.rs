@@ -1,0 +1,137 @@
+//! The agent's routes: which endpoint a request is for, and messages for its process.
+//!
+//! What an endpoint answers is in the file of its name.
+
+use std::sync::Arc;
+
+use agent::{Agent, AgentState, Incoming, Input, Snapshot};
+use base::Time;
+use wire::http::{Request, Response, StatusCode};
+use wire::libprocess::{Delivery, MessageSink};
+use wire::route::Table;
+
+use super::world::Shell;
+use super::{executor_api, metrics, operator_api, views};
+use crate::common::{self, Common, Shared};
+use crate::driver::Driver;
+
+/// The id of the agent's process.
+const PROCESS: &str = "slave(1)";
+
+/// An endpoint of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Shared(Shared),
+    Executor,
+    Operator,
+    State,
+    Containers,
+    Statistics,
+    Metrics,
+    ContainerizerDebug,
+}
+
+/// What answers the agent's requests.
+pub(super) struct Handler {
+    pub(super) common: Arc<Common>,
+    pub(super) driver: Driver<Agent>,
+    pub(super) shell: Arc<Shell>,
+    pub(super) started: Time,
+    routes: Table<Route>,
+}
+
+impl Handler {
+    pub(super) fn new(common: Arc<Common>, driver: Driver<Agent>, shell: Arc<Shell>, started: Time) -> Handler {
+        let routes = common::add_routes(Table::new(PROCESS), PROCESS, Route::Shared)
+            .add(PROCESS, "/api/v1", Route::Operator)
+            .add(PROCESS, "/api/v1/executor", Route::Executor)
+            .add(PROCESS, "/state", Route::State)
+            .add(PROCESS, "/containers", Route::Containers)
+            .add(PROCESS, "/containerizer/debug", Route::ContainerizerDebug)
+            .add("monitor", "/statistics", Route::Statistics)
+            .add(PROCESS, "/monitor/statistics", Route::Statistics)
+            .add("metrics", "/snapshot", Route::Metrics);
+        Handler { common, driver, shell, started, routes }
+    }
+
+    /// What the agent looks like after everything that was asked for before.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.driver.read(Agent::snapshot)
+    }
+
+    async fn answer(&self, route: Route, request: &Request) -> Response {
+        match route {
+            Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
+            Route::Executor => executor_api::answer(self, request).await,
+            Route::Operator => operator_api::answer(self, request).await,
+            Route::Metrics => metrics::answer(self, request).await,
+            Route::State => self.state(request).await,
+            Route::Containers => {
+                let wanted = request.query.get("container_id").map(str::to_owned);
+                self.measured(request, move |measured| views::statistics::containers(measured, wanted.as_deref())).await
+            }
+            Route::Statistics => self.measured(request, views::statistics::write).await,
+            Route::ContainerizerDebug => {
+                Response::ok_jsonp(r#"{"pending":[]}"#.as_bytes().to_vec(), request.query.get("jsonp"))
+            }
+        }
+    }
+
+    async fn state(&self, request: &Request) -> Response {
+        if !common::reads(request) {
+            return Response::method_not_allowed(&["GET"], request.method.as_str());
+        }
+        let snapshot = self.snapshot();
+        if snapshot.state == AgentState::Recovering {
+            return Response::unavailable("Agent has not finished recovery");
+        }
+        let context =
+            views::Context { snapshot, common: self.common.clone(), started: self.started, shell: self.shell.clone() };
+        match tokio::task::spawn_blocking(move || views::state::write(&context)).await {
+            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
+            Err(error) => Response::internal(error.to_string()),
+        }
+    }
+
+    /// Writes a document about what containers use; looking at `/proc` takes time.
+    async fn measured(
+        &self,
+        request: &Request,
+        write: impl FnOnce(&views::statistics::Measured) -> Vec<u8> + Send + 'static,
+    ) -> Response {
+        if !common::reads(request) {
+            return Response::method_not_allowed(&["GET"], request.method.as_str());
+        }
+        let (snapshot, containers) = (self.snapshot(), self.shell.containers.clone());
+        let now = self.driver.now();
+        let written = tokio::task::spawn_blocking(move || {
+            write(&views::statistics::Measured { snapshot, usage: containers.usage(), now })
+        });
+        match written.await {
+            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
+            Err(error) => Response::internal(error.to_string()),
+        }
+    }
+}
+
+impl wire::http::Handler for Handler {
+    async fn handle(&self, request: Request) -> Response {
+        match self.routes.find(&request.path) {
+            Some(found) => self.answer(*found.route, &request).await,
+            None => Response::error(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+impl MessageSink for Handler {
+    fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if message.to != PROCESS {
+            return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
+        }
+        match Incoming::decode(&message.name, &message.body) {
+            Ok(decoded) => self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) }),
+            Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
+        }
+        Delivery::Accepted
+    }
+}

@@ -1,0 +1,240 @@
+//! The live agent: a core, its sockets, its checkpoints, its containers, its routes.
+//!
+//! It decides nothing about tasks; the core does.
+
+mod config;
+mod containers;
+mod detector;
+mod executor_api;
+mod handler;
+mod metrics;
+mod operator_api;
+mod validate;
+mod views;
+mod world;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::{Agent, ContainerName, Input, Outbox, Recovered, Tree};
+use anyhow::Context;
+use base::Pid;
+use protos::mesos::slave_info::Capability;
+use tokio::sync::{Notify, watch};
+use wire::Limits;
+use wire::http::Server;
+use wire::libprocess::Network;
+
+use crate::address::identity;
+use crate::answers::Answers;
+use crate::clock::Clock;
+use crate::common::{Common, LogLevel};
+use crate::driver::{Driver, World as _};
+use crate::files::Files;
+use crate::flags::{FlagError, Flags, Part};
+use crate::streams::Streams;
+use containers::Containers;
+use handler::Handler;
+use world::{Exit, Shell};
+
+/// An agent that serves.
+pub struct RunningAgent {
+    /// Where it listens.
+    pub address: SocketAddr,
+    server: wire::http::Running,
+    exit: watch::Receiver<Option<Exit>>,
+    core: tokio::task::JoinHandle<anyhow::Result<()>>,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+    driver: Driver<Agent>,
+}
+
+/// How an agent came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The process's exit code.
+    pub code: i32,
+    /// What to tell the operator; may be empty.
+    pub message: String,
+}
+
+/// Asks an agent to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It goes, and its checkpointing frameworks' tasks stay.
+    Quietly,
+    /// It leaves the cluster for good: all tasks end.
+    ForGood,
+}
+
+/// Starts an agent in the current runtime, which must be a single-threaded one for the best speed.
+///
+/// # Errors
+/// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
+pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
+    check_unsupported(&flags)?;
+    let master = detector::master(&flags)?;
+    let work_dir = work_dir(&flags)?;
+    let identity = identity(&flags)?;
+    let server = Server::bind(identity.bind.into(), Limits::default())
+        .with_context(|| format!("cannot listen on {}", identity.bind))?;
+    let address = server.address();
+    let identity = identity.bound_to(address.port());
+    let pid = Pid::new("slave(1)", identity.advertise);
+    let config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
+    let info = config::info(&flags, &identity, &work_dir)?;
+
+    let meta = PathBuf::from(config.meta_dir());
+    let recovered = read_checkpoints(&meta, flags.on("strict"))?;
+    let clock = Clock::start();
+    let seed = u64::from_le_bytes(crate::random::bytes());
+    let mut out = Outbox::default();
+    let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
+    let core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
+    let driver = Driver::new(core, clock);
+
+    let exited = driver.clone();
+    let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
+    let reports = driver.clone();
+    let containers =
+        Containers::start(move |input| reports.submit(input)).context("the launcher's thread cannot be started")?;
+    let (exit, exit_seen) = watch::channel(None);
+    let redetect = Arc::new(Notify::new());
+    let common = Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level });
+    common.attach_log("/slave/log");
+    let shell = Arc::new(Shell {
+        network,
+        pid,
+        streams: Streams::new(Limits::default().stream),
+        answers: Answers::default(),
+        containers,
+        meta,
+        redetect: redetect.clone(),
+        exit,
+        common: common.clone(),
+        capabilities,
+    });
+    let started = driver.now();
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), started));
+    attach_sandboxes(&handler);
+    shell.persist(out.persist)?;
+    out.outputs.into_iter().for_each(|output| shell.carry_out(output));
+
+    let running = driver.clone();
+    let core = tokio::spawn(async move { running.run(shell).await });
+    let tasks = vec![
+        detector::watch(master, driver.clone(), redetect),
+        watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
+    ];
+    let server = server.serve(handler.clone(), handler);
+    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })
+}
+
+impl RunningAgent {
+    /// Serves until `stop` is ready and what it asks for is done, or until the core ends the agent.
+    ///
+    /// # Errors
+    /// Why the agent cannot go on.
+    pub async fn run_until(mut self, stop: impl Future<Output = Stop>) -> anyhow::Result<Ended> {
+        let mut stop = std::pin::pin!(stop);
+        let mut asked = false;
+        let ended = loop {
+            tokio::select! {
+                how = &mut stop, if !asked => {
+                    asked = true;
+                    self.driver.submit(Input::Shutdown { unregister: how == Stop::ForGood });
+                }
+                ended = &mut self.core => break match ended {
+                    Ok(Err(error)) => Err(error.context("checkpoints cannot be written")),
+                    Ok(Ok(())) => Ok(Ended { code: 0, message: String::new() }),
+                    Err(panic) => Err(anyhow::Error::new(panic).context("the agent's core has failed")),
+                },
+                exit = exited(&mut self.exit) => break Ok(Ended { code: exit.code, message: exit.message }),
+            }
+        };
+        self.core.abort();
+        self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        self.server.stop().await;
+        ended
+    }
+}
+
+async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
+    let seen = exit.wait_for(Option::is_some).await.map(|exit| exit.clone());
+    match seen {
+        Ok(Some(exit)) => exit,
+        _ => std::future::pending().await,
+    }
+}
+
+/// The work folder, made if need be, as an absolute path.
+fn work_dir(flags: &Flags) -> anyhow::Result<PathBuf> {
+    let given = Path::new(flags.required("work_dir", "")?);
+    std::fs::create_dir_all(given).with_context(|| format!("cannot create the work folder '{}'", given.display()))?;
+    given.canonicalize().with_context(|| format!("cannot use the work folder '{}'", given.display()))
+}
+
+fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
+    let found = store::read_meta(meta).context("the checkpoints cannot be read")?;
+    let tree = Tree { files: found.files, links: found.links, folders: found.folders };
+    Ok(Recovered::read(&tree, strict)?)
+}
+
+/// Shows the sandboxes that an earlier agent has left.
+fn attach_sandboxes(handler: &Handler) {
+    let snapshot = handler.snapshot();
+    for framework in snapshot.frameworks.values().chain(&snapshot.completed_frameworks) {
+        for executor in framework.executors.values().chain(&framework.completed_executors) {
+            world::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);
+        }
+    }
+}
+
+/// Tells the core how full the disk is.
+fn watch_disk(
+    work_dir: PathBuf,
+    interval: Option<std::time::Duration>,
+    driver: Driver<Agent>,
+) -> tokio::task::JoinHandle<()> {
+    let interval = interval.unwrap_or(std::time::Duration::from_secs(60)).max(std::time::Duration::from_millis(10));
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            if let Ok((_, fraction)) = crate::host::disk(&work_dir) {
+                driver.submit(Input::DiskUsage { fraction });
+            }
+        }
+    })
+}
+
+/// Flags that would change what tasks get, if only this agent could do it: refused rather than ignored.
+fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
+    let refused = |name: &'static str, why: String| Err(FlagError::Refused { name, why });
+    match flags.get("launcher") {
+        None | Some("posix") => {}
+        Some(other) => return refused("launcher", format!("the launcher '{other}' is not supported: use posix")),
+    }
+    for isolator in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if !matches!(isolator, "posix/cpu" | "posix/mem" | "filesystem/posix" | "environment_secret") {
+            return refused(
+                "isolation",
+                format!("the isolator '{isolator}' is not supported by this version of tepui"),
+            );
+        }
+    }
+    if !matches!(flags.get("containerizers"), None | Some("mesos")) {
+        return refused("containerizers", "only the containerizer mesos is supported".to_owned());
+    }
+    for name in ["modules", "modules_dir", "hooks", "acls", "credential", "http_credentials", "firewall_rules"] {
+        if flags.get(name).is_some_and(|text| !text.is_empty()) {
+            return refused(name, "is not supported by this version of tepui".to_owned());
+        }
+    }
+    for name in ["authenticate_http_readonly", "authenticate_http_readwrite", "authenticate_http_executors"] {
+        if flags.on(name) {
+            return refused(name, "is not supported by this version of tepui".to_owned());
+        }
+    }
+    Ok(())
+}

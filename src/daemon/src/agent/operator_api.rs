@@ -1,0 +1,161 @@
+//! `POST /api/v1`: the operator API of the agent (wire/http.md 7).
+//!
+//! Calls that read are answered from a snapshot; calls about containers go to the core.
+
+use agent::{AgentState, Answer, Input, RequestId};
+use protos::mesos::agent::call::Type;
+use protos::mesos::agent::{Call, Response as Message, response};
+use wire::http::{Body, Request, Response, StatusCode};
+use wire::negotiate::{Encoding, Media};
+
+use super::handler::Handler;
+use super::{metrics, views};
+use crate::codec;
+use crate::common::calls;
+use crate::streams::encode_v1;
+
+pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    if handler.snapshot().state == AgentState::Recovering {
+        return Response::unavailable("Agent has not finished recovery");
+    }
+    match check(request) {
+        Ok((call, media)) => act(handler, call, media.response).await,
+        Err(refusal) => *refusal,
+    }
+}
+
+fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
+    let media = Media::negotiate(&request.method, &request.headers)?;
+    if matches!(request.body, Body::Stream(_)) {
+        // The only call that takes a stream is one that this agent does not have.
+        return Err(Box::new(Response::text(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Streaming 'Content-Type' application/recordio is not supported by this agent",
+        )));
+    }
+    let call: Call = media.decode(request.body.full(), codec::agent_call)?;
+    if let Err(why) = super::validate::operator_call(&call) {
+        return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
+    }
+    let kind = call.r#type();
+    let takes = kind == Type::AttachContainerInput;
+    let gives = matches!(kind, Type::AttachContainerOutput | Type::LaunchNestedContainerSession);
+    media.check_streams(kind.as_str_name(), takes, gives)?;
+    Ok((call, media))
+}
+
+async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+    match call.r#type() {
+        Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
+        Type::GetState
+        | Type::GetFrameworks
+        | Type::GetExecutors
+        | Type::GetTasks
+        | Type::GetOperations
+        | Type::GetResourceProviders
+        | Type::GetAgent => {
+            let body = views::calls::answer(&handler.snapshot(), call.r#type(), encoding);
+            Response::ok_body(encoding.media_type(), body)
+        }
+        Type::GetHealth
+        | Type::GetFlags
+        | Type::GetVersion
+        | Type::GetMetrics
+        | Type::GetLoggingLevel
+        | Type::SetLoggingLevel
+        | Type::ListFiles
+        | Type::ReadFile
+        | Type::GetContainers => match of_the_daemon(handler, call).await {
+            Ok(Some(message)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &message)),
+            Ok(None) => Response::empty(StatusCode::OK),
+            Err(refusal) => *refusal,
+        },
+        _ => core(handler, call, encoding).await,
+    }
+}
+
+async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>, Box<Response>> {
+    let common = &handler.common;
+    let mut message = Message::default();
+    match call.r#type() {
+        Type::GetHealth => {
+            message.set_type(response::Type::GetHealth);
+            message.get_health = Some(response::GetHealth { healthy: true });
+        }
+        Type::GetFlags => {
+            message.set_type(response::Type::GetFlags);
+            message.get_flags = Some(response::GetFlags { flags: calls::flags(common) });
+        }
+        Type::GetVersion => {
+            message.set_type(response::Type::GetVersion);
+            message.get_version = Some(response::GetVersion { version_info: calls::version() });
+        }
+        Type::GetMetrics => {
+            message.set_type(response::Type::GetMetrics);
+            message.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).messages() });
+        }
+        Type::GetLoggingLevel => {
+            message.set_type(response::Type::GetLoggingLevel);
+            message.get_logging_level = Some(response::GetLoggingLevel { level: common.log_level.level() });
+        }
+        Type::SetLoggingLevel => {
+            let set = call.set_logging_level.unwrap_or_default();
+            calls::set_logging_level(common, set.level, &set.duration);
+            return Ok(None);
+        }
+        Type::ListFiles => {
+            let path = call.list_files.unwrap_or_default().path;
+            let file_infos = calls::list_files(common, path).await?;
+            message.set_type(response::Type::ListFiles);
+            message.list_files = Some(response::ListFiles { file_infos });
+        }
+        Type::ReadFile => {
+            let read = call.read_file.unwrap_or_default();
+            let part = calls::read_file(common, read.path, read.offset, read.length).await?;
+            message.set_type(response::Type::ReadFile);
+            message.read_file = Some(response::ReadFile { size: part.size, data: part.data });
+        }
+        _ => {
+            let show_nested = call.get_containers.unwrap_or_default().show_nested();
+            let containers = containers(handler, show_nested).await?;
+            message.set_type(response::Type::GetContainers);
+            message.get_containers = Some(response::GetContainers { containers });
+        }
+    }
+    Ok(Some(message))
+}
+
+async fn containers(
+    handler: &Handler,
+    show_nested: bool,
+) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
+    let (snapshot, live, now) = (handler.snapshot(), handler.shell.containers.clone(), handler.driver.now());
+    let listed = tokio::task::spawn_blocking(move || {
+        let measured = views::statistics::Measured { snapshot, usage: live.usage(), now };
+        views::statistics::messages(&measured, show_nested)
+    });
+    listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))
+}
+
+/// A call about a container: the core's.
+async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
+    match outcome.await {
+        Ok(answer) => respond(answer, encoding),
+        Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// An answer of the core as a response.
+pub(super) fn respond(answer: Answer, encoding: Encoding) -> Response {
+    match answer {
+        Answer::Ok | Answer::Stream => Response::empty(StatusCode::OK),
+        Answer::Accepted => Response::empty(StatusCode::ACCEPTED),
+        Answer::Response(message) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &*message)),
+        Answer::Refused { status, text } => {
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            if text.is_empty() { Response::error(status) } else { Response::text(status, text) }
+        }
+    }
+}

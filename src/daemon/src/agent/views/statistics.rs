@@ -1,0 +1,119 @@
+//! What executors use: `/monitor/statistics`, `/containers` and GET_CONTAINERS (LEG-42, LEG-43).
+//!
+//! It measures nothing itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent::{ContainerName, Executor, Snapshot};
+use base::Time;
+use containers::Usage;
+use protos::json::{Dialect, Writer};
+use protos::mesos;
+use protos::mesos::agent::response::get_containers::Container;
+
+use super::state::source;
+
+/// An agent, and what its containers use.
+pub(in crate::agent) struct Measured {
+    pub(in crate::agent) snapshot: Arc<Snapshot>,
+    pub(in crate::agent) usage: BTreeMap<ContainerName, Usage>,
+    pub(in crate::agent) now: Time,
+}
+
+/// An executor's megabyte.
+const MEGABYTE: f64 = 1_048_576.0;
+
+impl Measured {
+    /// The executors whose containers run, with what they use.
+    fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics)> {
+        let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
+        executors.filter_map(|executor| {
+            let usage = self.usage.get(&executor.container)?;
+            Some((&**executor, statistics(executor, usage, self.now)))
+        })
+    }
+}
+
+fn statistics(executor: &Executor, usage: &Usage, now: Time) -> mesos::ResourceStatistics {
+    let held = resources::from_proto(&executor.resources()).unwrap_or_default();
+    let memory = (held.mem().to_f64() * MEGABYTE) as u64;
+    mesos::ResourceStatistics {
+        timestamp: now.as_secs_f64(),
+        processes: Some(usage.processes),
+        threads: Some(usage.threads),
+        cpus_user_time_secs: Some(usage.cpus_user_time.as_secs_f64()),
+        cpus_system_time_secs: Some(usage.cpus_system_time.as_secs_f64()),
+        cpus_soft_limit: Some(held.cpus().to_f64()),
+        mem_limit_bytes: Some(memory),
+        mem_soft_limit_bytes: Some(memory),
+        mem_rss_bytes: Some(usage.mem_rss_bytes),
+        ..Default::default()
+    }
+}
+
+fn fields(w: &mut Writer<'_>, executor: &Executor, statistics: &mesos::ResourceStatistics) {
+    w.key("executor_id").string(executor.id.as_str());
+    w.key("executor_name").string(executor.info.name.as_deref().unwrap_or_default());
+    w.key("framework_id").string(executor.framework_id.as_str());
+    w.key("source").string(source(&executor.info));
+    w.key("statistics").message(statistics, Dialect::V0);
+}
+
+fn status(executor: &Executor) -> mesos::ContainerStatus {
+    mesos::ContainerStatus {
+        container_id: Some(executor.container.to_proto()),
+        executor_pid: executor.pid,
+        ..Default::default()
+    }
+}
+
+/// `/monitor/statistics`
+pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
+    let mut out = Vec::new();
+    Writer::new(&mut out).array(|w| {
+        for (executor, statistics) in measured.running() {
+            w.object(|w| fields(w, executor, &statistics));
+        }
+    });
+    out
+}
+
+/// `/containers?container_id=`
+pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>) -> Vec<u8> {
+    let mut out = Vec::new();
+    Writer::new(&mut out).array(|w| {
+        for (executor, statistics) in measured.running() {
+            if wanted.is_some_and(|wanted| wanted != executor.container.as_str()) {
+                continue;
+            }
+            w.object(|w| {
+                w.key("container_id").string(executor.container.as_str());
+                fields(w, executor, &statistics);
+                w.key("status").message(&status(executor), Dialect::V0);
+            });
+        }
+    });
+    out
+}
+
+/// GET_CONTAINERS.
+pub(in crate::agent) fn messages(measured: &Measured, show_nested: bool) -> Vec<Container> {
+    let mut list = Vec::new();
+    for (executor, statistics) in measured.running() {
+        let own = |container_id, container_status, resource_statistics| Container {
+            framework_id: Some(mesos::FrameworkId { value: executor.framework_id.as_str().to_owned() }),
+            executor_id: Some(mesos::ExecutorId { value: executor.id.as_str().to_owned() }),
+            executor_name: Some(executor.info.name.clone().unwrap_or_default()),
+            container_id,
+            container_status,
+            resource_statistics,
+        };
+        list.push(own(executor.container.to_proto(), Some(status(executor)), Some(statistics)));
+        if show_nested {
+            let nested = measured.usage.keys().filter(|name| name.is_inside(&executor.container));
+            list.extend(nested.map(|name| own(name.to_proto(), None, None)));
+        }
+    }
+    list
+}

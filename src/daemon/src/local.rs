@@ -1,0 +1,108 @@
+//! A whole cluster in one process: a master and some agents, for trying out and for demonstrations.
+//!
+//! The daemons are the very same as those of `tepui master` and `tepui agent`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::agent::{self, Stop};
+use crate::common::LogLevel;
+use crate::flags::{Flags, Part};
+use crate::{logging, master};
+
+/// What the cluster is to be like.
+#[derive(Clone, Debug)]
+pub struct LocalOptions {
+    /// How many agents.
+    pub agents: usize,
+    /// The master's port on 127.0.0.1; 0 takes any free one.
+    pub port: u16,
+    /// What each agent offers, as in `--resources`; none means what the machine has.
+    pub resources: Option<String>,
+    /// Where state and sandboxes go.
+    pub work_dir: PathBuf,
+}
+
+/// A running cluster. Dropping it ends it without waiting.
+#[derive(Debug)]
+pub struct LocalCluster {
+    /// Where the master listens.
+    pub master: SocketAddr,
+    stop: watch::Sender<bool>,
+    agents: Vec<JoinHandle<anyhow::Result<()>>>,
+    leader: JoinHandle<anyhow::Result<()>>,
+}
+
+/// Starts a cluster in the current runtime. Agents register at once: nothing waits for a random while.
+///
+/// # Errors
+/// A port that is in use, or a folder that cannot be used.
+pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
+    let log_level = logging::switch(2);
+    let (stop, stopped) = watch::channel(false);
+    let mut flags = Flags::defaults(Part::Master);
+    flags.set("ip", "127.0.0.1")?;
+    flags.set("port", &options.port.to_string())?;
+    flags.set("registry", "in_memory")?;
+    let running = master::start(flags, log_level.clone()).await?;
+    let address = running.address;
+    let leader = tokio::spawn(running.run_until(told(stopped.clone())));
+    let mut agents = Vec::new();
+    for index in 0..options.agents {
+        let flags = agent_flags(options, index, address)?;
+        let running = start_agent(flags, &log_level).await.with_context(|| format!("agent {index} cannot start"))?;
+        let stopped = told(stopped.clone());
+        agents.push(tokio::spawn(async move {
+            let end = async {
+                stopped.await;
+                Stop::ForGood
+            };
+            running.run_until(end).await.map(|_| ())
+        }));
+    }
+    Ok(LocalCluster { master: address, stop, agents, leader })
+}
+
+async fn start_agent(flags: Flags, log_level: &Arc<LogLevel>) -> anyhow::Result<agent::RunningAgent> {
+    agent::start(flags, log_level.clone()).await
+}
+
+fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyhow::Result<Flags> {
+    let mut flags = Flags::defaults(Part::Agent);
+    let folder = options.work_dir.join(format!("agent-{index}"));
+    flags.set("ip", "127.0.0.1")?;
+    flags.set("port", "0")?;
+    flags.set("master", &master.to_string())?;
+    flags.set("work_dir", &folder.to_string_lossy())?;
+    flags.set("hostname", "localhost")?;
+    flags.set("registration_backoff_factor", "0ns")?;
+    flags.set("launcher", "posix")?;
+    if let Some(resources) = &options.resources {
+        flags.set("resources", resources)?;
+    }
+    Ok(flags)
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // A sender that is gone means the same as one that says so.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+impl LocalCluster {
+    /// Ends the cluster: tasks first, then the agents, then the master.
+    ///
+    /// # Errors
+    /// What went wrong in a daemon before.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        self.stop.send_replace(true);
+        for agent in self.agents {
+            agent.await.context("an agent has failed")??;
+        }
+        self.leader.await.context("the master has failed")?
+    }
+}

@@ -1,0 +1,74 @@
+//! Where log lines go, and how many there are: `--logging_level`, `--quiet`, `--log_dir`, and the switch at run time.
+//!
+//! It writes no line itself.
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use anyhow::Context;
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::common::LogLevel;
+use crate::flags::Flags;
+
+/// What is logged now: 0 errors, 1 warnings, 2 what changes in the cluster, 3 what happens to tasks, 4 everything.
+static VERBOSITY: AtomicU8 = AtomicU8::new(2);
+
+fn rank(level: &Level) -> u8 {
+    match *level {
+        Level::ERROR => 0,
+        Level::WARN => 1,
+        Level::INFO => 2,
+        Level::DEBUG => 3,
+        Level::TRACE => 4,
+    }
+}
+
+/// Sets logging up for this process and gives the switch of its level. Only the first call in a process counts.
+///
+/// # Errors
+/// A log folder that cannot be used.
+pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
+    let base = match flags.text("logging_level") {
+        "ERROR" => 0,
+        "WARNING" => 1,
+        _ => 2,
+    };
+    VERBOSITY.store(base, Ordering::Relaxed);
+    let wanted = || filter_fn(|line| rank(line.level()) <= VERBOSITY.load(Ordering::Relaxed));
+    let console = layer().with_writer(std::io::stderr).with_target(false).with_filter(wanted());
+    let console = (!flags.on("quiet")).then_some(console);
+    let file = match log_file(flags) {
+        Some(path) => {
+            let open = OpenOptions::new().create(true).append(true).open(&path);
+            let file = open.with_context(|| format!("cannot write the log '{}'", path.display()))?;
+            Some(layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).with_filter(wanted()))
+        }
+        None => None,
+    };
+    // A second daemon in one process logs where the first one does.
+    let _ = tracing_subscriber::registry().with(console).with(file).try_init();
+    Ok(switch(base))
+}
+
+/// The switch of the level, above what the start has set.
+pub fn switch(base: u8) -> Arc<LogLevel> {
+    LogLevel::new(Arc::new(move |level| {
+        let verbosity = u32::from(base).saturating_add(level).min(4);
+        VERBOSITY.store(u8::try_from(verbosity).unwrap_or(4), Ordering::Relaxed);
+    }))
+}
+
+/// The file below `--log_dir`, if that is set.
+pub fn log_file(flags: &Flags) -> Option<PathBuf> {
+    let folder = Path::new(flags.get("log_dir")?);
+    Some(folder.join(format!("tepui-{}.log", flags.part().command())))
+}

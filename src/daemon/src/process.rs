@@ -1,0 +1,98 @@
+//! A daemon as a process: flags, log, signals, exit code.
+//!
+//! What it does meanwhile is in `master` and `agent`.
+
+use std::future::Future;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::agent::{self, Stop};
+use crate::flags::{Flags, Part, help};
+use crate::{logging, master};
+
+/// Runs a daemon with Mesos's flags until it ends or is told to.
+///
+/// # Errors
+/// Why it cannot start or go on.
+pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let Some(flags) = read_flags(part, arguments)? else { return Ok(ExitCode::SUCCESS) };
+    let log_level = logging::start(&flags)?;
+    for warning in &flags.warnings {
+        tracing::warn!("{warning}");
+    }
+    // Every agent costs a master two sockets.
+    if let Err(error) = wire::raise_open_files_limit() {
+        tracing::warn!("the limit of open files cannot be raised: {error}");
+    }
+    runtime()?.block_on(async move {
+        match part {
+            Part::Master => {
+                let running = master::start(flags, log_level).await?;
+                tracing::info!("master listens on {}", running.address);
+                running.run_until(terminated()?).await?;
+                Ok(ExitCode::SUCCESS)
+            }
+            Part::Agent => {
+                let running = agent::start(flags, log_level).await?;
+                tracing::info!("agent listens on {}", running.address);
+                let ended = running.run_until(told_to_stop()?).await?;
+                if !ended.message.is_empty() {
+                    tracing::info!("{}", ended.message);
+                }
+                Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
+            }
+        }
+    })
+}
+
+/// The reactor of a daemon: one thread, and others only for disks and long documents.
+///
+/// # Errors
+/// The system's.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(64)
+        .build()
+        .context("the reactor cannot be started")
+}
+
+/// The flags; none if `--help` or `--version` has been answered.
+fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>> {
+    let flags = Flags::load(part, arguments, std::env::vars())?;
+    if flags.on("help") {
+        print!("{}", help(part));
+        return Ok(None);
+    }
+    if flags.on("version") {
+        println!("tepui {} (Mesos {})", env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION);
+        return Ok(None);
+    }
+    Ok(Some(flags))
+}
+
+/// Ready on SIGTERM or SIGINT.
+fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// Ready on SIGTERM, SIGINT, or, to leave for good, SIGUSR1.
+fn told_to_stop() -> anyhow::Result<impl Future<Output = Stop>> {
+    let mut leave = signal(SignalKind::user_defined1())?;
+    let terminated = terminated()?;
+    Ok(async move {
+        tokio::select! {
+            () = terminated => Stop::Quietly,
+            _ = leave.recv() => Stop::ForGood,
+        }
+    })
+}
