@@ -200,7 +200,8 @@ impl Master {
 
     fn stream_closed(&mut self, stream: StreamId, out: &mut Outbox) {
         self.subscribers.remove(stream);
-        if let Some(framework) = self.framework_streams.get(&stream).copied() {
+        // Without its entry the stream is not closed once more.
+        if let Some(framework) = self.framework_streams.remove(&stream) {
             self.disconnect_framework(framework, out);
         }
     }

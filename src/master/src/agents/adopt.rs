@@ -113,7 +113,7 @@ impl Master {
                 continue;
             }
             self.unstrand_task(framework, id.as_str());
-            let task = self.adopt_task(agent, framework, id, proto, resources);
+            let Some(task) = self.adopt_task(agent, framework, id, proto, resources) else { continue };
             added.push((framework, task));
             if was_unreachable {
                 self.tell_returned(framework, task, out);
@@ -129,7 +129,7 @@ impl Master {
         id: TaskId,
         mut proto: mesos::Task,
         resources: Resources,
-    ) -> TaskKey {
+    ) -> Option<TaskKey> {
         proto.resources = resources.to_proto(Format::PostRefinement);
         proto.statuses.iter_mut().for_each(|status| status.data = None);
         let released = is_terminal(proto.state());

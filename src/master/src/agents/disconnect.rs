@@ -56,6 +56,6 @@ impl Master {
         let current = self.agent_books.get_mut(&key).filter(|book| book.epoch == epoch && !book.removal_scheduled);
         let Some(book) = current else { return };
         book.removal_scheduled = true;
-        self.schedule_removal(key, out);
+        self.schedule_removal(key, "it has not reregistered in time after its connection broke", out);
     }
 }

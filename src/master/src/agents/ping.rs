@@ -2,7 +2,6 @@
 
 use protos::mesos::internal::PingSlaveMessage;
 
-use crate::counters::Counter;
 use crate::io::{Outbox, Output, Sender};
 use crate::master::Master;
 use crate::state::AgentKey;
@@ -20,8 +19,7 @@ impl Master {
         if silent {
             book.removal_scheduled = true;
             out.info(format!("An agent has not answered {max} pings"));
-            self.count(Counter::SlaveUnreachableScheduled);
-            self.schedule_removal(key, out);
+            self.schedule_removal(key, "health check timed out", out);
             if self.agent(key).is_none() {
                 return;
             }

@@ -21,14 +21,15 @@ pub(crate) struct Removals {
 
 #[derive(Clone, Debug)]
 enum Waiting {
-    Silent(AgentKey),
+    Silent(AgentKey, &'static str),
     Recovered(base::AgentId),
 }
 
 impl Master {
     /// A silent agent becomes unreachable as soon as the limit allows.
-    pub(crate) fn schedule_removal(&mut self, agent: AgentKey, out: &mut Outbox) {
-        self.removals.waiting.push_back(Waiting::Silent(agent));
+    pub(crate) fn schedule_removal(&mut self, agent: AgentKey, why: &'static str, out: &mut Outbox) {
+        self.count(Counter::SlaveUnreachableScheduled);
+        self.removals.waiting.push_back(Waiting::Silent(agent, why));
         self.removal_permit(out);
     }
 
@@ -63,7 +64,7 @@ impl Master {
     /// Whether the agent is still to be removed: a pong may have come in between.
     fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
         match waiting {
-            Waiting::Silent(agent) => self.agent_books.get(agent).is_some_and(|book| book.removal_scheduled),
+            Waiting::Silent(agent, _) => self.agent_books.get(agent).is_some_and(|book| book.removal_scheduled),
             Waiting::Recovered(id) => self.recovered.contains_key(id),
         }
     }
@@ -73,9 +74,9 @@ impl Master {
             return;
         }
         match waiting {
-            Waiting::Silent(agent) => {
+            Waiting::Silent(agent, why) => {
                 self.count(Counter::SlaveUnreachableCompleted);
-                self.mark_unreachable(agent, "health check timed out", out);
+                self.mark_unreachable(agent, why, out);
             }
             Waiting::Recovered(id) => self.mark_recovered_unreachable(&id, out),
         }

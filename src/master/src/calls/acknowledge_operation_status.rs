@@ -40,12 +40,14 @@ impl Master {
         let row = row.ok_or_else(|| format!("agent {agent_id} is not connected"))?;
         let framework_id = self.framework(key).map(|framework| framework.proto_id());
         let is_meant = |operation: &Operation| {
-            operation.framework_id == framework_id && operation.info.id.as_ref() == Some(&call.operation_id)
+            let own = operation.framework_id == framework_id;
+            own && operation.info.id.as_ref() == Some(&call.operation_id)
         };
-        let operation = row.operations.values().find(|operation| is_meant(operation));
-        let operation = operation.ok_or_else(|| format!("operation {} is not known", call.operation_id.value))?;
         let taken = |status: &&mesos::OperationStatus| status.uuid.as_ref().is_some_and(|id| id.value == call.uuid);
-        let status = operation.statuses.iter().find(taken).ok_or("no status of that uuid was sent")?.clone();
+        let mut meant = row.operations.values().filter(|operation| is_meant(operation));
+        let found = meant.find_map(|operation| Some((operation, operation.statuses.iter().find(taken)?.clone())));
+        let unknown = || format!("no status of that uuid is known of operation {}", call.operation_id.value);
+        let (operation, status) = found.ok_or_else(unknown)?;
         let operation_uuid = operation.uuid.clone();
         let message = AcknowledgeOperationStatusMessage {
             status_uuid: mesos::Uuid { value: call.uuid },

@@ -117,7 +117,7 @@ impl Master {
             resources: needs.resources,
             released: false,
         };
-        let key = self.add_task(id, row);
+        let key = self.add_task(id, row)?;
         self.announce_task_added(deal.framework, key, out);
         Some((for_agent, executor_for_agent))
     }

@@ -37,11 +37,7 @@ impl Master {
     }
 
     /// Checks an operation. What it converts, and what is left of the deal then; the allocator has been told.
-    fn conversions_of(
-        &mut self,
-        deal: &Deal,
-        operation: &Operation,
-    ) -> Result<(Vec<Conversion>, Resources), String> {
+    fn conversions_of(&mut self, deal: &Deal, operation: &Operation) -> Result<(Vec<Conversion>, Resources), String> {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
         };
@@ -171,7 +167,7 @@ fn fill_allocations(operation: &mut Operation, role: &str) {
     operation.unreserve.iter_mut().for_each(|body| allocate(&mut body.resources, role));
     operation.create.iter_mut().for_each(|body| allocate(&mut body.volumes, role));
     operation.destroy.iter_mut().for_each(|body| allocate(&mut body.volumes, role));
-    for body in &mut operation.grow_volume {
+    if let Some(body) = &mut operation.grow_volume {
         allocate(std::slice::from_mut(&mut body.volume), role);
         allocate(std::slice::from_mut(&mut body.addition), role);
     }

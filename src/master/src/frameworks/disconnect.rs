@@ -53,8 +53,9 @@ impl Master {
         }
         match old {
             Connection::Http { stream, .. } => {
-                self.framework_streams.remove(&stream);
-                out.push(Output::CloseStream { stream });
+                if self.framework_streams.remove(&stream).is_some() {
+                    out.push(Output::CloseStream { stream });
+                }
             }
             Connection::Driver(pid) => {
                 self.framework_pids.remove(&pid);

@@ -8,6 +8,9 @@ use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::AgentKey;
 
+/// How many statuses of an operation are remembered.
+const MAX_STATUSES: usize = 16;
+
 impl Master {
     pub(crate) fn update_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) {
         self.count(Counter::MessagesOperationStatusUpdate);
@@ -38,6 +41,11 @@ impl Master {
             let row = std::sync::Arc::make_mut(row);
             row.latest_status = latest.clone();
             row.statuses.push(message.status.clone());
+            // A status that is sent again and again is remembered once, and the last ones are enough.
+            row.statuses.dedup();
+            if row.statuses.len() > MAX_STATUSES {
+                row.statuses.remove(0);
+            }
         }
         let wanted = operation.info.id.is_some();
         match framework {

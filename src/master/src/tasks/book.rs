@@ -14,24 +14,20 @@ use crate::table::Table;
 
 impl Master {
     /// Books an active task and what it takes from its agent.
-    pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> TaskKey {
+    pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
         let (framework, agent) = (task.framework, task.agent);
-        if !task.released
-            && let Some(agent) = self.agent_mut(agent)
-        {
-            agent.used += &task.resources;
+        let used = (!task.released).then(|| task.resources.clone());
+        let key = TaskKey(self.framework_mut(framework)?.tasks.insert(Arc::new(task)));
+        if let (Some(used), Some(agent)) = (used, self.agent_mut(agent)) {
+            agent.used += &used;
         }
-        let key = match self.framework_mut(framework) {
-            Some(framework) => TaskKey(framework.tasks.insert(Arc::new(task))),
-            None => return TaskKey(u64::MAX),
-        };
         if let Some(book) = self.framework_books.get_mut(&framework) {
             book.tasks.insert(id, key);
         }
         if let Some(book) = self.agent_books.get_mut(&agent) {
             book.tasks.insert((framework, key));
         }
-        key
+        Some(key)
     }
 
     /// An active task.

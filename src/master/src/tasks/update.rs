@@ -8,6 +8,9 @@ use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{FrameworkKey, TaskKey, is_terminal};
 
+/// How many statuses of a task are remembered: an executor may go to and fro between states for ever.
+const MAX_STATUSES: usize = 64;
+
 impl Master {
     /// Takes a status in: the newest state, the state last forwarded, the history. Resources go back with the first
     /// terminal state.
@@ -55,6 +58,9 @@ fn is_check(reason: Option<i32>) -> bool {
 fn remember(task: &mut mesos::Task, status: &mesos::TaskStatus) {
     if task.statuses.last().is_some_and(|last| last.state == status.state) {
         task.statuses.pop();
+    }
+    if task.statuses.len() >= MAX_STATUSES {
+        task.statuses.remove(0);
     }
     task.statuses.push(mesos::TaskStatus { data: None, ..status.clone() });
 }

@@ -114,11 +114,8 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
         "reconcile-operations" => call::Type::ReconcileOperations,
         text => call::Type::from_str_name(&text.to_uppercase()).ok_or_else(|| format!("what is '{text}'?"))?,
     };
-    let mut call = Call {
-        r#type: Some(kind as i32),
-        framework_id: Some(framework_id(script, name)),
-        ..Call::default()
-    };
+    let mut call =
+        Call { r#type: Some(kind as i32), framework_id: Some(framework_id(script, name)), ..Call::default() };
     let filters = words.number("refuse").map(|seconds| mesos::Filters { refuse_seconds: Some(seconds) });
     let offers = |text: &str| -> Vec<mesos::OfferId> {
         let ids = text.split(',').filter(|id| !id.is_empty());
@@ -198,47 +195,53 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
     Ok(call)
 }
 
-/// `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several by `,`;
-/// `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=`.
+/// In the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several by
+/// `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and `op=`.
 fn operations(script: &Script, words: &Words<'_>) -> Result<Vec<Operation>, String> {
     let agent = agent_id(script, words.get("on").unwrap_or("a"));
     let mut operations = Vec::new();
-    if let Some(text) = words.get("launch") {
-        let tasks = text.split(',').map(|text| task(script, words, &agent, text)).collect();
-        operations.push(Operation {
-            r#type: Some(operation::Type::Launch as i32),
-            launch: Some(operation::Launch { task_infos: tasks }),
-            ..Operation::default()
-        });
-    }
-    if let Some(text) = words.get("group") {
-        let (executor, tasks) = text.split_once(':').ok_or("group=executor:task,task:resources")?;
-        let (tasks, wanted) = tasks.split_once(':').ok_or("group=executor:task,task:resources")?;
-        let tasks = tasks.split(',').map(|id| task(script, words, &agent, &format!("{id}:{wanted}"))).collect();
-        let executor = mesos::ExecutorInfo {
-            r#type: Some(executor_info::Type::Default as i32),
-            executor_id: executor_id(executor),
-            framework_id: Some(framework_id(script, words.at(1))),
-            resources: resources(words.get("executor").unwrap_or("cpus:0.1;mem:32;disk:32")),
-            ..Default::default()
+    for (kind, text) in words.options() {
+        let mut operation = match kind {
+            "launch" => launch(script, words, &agent, text),
+            "group" => launch_group(script, words, &agent, text)?,
+            "reserve" | "unreserve" | "create" | "destroy" => on_resources(words, kind, text),
+            _ => continue,
         };
-        let task_group = mesos::TaskGroupInfo { tasks };
-        operations.push(Operation {
-            r#type: Some(operation::Type::LaunchGroup as i32),
-            launch_group: Some(operation::LaunchGroup { executor, task_group }),
-            ..Operation::default()
-        });
-    }
-    for kind in ["reserve", "unreserve", "create", "destroy"] {
-        if let Some(text) = words.get(kind) {
-            operations.push(on_resources(words, kind, text));
-        }
-    }
-    if let Some(id) = words.get("op") {
-        let id = mesos::OperationId { value: id.to_owned() };
-        operations.iter_mut().for_each(|operation| operation.id = Some(id.clone()));
+        let launches = matches!(kind, "launch" | "group");
+        let id = words.get(if launches { "launch_op" } else { "op" });
+        operation.id = id.map(|id| mesos::OperationId { value: id.to_owned() });
+        operations.push(operation);
     }
     Ok(operations)
+}
+
+fn launch(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text: &str) -> Operation {
+    let tasks = text.split(',').map(|text| task(script, words, agent, text)).collect();
+    Operation {
+        r#type: Some(operation::Type::Launch as i32),
+        launch: Some(operation::Launch { task_infos: tasks }),
+        ..Operation::default()
+    }
+}
+
+fn launch_group(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text: &str) -> Result<Operation, String> {
+    let form = "group=executor:task,task:resources";
+    let (executor, tasks) = text.split_once(':').ok_or(form)?;
+    let (tasks, wanted) = tasks.split_once(':').ok_or(form)?;
+    let tasks = tasks.split(',').map(|id| task(script, words, agent, &format!("{id}:{wanted}"))).collect();
+    let executor = mesos::ExecutorInfo {
+        r#type: Some(executor_info::Type::Default as i32),
+        executor_id: executor_id(executor),
+        framework_id: Some(framework_id(script, words.at(1))),
+        resources: resources(words.get("executor").unwrap_or("cpus:0.1;mem:32;disk:32")),
+        ..Default::default()
+    };
+    let task_group = mesos::TaskGroupInfo { tasks };
+    Ok(Operation {
+        r#type: Some(operation::Type::LaunchGroup as i32),
+        launch_group: Some(operation::LaunchGroup { executor, task_group }),
+        ..Operation::default()
+    })
 }
 
 fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
@@ -420,7 +423,7 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
     let allocated = |text: &str| {
         let mut list = resources(text);
         let role = words.get("role").unwrap_or("*").to_owned();
-        if !words.has("unallocated") {
+        if words.get("unallocated").is_none() {
             for resource in &mut list {
                 resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some(role.clone()) });
             }

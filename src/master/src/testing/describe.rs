@@ -7,9 +7,12 @@ use resources::from_proto;
 use super::events;
 use crate::{Outgoing, Output, RegistryOp, Snapshot};
 
-/// Resources as text; with `@role` behind, if they are allocated.
+/// Resources as text; `old:` before those in the form of before reservation refinement.
 pub(super) fn amounts(list: &[Resource]) -> String {
     match from_proto(list) {
+        Ok(resources) if list.iter().any(|resource| resource.role.is_some()) => {
+            format!("old:{}", resources.to_string().replace(' ', ""))
+        }
         Ok(resources) => resources.to_string().replace(' ', ""),
         Err(why) => format!("<{why}>"),
     }

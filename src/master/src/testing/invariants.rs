@@ -32,7 +32,10 @@ pub(super) fn check(master: &Master) -> Result<(), String> {
             offered += &row.resources;
         }
         if used != agent.used || offered != agent.offered {
-            return Err(format!("agent {}: used {used}, booked {}; offered {offered}, booked {}", agent.id, agent.used, agent.offered));
+            return Err(format!(
+                "agent {}: used {used}, booked {}; offered {offered}, booked {}",
+                agent.id, agent.used, agent.offered
+            ));
         }
         allocator_agrees(master, key)?;
     }

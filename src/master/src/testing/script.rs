@@ -33,6 +33,8 @@ pub struct Script {
     drivers: BTreeMap<String, Pid>,
     lines: Vec<String>,
     quiet: bool,
+    /// Whether heartbeats and pings are written down.
+    beats: bool,
 }
 
 /// Runs a scenario: its text with what came of each line below it.
@@ -75,6 +77,7 @@ impl Script {
             drivers: BTreeMap::new(),
             lines: Vec::new(),
             quiet: true,
+            beats: false,
         }
     }
 
@@ -85,6 +88,10 @@ impl Script {
             "config" => self.configure(&words),
             "log" => {
                 self.quiet = false;
+                Ok(())
+            }
+            "beats" => {
+                self.beats = true;
                 Ok(())
             }
             "restart" => {
@@ -123,7 +130,8 @@ impl Script {
         config.registry_max_agent_age = span("registry_max_agent_age").unwrap_or(config.registry_max_agent_age);
         let number = |name: &str, old: usize| words.number(name).map_or(old, |number| number as usize);
         config.max_completed_frameworks = number("max_completed_frameworks", config.max_completed_frameworks);
-        config.max_completed_tasks_per_framework = number("max_completed_tasks", config.max_completed_tasks_per_framework);
+        config.max_completed_tasks_per_framework =
+            number("max_completed_tasks", config.max_completed_tasks_per_framework);
         config.max_unreachable_tasks_per_framework =
             number("max_unreachable_tasks", config.max_unreachable_tasks_per_framework);
         config.max_operator_event_stream_subscribers =
@@ -193,7 +201,9 @@ impl Script {
                 let from = self.driver(name, words);
                 Input::Message { from, message: Message::Call(Box::new(build::subscribe(self, words))) }
             }
-            "operator" => Input::OperatorCall { request, call: Box::new(build::operator(self, words)?), principal: None },
+            "operator" => {
+                Input::OperatorCall { request, call: Box::new(build::operator(self, words)?), principal: None }
+            }
             _ => match build::agent_message(self, words)? {
                 Some((from, message)) => Input::Message { from, message },
                 None => self.call(request, words)?,
@@ -261,7 +271,9 @@ impl Script {
             }
             let line = describe::describe_output(output);
             let line = self.named(&line);
-            self.lines.push(line);
+            if self.beats || !(line.ends_with(" HEARTBEAT") || line.contains(" PingSlave ")) {
+                self.lines.push(line);
+            }
         }
         out.clear();
         self.out = out;

@@ -33,6 +33,11 @@ impl<'a> Words<'a> {
         self.words.iter().find_map(|word| word.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
     }
 
+    /// All options, in the order of the line.
+    pub fn options(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
+        self.words.iter().filter_map(|word| word.split_once('='))
+    }
+
     /// An option's values, parted by commas.
     pub fn list(&self, name: &str) -> Vec<&'a str> {
         self.get(name).map(|text| text.split(',').filter(|item| !item.is_empty()).collect()).unwrap_or_default()

@@ -54,7 +54,8 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     };
     let executor = needs.executor.as_ref().map(|(_, resources)| resources);
     if let Some(executor) = executor {
-        one_kind(&(&needs.resources + executor)).map_err(|why| format!("Task and its executor use invalid resources: {why}"))?;
+        one_kind(&(&needs.resources + executor))
+            .map_err(|why| format!("Task and its executor use invalid resources: {why}"))?;
     }
     let total = match executor.filter(|_| needs.launch_executor) {
         Some(executor) => &needs.resources + executor,
