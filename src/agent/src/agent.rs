@@ -16,7 +16,7 @@ use crate::disk::{Recovered, RecoveryError};
 use crate::executor::Executor;
 use crate::framework::Framework;
 use crate::gc::Garbage;
-use crate::input::{Input, RequestId};
+use crate::input::{Input, RequestId, StreamId};
 use crate::message::{Incoming, Outgoing};
 use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
@@ -81,6 +81,8 @@ pub struct Agent {
     pub(crate) completed_frameworks: VecDeque<Arc<Framework>>,
     /// The executors' containers.
     pub(crate) containers: FxHashMap<ContainerName, (FrameworkId, ExecutorId)>,
+    /// The executors that have an event stream.
+    pub(crate) by_stream: FxHashMap<StreamId, (FrameworkId, ExecutorId)>,
     /// Containers inside the executors' ones.
     pub(crate) nested: BTreeMap<ContainerName, Nested>,
     /// The agent's resources with reservations and volumes.
@@ -131,6 +133,7 @@ impl Agent {
             frameworks: BTreeMap::new(),
             completed_frameworks: VecDeque::new(),
             containers: FxHashMap::default(),
+            by_stream: FxHashMap::default(),
             nested: BTreeMap::new(),
             total: Arc::default(),
             garbage: Garbage::default(),

@@ -33,9 +33,8 @@ impl Agent {
             tracing::warn!("dropped an operation: its resource provider is not subscribed");
             return;
         }
-        let known = |operation: &Arc<pb::Operation>| operation.uuid == message.operation_uuid;
-        if self.operations.iter().any(known) {
-            return self.report_operation(&message.operation_uuid.value.clone(), RETRY_MIN, now, out);
+        if let Some(known) = self.operations.iter().find(|known| known.uuid == message.operation_uuid) {
+            return self.send_operation_status(known, known.latest_status.clone(), out);
         }
         let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
         let changed = conversions

@@ -102,14 +102,9 @@ impl Agent {
 
     /// A stream is closed; its executor lives on and may subscribe again.
     pub(crate) fn executor_stream_closed(&mut self, stream: StreamId) {
-        let closed = self
-            .frameworks
-            .values()
-            .flat_map(|framework| framework.executors.values())
-            .find(|executor| executor.link == ExecutorLink::Stream(stream))
-            .map(|executor| (executor.framework_id.clone(), executor.id.clone()));
-        if let Some((framework, executor)) = closed
+        if let Some((framework, executor)) = self.by_stream.remove(&stream)
             && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+            && executor.link == ExecutorLink::Stream(stream)
         {
             executor.link = ExecutorLink::Closed;
         }

@@ -90,6 +90,7 @@ impl Agent {
         self.counters.executors_terminated += 1;
         self.timers.cancel(timer);
         if let ExecutorLink::Stream(stream) = link {
+            self.by_stream.remove(&stream);
             out.outputs.push(Output::CloseStream { stream });
         }
         if known.state == FrameworkState::Running {

@@ -58,19 +58,21 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework) else { return };
         let info = Arc::clone(&known.info);
         let drop = match (existing, launch.expects_new) {
-            (None, Some(false)) => Drop::new(
-                Reason::ExecutorTerminated,
-                "No executor is expected to launch and there is no executor running",
-            ),
+            (None, Some(false)) => {
+                let why = "No executor is expected to launch and there is no executor running";
+                Drop::new(Reason::ExecutorTerminated, why)
+            }
             (None, _) => return self.launch_executor(framework, launch, now, out),
+            // The executor of a command task is not one that another task may use or disturb.
+            (Some(_), _) if launch.made_up => {
+                let why = format!("The executor of an earlier task with the id '{executor}' has not ended yet");
+                Drop::new(Reason::ExecutorTerminated, why)
+            }
             (Some(ExecutorState::Terminating), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminating"),
             (Some(ExecutorState::Terminated), _) => Drop::new(Reason::ExecutorTerminated, "Executor terminated"),
             (Some(_), Some(true)) => {
                 self.shut_down_executor(framework, &executor, now, out);
                 Drop::new(Reason::ExecutorTerminated, "Master wants to launch executor, but one already exists")
-            }
-            (Some(_), _) if launch.made_up => {
-                Drop::new(Reason::TaskInvalid, format!("Task id '{executor}' is still in use on this agent"))
             }
             (Some(state), _) => return self.enqueue(framework, &executor, launch.queued, state, out),
         };

@@ -263,3 +263,6 @@ impl Streams {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

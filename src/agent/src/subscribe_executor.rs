@@ -44,11 +44,12 @@ impl Agent {
             out.outputs.push(Output::CloseStream { stream: old });
         }
         let is_new = target.state == ExecutorState::Registering;
-        let empty = is_new && !target.has_incomplete_tasks() && !target.was_given_a_task;
+        let empty = is_new && target.queued.is_empty() && !target.was_given_a_task;
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
         target.link = ExecutorLink::Stream(stream);
         target.state = ExecutorState::Running;
         let (timer, target) = (target.timer.take(), target.clone());
+        self.by_stream.insert(stream, (known.id.clone(), target.id.clone()));
         self.timers.cancel(timer);
         if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
             let run = paths::run(agent, &known.id, &target.id, target.container.as_str());

@@ -1,0 +1,68 @@
+//! Scripted scenarios: each file in `scenarios/` is a list of inputs, each followed by what the agent does.
+//!
+//! An input is a line of words; indented lines below it are the expected outputs. With the environment variable
+//! `UPDATE_SCENARIOS=1` the files are written anew, with what the agent does now.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use support::Stage;
+
+#[test]
+fn the_agent_does_what_the_scenarios_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 15, "only {} scenarios", files.len());
+    let update = std::env::var_os("UPDATE_SCENARIOS").is_some();
+    let mut failed = Vec::new();
+    for file in files {
+        let expected = fs::read_to_string(&file).unwrap();
+        let actual = play(&expected);
+        if actual == expected {
+            continue;
+        }
+        if update {
+            fs::write(&file, &actual).unwrap();
+        } else {
+            failed.push(format!("{}\n{}", file.display(), difference(&expected, &actual)));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// The script with the outputs that the agent gives.
+fn play(script: &str) -> String {
+    let mut stage = Stage::new();
+    let mut text = String::new();
+    for line in script.lines().filter(|line| !line.starts_with("  ")) {
+        text.push_str(line);
+        text.push('\n');
+        if !line.is_empty() && !line.starts_with('#') {
+            for output in stage.act(line) {
+                text.push_str("  ");
+                text.push_str(&output);
+                text.push('\n');
+            }
+        }
+    }
+    text
+}
+
+/// The first lines in which two texts differ.
+fn difference(expected: &str, actual: &str) -> String {
+    let (mut expected, mut actual) = (expected.lines(), actual.lines());
+    let mut number = 0;
+    loop {
+        number += 1;
+        match (expected.next(), actual.next()) {
+            (None, None) => return String::new(),
+            (a, b) if a != b => {
+                return format!("  line {number}\n  expected: {}\n  actual:   {}", a.unwrap_or("-"), b.unwrap_or("-"));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The stage of a scenario: one agent, a modelled disk, and words for inputs and outputs.
+
+mod inputs;
+mod show;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use agent::{Agent, Config, ContainerName, Input, Outbox, Outgoing, Output, Persist, Reconfiguration, Recovered, Tree};
+use base::{Pid, Time};
+use protos::mesos as pb;
+use resources::{Format, Role, parse_attributes, parse_text};
+
+/// The leading master of all scenarios.
+pub(crate) const MASTER: &str = "master@10.0.0.1:5050";
+
+/// One agent and its world.
+pub struct Stage {
+    pub(crate) agent: Option<Agent>,
+    pub(crate) config: Config,
+    pub(crate) info: pb::SlaveInfo,
+    pub(crate) disk: Tree,
+    pub(crate) now: Time,
+    pub(crate) seed: u64,
+    /// The containers in the order of their launches, by framework and executor for those of executors.
+    pub(crate) containers: Vec<ContainerName>,
+    pub(crate) executors: BTreeMap<String, ContainerName>,
+    /// The last update of each task that was sent to the master.
+    pub(crate) sent: BTreeMap<String, pb::internal::StatusUpdate>,
+    pub(crate) requests: u64,
+    pub(crate) updates: u64,
+    pub(crate) operation: Option<pb::OperationStatus>,
+    pub(crate) quiet: bool,
+}
+
+impl Stage {
+    /// An agent that has never run, with 4 cpus.
+    pub fn new() -> Stage {
+        let pid: Pid = "slave(1)@10.0.0.2:5051".parse().unwrap();
+        let mut config = Config::new(pid, "/w");
+        config.boot_id = "boot-1".to_owned();
+        config.program = "/bin/tepui".to_owned();
+        let resources = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
+        let info = pb::SlaveInfo {
+            hostname: "host".into(),
+            port: Some(5051),
+            resources: resources.to_proto(Format::PostRefinement),
+            checkpoint: Some(true),
+            ..pb::SlaveInfo::default()
+        };
+        Stage {
+            agent: None,
+            config,
+            info,
+            disk: Tree::default(),
+            now: Time::from_secs(1000),
+            seed: 1,
+            containers: Vec::new(),
+            executors: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            requests: 0,
+            updates: 0,
+            operation: None,
+            quiet: false,
+        }
+    }
+
+    /// Does what one line says; the outputs as text.
+    pub fn act(&mut self, line: &str) -> Vec<String> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["flag", name, value] => self.flag(name, value),
+            ["boot", id] => {
+                self.config.boot_id = (*id).to_owned();
+                Vec::new()
+            }
+            ["start"] => self.start(),
+            ["kill"] => {
+                self.agent = None;
+                Vec::new()
+            }
+            ["tear", file, bytes] => self.tear(file, bytes.parse().unwrap()),
+            ["disk"] => self.files(),
+            ["quiet"] => {
+                self.quiet = true;
+                Vec::new()
+            }
+            ["after", duration] => self.after(base::parse_duration(duration).unwrap()),
+            words => {
+                let inputs = self.inputs(words);
+                self.feed(inputs)
+            }
+        }
+    }
+
+    fn flag(&mut self, name: &str, value: &str) -> Vec<String> {
+        let duration = || base::parse_duration(value).unwrap();
+        match name {
+            "resources" => {
+                self.info.resources = parse_text(value, &Role::star()).unwrap().to_proto(Format::PostRefinement);
+            }
+            "attributes" => self.info.attributes = parse_attributes(value).unwrap(),
+            "reconfiguration_policy" => self.config.reconfiguration_policy = Reconfiguration::Additive,
+            "executor_reregistration_timeout" => self.config.executor_reregistration_timeout = duration(),
+            "gc_delay" => self.config.gc_delay = duration(),
+            _ => panic!("unknown flag {name}"),
+        }
+        Vec::new()
+    }
+
+    fn start(&mut self) -> Vec<String> {
+        self.seed += 1;
+        let recovered = match Recovered::read(&self.disk, true) {
+            Ok(recovered) => recovered,
+            Err(why) => return vec![format!("refused: {why}")],
+        };
+        let mut out = Outbox::default();
+        match Agent::new(self.config.clone(), self.info.clone(), recovered, self.seed, self.now, &mut out) {
+            Ok(agent) => self.agent = Some(agent),
+            Err(why) => return vec![format!("refused: {}", why.to_string().lines().next().unwrap())],
+        }
+        self.carry_out(out)
+    }
+
+    /// Cuts bytes off the end of a file whose path ends so.
+    fn tear(&mut self, file: &str, bytes: usize) -> Vec<String> {
+        let (_, content) = self.disk.files.iter_mut().find(|(path, _)| path.ends_with(file)).unwrap();
+        content.truncate(content.len() - bytes);
+        Vec::new()
+    }
+
+    fn files(&self) -> Vec<String> {
+        let files = self.disk.files.iter().map(|(path, bytes)| format!("{path} ({} bytes)", bytes.len()));
+        let links = self.disk.links.iter().map(|(path, target)| format!("{path} -> {target}"));
+        files.chain(links).map(|line| self.rename(&line)).collect()
+    }
+
+    /// Lets time go by, waking the agent whenever it asks for it.
+    fn after(&mut self, duration: Duration) -> Vec<String> {
+        let end = self.now + duration;
+        let mut lines = Vec::new();
+        while let Some(wake) = self.agent.as_ref().and_then(Agent::next_wake).filter(|wake| *wake <= end) {
+            self.now = wake.max(self.now);
+            lines.extend(self.feed(vec![Input::Wake]));
+        }
+        self.now = end;
+        lines
+    }
+
+    fn feed(&mut self, inputs: Vec<Input>) -> Vec<String> {
+        let mut out = Outbox::default();
+        let agent = self.agent.as_mut().expect("the agent runs");
+        for input in inputs {
+            agent.handle(input, self.now, &mut out);
+        }
+        agent.end_batch(self.now, &mut out);
+        self.carry_out(out)
+    }
+
+    fn carry_out(&mut self, out: Outbox) -> Vec<String> {
+        let mut lines = Vec::new();
+        for entry in &out.persist {
+            self.disk.apply(entry);
+            if !self.quiet {
+                lines.push(self.show_persist(entry));
+            }
+        }
+        for output in &out.outputs {
+            self.note(output);
+            lines.push(self.show_output(output));
+        }
+        lines.into_iter().map(|line| self.rename(&line)).collect()
+    }
+
+    fn note(&mut self, output: &Output) {
+        match output {
+            Output::Launch { container, .. } => {
+                self.containers.push(container.clone());
+                let snapshot = self.agent.as_mut().unwrap().snapshot();
+                for executor in snapshot.frameworks.values().flat_map(|framework| framework.executors.values()) {
+                    let name = format!("{}/{}", executor.framework_id, executor.id);
+                    self.executors.insert(name, executor.container.clone());
+                }
+            }
+            Output::Send { message, .. } => match &**message {
+                Outgoing::StatusUpdate(message) => {
+                    let update = message.update.clone();
+                    self.sent.insert(update.status.task_id.value.clone(), update);
+                }
+                Outgoing::UpdateOperationStatus(message) => self.operation = Some(message.status.clone()),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Containers' random names become c1, c2 and so on.
+    fn rename(&self, line: &str) -> String {
+        let mut line = line.to_owned();
+        for (index, container) in self.containers.iter().enumerate().filter(|(_, c)| c.parent().is_none()) {
+            line = line.replace(container.as_str(), &format!("c{}", index + 1));
+        }
+        line
+    }
+
+    pub(crate) fn container(&self, name: &str) -> ContainerName {
+        match self.executors.get(name) {
+            Some(container) => container.clone(),
+            None => {
+                let (executor, child) = name.rsplit_once('.').expect("a container");
+                self.container(executor).child(&base::ContainerId::new(child).unwrap())
+            }
+        }
+    }
+
+    fn show_persist(&self, entry: &Persist) -> String {
+        match entry {
+            Persist::Replace { path, .. } => format!("disk: replace {path}"),
+            Persist::Append { path, .. } => format!("disk: append {path}"),
+            Persist::Folder { path } => format!("disk: folder {path}"),
+            Persist::Link { path, target } => format!("disk: link {path} -> {target}"),
+            Persist::Remove { path } => format!("disk: remove {path}"),
+        }
+    }
+}
