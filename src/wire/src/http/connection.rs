@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::io::{ConnectionIo, Control};
+use super::io::{ConnectionIo, Control, Phase};
 use super::server::{Handler, Shared};
 use super::service;
 use crate::libprocess::{Incoming, MessageSink, Outcome};
@@ -24,6 +24,9 @@ use crate::libprocess::{Incoming, MessageSink, Outcome};
 /// How long, and for how many bytes, a refused client may go on sending.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: u64 = 16 << 20;
+/// How long a handler may go on whose client has gone away. Most have done their work by then; what still waits, say
+/// for a container's end, waits for nobody.
+const ABANDONED: Duration = Duration::from_secs(10);
 
 /// Serves a connection until it closes or the server stops.
 pub(super) async fn serve<H: Handler, S: MessageSink>(
@@ -53,30 +56,45 @@ async fn serve_http<H: Handler, S: MessageSink>(
     read_ahead: Bytes,
     shared: Arc<Shared<H, S>>,
 ) {
-    let control = Arc::new(Control::default());
-    let io = TokioIo::new(ConnectionIo::new(stream, read_ahead, control.clone()));
+    let control = Arc::new(Control::new(stream, read_ahead));
+    let io = TokioIo::new(ConnectionIo::new(control.clone()));
     let mut stopping = shared.stopping.clone();
     let limits = shared.limits.clone();
     let service = service_fn(|request| {
         let (shared, control) = (shared.clone(), control.clone());
         Box::pin(async move { service::answer(request, peer, &shared, &control).await })
     });
-    let mut connection = http1::Builder::new()
+    let connection = http1::Builder::new()
         .title_case_headers(true)
         .max_buf_size(limits.head.max(8 << 10))
+        // A client that closes right after its request has asked all the same: its end is watched here, not by hyper,
+        // which would drop the request.
+        .half_close(true)
         .serve_connection(io, service);
-    let mut stopped = false;
+    let mut connection = std::pin::pin!(connection);
+    let (mut stopped, mut client_gone) = (false, false);
     let result = loop {
         tokio::select! {
-            result = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break result,
+            // In this order: hyper's reading comes before watching.
+            biased;
+            result = poll_fn(|cx| connection.as_mut().get_mut().poll_without_shutdown(cx)) => break result,
+            () = poll_fn(|cx| control.poll_end(cx, client_gone)) => match control.phase() {
+                Phase::Streaming => return,
+                _ => client_gone = true,
+            },
+            () = tokio::time::sleep(ABANDONED), if client_gone => {
+                if control.phase() == Phase::Handling {
+                    return;
+                }
+            }
             () = control.cut.notified() => return,
             _ = stopping.changed(), if !stopped => {
                 stopped = true;
-                std::pin::Pin::new(&mut connection).graceful_shutdown();
+                connection.as_mut().graceful_shutdown();
             }
         }
     };
-    let mut stream = connection.into_parts().io.into_inner().into_stream();
+    let Some(mut stream) = control.take_stream() else { return };
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");
         if error.is_parse_too_large() {

@@ -1,36 +1,120 @@
-//! The socket as hyper sees it: bytes that were read ahead come first, and nothing goes out that no handler answered.
+//! The socket as hyper sees it. Bytes that were read ahead come first, nothing goes out that no handler answered, and
+//! the client's end is noticed while hyper does not read.
 //!
 //! hyper answers malformed requests with 400 and `Expect: 100-continue` with an interim response; Mesos does neither.
 //! Both are written before or without an answer of ours, are recognised by that, and are swallowed.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
-/// What the parts of one connection tell each other.
-#[derive(Debug, Default)]
+use crate::libprocess::poll_read_shared;
+use crate::sync::lock;
+
+/// How far a connection is with its present request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Phase {
+    /// There is none, or its head is being read.
+    Idle,
+    /// A handler has it.
+    Handling,
+    /// Its answer is being sent.
+    Answering,
+    /// Its answer is a stream.
+    Streaming,
+}
+
+/// At most this much is read ahead while a request is handled: later requests of a client that does not wait.
+const READ_AHEAD: usize = 64 << 10;
+
+/// What the parts of one connection share. They run in one task.
+#[derive(Debug)]
 pub(super) struct Control {
     /// Breaks the connection off, also while its socket takes no bytes.
     pub(super) cut: Arc<Notify>,
-    /// An answer was given and is not wholly sent.
-    pub(super) answering: AtomicBool,
+    phase: AtomicU8,
     /// The answer's body has been handed over.
     pub(super) body_done: AtomicBool,
     /// A request was refused before all of it was read: let the client read the answer before the socket closes.
     pub(super) linger: AtomicBool,
+    socket: Mutex<Socket>,
 }
 
-/// The socket of one connection.
+#[derive(Debug)]
+struct Socket {
+    /// None once the connection has been taken apart.
+    stream: Option<TcpStream>,
+    read_ahead: BytesMut,
+    /// The client sends no more.
+    ended: bool,
+}
+
+impl Control {
+    pub(super) fn new(stream: TcpStream, read_ahead: Bytes) -> Control {
+        let socket = Socket { stream: Some(stream), read_ahead: BytesMut::from(read_ahead), ended: false };
+        Control {
+            cut: Arc::default(),
+            phase: AtomicU8::new(Phase::Idle as u8),
+            body_done: AtomicBool::new(false),
+            linger: AtomicBool::new(false),
+            socket: Mutex::new(socket),
+        }
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            1 => Phase::Handling,
+            2 => Phase::Answering,
+            3 => Phase::Streaming,
+            _ => Phase::Idle,
+        }
+    }
+
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// Takes the socket out, once hyper is done with it.
+    pub(super) fn take_stream(&self) -> Option<TcpStream> {
+        lock(&self.socket).stream.take()
+    }
+
+    /// Waits for the client's end while a request is handled or a stream is open: hyper does not read then. Once a
+    /// handler's client is `known_gone`, only a stream's end is told.
+    pub(super) fn poll_end(&self, cx: &mut Context<'_>, known_gone: bool) -> Poll<()> {
+        match self.phase() {
+            Phase::Streaming => {}
+            Phase::Handling if !known_gone => {}
+            _ => return Poll::Pending,
+        }
+        let socket = &mut *lock(&self.socket);
+        while !socket.ended && socket.read_ahead.len() < READ_AHEAD {
+            let Some(stream) = &mut socket.stream else { return Poll::Pending };
+            let read_ahead = &mut socket.read_ahead;
+            let take = |bytes: &[u8]| {
+                read_ahead.extend_from_slice(bytes);
+                bytes.len()
+            };
+            match ready!(poll_read_shared(stream, cx, take)) {
+                Ok(0) | Err(_) => socket.ended = true,
+                // hyper may be waiting for them: the rest of a body.
+                Ok(_) => cx.waker().wake_by_ref(),
+            }
+        }
+        if socket.ended { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// The socket of one connection, for hyper.
 pub(super) struct ConnectionIo {
-    stream: TcpStream,
-    read_ahead: Bytes,
     control: Arc<Control>,
     /// Bytes of the present answer have been written.
     begun: bool,
@@ -39,17 +123,13 @@ pub(super) struct ConnectionIo {
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 impl ConnectionIo {
-    pub(super) fn new(stream: TcpStream, read_ahead: Bytes, control: Arc<Control>) -> ConnectionIo {
-        ConnectionIo { stream, read_ahead, control, begun: false }
-    }
-
-    pub(super) fn into_stream(self) -> TcpStream {
-        self.stream
+    pub(super) fn new(control: Arc<Control>) -> ConnectionIo {
+        ConnectionIo { control, begun: false }
     }
 
     /// How many of the bytes that hyper wants to write are none of ours. `length` is that of all, `first` begins them.
     fn unasked(&mut self, first: &[u8], length: usize) -> Option<usize> {
-        if !self.control.answering.load(Ordering::Relaxed) {
+        if !matches!(self.control.phase(), Phase::Answering | Phase::Streaming) {
             return Some(length);
         }
         // An interim response that hyper has not written on its own goes out together with the answer.
@@ -59,19 +139,30 @@ impl ConnectionIo {
         self.begun = true;
         None
     }
+
+    fn with_stream<T>(&self, action: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &mut lock(&self.control.socket).stream {
+            Some(stream) => action(Pin::new(stream)),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
 }
 
 impl AsyncRead for ConnectionIo {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        if self.read_ahead.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let socket = &mut *lock(&self.control.socket);
+        if socket.read_ahead.is_empty() {
+            return match &mut socket.stream {
+                Some(stream) => Pin::new(stream).poll_read(cx, buf),
+                None => Poll::Ready(Ok(())),
+            };
         }
-        let length = self.read_ahead.len().min(buf.remaining());
-        buf.put_slice(&self.read_ahead[..length]);
-        self.read_ahead.advance(length);
-        if self.read_ahead.is_empty() {
+        let length = socket.read_ahead.len().min(buf.remaining());
+        buf.put_slice(&socket.read_ahead[..length]);
+        socket.read_ahead.advance(length);
+        if socket.read_ahead.is_empty() {
             // Gives the memory back.
-            self.read_ahead = Bytes::new();
+            socket.read_ahead = BytesMut::new();
         }
         Poll::Ready(Ok(()))
     }
@@ -82,7 +173,7 @@ impl AsyncWrite for ConnectionIo {
         if let Some(swallowed) = self.unasked(data, data.len()) {
             return Poll::Ready(Ok(swallowed));
         }
-        Pin::new(&mut self.stream).poll_write(cx, data)
+        self.with_stream(|stream| stream.poll_write(cx, data))
     }
 
     fn poll_write_vectored(
@@ -94,7 +185,7 @@ impl AsyncWrite for ConnectionIo {
         if let Some(swallowed) = self.unasked(first, parts.iter().map(|part| part.len()).sum()) {
             return Poll::Ready(Ok(swallowed));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+        self.with_stream(|stream| stream.poll_write_vectored(cx, parts))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -103,14 +194,15 @@ impl AsyncWrite for ConnectionIo {
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         // hyper flushes when its own buffer is empty, and a TCP socket keeps none.
-        if self.control.body_done.load(Ordering::Relaxed) {
-            self.control.answering.store(false, Ordering::Relaxed);
+        let answering = matches!(self.control.phase(), Phase::Answering | Phase::Streaming);
+        if answering && self.control.body_done.load(Ordering::Relaxed) {
+            self.control.enter(Phase::Idle);
             self.begun = false;
         }
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with_stream(|stream| stream.poll_shutdown(cx))
     }
 }

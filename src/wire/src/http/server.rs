@@ -19,8 +19,8 @@ use crate::libprocess::MessageSink;
 
 /// What answers requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request. The next request of the connection is handled after this answer is sent. If the client
-    /// goes away meanwhile, the future is dropped.
+    /// Answers one request. The next request of the connection is handled after this answer is sent. A request whose
+    /// client has gone away is handled all the same; only if that takes more than ten seconds the future is dropped.
     fn handle(&self, request: Request) -> impl Future<Output = Response> + Send;
 
     /// Whether the handler wants the body of such a request in parts as they arrive, uncollected and unlimited.

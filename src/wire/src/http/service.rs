@@ -1,5 +1,6 @@
 //! One request of a connection that hyper speaks: checks that hold for every endpoint, the body, then the handler.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::gzip::{GunzipError, gunzip, gzip};
-use super::io::Control;
+use super::io::{Control, Phase};
 use super::request::last_value;
 use super::response::ResponseBody;
 use super::server::{Handler, Shared};
@@ -35,6 +36,7 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
     shared: &Arc<Shared<H, S>>,
     control: &Arc<Control>,
 ) -> Result<hyper::Response<OutBody>, Undecodable> {
+    control.enter(Phase::Handling);
     let (head, incoming) = request.into_parts();
     let accept_encoding = last_value(&head.headers, "accept-encoding").map(str::to_owned);
     let response = respond(head, incoming, peer, shared).await?;
@@ -71,6 +73,7 @@ async fn respond<H: Handler, S: MessageSink>(
         Err(CollectError::Undecodable(why)) => return Err(Undecodable(why)),
     };
     if message {
+        poll_fn(|cx| shared.sink.poll_ready(cx)).await;
         return Ok(deliver(&head, body, peer, &*shared.sink));
     }
     handle(head, query, Body::Full(body), peer, shared).await
@@ -160,9 +163,11 @@ async fn collect(head: &Parts, mut incoming: Incoming, limit: usize) -> Result<B
 
 fn into_hyper(response: Response, control: Arc<Control>) -> hyper::Response<OutBody> {
     control.body_done.store(false, Ordering::Relaxed);
-    control.answering.store(true, Ordering::Relaxed);
     if let ResponseBody::Stream(source) = &response.body {
         source.attach(control.cut.clone());
+        control.enter(Phase::Streaming);
+    } else {
+        control.enter(Phase::Answering);
     }
     let mut out = hyper::Response::new(OutBody { body: response.body, control });
     *out.status_mut() = response.status;

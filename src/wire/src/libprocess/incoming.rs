@@ -23,7 +23,7 @@ const UNREAD_ANSWERS: usize = 1 << 20;
 thread_local!(static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 64 << 10]));
 
 /// Reads once into the thread's shared buffer and hands what came to `take`. Zero bytes are the end.
-pub(super) fn poll_read_shared<T>(
+pub(crate) fn poll_read_shared<T>(
     stream: &mut TcpStream,
     cx: &mut Context<'_>,
     take: impl FnOnce(&[u8]) -> T,

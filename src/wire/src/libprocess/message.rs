@@ -37,7 +37,8 @@ pub trait MessageSink: Send + Sync + 'static {
     /// Takes a message. It must not block.
     fn deliver(&self, message: Message) -> Delivery;
 
-    /// Whether more may be read now: a sink whose queue is full holds senders back with it, and wakes `cx` later.
+    /// Whether more may be read now: a sink whose queue is full holds senders back with it, and wakes `cx` later. What
+    /// has been read already (up to 64 KiB of messages a connection) is still delivered.
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = cx;
         Poll::Ready(())

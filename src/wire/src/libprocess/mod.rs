@@ -18,7 +18,7 @@ mod peer;
 mod replay;
 
 pub(crate) use answer::date_now;
-pub(crate) use incoming::{Incoming, Outcome};
+pub(crate) use incoming::{Incoming, Outcome, poll_read_shared};
 pub(crate) use message::deliver;
 pub use message::{Delivery, Message, MessageSink, NoMessages, Refusal};
 pub use network::{ExitedSink, Network};

@@ -2,10 +2,12 @@
 
 use std::io::{Read, Write};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use tokio::io::AsyncWriteExt;
 use wire::Limits;
 
 use crate::raw::{Raw, dialogue, soon, until};
@@ -241,13 +243,40 @@ async fn limits_are_named() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed() {
+async fn a_request_counts_though_its_client_leaves() {
+    let fixture = serve();
+    for number in 0..50 {
+        let mut raw = Raw::connect(fixture.address).await;
+        raw.write(post(&format!("/accepted?{number}"), "", b"{}")).await;
+        drop(raw);
+    }
+    until("every request is handled", || fixture.handler.seen.lock().unwrap().len() == 50).await;
+}
+
+#[tokio::test]
+async fn a_handler_outlives_its_client() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
     raw.write("GET /wait HTTP/1.1\r\n\r\n").await;
     soon("the request", fixture.handler.waiting.notified()).await;
+    // Half-closed: nothing more is asked, but the answer is wanted.
+    raw.stream.shutdown().await.unwrap();
+    fixture.handler.release.notify_one();
+    assert_eq!(raw.response().await.text(), "waited");
+    assert!(raw.rest().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_whose_client_is_gone_is_dropped_in_time() {
+    let fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    raw.write("GET /wait HTTP/1.1\r\n\r\n").await;
+    fixture.handler.waiting.notified().await;
     drop(raw);
-    until("the request is dropped", || fixture.handler.dropped.load(Ordering::SeqCst)).await;
+    // The clock of this test jumps ahead while nothing else happens.
+    while !fixture.handler.dropped.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 #[tokio::test]

@@ -127,3 +127,26 @@ async fn a_request_behind_a_stream_waits_for_its_end() {
     assert_eq!(raw.take(5).await, b"0\r\n\r\n");
     assert_eq!(raw.response().await.status(), 202);
 }
+
+#[tokio::test]
+async fn the_end_is_noticed_behind_unread_requests() {
+    let mut fixture = serve();
+    let (mut raw, handle) = open(&mut fixture).await;
+    raw.write("GET /accepted HTTP/1.1\r\n\r\n").await;
+    handle.send(b"x").unwrap();
+    assert_eq!(raw.chunk().await, b"1\nx");
+    drop(raw);
+    assert_eq!(soon("the end", handle.wait_end()).await, StreamEnd::ClientClosed);
+}
+
+#[tokio::test]
+async fn a_subscriber_that_leaves_at_once_is_noticed() {
+    let mut fixture = serve();
+    for _ in 0..50 {
+        let mut raw = Raw::connect(fixture.address).await;
+        raw.write(SUBSCRIBE).await;
+        drop(raw);
+        let handle = soon("the handle", fixture.streams.recv()).await.unwrap();
+        assert_eq!(soon("the end", handle.wait_end()).await, StreamEnd::ClientClosed);
+    }
+}
