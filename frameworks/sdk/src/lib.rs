@@ -23,6 +23,11 @@ mod packer;
 mod session;
 pub mod task;
 
+/// Time, ids and the text form of durations.
+pub use base;
+/// The algebra of resources.
+pub use resources;
+
 pub use backoff::Backoff;
 pub use calls::{Calls, DEFAULT_REFUSAL};
 pub use event::Event;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::Time;
 use fake::{Fake, event};
-use sdk::driver::{Options, run};
+use sdk::driver::{Encoding, Options, run};
 use sdk::v1::scheduler::{self, call, event::Type};
 use sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
 use sdk::{Calls, Ending, Event, Scheduler};
@@ -64,6 +64,28 @@ async fn subscribes_acknowledges_and_tears_down() {
             assert_eq!(acknowledge.r#type(), call::Type::Acknowledge);
             assert_eq!(acknowledge.framework_id.unwrap().value, "F");
             assert_eq!(fake.call().await.r#type(), call::Type::Teardown);
+        })
+    })
+    .await;
+    assert_eq!(finished.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn speaks_json_as_well() {
+    let fake = Fake::start().await;
+    let mut options = options(&fake.address());
+    options.encoding = Encoding::Json;
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Update(status) = event {
+            assert_eq!(status.state(), TaskState::TaskFinished);
+            calls.stop();
+        }
+    });
+    let (finished, ()) = soon(async {
+        tokio::join!(run(scheduler, options), async {
+            assert_eq!(fake.call().await.r#type(), call::Type::Subscribe);
+            fake.send(&update(TaskState::TaskFinished));
+            assert_eq!(fake.call().await.acknowledge.unwrap().uuid, [7; 16]);
         })
     })
     .await;

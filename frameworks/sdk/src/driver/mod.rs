@@ -4,6 +4,7 @@
 //! One task reads the event stream, one sends the calls in their order, and the scheduler runs where [`run`] is awaited.
 
 mod clock;
+mod encoding;
 mod inbox;
 mod masters;
 mod reader;
@@ -15,7 +16,9 @@ use std::time::Duration;
 use base::Time;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
+use wire::client::{Address, Client};
 
+pub use encoding::Encoding;
 pub use masters::MastersError;
 
 use crate::Scheduler;
@@ -38,6 +41,8 @@ pub struct Options {
     masters: Masters,
     /// Who the framework is, and how patient the session is.
     pub settings: Settings,
+    /// How messages are written.
+    pub encoding: Encoding,
     /// Principal and secret for HTTP Basic, if the master wants to know who calls.
     pub credential: Option<(String, String)>,
     /// How long to try for the first subscription; without it, for ever.
@@ -54,7 +59,14 @@ impl Options {
     /// The text names no master.
     pub fn new(masters: &str, framework: FrameworkInfo) -> Result<Options, MastersError> {
         let settings = Settings { seed: clock::seed(), ..Settings::new(framework) };
-        Ok(Options { masters: masters.parse()?, settings, credential: None, give_up_after: None, nudge: None })
+        Ok(Options {
+            masters: masters.parse()?,
+            settings,
+            encoding: Encoding::default(),
+            credential: None,
+            give_up_after: None,
+            nudge: None,
+        })
     }
 }
 
@@ -77,7 +89,7 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
         session: Session::new(scheduler, options.settings, clock.now()),
         clock,
         masters: options.masters,
-        credential: options.credential,
+        caller: Caller { encoding: options.encoding, credential: options.credential },
         nudge: options.nudge.unwrap_or_default(),
         stream_news: Mailbox::new(EVENTS_WAITING_MAX),
         call_news: Mailbox::new(1),
@@ -89,11 +101,28 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
     Finished { scheduler: driver.session.into_scheduler(), ending }
 }
 
+/// How the driver's tasks call a master.
+#[derive(Clone, Debug)]
+struct Caller {
+    encoding: Encoding,
+    credential: Option<(String, String)>,
+}
+
+impl Caller {
+    fn client(&self, address: Address) -> Client {
+        let client = Client::at(address);
+        match &self.credential {
+            Some((principal, secret)) => client.with_basic(principal, secret),
+            None => client,
+        }
+    }
+}
+
 struct Driver<S> {
     session: Session<S>,
     clock: Clock,
     masters: Masters,
-    credential: Option<(String, String)>,
+    caller: Caller,
     nudge: Arc<Notify>,
     /// What the reader tells; not looked at while too many calls wait to be sent.
     stream_news: Mailbox,
@@ -141,7 +170,7 @@ impl<S: Scheduler> Driver<S> {
             News::Opened(stream) => {
                 tracing::debug!(master = %stream.master, "subscribed");
                 self.masters.found(stream.master.clone());
-                self.sender = Some(Sender::start(stream, self.credential.as_ref(), self.call_news.inbox()));
+                self.sender = Some(Sender::start(stream, &self.caller, self.call_news.inbox()));
                 None
             }
             News::Event(event) => Some(Input::Event(event)),
@@ -181,7 +210,7 @@ impl<S: Scheduler> Driver<S> {
     fn subscribe(&mut self, call: &Call) {
         self.close();
         let masters = self.masters.in_order();
-        self.reader = Some(Task(reader::start(masters, self.credential.clone(), call, self.stream_news.inbox())));
+        self.reader = Some(Task(reader::start(masters, self.caller.clone(), call, self.stream_news.inbox())));
     }
 
     /// Closes all connections; news that their tasks sent before are not read any more.

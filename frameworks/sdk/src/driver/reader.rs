@@ -1,12 +1,12 @@
 //! The task that subscribes and reads the event stream.
 
 use bytes::Bytes;
-use prost::Message;
 use tokio::task::AbortHandle;
-use wire::client::{Address, Client, Records, Reply, Subscription};
-use wire::http::{PROTOBUF, StatusCode};
+use wire::client::{Address, Records, Reply, Subscription};
+use wire::http::StatusCode;
 
 use super::inbox::{Inbox, News, Stream};
+use super::{Caller, Encoding};
 use crate::v1::scheduler::{Call, Event, event};
 
 /// Where every master takes scheduler calls.
@@ -17,17 +17,12 @@ pub(super) const STREAM_ID: &str = "Mesos-Stream-Id";
 const REDIRECTS_MAX: usize = 3;
 
 /// Subscribes at the first of `masters` that takes `call`, and tells `inbox` of all that comes.
-pub(super) fn start(
-    masters: Vec<Address>,
-    credential: Option<(String, String)>,
-    call: &Call,
-    inbox: Inbox,
-) -> AbortHandle {
-    let body = Bytes::from(call.encode_to_vec());
+pub(super) fn start(masters: Vec<Address>, caller: Caller, call: &Call, inbox: Inbox) -> AbortHandle {
+    let body = caller.encoding.encode(call);
     let task = async move {
-        let lost = match open(&masters, credential.as_ref(), &body).await {
+        let lost = match open(&masters, &caller, &body).await {
             Ok((stream, records)) => match inbox.tell(News::Opened(stream)).await {
-                Some(()) => read(records, &inbox).await,
+                Some(()) => read(records, caller.encoding, &inbox).await,
                 None => return,
             },
             Err(news) => news,
@@ -37,29 +32,16 @@ pub(super) fn start(
     tokio::spawn(task).abort_handle()
 }
 
-/// A client as all calls of a subscription use it.
-pub(super) fn client(address: Address, credential: Option<&(String, String)>) -> Client {
-    let client = Client::at(address);
-    match credential {
-        Some((principal, secret)) => client.with_basic(principal, secret),
-        None => client,
-    }
-}
-
 /// An ERROR event as the master would send it, for what it says by a status instead.
 pub(super) fn error_event(message: String) -> Event {
     Event { r#type: Some(event::Type::Error as i32), error: Some(event::Error { message }), ..Default::default() }
 }
 
 /// Tries the masters in turn. What failed is told of the last one.
-async fn open(
-    masters: &[Address],
-    credential: Option<&(String, String)>,
-    body: &Bytes,
-) -> Result<(Stream, Records), News> {
+async fn open(masters: &[Address], caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut news = News::Lost("there is no master to try".to_owned());
     for master in masters {
-        news = match open_one(master, credential, body).await {
+        news = match open_one(master, caller, body).await {
             Err(lost @ News::Lost(_)) => lost,
             other => return other,
         };
@@ -68,15 +50,11 @@ async fn open(
 }
 
 /// Subscribes at one master, or at the one that it names as the leader.
-async fn open_one(
-    master: &Address,
-    credential: Option<&(String, String)>,
-    body: &Bytes,
-) -> Result<(Stream, Records), News> {
+async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(Stream, Records), News> {
     let mut address = master.clone();
     for _ in 0..=REDIRECTS_MAX {
-        let client = client(address.clone(), credential);
-        let answer = client.subscribe(PATH, PROTOBUF, PROTOBUF, &[], body.clone()).await;
+        let media = caller.encoding.media_type();
+        let answer = caller.client(address.clone()).subscribe(PATH, media, media, &[], body.clone()).await;
         match answer.map_err(|error| News::Lost(chain(&error)))? {
             Subscription::Stream(records) => {
                 let id = records.header(STREAM_ID).unwrap_or_default().to_owned();
@@ -101,16 +79,16 @@ fn refused(address: &Address, reply: &Reply) -> News {
 }
 
 /// Reads the stream to its end. A record that is no event is skipped: a newer master may know more.
-async fn read(mut records: Records, inbox: &Inbox) -> News {
+async fn read(mut records: Records, encoding: Encoding, inbox: &Inbox) -> News {
     loop {
         match records.next().await {
-            Ok(Some(record)) => match Event::decode(record) {
+            Ok(Some(record)) => match encoding.decode(&record) {
                 Ok(event) => {
                     if inbox.tell(News::Event(Box::new(event))).await.is_none() {
                         return News::Lost(String::new());
                     }
                 }
-                Err(error) => tracing::warn!(%error, "a record of the event stream cannot be read"),
+                Err(why) => tracing::warn!(%why, "a record of the event stream cannot be read"),
             },
             Ok(None) => return News::Lost("the master ended the stream".to_owned()),
             Err(error) => return News::Lost(chain(&error)),

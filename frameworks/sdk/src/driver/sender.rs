@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use prost::Message;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use wire::client::Client;
-use wire::http::PROTOBUF;
 
 use super::inbox::{Inbox, News, Stream};
-use super::reader::{PATH, STREAM_ID, chain, client};
+use super::reader::{PATH, STREAM_ID, chain};
+use super::{Caller, Encoding};
 use crate::v1::scheduler::Call;
 
 /// While more calls than this wait to be sent, the scheduler gets no events that would make it call more.
@@ -34,11 +32,11 @@ struct Load {
 
 impl Sender {
     /// Starts the task for the calls of this subscription.
-    pub(super) fn start(stream: Stream, credential: Option<&(String, String)>, inbox: Inbox) -> Sender {
+    pub(super) fn start(stream: Stream, caller: &Caller, inbox: Inbox) -> Sender {
         let (queue, waiting) = mpsc::unbounded_channel();
-        let client = client(stream.master, credential);
+        let client = caller.client(stream.master);
         let load = Arc::new(Load::default());
-        let task = tokio::spawn(work(client, stream.id, waiting, load.clone(), inbox));
+        let task = tokio::spawn(work(client, caller.encoding, stream.id, waiting, load.clone(), inbox));
         Sender { queue: Some(queue), load, task }
     }
 
@@ -77,14 +75,15 @@ impl Drop for Sender {
 
 async fn work(
     mut client: Client,
+    encoding: Encoding,
     stream_id: String,
     mut calls: mpsc::UnboundedReceiver<Call>,
     load: Arc<Load>,
     inbox: Inbox,
 ) {
     while let Some(call) = calls.recv().await {
-        let body = Bytes::from(call.encode_to_vec());
-        let answer = client.post(PATH, PROTOBUF, PROTOBUF, &[(STREAM_ID, &stream_id)], body).await;
+        let (media, body) = (encoding.media_type(), encoding.encode(&call));
+        let answer = client.post(PATH, media, media, &[(STREAM_ID, &stream_id)], body).await;
         load.waiting.fetch_sub(1, Ordering::Relaxed);
         load.progress.notify_one();
         match answer {

@@ -4,12 +4,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use prost::Message;
+use protos::json::{Dialect, FromJson, ToJson};
 use sdk::v1::FrameworkId;
 use sdk::v1::scheduler::event::{Subscribed, Type};
 use sdk::v1::scheduler::{Call, Event, call};
 use tokio::sync::mpsc;
 use wire::http::stream::{self, StreamHandle};
-use wire::http::{Handler, HeaderName, PROTOBUF, Request, Response, Running, Server, StatusCode};
+use wire::http::{Handler, HeaderName, JSON, PROTOBUF, Request, Response, Running, Server, StatusCode};
 use wire::libprocess::NoMessages;
 
 /// How SUBSCRIBE is answered.
@@ -29,13 +30,18 @@ pub struct Fake {
 struct State {
     answer: Mutex<Answer>,
     refuse_next: Mutex<bool>,
-    stream: Mutex<Option<StreamHandle>>,
+    /// The open stream, and whether it is in JSON.
+    stream: Mutex<Option<(StreamHandle, bool)>>,
     calls: mpsc::UnboundedSender<Call>,
 }
 
 /// An event of a type, with nothing else in it.
 pub fn event(kind: Type) -> Event {
     Event { r#type: Some(kind as i32), ..Default::default() }
+}
+
+fn encoded(event: &Event, json: bool) -> Vec<u8> {
+    if json { event.json(Dialect::V1) } else { event.encode_to_vec() }
 }
 
 impl Fake {
@@ -71,12 +77,14 @@ impl Fake {
 
     /// Sends an event on the open stream.
     pub fn send(&self, event: &Event) {
-        self.state.stream.lock().unwrap().as_ref().unwrap().send(&event.encode_to_vec()).unwrap();
+        let stream = self.state.stream.lock().unwrap();
+        let (handle, json) = stream.as_ref().unwrap();
+        handle.send(&encoded(event, *json)).unwrap();
     }
 
     /// Cuts the open stream off.
     pub fn cut(&self) {
-        self.state.stream.lock().unwrap().take().unwrap().abort();
+        self.state.stream.lock().unwrap().take().unwrap().0.abort();
     }
 
     /// Stops, and gives the address where nobody listens now.
@@ -91,9 +99,14 @@ struct Answering(Arc<State>);
 
 impl Handler for Answering {
     async fn handle(&self, request: Request) -> Response {
-        let call = Call::decode(request.body.full()).unwrap();
+        let json = request.header("Content-Type") == Some(JSON);
+        assert_eq!(request.header("Accept"), request.header("Content-Type"));
+        let call = match json {
+            true => Call::from_json(request.body.full(), Dialect::V1).unwrap(),
+            false => Call::decode(request.body.full()).unwrap(),
+        };
         let response = match call.r#type() {
-            call::Type::Subscribe => self.subscribe(),
+            call::Type::Subscribe => self.subscribe(json),
             _ => self.other(&request),
         };
         self.0.calls.send(call).unwrap();
@@ -102,9 +115,9 @@ impl Handler for Answering {
 }
 
 impl Answering {
-    fn subscribe(&self) -> Response {
+    fn subscribe(&self, json: bool) -> Response {
         match &*self.0.answer.lock().unwrap() {
-            Answer::Stream => self.open(),
+            Answer::Stream => self.open(json),
             Answer::Redirect(to) => {
                 let (host, port) = to.split_once(':').unwrap();
                 Response::redirect(host, port.parse().unwrap(), "/api/v1/scheduler")
@@ -114,12 +127,12 @@ impl Answering {
         }
     }
 
-    fn open(&self) -> Response {
-        let (handle, response) = stream::open(PROTOBUF, 1 << 20);
+    fn open(&self, json: bool) -> Response {
+        let (handle, response) = stream::open(if json { JSON } else { PROTOBUF }, 1 << 20);
         let subscribed = Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
         let first = Event { subscribed: Some(subscribed), ..event(Type::Subscribed) };
-        handle.send(&first.encode_to_vec()).unwrap();
-        *self.0.stream.lock().unwrap() = Some(handle);
+        handle.send(&encoded(&first, json)).unwrap();
+        *self.0.stream.lock().unwrap() = Some((handle, json));
         response.with_header(HeaderName::from_static("mesos-stream-id"), "the-stream")
     }
 

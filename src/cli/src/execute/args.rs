@@ -71,8 +71,8 @@ pub struct Args {
     /// Whether a task on an unreachable agent may come back
     #[arg(long, default_value_t = true, default_missing_value = "true", num_args = 0..=1, require_equals = true, action = ArgAction::Set, value_name = "BOOL")]
     pub(super) partition_aware: bool,
-    /// Not used: calls are sent in protobuf
-    #[arg(long, default_value = "protobuf", value_parser = ["protobuf", "json"], hide = true)]
+    /// How calls and events are written: protobuf or json
+    #[arg(long, default_value = "protobuf", value_parser = ["protobuf", "json"], value_name = "TYPE")]
     pub(super) content_type: String,
 }
 

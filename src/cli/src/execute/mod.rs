@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use sdk::driver::{self, Options};
+use sdk::driver::{self, Encoding, Options};
 use sdk::v1::framework_info::{Capability, capability};
 use sdk::{Ending, v1::FrameworkInfo};
 
@@ -30,6 +30,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     let kill_after = args.kill_after.as_deref().map(base::parse_duration).transpose().context("--kill_after")?;
     let mut options = Options::new(&args.master.master, framework(&args)?)?;
     options.credential = args.master.credential();
+    options.encoding = if args.content_type == "json" { Encoding::Json } else { Encoding::Protobuf };
     options.give_up_after = Some(PATIENCE);
     crate::block_on(async {
         let interrupt = Interrupt::watch();

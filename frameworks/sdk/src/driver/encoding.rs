@@ -1,0 +1,68 @@
+//! The two forms in which a master takes calls and sends events.
+
+use bytes::Bytes;
+use prost::Message;
+use protos::json::{Dialect, FromJson, ToJson};
+use wire::http::{JSON, PROTOBUF};
+
+use crate::v1::scheduler::{Call, Event};
+
+/// How messages are written. Both say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// Binary: smaller and faster.
+    #[default]
+    Protobuf,
+    /// Text that a person can read on the wire.
+    Json,
+}
+
+impl Encoding {
+    /// The media type.
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Encoding::Protobuf => PROTOBUF,
+            Encoding::Json => JSON,
+        }
+    }
+
+    /// A call as a request's body.
+    pub(super) fn encode(self, call: &Call) -> Bytes {
+        match self {
+            Encoding::Protobuf => call.encode_to_vec().into(),
+            Encoding::Json => call.json(Dialect::V1).into(),
+        }
+    }
+
+    /// An event from a record. In words, why it is none.
+    pub(super) fn decode(self, record: &Bytes) -> Result<Event, String> {
+        match self {
+            Encoding::Protobuf => protos::decode(record).map_err(|error| error.to_string()),
+            Encoding::Json => Event::from_json(record, Dialect::V1).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::v1::scheduler::event::{Offers, Type};
+
+    #[test]
+    fn both_ways() {
+        let call = Call { framework_id: Some(crate::v1::FrameworkId { value: "F".into() }), ..Default::default() };
+        assert_eq!(Encoding::Json.encode(&call), r#"{"framework_id":{"value":"F"}}"#);
+        let event = Event { r#type: Some(Type::Offers as i32), offers: Some(Offers::default()), ..Default::default() };
+        assert_eq!(Encoding::Json.decode(&Bytes::from(r#"{"type":"OFFERS","offers":{}}"#)).unwrap(), event);
+        assert_eq!(Encoding::Protobuf.decode(&event.encode_to_vec().into()).unwrap(), event);
+    }
+
+    #[test]
+    fn what_is_no_event_is_refused() {
+        for encoding in [Encoding::Json, Encoding::Protobuf] {
+            assert!(encoding.decode(&Bytes::from_static(b"{\"type\":")).is_err(), "{encoding:?}");
+        }
+        // A rescission without its offer: a required field is missing.
+        assert!(Encoding::Protobuf.decode(&Bytes::from_static(&[0x22, 0x00])).is_err());
+    }
+}
