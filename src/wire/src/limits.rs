@@ -15,6 +15,9 @@ pub struct Limits {
     pub stream: usize,
     /// What may wait for one libprocess peer before the connection to it is given up.
     pub peer: usize,
+    /// How long an answer may wait for a client that reads nothing of it; then the connection is cut. Streams are
+    /// bounded by bytes instead.
+    pub stalled: Duration,
     /// How long a connection attempt of ours may take.
     pub connect: Duration,
     /// How long a stop waits for answers that are under way.
@@ -30,6 +33,7 @@ impl Default for Limits {
             body: 256 << 20,
             stream: 64 << 20,
             peer: 64 << 20,
+            stalled: Duration::from_secs(60),
             connect: Duration::from_secs(10),
             stop: Duration::from_secs(5),
             connections: 1 << 20,

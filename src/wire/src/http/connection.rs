@@ -72,7 +72,8 @@ async fn serve_http<H: Handler, S: MessageSink>(
         .half_close(true)
         .serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
-    let (mut stopped, mut client_gone) = (false, false);
+    let (mut stopped, mut client_gone, mut written) = (false, false, 0);
+    let mut check = tokio::time::interval(limits.stalled);
     let result = loop {
         tokio::select! {
             // In this order: hyper's reading comes before watching.
@@ -86,6 +87,13 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 if control.phase() == Phase::Handling {
                     return;
                 }
+            }
+            _ = check.tick() => {
+                if control.phase() == Phase::Answering && control.written() == written {
+                    tracing::info!(%peer, "a client does not read its answer: cut off");
+                    return;
+                }
+                written = control.written();
             }
             () = control.cut.notified() => return,
             _ = stopping.changed(), if !stopped => {

@@ -6,7 +6,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
@@ -45,6 +45,8 @@ pub(super) struct Control {
     pub(super) body_done: AtomicBool,
     /// A request was refused before all of it was read: let the client read the answer before the socket closes.
     pub(super) linger: AtomicBool,
+    /// Bytes written so far.
+    written: AtomicU64,
     socket: Mutex<Socket>,
 }
 
@@ -65,6 +67,7 @@ impl Control {
             phase: AtomicU8::new(Phase::Idle as u8),
             body_done: AtomicBool::new(false),
             linger: AtomicBool::new(false),
+            written: AtomicU64::new(0),
             socket: Mutex::new(socket),
         }
     }
@@ -80,6 +83,11 @@ impl Control {
 
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+
+    /// How many bytes the client's side of the socket has taken.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Takes the socket out, once hyper is done with it.
@@ -140,6 +148,13 @@ impl ConnectionIo {
         None
     }
 
+    fn count(&self, result: io::Result<usize>) -> io::Result<usize> {
+        if let Ok(length) = result {
+            self.control.written.fetch_add(length as u64, Ordering::Relaxed);
+        }
+        result
+    }
+
     fn with_stream<T>(&self, action: impl FnOnce(Pin<&mut TcpStream>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match &mut lock(&self.control.socket).stream {
             Some(stream) => action(Pin::new(stream)),
@@ -173,7 +188,7 @@ impl AsyncWrite for ConnectionIo {
         if let Some(swallowed) = self.unasked(data, data.len()) {
             return Poll::Ready(Ok(swallowed));
         }
-        self.with_stream(|stream| stream.poll_write(cx, data))
+        self.with_stream(|stream| stream.poll_write(cx, data)).map(|result| self.count(result))
     }
 
     fn poll_write_vectored(
@@ -185,7 +200,7 @@ impl AsyncWrite for ConnectionIo {
         if let Some(swallowed) = self.unasked(first, parts.iter().map(|part| part.len()).sum()) {
             return Poll::Ready(Ok(swallowed));
         }
-        self.with_stream(|stream| stream.poll_write_vectored(cx, parts))
+        self.with_stream(|stream| stream.poll_write_vectored(cx, parts)).map(|result| self.count(result))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -296,3 +296,15 @@ async fn stopping_answers_what_is_under_way() {
     soon("the stop", stop).await.unwrap();
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_read_its_answer_is_cut_off() {
+    let fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    let size = 100_000_000;
+    raw.write(format!("GET /size?n={size} HTTP/1.1\r\n\r\n")).await;
+    // The clock of this test jumps ahead while nothing else happens.
+    tokio::time::sleep(3 * Limits::default().stalled).await;
+    let got = raw.rest().await.len();
+    assert!(got < size, "all of it was sent");
+}

@@ -1,6 +1,13 @@
 //! Received libprocess messages: wire facts libprocess.md 1.3.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::AsyncWriteExt;
 use wire::Limits;
+use wire::http::{Handler, Request, Response, Server};
+use wire::libprocess::{Delivery, Message, MessageSink};
 
 use crate::raw::{Raw, soon};
 use crate::server::{serve, serve_with};
@@ -155,4 +162,59 @@ async fn limits() {
     let mut raw = Raw::connect(fixture.address).await;
     raw.write(format!("POST /master/n HTTP/1.1\r\n{FROM}Transfer-Encoding: chunked\r\n\r\nzz\r\n")).await;
     assert!(raw.rest().await.is_empty(), "a malformed body is answered");
+}
+
+/// A sink that takes nothing until it is opened.
+#[derive(Default)]
+struct Gate {
+    open: AtomicBool,
+    waiting: std::sync::Mutex<Option<std::task::Waker>>,
+    taken: AtomicUsize,
+}
+
+impl MessageSink for Gate {
+    fn deliver(&self, _: Message) -> Delivery {
+        self.taken.fetch_add(1, Ordering::SeqCst);
+        Delivery::Accepted
+    }
+
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        *self.waiting.lock().unwrap() = Some(cx.waker().clone());
+        if self.open.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+struct Nothing;
+
+impl Handler for Nothing {
+    async fn handle(&self, _: Request) -> Response {
+        Response::not_found()
+    }
+}
+
+#[tokio::test]
+async fn a_full_sink_holds_its_senders_back() {
+    let gate = Arc::new(Gate::default());
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), Limits::default()).unwrap();
+    let address = server.address();
+    let _running = server.serve(Arc::new(Nothing), gate.clone());
+    let mut raw = Raw::connect(address).await;
+    let batch = message("master", "n", &"x".repeat(10_000)).repeat(1000);
+    // More than the buffers of both sockets hold: writing stops.
+    let mut written = 0;
+    while let Ok(length) =
+        tokio::time::timeout(std::time::Duration::from_millis(200), raw.stream.write(&batch.as_bytes()[written..]))
+            .await
+    {
+        written += length.unwrap();
+        assert!(written < batch.len(), "all of it was taken");
+    }
+    assert_eq!(gate.taken.load(Ordering::SeqCst), 0);
+    gate.open.store(true, Ordering::SeqCst);
+    gate.waiting.lock().unwrap().take().unwrap().wake();
+    raw.write(&batch.as_bytes()[written..]).await;
+    for _ in 0..1000 {
+        assert_eq!(raw.response().await.status(), 202);
+    }
+    assert_eq!(gate.taken.load(Ordering::SeqCst), 1000);
 }
