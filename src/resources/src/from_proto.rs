@@ -6,7 +6,7 @@ use protos::mesos::resource::reservation_info::Type as ReservationType;
 use protos::mesos::value::Type;
 
 use crate::reservation::who;
-use crate::validate::{name_it, validate_resource};
+use crate::validate::{check_size, name_it, validate_resource};
 use crate::{
     Amount, Fault, InvalidResource, ItemSet, ProviderId, Ranges, Reservation, ReservationKind, Resource, Resources,
     Role, RoleError, Value,
@@ -17,6 +17,7 @@ use crate::{
 /// # Errors
 /// The first resource that breaks a rule, and the rule.
 pub fn from_proto(resources: &[mesos::Resource]) -> Result<Resources, InvalidResource> {
+    check_size(resources)?;
     let mut all = Resources::new();
     let mut roles = Roles::default();
     for message in resources {

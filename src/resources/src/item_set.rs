@@ -58,7 +58,15 @@ impl ItemSet {
     /// The words of either.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        Self::from_vec(self.0.iter().chain(other.0.iter()).cloned().collect())
+        let mut all = Vec::with_capacity(self.0.len() + other.0.len());
+        let mut others = other.0.iter().peekable();
+        for own in self.0.iter() {
+            all.extend(std::iter::from_fn(|| others.next_if(|item| *item < own)).cloned());
+            others.next_if_eq(&own);
+            all.push(own.clone());
+        }
+        all.extend(others.cloned());
+        Self(all.into())
     }
 
     /// The words that are not in `other`.

@@ -100,8 +100,13 @@ impl Ranges {
         if other.is_empty() {
             return self.clone();
         }
-        let mut all = [&*self.0, &*other.0].concat();
-        all.sort_unstable();
+        let mut all = Vec::with_capacity(self.0.len() + other.0.len());
+        let mut others = other.0.iter().copied().peekable();
+        for &own in self.0.iter() {
+            all.extend(std::iter::from_fn(|| others.next_if(|range| *range < own)));
+            all.push(own);
+        }
+        all.extend(others);
         Self::from_sorted(all)
     }
 

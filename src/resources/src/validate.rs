@@ -11,6 +11,11 @@ use protos::mesos::value::Type;
 
 use crate::{Labels, Role, RoleError};
 
+/// The most resources that one list may have: merging compares each with each.
+pub const MAX_RESOURCES: usize = 4096;
+/// The most ranges and set items that one list may have: all ports, every other one taken.
+pub const MAX_MEMBERS: usize = 32_768;
+
 /// The rule that a resource breaks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -159,6 +164,12 @@ pub enum Fault {
     /// Shared, but not persistent.
     #[error("Only persistent volumes can be shared")]
     SharedNotPersistent,
+    /// The first that is too many.
+    #[error("More than {MAX_RESOURCES} resources in one list")]
+    TooMany,
+    /// The first with too many members.
+    #[error("More than {MAX_MEMBERS} ranges and set items in one list")]
+    TooManyMembers,
 }
 
 /// A resource that breaks a rule.
@@ -176,7 +187,25 @@ pub struct InvalidResource {
 /// # Errors
 /// The first resource that breaks a rule, and the rule.
 pub fn validate(resources: &[mesos::Resource]) -> Result<(), InvalidResource> {
+    check_size(resources)?;
     resources.iter().try_for_each(|resource| validate_resource(resource).map_err(|fault| name_it(resource, fault)))
+}
+
+/// The limits of a list.
+pub(crate) fn check_size(resources: &[mesos::Resource]) -> Result<(), InvalidResource> {
+    let mut members = 0_usize;
+    for (at, resource) in resources.iter().enumerate() {
+        members += resource.ranges.as_ref().map_or(0, |ranges| ranges.range.len());
+        members += resource.set.as_ref().map_or(0, |set| set.item.len());
+        let fault = match (at >= MAX_RESOURCES, members > MAX_MEMBERS) {
+            (false, false) => continue,
+            (true, _) => Fault::TooMany,
+            (false, true) => Fault::TooManyMembers,
+        };
+        // Not its text: that may be as long as the list.
+        return Err(InvalidResource { resource: resource.name.clone(), fault });
+    }
+    Ok(())
 }
 
 pub(crate) fn name_it(resource: &mesos::Resource, fault: Fault) -> InvalidResource {

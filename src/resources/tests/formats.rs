@@ -277,6 +277,22 @@ fn bad_messages_are_refused_in_words() {
 }
 
 #[test]
+fn lists_have_limits() {
+    let many: Vec<Message> = (0..=resources::MAX_RESOURCES).map(|i| scalar(&format!("r{i}"), 1.0)).collect();
+    assert_eq!(from_proto(&many[1..]).unwrap().len(), resources::MAX_RESOURCES);
+    let why = "Resource 'r4096' is invalid: More than 4096 resources in one list";
+    assert_eq!(from_proto(&many).unwrap_err().to_string(), why);
+    assert_eq!(validate(&many).unwrap_err().to_string(), why);
+    let every_other: Vec<(u64, u64)> = (0..65_536).step_by(2).map(|port| (port, port)).collect();
+    assert_eq!(take(&[ranges(&every_other)]).ports().count(), 32_768);
+    let one_more = [ranges(&every_other), set(&["a"])];
+    assert_eq!(
+        from_proto(&one_more).unwrap_err().to_string(),
+        "Resource 'zones' is invalid: More than 32768 ranges and set items in one list"
+    );
+}
+
+#[test]
 fn exclusive_disks_stay_apart() {
     let mount = |root: &str| {
         let mount = mesos::resource::disk_info::source::Mount { root: Some(root.into()) };
