@@ -34,6 +34,8 @@ pub struct Master {
     pub(crate) offers: Table<Offer>,
     /// Agents of the registry that have not come back since this master began.
     pub(crate) recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
+    /// How many of them there were at first.
+    pub(crate) recovered_at_first: usize,
     /// What the registry says of agents beside their info: draining and deactivation of recovered ones.
     pub(crate) recovered_drain: BTreeMap<AgentId, (Option<mesos::DrainInfo>, bool)>,
     /// Agents that do not answer, since when, and their draining.
@@ -94,6 +96,7 @@ impl Master {
             completed: Table::default(),
             offers: Table::default(),
             recovered: Arc::default(),
+            recovered_at_first: 0,
             recovered_drain: BTreeMap::new(),
             unreachable: BTreeMap::new(),
             gone: BTreeMap::new(),

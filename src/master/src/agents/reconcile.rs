@@ -46,6 +46,7 @@ impl Master {
             self.announce_task_added(framework, task, out);
         }
         self.brief_agent(key, &returning, out);
+        self.check_drained(key);
     }
 
     fn reconnect_agent(&mut self, key: AgentKey, arrival: Arrival, out: &mut Outbox) {

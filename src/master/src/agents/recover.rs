@@ -20,6 +20,7 @@ impl Master {
                 Arc::make_mut(&mut self.recovered).insert(id, Arc::new(agent.info.clone()));
             }
         }
+        self.recovered_at_first = self.recovered.len();
         for agent in registry.unreachable.iter().flat_map(|list| &list.slaves) {
             if let Ok(id) = AgentId::new(&agent.id.value) {
                 self.unreachable.insert(id, unreachable(agent));
@@ -57,8 +58,7 @@ impl Master {
 
     /// Recovered agents had time enough. If too many are missing, this master must not decide that they are lost.
     pub(crate) fn recovered_timeout(&mut self, out: &mut Outbox) {
-        let missing = self.recovered.len();
-        let known = missing + self.agents.len();
+        let (missing, known) = (self.recovered.len(), self.recovered_at_first);
         let limit = self.config.recovery_agent_removal_limit;
         if known > 0 && missing as f64 / known as f64 > limit {
             let reason = format!(

@@ -112,6 +112,7 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.adopt_completed(key, returning);
+        self.check_drained(key);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.

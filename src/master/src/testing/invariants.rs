@@ -11,7 +11,11 @@ use resources::Resources;
 use crate::Master;
 use crate::state::{AgentKey, FrameworkKey, OfferKey, TaskKey};
 
-pub(super) fn check(master: &Master) -> Result<(), String> {
+/// Holds a master against the list above.
+///
+/// # Errors
+/// What does not hold, and where.
+pub fn check_invariants(master: &Master) -> Result<(), String> {
     for (key, agent) in master.agents.iter() {
         let key = AgentKey(key);
         let book = master.agent_books.get(&key).ok_or_else(|| format!("agent {} has no book", agent.id))?;

@@ -7,10 +7,13 @@ mod build;
 mod describe;
 mod events;
 mod invariants;
+#[cfg(test)]
+mod random;
 mod script;
 mod words;
 
 pub use describe::{describe_op, describe_output};
+pub use invariants::check_invariants;
 pub use script::{Script, run};
 pub use words::Words;
 

@@ -277,7 +277,7 @@ impl Script {
         }
         out.clear();
         self.out = out;
-        if let Err(why) = invariants::check(self.master()) {
+        if let Err(why) = invariants::check_invariants(self.master()) {
             self.lines.push(format!("BROKEN: {why}"));
         }
     }

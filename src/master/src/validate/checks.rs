@@ -74,3 +74,48 @@ pub(crate) fn check(check: &CheckInfo) -> Result<(), String> {
         ("timeout_seconds", check.timeout_seconds()),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::CommandInfo;
+
+    #[test]
+    fn words() {
+        let http = |scheme: Option<&str>, path: Option<&str>| HealthCheck {
+            r#type: Some(health_check::Type::Http as i32),
+            http: Some(health_check::HttpCheckInfo {
+                scheme: scheme.map(str::to_owned),
+                path: path.map(str::to_owned),
+                port: 80,
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let shell = HealthCheck {
+            r#type: Some(health_check::Type::Command as i32),
+            command: Some(CommandInfo::default()),
+            ..Default::default()
+        };
+        for (given, words) in [
+            (HealthCheck::default(), "HealthCheck must specify 'type'"),
+            (http(Some("ftp"), None), "Unsupported HTTP health check scheme: 'ftp'"),
+            (http(None, Some("x")), "The path 'x' of HTTP check must start with '/'"),
+            (
+                HealthCheck { delay_seconds: Some(-1.0), ..http(None, None) },
+                "Expecting 'delay_seconds' to be non-negative",
+            ),
+            (
+                HealthCheck { timeout_seconds: Some(f64::NAN), ..http(None, None) },
+                "Expecting 'timeout_seconds' to be non-negative",
+            ),
+            (shell, "Shell command is not specified"),
+        ] {
+            assert_eq!(health_check(&given), Err(words.to_owned()));
+        }
+        assert_eq!(health_check(&http(Some("https"), Some("/x"))), Ok(()));
+        assert_eq!(check(&CheckInfo::default()), Err("CheckInfo must specify 'type'".to_owned()));
+        let tcp = CheckInfo { r#type: Some(check_info::Type::Tcp as i32), ..Default::default() };
+        assert_eq!(check(&tcp), Err("Expecting 'tcp' to be set for tcp check".to_owned()));
+    }
+}

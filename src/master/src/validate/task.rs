@@ -140,3 +140,120 @@ fn limits(agent: &Agent, task: &TaskInfo, resources: &Resources) -> Result<(), S
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::{self, CommandInfo, DurationInfo, KillPolicy, environment};
+
+    fn scalar(name: &str, amount: f64) -> mesos::Resource {
+        let mut resource = mesos::Resource { name: name.to_owned(), ..Default::default() };
+        resource.set_type(mesos::value::Type::Scalar);
+        resource.scalar = Some(mesos::value::Scalar { value: amount });
+        resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some("*".to_owned()) });
+        resource
+    }
+
+    fn good() -> TaskInfo {
+        TaskInfo {
+            task_id: mesos::TaskId { value: "t".to_owned() },
+            slave_id: mesos::SlaveId { value: "a".to_owned() },
+            resources: vec![scalar("cpus", 1.0)],
+            command: Some(CommandInfo { value: Some("true".to_owned()), ..Default::default() }),
+            ..Default::default()
+        }
+    }
+
+    /// Checks a task on an agent and in a framework of a script.
+    fn checked(task: &TaskInfo) -> Result<(), String> {
+        let mut script = crate::testing::Script::new();
+        script.line("reregister x id=a cpus:4;mem:4096");
+        script.line("subscribe f");
+        let snapshot = script.master().snapshot();
+        let (Some(agent), Some(framework)) = (snapshot.agents.values().next(), snapshot.frameworks.values().next())
+        else {
+            panic!("the script has made both");
+        };
+        let available = agent.total.allocated(&resources::Role::star());
+        let launch = Launch { framework, key: FrameworkKey(0), agent, in_use: None, available: &available };
+        super::task(&launch, task).map(|_| ())
+    }
+
+    #[test]
+    fn the_rules_in_their_order() {
+        assert_eq!(checked(&good()), Ok(()));
+        let negative = DurationInfo { nanoseconds: -1 };
+        let unset = environment::Variable { name: "A".to_owned(), ..Default::default() };
+        let environment = Some(mesos::Environment { variables: vec![unset] });
+        let custom =
+            mesos::ExecutorInfo { executor_id: mesos::ExecutorId { value: "e".to_owned() }, ..Default::default() };
+        let http = mesos::HealthCheck { r#type: Some(mesos::health_check::Type::Http as i32), ..Default::default() };
+        let volume = mesos::Volume { container_path: "v".to_owned(), ..Default::default() };
+        let container = mesos::ContainerInfo { volumes: vec![volume], ..Default::default() };
+        let limit = |name: &str, value| [(name.to_owned(), mesos::value::Scalar { value })].into();
+        let slave_id = mesos::SlaveId { value: "b".to_owned() };
+        let policy = KillPolicy { grace_period: Some(negative) };
+        for (task, words) in [
+            (TaskInfo { task_id: mesos::TaskId::default(), ..good() }, "ID must not be empty"),
+            (TaskInfo { slave_id, ..good() }, "Task uses invalid agent b while agent a is expected"),
+            (
+                TaskInfo { kill_policy: Some(policy), ..good() },
+                "Task's 'kill_policy.grace_period' must be non-negative",
+            ),
+            (
+                TaskInfo { max_completion_time: Some(negative), ..good() },
+                "Task's 'max_completion_time' must be non-negative",
+            ),
+            (
+                TaskInfo { health_check: Some(http), ..good() },
+                "Task uses invalid health check: Expecting 'http' to be set for http health check",
+            ),
+            (TaskInfo { resources: vec![], ..good() }, "Task uses no resources"),
+            (
+                TaskInfo { command: Some(CommandInfo { environment, ..Default::default() }), ..good() },
+                "Task's `CommandInfo` is invalid: Environment variable 'A' of type 'VALUE' must have a value set",
+            ),
+            (
+                TaskInfo { container: Some(container), ..good() },
+                "Task's `ContainerInfo` is invalid: Invalid volume: Exactly one of 'host_path', 'image' and 'source' \
+                 must be set",
+            ),
+            (
+                TaskInfo { limits: limit("disk", 1.0), ..good() },
+                "Resource limits may only be set for 'cpus' and 'mem', not for 'disk'",
+            ),
+            (
+                TaskInfo { limits: limit("mem", 1.0), ..good() },
+                "Resource limit for 'mem' is set, but no such resource is requested",
+            ),
+            (
+                TaskInfo { limits: limit("cpus", f64::NAN), ..good() },
+                "The limit of 'cpus' (NaN) is below the request (1)",
+            ),
+            (
+                TaskInfo { executor: Some(custom.clone()), ..good() },
+                "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present",
+            ),
+            (
+                TaskInfo { command: None, executor: Some(custom), ..good() },
+                "'ExecutorInfo.command' must be set for 'CUSTOM' executor",
+            ),
+            (
+                TaskInfo { resources: vec![scalar("cpus", 5.0)], ..good() },
+                "Task uses more resources cpus(allocated: *):5 than available cpus(allocated: *):4; mem(allocated: *):4096",
+            ),
+        ] {
+            assert_eq!(checked(&task), Err(words.to_owned()));
+        }
+        assert_eq!(checked(&TaskInfo { limits: limit("cpus", f64::INFINITY), ..good() }), Ok(()));
+    }
+
+    #[test]
+    fn ids_in_use() {
+        assert_eq!(identity(&good(), Some("active")), Err("Task has duplicate ID: t".to_owned()));
+        assert_eq!(
+            identity(&good(), Some("unreachable")),
+            Err("Task reuses the ID of unreachable task 't'".to_owned())
+        );
+    }
+}
