@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::event::PollFlags;
 
-use crate::environment::Settings;
+use crate::environment::{Endpoint, Settings};
 use crate::http::{AnswerReader, HttpError, Part, post};
 use crate::socket::Socket;
 
@@ -55,8 +55,13 @@ pub(crate) struct Exchange {
 impl Exchange {
     /// Connects and sends the call `body`.
     pub(crate) fn open(settings: &Settings, body: &[u8]) -> io::Result<Exchange> {
-        let mut socket = Socket::open(&settings.endpoint)?;
-        socket.send(&post(PATH, &settings.host, settings.token.as_deref(), body))?;
+        Exchange::send(&settings.endpoint, &post(PATH, &settings.host, settings.token.as_deref(), body))
+    }
+
+    /// Connects to `endpoint` and sends `request`.
+    pub(crate) fn send(endpoint: &Endpoint, request: &[u8]) -> io::Result<Exchange> {
+        let mut socket = Socket::open(endpoint)?;
+        socket.send(request)?;
         let answer = Answer { status: 0, body: Vec::new() };
         Ok(Exchange { socket, reader: AnswerReader::new(), answer, complete: false })
     }
@@ -67,6 +72,11 @@ impl Exchange {
 
     pub(crate) fn interest(&self) -> PollFlags {
         self.socket.interest()
+    }
+
+    /// The answer's status, as soon as its head is there.
+    pub(crate) fn status(&self) -> Option<u16> {
+        (self.answer.status != 0).then_some(self.answer.status)
     }
 
     /// Acts on what a wait has found; the answer once it is complete.

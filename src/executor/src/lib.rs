@@ -10,6 +10,7 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
+mod checks;
 mod clock;
 pub mod command;
 pub mod default;
@@ -20,6 +21,7 @@ mod kill;
 mod link;
 mod messages;
 mod poller;
+mod process;
 mod records;
 mod socket;
 mod updates;

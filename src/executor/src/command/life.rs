@@ -8,15 +8,18 @@ use containers::{ChildSignals, Launcher, WaitStatus};
 use prost::Message;
 use rustix::event::PollFlags;
 
-use super::process::task_spec;
+use crate::checks::{Checks, Finding};
 use crate::clock;
 use crate::environment::Settings;
 use crate::kill::{Escalation, grace_of};
 use crate::link::{Incoming, Link};
 use crate::messages::{Id, KillPolicy, Reason, Task, TaskState, TaskStatus};
 use crate::poller::{Poller, Token, earlier};
+use crate::process::task_spec;
 
 const CHILDREN: Token = 2;
+/// The tokens of probes start here.
+const PROBES: Token = 8;
 
 /// How long the agent may take to acknowledge the last update, once it is there to do so.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
@@ -31,10 +34,31 @@ struct Running {
     task: Task,
     /// Its first process; `None` when it has ended, or never began.
     pid: Option<i32>,
+    checks: Checks,
+    /// What the health check has said last.
+    healthy: Option<bool>,
+    /// Whether the health check has ended it.
+    ill: bool,
     escalation: Option<Escalation>,
     /// When its `max_completion_time` is over.
     complete_by: Option<Instant>,
     overdue: bool,
+}
+
+impl Running {
+    fn new(task: Task) -> Running {
+        let checks = Checks::of(&task);
+        Running {
+            task,
+            pid: None,
+            checks,
+            healthy: None,
+            ill: false,
+            escalation: None,
+            complete_by: None,
+            overdue: false,
+        }
+    }
 }
 
 pub(super) struct CommandExecutor {
@@ -89,18 +113,22 @@ impl CommandExecutor {
         let mut poller = Poller::default();
         self.link.interests(&mut poller);
         poller.add(CHILDREN, self.children.fd(), PollFlags::IN);
+        if let Some(running) = &self.running {
+            running.checks.interests(PROBES, &mut poller);
+        }
         for (token, found) in poller.wait(self.wake_at()) {
-            if token == CHILDREN {
-                self.reap();
-            } else {
-                self.link.on_ready(token, found);
+            match token {
+                CHILDREN => self.reap(),
+                PROBES.. => self.on_probe((token - PROBES) as usize, found),
+                _ => self.link.on_ready(token, found),
             }
         }
     }
 
     fn wake_at(&self) -> Option<Instant> {
         let running = self.running.as_ref().filter(|running| running.pid.is_some());
-        let task = running.and_then(|r| earlier(r.complete_by, r.escalation.and_then(|e| e.wake_at())));
+        let of_task = |r: &Running| earlier(r.complete_by, r.escalation.and_then(|e| e.wake_at()));
+        let task = running.and_then(|r| earlier(of_task(r), r.checks.wake_at()));
         earlier(earlier(task, self.exit_at), self.link.wake_at())
     }
 
@@ -115,7 +143,40 @@ impl CommandExecutor {
             let pid = *pid;
             self.force(pid);
         }
+        if let Some(running) = self.running.as_mut().filter(|running| running.pid.is_some()) {
+            running.checks.on_time(now);
+            self.tell_findings();
+        }
         self.decide_end(now);
+    }
+
+    fn on_probe(&mut self, index: usize, found: PollFlags) {
+        if let Some(running) = &mut self.running {
+            running.checks.on_ready(index, found, clock::now());
+            self.tell_findings();
+        }
+    }
+
+    /// Tells what the checks have found, and ends a task that has been ill for too long.
+    fn tell_findings(&mut self) {
+        while let Some(running) = &mut self.running
+            && let Some(finding) = running.checks.next()
+        {
+            let task_id = running.task.task_id.clone();
+            let (reason, kill) = match finding {
+                Finding::Status => (Reason::TaskCheckStatusUpdated, false),
+                Finding::Health { healthy, kill } => {
+                    running.healthy = Some(healthy);
+                    running.ill |= kill;
+                    (Reason::TaskHealthCheckStatusUpdated, kill)
+                }
+            };
+            let policy = running.task.kill_policy;
+            self.tell(&task_id, TaskState::Running, |status| status.reason = Some(reason as i32));
+            if kill {
+                self.kill(grace_of(None, policy));
+            }
+        }
     }
 
     /// The executor ends when its task has and the agent knows it, or cannot be told.
@@ -165,24 +226,28 @@ impl CommandExecutor {
             let words = "Attempted to run multiple tasks using a \"command\" executor";
             return self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words.to_owned()));
         }
+        let started = task_spec(&task, std::env::vars_os()).map_err(|error| crate::with_causes(&error));
+        self.running = Some(Running::new(task));
         self.tell(&task_id, TaskState::Starting, |_| {});
-        let started = task_spec(&task, std::env::vars_os())
-            .map_err(|error| crate::with_causes(&error))
-            .and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
-        let mut running = Running { task, pid: None, escalation: None, complete_by: None, overdue: false };
+        let started =
+            started.and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
         match started {
-            Ok(child) => {
-                running.pid = Some(child.pid());
-                running.complete_by = running.task.max_completion_time.map(|time| clock::now() + time.duration());
-                self.running = Some(running);
-                self.tell(&task_id, TaskState::Running, |_| {});
-            }
+            Ok(child) => self.on_started(&task_id, child.pid()),
             Err(words) => {
                 eprintln!("{words}");
-                self.running = Some(running);
                 self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words));
             }
         }
+    }
+
+    fn on_started(&mut self, task_id: &Id, pid: i32) {
+        let now = clock::now();
+        if let Some(running) = &mut self.running {
+            running.pid = Some(pid);
+            running.complete_by = running.task.max_completion_time.map(|time| now + time.duration());
+            running.checks.start(now);
+        }
+        self.tell(task_id, TaskState::Running, |_| {});
     }
 
     fn on_kill(&mut self, task_id: &Id, policy: Option<KillPolicy>) {
@@ -230,6 +295,7 @@ impl CommandExecutor {
             return;
         }
         running.escalation = Some(Escalation::new(clock::now(), grace));
+        running.checks.stop();
         let (task_id, overdue) = (running.task.task_id.clone(), running.overdue);
         if self.knows_killing && !overdue {
             self.tell(&task_id, TaskState::Killing, |_| {});
@@ -250,11 +316,13 @@ impl CommandExecutor {
     fn reap(&mut self) {
         self.children.clear();
         while let Some((pid, status)) = containers::reap() {
-            if let Some(running) = &mut self.running
-                && running.pid == Some(pid)
-            {
+            let Some(running) = &mut self.running else { continue };
+            if running.pid == Some(pid) {
                 running.pid = None;
+                running.checks.stop();
                 self.on_end(status);
+            } else if running.checks.on_child(pid, status, clock::now()) {
+                self.tell_findings();
             }
         }
     }
@@ -276,6 +344,12 @@ impl CommandExecutor {
 
     fn tell(&mut self, task_id: &Id, state: TaskState, complete: impl FnOnce(&mut TaskStatus)) {
         let mut status = TaskStatus { task_id: task_id.clone(), state: state as i32, ..TaskStatus::default() };
+        if let Some(running) = self.running.as_ref().filter(|running| running.task.task_id == *task_id) {
+            status.check_status = running.checks.status();
+            // An end is told with the health that has led to it, and no other.
+            let ending = matches!(state, TaskState::Finished | TaskState::Failed | TaskState::Killed);
+            status.healthy = if ending { running.ill.then_some(false) } else { running.healthy };
+        }
         complete(&mut status);
         self.link.update(status);
     }

@@ -3,7 +3,6 @@
 //! The agent starts it in the task's sandbox, as the task's user, and ends what is left when it exits.
 
 mod life;
-mod process;
 
 use std::process::ExitCode;
 

@@ -1,5 +1,7 @@
 //! Whole lives of executors, as processes, against a fake agent.
+#![allow(clippy::disallowed_methods)] // limits of real waiting need the real clock
 
+mod checks;
 mod command;
 mod pods;
 mod support;

@@ -309,6 +309,11 @@ impl Executor {
         Executor { process, sandbox }
     }
 
+    #[allow(dead_code)] // for the benchmark
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Waits for its end, which must be a good one.
     pub fn ends(&mut self) {
         let mut status = None;

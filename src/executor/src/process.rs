@@ -12,7 +12,7 @@ use crate::messages::{Command, Task};
 
 /// A task that no process can be made of; the words go into its TASK_FAILED.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TaskError {
+pub(crate) enum TaskError {
     #[error("The task has no command")]
     NoCommand,
     #[error("The task's command has no value")]
@@ -22,7 +22,7 @@ pub(super) enum TaskError {
 }
 
 /// The process of `task`, in the executor's folder and with its streams. `inherited` is the executor's own environment.
-pub(super) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {
+pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {
     let bytes = task.command.as_deref().ok_or(TaskError::NoCommand)?;
     let command = Command::decode(bytes).map_err(TaskError::Malformed)?;
     let mut spec = Spec::new(program(&command)?);
@@ -33,7 +33,7 @@ pub(super) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, 
 }
 
 /// What a `CommandInfo` runs.
-pub(super) fn program(command: &Command) -> Result<Program, TaskError> {
+pub(crate) fn program(command: &Command) -> Result<Program, TaskError> {
     let value = || command.value.as_ref().map(OsString::from).ok_or(TaskError::NoValue);
     if command.shell() {
         return Ok(Program::Shell(value()?));
@@ -43,7 +43,7 @@ pub(super) fn program(command: &Command) -> Result<Program, TaskError> {
 
 /// The executor's environment without its secret, the role, and the command's variables; later ones win. A variable
 /// whose value is a secret that nobody has resolved is left out.
-pub(super) fn environment(
+pub(crate) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
     role: Option<&str>,
     command: &Command,

@@ -1,0 +1,203 @@
+//! Health checks, which may end a task, and checks, which only report (mesos-features 2.6).
+//!
+//! A [`Checks`] belongs to one task: it probes on time and says what it finds. Telling the agent, and ending the task, is
+//! the executors' work. COMMAND probes are processes beside the executor.
+
+mod probe;
+mod state;
+
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+
+use crate::messages::{CheckStatus, Task};
+use crate::poller::{Poller, Token, earlier};
+use containers::WaitStatus;
+use probe::{Outcome, Probe, Probing};
+pub(crate) use state::Finding;
+use state::{HealthState, StatusState, Verdict};
+
+/// What a check makes of its probes' outcomes.
+#[derive(Debug)]
+enum Kind {
+    Health(HealthState),
+    Status(StatusState),
+}
+
+/// One check of a task.
+#[derive(Debug)]
+struct Item {
+    probe: Probe,
+    kind: Kind,
+    delay: Duration,
+    interval: Duration,
+    /// `None`: a probe may take for ever.
+    timeout: Option<Duration>,
+    /// When the next probe starts; none while one runs, and before and after the task does.
+    next_at: Option<Instant>,
+    probing: Option<(Probing, Option<Instant>)>,
+}
+
+/// All checks of a task: one health check and one check at most.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    items: Vec<Item>,
+    findings: Vec<Finding>,
+}
+
+/// Seconds of a check; the master refuses negative ones.
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or_default()
+}
+
+impl Checks {
+    /// The checks that `task` asks for; one that cannot be carried out is told of in the log and left out.
+    pub(crate) fn of(task: &Task) -> Checks {
+        let mut checks = Checks::default();
+        if let Some(check) = &task.health_check {
+            let kind =
+                Kind::Health(HealthState::new(check.consecutive_failures(), seconds(check.grace_period_seconds())));
+            checks.add(
+                Probe::of_health_check(check, task),
+                kind,
+                (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
+            );
+        }
+        if let Some(check) = &task.check {
+            let kind = Kind::Status(StatusState::new(check.r#type()));
+            checks.add(
+                Probe::of_check(check, task),
+                kind,
+                (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
+            );
+        }
+        checks
+    }
+
+    fn add(&mut self, probe: Result<Probe, String>, kind: Kind, (delay, interval, timeout): (f64, f64, f64)) {
+        match probe {
+            Ok(probe) => self.items.push(Item {
+                probe,
+                kind,
+                delay: seconds(delay),
+                interval: seconds(interval),
+                timeout: Some(seconds(timeout)).filter(|timeout| !timeout.is_zero()),
+                next_at: None,
+                probing: None,
+            }),
+            Err(why) => eprintln!("A check of the task cannot be made: {why}"),
+        }
+    }
+
+    /// The task runs.
+    pub(crate) fn start(&mut self, now: Instant) {
+        for item in &mut self.items {
+            item.next_at = Some(now + item.delay);
+            if let Kind::Health(health) = &mut item.kind {
+                health.start(now);
+            }
+        }
+    }
+
+    /// The task is ending, or has ended: nothing is found any more.
+    pub(crate) fn stop(&mut self) {
+        for item in &mut self.items {
+            item.next_at = None;
+            if let Some((probing, _)) = item.probing.take() {
+                probing.abandon();
+            }
+        }
+        self.findings.clear();
+    }
+
+    /// What every status update of the task carries: the latest result of its check, if it has one.
+    pub(crate) fn status(&self) -> Option<CheckStatus> {
+        self.items.iter().find_map(|item| match &item.kind {
+            Kind::Status(state) => Some(state.latest().clone()),
+            Kind::Health(_) => None,
+        })
+    }
+
+    /// The next thing to tell.
+    pub(crate) fn next(&mut self) -> Option<Finding> {
+        (!self.findings.is_empty()).then(|| self.findings.remove(0))
+    }
+
+    /// When [`Checks::on_time`] wants to be called.
+    pub(crate) fn wake_at(&self) -> Option<Instant> {
+        let of_item = |item: &Item| earlier(item.next_at, item.probing.as_ref().and_then(|(_, deadline)| *deadline));
+        self.items.iter().filter_map(of_item).min()
+    }
+
+    /// Descriptors to wait for; the tokens are `first` and those after it, two at most.
+    pub(crate) fn interests<'a>(&'a self, first: Token, poller: &mut Poller<'a>) {
+        for (token, item) in (first..).zip(&self.items) {
+            if let Some((Probing::Socket(waiting), _)) = &item.probing {
+                poller.add(token, waiting.fd(), waiting.interest());
+            }
+        }
+    }
+
+    /// Acts on what a wait has found about the item with number `index`.
+    pub(crate) fn on_ready(&mut self, index: usize, found: PollFlags, now: Instant) {
+        let Some(item) = self.items.get_mut(index) else { return };
+        if let Some((Probing::Socket(waiting), _)) = &mut item.probing
+            && let Some(outcome) = waiting.on_ready(found)
+        {
+            self.finish(index, outcome, now);
+        }
+    }
+
+    /// A child has ended; whether it was a probe.
+    pub(crate) fn on_child(&mut self, pid: i32, status: WaitStatus, now: Instant) -> bool {
+        let is_it = |item: &Item| matches!(&item.probing, Some((Probing::Process { pid: own, .. }, _)) if *own == pid);
+        let Some(index) = self.items.iter().position(is_it) else { return false };
+        self.finish(index, Outcome::Ended(status), now);
+        true
+    }
+
+    /// Starts what is due, and gives up what takes too long.
+    pub(crate) fn on_time(&mut self, now: Instant) {
+        for index in 0..self.items.len() {
+            let item = &mut self.items[index];
+            if let Some((_, Some(deadline))) = &item.probing
+                && now >= *deadline
+            {
+                if let Some((probing, _)) = item.probing.take() {
+                    probing.abandon();
+                }
+                let words = format!("timed out after {:?}", item.timeout.unwrap_or_default());
+                self.finish(index, Outcome::Nothing(words), now);
+            } else if item.next_at.is_some_and(|at| now >= at) {
+                item.next_at = None;
+                match item.probe.start() {
+                    Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
+                    Err(words) => self.finish(index, Outcome::Nothing(words), now),
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, index: usize, outcome: Outcome, now: Instant) {
+        let item = &mut self.items[index];
+        item.probing = None;
+        if let Outcome::Redirected = outcome {
+            match item.probe.follow() {
+                Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
+                Err(words) => self.finish(index, Outcome::Nothing(words), now),
+            }
+            return;
+        }
+        item.next_at = Some(now + item.interval);
+        let verdict = match &mut item.kind {
+            Kind::Health(health) => health.on_outcome(item.probe.is_good(&outcome), now),
+            Kind::Status(state) => state.on_result(item.probe.result(&outcome)),
+        };
+        if let Outcome::Nothing(words) = &outcome {
+            eprintln!("A check of the task failed: {words}");
+        }
+        if let Verdict::Tell(finding) = verdict {
+            self.findings.push(finding);
+        }
+    }
+}

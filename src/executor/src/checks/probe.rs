@@ -1,0 +1,242 @@
+//! One probe of a task: a command, an HTTP request, a TCP connection.
+//!
+//! Plain HTTP is asked by this process itself. TLS and redirects are left to `curl`, as Mesos leaves all of it.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use containers::{Launcher, Output, Program, Spec, WaitStatus};
+use prost::Message;
+use rustix::event::PollFlags;
+
+use super::state;
+use crate::environment::Endpoint;
+use crate::exchange::Exchange;
+use crate::messages::{CheckInfo, CheckType, Command, HealthCheck, HttpCheck, Task};
+use crate::process::{environment, program};
+use crate::socket::Socket;
+use crate::with_causes;
+
+/// How long the processes of a probe that is given up may take to die.
+const DESTROY_LIMIT: Duration = Duration::from_secs(10);
+/// `NetworkInfo.IPv6`
+const IPV6: i32 = 2;
+
+/// What a probe does.
+#[derive(Debug)]
+pub(super) enum Probe {
+    Command(Box<Spec>),
+    Http { address: SocketAddr, path: String, tls: bool },
+    Tcp { address: SocketAddr },
+}
+
+/// A probe that has been started.
+#[derive(Debug)]
+pub(super) enum Probing {
+    Process { pid: i32 },
+    Socket(Waiting),
+}
+
+/// A probe that waits for the network.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Connect(Socket),
+    Answer(Exchange),
+}
+
+/// How a probe has ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Ended(WaitStatus),
+    Status(u16),
+    /// The answer leads elsewhere.
+    Redirected,
+    Connected(bool),
+    /// It has told nothing, for this reason.
+    Nothing(String),
+}
+
+impl Probe {
+    pub(super) fn of_health_check(check: &HealthCheck, task: &Task) -> Result<Probe, String> {
+        match check.r#type() {
+            CheckType::Command => Probe::command(check.command.as_deref().ok_or("no command")?, task),
+            CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
+            CheckType::Tcp => {
+                let tcp = check.tcp.as_ref().ok_or("no tcp")?;
+                Ok(Probe::Tcp { address: address(tcp.protocol, tcp.port)? })
+            }
+            CheckType::Unknown => Err("unknown type".to_owned()),
+        }
+    }
+
+    pub(super) fn of_check(check: &CheckInfo, task: &Task) -> Result<Probe, String> {
+        match check.r#type() {
+            CheckType::Command => Probe::command(&check.command.as_ref().ok_or("no command")?.command, task),
+            CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
+            CheckType::Tcp => Ok(Probe::Tcp { address: address(None, check.tcp.as_ref().ok_or("no tcp")?.port)? }),
+            CheckType::Unknown => Err("unknown type".to_owned()),
+        }
+    }
+
+    /// The check's command sees what the task's does, and its own variables.
+    fn command(bytes: &[u8], task: &Task) -> Result<Probe, String> {
+        let command = Command::decode(bytes).map_err(|error| error.to_string())?;
+        let task_command =
+            task.command.as_deref().map(Command::decode).transpose().map_err(|error| error.to_string())?;
+        let mut spec = Spec::new(program(&command).map_err(|error| error.to_string())?);
+        let of_task = environment(std::env::vars_os(), task.allocation_role(), &task_command.unwrap_or_default());
+        spec.environment = environment(of_task.into_iter(), None, &command);
+        to_stderr(&mut spec);
+        Ok(Probe::Command(Box::new(spec)))
+    }
+
+    fn http(http: &HttpCheck) -> Result<Probe, String> {
+        let path = http.path.clone().unwrap_or_default();
+        if path.contains(|c: char| c.is_ascii_control() || c == ' ') {
+            return Err(format!("the path '{}' has characters that no request can have", path.escape_debug()));
+        }
+        let path = if path.is_empty() { "/".to_owned() } else { path };
+        Ok(Probe::Http {
+            address: address(http.protocol, http.port)?,
+            path,
+            tls: http.scheme.as_deref() == Some("https"),
+        })
+    }
+
+    /// Starts; `Err` holds the words for a probe that could not even begin.
+    pub(super) fn start(&self) -> Result<Probing, String> {
+        match self {
+            Probe::Command(spec) => spawn(spec),
+            Probe::Http { tls: true, .. } => self.follow(),
+            Probe::Http { address, path, tls: false } => {
+                let request =
+                    format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+                let exchange = Exchange::send(&Endpoint::Tcp(*address), request.as_bytes());
+                exchange.map(|exchange| Probing::Socket(Waiting::Answer(exchange))).map_err(|error| error.to_string())
+            }
+            Probe::Tcp { address } => match Socket::open(&Endpoint::Tcp(*address)) {
+                Ok(socket) => Ok(Probing::Socket(Waiting::Connect(socket))),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+
+    /// Asks by `curl`, following redirects. The exit code is 0 if the last answer is good, 1 without an answer, and
+    /// otherwise the status less 300: a whole one (400 to 555) does not fit in it.
+    pub(super) fn follow(&self) -> Result<Probing, String> {
+        let Probe::Http { address, path, tls } = self else { return Err("not HTTP".to_owned()) };
+        let scheme = if *tls { "https" } else { "http" };
+        let script = "code=$(curl -s -S -L -k -w '%{http_code}' -o /dev/null -g \"$1\") || exit 1; \
+                      if [ \"$code\" -lt 400 ]; then exit 0; else exit $((code - 300)); fi";
+        let argv = ["sh", "-c", script, "sh", &format!("{scheme}://{address}{path}")].map(OsString::from).into();
+        let mut spec = Spec::new(Program::Argv { file: "/bin/sh".into(), argv });
+        spec.environment = std::env::vars_os().collect();
+        to_stderr(&mut spec);
+        spawn(&spec)
+    }
+
+    /// Whether this outcome is good health.
+    pub(super) fn is_good(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Ended(status) => status.success(),
+            Outcome::Status(status) => (200..400).contains(status),
+            Outcome::Connected(connected) => *connected,
+            Outcome::Redirected | Outcome::Nothing(_) => false,
+        }
+    }
+
+    /// What this outcome says in a check's status.
+    pub(super) fn result(&self, outcome: &Outcome) -> state::Result {
+        match (self, outcome) {
+            (Probe::Command(_), Outcome::Ended(status)) => state::Result::Command(status.code()),
+            (Probe::Command(_), _) => state::Result::Command(None),
+            (Probe::Http { .. }, Outcome::Status(status)) => state::Result::Http(Some(u32::from(*status))),
+            (Probe::Http { .. }, Outcome::Ended(status)) => state::Result::Http(curl_status(*status)),
+            (Probe::Http { .. }, _) => state::Result::Http(None),
+            (Probe::Tcp { .. }, Outcome::Connected(connected)) => state::Result::Tcp(Some(*connected)),
+            // A connection that could not even be begun was refused.
+            (Probe::Tcp { .. }, _) => state::Result::Tcp(Some(false)),
+        }
+    }
+}
+
+/// The HTTP status in the exit code of [`Probe::follow`]; which of the good ones it was is not told.
+fn curl_status(status: WaitStatus) -> Option<u32> {
+    match status.code()? {
+        0 => Some(200),
+        code @ 100.. => u32::try_from(code + 300).ok(),
+        _ => None,
+    }
+}
+
+impl Probing {
+    /// Ends a probe that nobody waits for any more.
+    pub(super) fn abandon(self) {
+        if let Probing::Process { pid } = self
+            && let Err(error) = containers::destroy(pid, None, DESTROY_LIMIT)
+        {
+            eprintln!("{error}");
+        }
+    }
+}
+
+impl Waiting {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Waiting::Connect(socket) => socket.fd(),
+            Waiting::Answer(exchange) => exchange.fd(),
+        }
+    }
+
+    pub(super) fn interest(&self) -> PollFlags {
+        match self {
+            Waiting::Connect(_) => PollFlags::OUT,
+            Waiting::Answer(exchange) => exchange.interest(),
+        }
+    }
+
+    /// The outcome, if this was it.
+    pub(super) fn on_ready(&mut self, found: PollFlags) -> Option<Outcome> {
+        match self {
+            Waiting::Connect(socket) => match socket.ready(found & !PollFlags::IN, &mut |_| {}) {
+                Ok(_) => Some(Outcome::Connected(true)),
+                Err(_) => Some(Outcome::Connected(false)),
+            },
+            Waiting::Answer(exchange) => {
+                let result = exchange.on_ready(found);
+                // The head is all that is asked for; what comes after it may be long, or break off.
+                match (exchange.status(), result) {
+                    (Some(301 | 302 | 303 | 307 | 308), _) => Some(Outcome::Redirected),
+                    (Some(status), _) => Some(Outcome::Status(status)),
+                    (None, Err(error)) => Some(Outcome::Nothing(with_causes(&error))),
+                    (None, Ok(_)) => None,
+                }
+            }
+        }
+    }
+}
+
+fn spawn(spec: &Spec) -> Result<Probing, String> {
+    match Launcher::posix().spawn(spec) {
+        Ok(child) => Ok(Probing::Process { pid: child.pid() }),
+        Err(error) => Err(with_causes(&error)),
+    }
+}
+
+/// What a probe says goes to standard error, so that the task's output stays the task's.
+fn to_stderr(spec: &mut Spec) {
+    if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
+        spec.stdout = Output::Fd(Arc::new(stderr));
+    }
+    spec.stderr = Output::Inherit;
+}
+
+/// The task's own address, as the executor reaches it.
+fn address(protocol: Option<i32>, port: u32) -> Result<SocketAddr, String> {
+    let port = u16::try_from(port).map_err(|_| format!("{port} is no port"))?;
+    let ip = if protocol == Some(IPV6) { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    Ok(SocketAddr::new(ip, port))
+}
