@@ -1,5 +1,7 @@
 //! Agents: what each has, who holds what of it, what is free, and what has changed since everybody was last asked.
 
+use std::sync::Arc;
+
 use base::AgentId;
 use resources::{Name, Resources};
 
@@ -44,9 +46,10 @@ pub(crate) struct Agent {
     pub(crate) id: AgentId,
     pub(crate) options: AgentOptions,
     pub(crate) active: bool,
-    pub(crate) total: Resources,
-    /// Total without what is held; shared resources are always free.
-    pub(crate) free: Resources,
+    pub(crate) total: Arc<Resources>,
+    /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where it can.
+    pub(crate) free: Arc<Resources>,
+    pub(crate) has_gpus: bool,
     /// Sorted by client; nobody holds nothing.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
@@ -58,10 +61,12 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(id: AgentId, options: AgentOptions, total: Resources) -> Agent {
+        let total = Arc::new(total);
         Agent {
             id,
             options,
             active: true,
+            has_gpus: has_gpus(&total),
             free: total.clone(),
             total,
             held: Vec::new(),
@@ -72,8 +77,11 @@ impl Agent {
         }
     }
 
-    pub(crate) fn has_gpus(&self) -> bool {
-        self.total.get_scalar(&Name::Gpus).is_some_and(resources::Amount::is_positive)
+    /// Replaces what it has in all.
+    pub(crate) fn set_total(&mut self, total: Resources) {
+        self.has_gpus = has_gpus(&total);
+        self.total = Arc::new(total);
+        self.recount();
     }
 
     /// What a client holds here.
@@ -105,12 +113,20 @@ impl Agent {
 
     /// Works out what is free: always from the total, so that an agent that shrank below what is held mends by itself.
     pub(crate) fn recount(&mut self) {
-        let mut free = self.total.clone();
+        if self.held.is_empty() {
+            self.free = self.total.clone();
+            return;
+        }
+        let mut free = Resources::clone(&self.total);
         for (_, holding) in &self.held {
             for resource in holding.offered.iter().chain(&holding.used).filter(|r| !r.is_shared()) {
                 free.subtract(resource);
             }
         }
-        self.free = free;
+        self.free = Arc::new(free);
     }
+}
+
+fn has_gpus(total: &Resources) -> bool {
+    total.get_scalar(&Name::Gpus).is_some_and(resources::Amount::is_positive)
 }

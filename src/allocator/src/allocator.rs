@@ -1,5 +1,7 @@
 //! The allocator's state, and the small steps that all its parts share.
 
+use std::sync::Arc;
+
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, Quantities, Resources, Role};
 use rustc_hash::FxHashMap;
@@ -41,6 +43,8 @@ pub struct Allocator {
     /// A client was opened since the last run: every agent with something free is to be visited.
     pub(crate) opened: bool,
     pub(crate) last_interval: Time,
+    /// The free resources of all agents that have none.
+    pub(crate) nothing: Arc<Resources>,
 }
 
 impl Allocator {
@@ -65,6 +69,7 @@ impl Allocator {
             queue_late: Vec::new(),
             opened: false,
             last_interval: Time::EPOCH,
+            nothing: Arc::default(),
             config,
         }
     }

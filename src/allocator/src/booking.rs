@@ -2,9 +2,11 @@
 //!
 //! Offered and used count alike for shares; the difference is kept for reports.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use resources::{Quantities, Resources};
+use resources::{Quantities, Resource, Resources};
 
 use crate::Held;
 use crate::allocator::Allocator;
@@ -62,21 +64,31 @@ impl Allocator {
         self.agents[agent as usize].recount();
     }
 
-    /// Takes resources back from a client; what it does not hold is left out. Returns what came back.
-    pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> Resources {
-        let returned = self.unhold(agent, client, resources, held);
-        if !returned.is_empty() {
+    /// Offers resources of an agent to a client.
+    pub(crate) fn book_offer(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>) {
+        self.hold(agent, client, resources, Held::Offered, Counted::Yes);
+        let agent = &mut self.agents[agent as usize];
+        if Arc::ptr_eq(&agent.free, resources) && !resources.iter().any(Resource::is_shared) {
+            // The common case: all that was free.
+            agent.free = self.nothing.clone();
+        } else {
+            agent.recount();
+        }
+    }
+
+    /// Takes resources back from a client; what it does not hold is left out.
+    pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
+        if self.unhold(agent, client, resources, held) {
             self.agents[agent as usize].recount();
             self.freed(agent);
         }
-        returned
     }
 
     /// Turns what is offered to a client into what it uses. What is not offered is left out.
     pub(crate) fn take_up(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
-        let mut taken = Resources::new();
+        let mut taken = Cow::Borrowed(resources);
         self.change_held(agent, client, Held::Offered, |offered| taken = remove(offered, resources));
-        self.change_held(agent, client, Held::Used, |used| *used += &taken);
+        self.change_held(agent, client, Held::Used, |used| *used += &*taken);
     }
 
     /// Changes what a client holds on an agent, and its sums.
@@ -144,11 +156,12 @@ impl Allocator {
         }
     }
 
-    fn unhold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> Resources {
-        let mut returned = Resources::new();
+    /// True if anything came back.
+    fn unhold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> bool {
+        let mut returned = Cow::Borrowed(resources);
         self.change_held(agent, client, held, |set| returned = remove(set, resources));
         if returned.is_empty() {
-            return returned;
+            return false;
         }
         let (shared, own) = split(&returned);
         let state = self.clients.get(client);
@@ -170,7 +183,7 @@ impl Allocator {
                 next = self.tree.parent(at);
             }
         }
-        returned
+        true
     }
 
     /// Lets all that a client holds on all agents count in the tree: its framework has become known.
@@ -199,14 +212,14 @@ fn split(resources: &Resources) -> (Resources, Quantities) {
 }
 
 /// Takes as much of `wanted` out as is there, and returns that.
-fn remove(from: &mut Resources, wanted: &Resources) -> Resources {
+fn remove<'a>(from: &mut Resources, wanted: &'a Resources) -> Cow<'a, Resources> {
     if from.contains(wanted) {
         *from -= wanted;
-        return wanted.clone();
+        return Cow::Borrowed(wanted);
     }
     let before = from.clone();
     *from -= wanted;
-    before - &*from
+    Cow::Owned(before - &*from)
 }
 
 /// The amounts that are reserved, and those that are neither reserved nor revocable; without shared resources.

@@ -61,11 +61,8 @@ impl Allocator {
         let moved = agent.options.hostname != options.hostname || agent.options.region != options.region;
         let changed = agent.options != options;
         agent.options = options;
-        if agent.total != *total {
-            self.count_agent(ix, true);
-            self.agents[ix as usize].total = bare(total).into_owned();
-            self.agents[ix as usize].recount();
-            self.count_agent(ix, false);
+        if *agent.total != *total {
+            self.set_total(ix, bare(total).into_owned());
             self.freed(ix);
         }
         if moved {
@@ -152,8 +149,7 @@ impl Allocator {
     /// Replaces what an agent has; what is held stays.
     pub(crate) fn set_total(&mut self, ix: u32, total: Resources) {
         self.count_agent(ix, true);
-        self.agents[ix as usize].total = total;
-        self.agents[ix as usize].recount();
+        self.agents[ix as usize].set_total(total);
         self.count_agent(ix, false);
     }
 

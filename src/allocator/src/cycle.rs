@@ -9,11 +9,11 @@ use std::sync::Arc;
 use base::Time;
 use resources::Resources;
 
+use crate::Offering;
 use crate::allocator::Allocator;
 use crate::clients::ClientIx;
 use crate::portion::Portions;
 use crate::refusals::{self, nanos};
-use crate::{Held, Offering};
 
 /// Who is asked on a visit.
 enum Asked<'a> {
@@ -133,13 +133,13 @@ impl Allocator {
         };
         self.agents[ix as usize].unasked.since = self.clients.now();
         for (client, resources) in offers {
-            self.book(ix, client, &resources, Held::Offered);
+            self.book_offer(ix, client, &resources);
             if resources.iter().any(resources::Resource::is_shared) {
                 // It is still there for others, but not in this run.
                 self.agents[ix as usize].unasked.everybody = true;
                 self.enqueue_late(ix);
             }
-            offerings.push(self.offering(ix, client, &resources));
+            offerings.push(self.offering(ix, client, Arc::unwrap_or_clone(resources)));
         }
     }
 
@@ -176,13 +176,13 @@ impl Allocator {
         offers
     }
 
-    fn offering(&self, agent: u32, client: ClientIx, resources: &Resources) -> Offering {
+    fn offering(&self, agent: u32, client: ClientIx, resources: Resources) -> Offering {
         let state = self.clients.get(client);
         Offering {
             framework: self.frameworks[state.framework as usize].id.clone(),
             role: self.roles.get(state.role).role.clone(),
             agent: self.agents[agent as usize].id.clone(),
-            resources: resources.clone(),
+            resources,
         }
     }
 }

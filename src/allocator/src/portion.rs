@@ -14,8 +14,7 @@ use crate::{Config, FrameworkCapabilities};
 pub(crate) struct Portions<'a> {
     agent: &'a Agent,
     config: &'a Config,
-    free: Resources,
-    has_gpus: bool,
+    free: Arc<Resources>,
     remote: bool,
     /// Something free is shared, revocable or refined: what a framework can handle matters.
     special: bool,
@@ -41,8 +40,7 @@ impl<'a> Portions<'a> {
         let mut portions = Portions {
             agent,
             config,
-            free: Resources::new(),
-            has_gpus: agent.has_gpus(),
+            free: Arc::default(),
             remote: agent.options.region.is_some() && agent.options.region != config.region,
             special: false,
             reserved: Vec::new(),
@@ -53,11 +51,19 @@ impl<'a> Portions<'a> {
         portions
     }
 
-    fn set_free(&mut self, free: Resources) {
+    fn set_free(&mut self, free: Arc<Resources>) {
         self.made.clear();
         self.last = None;
-        self.special = free.iter().any(|r| r.is_shared() || r.is_revocable() || r.has_refined_reservations());
-        self.reserved = free.reservations().into_keys().collect();
+        self.special = false;
+        self.reserved.clear();
+        for resource in free.iter() {
+            self.special |= resource.is_shared() || resource.is_revocable() || resource.has_refined_reservations();
+            if let Some(role) = resource.reservation_role()
+                && !self.reserved.contains(role)
+            {
+                self.reserved.push(role.clone());
+            }
+        }
         self.free = free;
     }
 
@@ -102,7 +108,7 @@ impl<'a> Portions<'a> {
     /// The agent as a whole may be offered to such a framework.
     fn may_see(&self, role: &Role, capabilities: FrameworkCapabilities) -> bool {
         let agent = self.agent.options.capabilities;
-        (capabilities.gpu_resources || !self.has_gpus || !self.config.filter_gpu_resources)
+        (capabilities.gpu_resources || !self.agent.has_gpus || !self.config.filter_gpu_resources)
             && (capabilities.region_aware || !self.remote)
             && (agent.multi_role || !capabilities.multi_role)
             && (agent.hierarchical_role || role.parent().is_none())
@@ -122,26 +128,32 @@ impl<'a> Portions<'a> {
         if let Some(at) = self.made.iter().position(same) {
             return at;
         }
-        let (shared, revocable, refined) = stripped;
-        let keep = |r: &Resource| {
+        let resources = if self.special || !self.reserved.is_empty() {
+            Arc::new(self.visible(role, stripped))
+        } else {
+            self.free.clone()
+        };
+        let amounts = resources.quantities();
+        let enough = is_enough(&resources, &amounts, &self.config.min_allocatable);
+        let reserved = self.reserved.iter().map(own).collect();
+        self.made.push(Portion { reserved, stripped, resources, amounts, enough });
+        self.made.len() - 1
+    }
+
+    /// What is free without what is reserved for others and what is stripped: shared, revocable, refined.
+    fn visible(&self, role: &Role, (shared, revocable, refined): (bool, bool, bool)) -> Resources {
+        self.free.filter(|r: &Resource| {
             r.is_allocatable_to(role)
                 && !(shared && r.is_shared())
                 && !(revocable && r.is_revocable())
                 && !(refined && r.has_refined_reservations())
-        };
-        let resources = self.free.filter(keep);
-        let amounts = resources.quantities();
-        let enough = is_enough(&resources, &amounts, &self.config.min_allocatable);
-        let reserved = self.reserved.iter().map(own).collect();
-        self.made.push(Portion { reserved, stripped, resources: Arc::new(resources), amounts, enough });
-        self.made.len() - 1
+        })
     }
 
     /// Takes an offer out of what is left. Shared resources go too: they are offered once in a run.
-    pub(crate) fn take(&mut self, offer: &Resources) {
-        let mut free = std::mem::take(&mut self.free);
-        free -= offer;
-        self.set_free(free);
+    pub(crate) fn take(&mut self, offer: &Arc<Resources>) {
+        let left = if Arc::ptr_eq(offer, &self.free) { Resources::new() } else { &*self.free - &**offer };
+        self.set_free(Arc::new(left));
     }
 }
 

@@ -137,8 +137,8 @@ impl Allocator {
         let agent = &self.agents[self.agent(id)? as usize];
         let mut view = AgentView {
             active: agent.active,
-            total: agent.total.clone(),
-            free: agent.free.clone(),
+            total: Resources::clone(&agent.total),
+            free: Resources::clone(&agent.free),
             offered: Vec::new(),
             used: Vec::new(),
         };
