@@ -80,7 +80,7 @@ fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyh
     flags.set("master", &master.to_string())?;
     flags.set("work_dir", &folder.to_string_lossy())?;
     flags.set("hostname", "localhost")?;
-    flags.set("registration_backoff_factor", "0ns")?;
+    flags.set("registration_backoff_factor", "1ms")?;
     flags.set("launcher", "posix")?;
     if let Some(resources) = &options.resources {
         flags.set("resources", resources)?;

@@ -3,6 +3,7 @@
 //! It starts nothing.
 
 use std::path::Path;
+use std::time::Duration;
 
 use agent::{Config, Reconfiguration, RecoverMode};
 use base::Pid;
@@ -15,13 +16,16 @@ use crate::common::MESOS_VERSION;
 use crate::flags::{FlagError, Flags};
 use crate::host;
 
+/// The shortest pause between attempts to register.
+const LEAST_BACKOFF: Duration = Duration::from_millis(1);
+
 /// Reads the settings of the core from flags.
 ///
 /// # Errors
 /// The first flag whose value cannot be used.
 pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, FlagError> {
     let mut config = Config::new(pid, work_dir);
-    let set = |name: &str, target: &mut std::time::Duration| {
+    let set = |name: &str, target: &mut Duration| {
         if let Some(duration) = flags.duration(name) {
             *target = duration;
         }
@@ -32,9 +36,11 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
     set("recovery_timeout", &mut config.recovery_timeout);
     set("gc_delay", &mut config.gc_delay);
-    if config.executor_reregistration_timeout > std::time::Duration::from_secs(15) {
+    if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }
+    // Without a pause a master that is away would be asked without end.
+    config.registration_backoff_factor = config.registration_backoff_factor.max(LEAST_BACKOFF);
     config.executor_reregistration_retry_interval = flags.duration("executor_reregistration_retry_interval");
     config.program = program();
     config.boot_id = host::boot_id();
