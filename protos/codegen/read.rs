@@ -36,7 +36,7 @@ pub(crate) fn generate(model: &Model) -> String {
         let call = if sensitive { "by_dialect" } else { "plain" };
         writeln!(out, "impl FromJson for {} {{", message.rust).unwrap();
         out.push_str("#[inline]\nfn from_json(text: &[u8], dialect: Dialect) -> Result<Self, JsonError> {\n");
-        writeln!(out, "t::{call}(text, dialect)\n}}\n}}").unwrap();
+        writeln!(out, "document::{call}(text, dialect)\n}}\n}}").unwrap();
     }
     out
 }

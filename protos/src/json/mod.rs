@@ -6,6 +6,7 @@
 //! What a document means, and its HTTP status when it is wrong, is for the callers to say.
 
 mod base64;
+mod document;
 mod double;
 mod emit;
 mod error;
@@ -25,7 +26,7 @@ pub use writer::Writer;
 #[allow(clippy::all)]
 pub(crate) mod generated {
     use super::parser::Parser;
-    use super::{Dialect, FromJson, JsonError, ToJson, emit as e, take as t};
+    use super::{Dialect, FromJson, JsonError, ToJson, document, emit as e, take as t};
     use crate::evolve::Evolve;
     use crate::schema::{Described, EnumTable, FieldInfo, Kind, Label, MessageInfo};
     include!(concat!(env!("OUT_DIR"), "/dialect.rs"));

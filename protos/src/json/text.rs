@@ -5,18 +5,12 @@ use super::double;
 /// Appends a quoted string. Only quotes, backslashes and bytes below 0x20 are escaped.
 #[inline]
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
-    string_bytes(out, text.as_bytes());
-}
-
-/// The same for bytes that need not be UTF-8.
-#[inline]
-pub(crate) fn string_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.reserve(bytes.len() + 3);
+    out.reserve(text.len() + 3);
     out.push(b'"');
-    if clean(bytes) {
-        out.extend_from_slice(bytes);
+    if clean(text.as_bytes()) {
+        out.extend_from_slice(text.as_bytes());
     } else {
-        escaped(out, bytes);
+        escaped(out, text.as_bytes());
     }
     out.push(b'"');
 }

@@ -92,12 +92,6 @@ impl<'o> Writer<'o> {
         self.comma()
     }
 
-    /// A string whose bytes need not be UTF-8: they pass through, as in the content of a file.
-    pub fn string_bytes(&mut self, value: &[u8]) -> &mut Self {
-        text::string_bytes(self.out, value);
-        self.comma()
-    }
-
     /// `true` or `false`.
     pub fn bool(&mut self, value: bool) -> &mut Self {
         self.out.extend_from_slice(if value { b"true" } else { b"false" });
