@@ -47,7 +47,10 @@ fn measure(what: &str, mut start: impl FnMut()) {
     }
     let each = began.elapsed() / COUNT;
     let cpu = (ticks() - before) as f64 / rustix::param::clock_ticks_per_second() as f64 * 1e6 / f64::from(COUNT);
-    println!("{what}: {each:.0?} each, of it CPU {cpu:.0}µs with /bin/true's own; {:.0} a second", 1.0 / each.as_secs_f64());
+    println!(
+        "{what}: {each:.0?} each, of it CPU {cpu:.0}µs with /bin/true's own; {:.0} a second",
+        1.0 / each.as_secs_f64()
+    );
 }
 
 /// Clock ticks of this process and of the children that it has waited for.

@@ -6,7 +6,7 @@
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database
-//! in `user.rs`, a signal descriptor in `children.rs`.
+//! in `user.rs`, a signal descriptor in `children.rs`, memory advice in `trim.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
@@ -21,6 +21,7 @@ mod spawn;
 mod spec;
 mod status;
 mod table;
+mod trim;
 mod user;
 
 pub use attach::{AttachError, Attached, Guard};
@@ -33,4 +34,5 @@ pub use spawn::{Launcher, SpawnError, Step};
 pub use spec::{Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};
+pub use trim::trim_program;
 pub use user::{User, UserError};

@@ -1,7 +1,7 @@
 //! Waiting for whichever of several descriptors, or a time, comes first.
 
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -34,6 +34,39 @@ impl<'a> Poller<'a> {
         let _ = poll(&mut self.fds, limit.as_ref());
         let found = self.fds.iter().map(PollFd::revents).zip(self.tokens);
         found.filter(|(flags, _)| !flags.is_empty()).map(|(flags, token)| (token, flags)).collect()
+    }
+}
+
+/// After so long without anything to do, an executor gives back the memory that its code takes.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// How idle an executor is: most wait for as long as their task takes.
+#[derive(Debug, Default)]
+pub(crate) struct Idleness {
+    since: Option<Instant>,
+    trimmed: bool,
+}
+
+impl Idleness {
+    /// To be called before each wait that may last until `until`; the time to wait until. When that has come with
+    /// nothing to do, the next call trims.
+    pub(crate) fn before_wait(&mut self, until: Option<Instant>) -> Option<Instant> {
+        let now = clock::now();
+        let since = *self.since.get_or_insert(now);
+        if self.trimmed {
+            return until;
+        }
+        if now >= since + IDLE {
+            containers::trim_program();
+            self.trimmed = true;
+            return until;
+        }
+        earlier(until, Some(since + IDLE))
+    }
+
+    /// To be called when a wait has found something.
+    pub(crate) fn busy(&mut self) {
+        *self = Idleness::default();
     }
 }
 

@@ -14,7 +14,7 @@ use crate::environment::Settings;
 use crate::kill::{Escalation, grace_of};
 use crate::link::{Incoming, Link};
 use crate::messages::{Id, KillPolicy, Reason, Task, TaskState, TaskStatus};
-use crate::poller::{Poller, Token, earlier};
+use crate::poller::{Idleness, Poller, Token, earlier};
 use crate::process::task_spec;
 
 const CHILDREN: Token = 2;
@@ -64,6 +64,7 @@ impl Running {
 pub(super) struct CommandExecutor {
     link: Link,
     children: ChildSignals,
+    idleness: Idleness,
     knows_killing: bool,
     running: Option<Running>,
     /// When to exit, whatever is still open.
@@ -80,6 +81,7 @@ impl CommandExecutor {
         Ok(CommandExecutor {
             link: Link::new(settings),
             children,
+            idleness: Idleness::default(),
             knows_killing: false,
             running: None,
             exit_at: None,
@@ -110,13 +112,15 @@ impl CommandExecutor {
     }
 
     fn wait(&mut self) {
+        let until = self.idleness.before_wait(self.wake_at());
         let mut poller = Poller::default();
         self.link.interests(&mut poller);
         poller.add(CHILDREN, self.children.fd(), PollFlags::IN);
         if let Some(running) = &self.running {
             running.checks.interests(PROBES, &mut poller);
         }
-        for (token, found) in poller.wait(self.wake_at()) {
+        for (token, found) in poller.wait(until) {
+            self.idleness.busy();
             match token {
                 CHILDREN => self.reap(),
                 PROBES.. => self.on_probe((token - PROBES) as usize, found),

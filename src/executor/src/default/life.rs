@@ -18,7 +18,7 @@ use crate::messages::{
     AgentCall, AgentCallType, ContainerId, ContainerStatus, Id, KillPolicy, OfContainer, Reason, Task, TaskState,
     TaskStatus,
 };
-use crate::poller::{Poller, Token, earlier};
+use crate::poller::{Idleness, Poller, Token, earlier};
 
 /// Tokens from here on are exchanges'.
 const FIRST_EXCHANGE: Token = 16;
@@ -40,6 +40,7 @@ enum Purpose {
 
 pub(super) struct DefaultExecutor {
     link: Link,
+    idleness: Idleness,
     knows_killing: bool,
     /// This executor's own container; known from the first subscription on.
     own_id: Option<ContainerId>,
@@ -58,6 +59,7 @@ impl DefaultExecutor {
     pub(super) fn new(settings: Settings) -> DefaultExecutor {
         DefaultExecutor {
             link: Link::new(settings),
+            idleness: Idleness::default(),
             knows_killing: false,
             own_id: None,
             tasks: Vec::new(),
@@ -85,12 +87,14 @@ impl DefaultExecutor {
     }
 
     fn wait_for_something(&mut self) {
+        let until = self.idleness.before_wait(self.wake_at());
         let mut poller = Poller::default();
         self.link.interests(&mut poller);
         for (token, (_, _, exchange)) in &self.exchanges {
             poller.add(*token, exchange.fd(), exchange.interest());
         }
-        for (token, found) in poller.wait(self.wake_at()) {
+        for (token, found) in poller.wait(until) {
+            self.idleness.busy();
             if token < FIRST_EXCHANGE {
                 self.link.on_ready(token, found);
             } else {
