@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::Pid;
 use rustc_hash::FxHashMap;
@@ -31,7 +32,18 @@ impl<F: Fn(Pid) + Send + Sync + 'static> ExitedSink for F {
 /// libprocess; a peer that does not read is given up when more than [`Limits::peer`] bytes wait for it.
 #[derive(Clone)]
 pub struct Network {
+    shared: Arc<Shared>,
+}
+
+/// What the clones of a network share, but its connections do not: when the last clone is gone they close.
+struct Shared {
     inner: Arc<Inner>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.inner.close();
+    }
 }
 
 pub(super) struct Inner {
@@ -51,7 +63,7 @@ impl Network {
     /// A network whose connections live in the current tokio runtime; the methods may be called from any thread.
     pub fn new(limits: Limits, exited: impl ExitedSink) -> Network {
         let inner = Inner { peers: Mutex::default(), exited: Arc::new(exited), limits, runtime: Handle::current() };
-        Network { inner: Arc::new(inner) }
+        Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
     }
 
     /// Queues a message and returns at once. A message to the empty pid is dropped.
@@ -59,7 +71,7 @@ impl Network {
         if to.is_empty() {
             return;
         }
-        self.with_peer(to.address(), |peer| peer.push(from, to.id(), name, body, self.inner.limits.peer));
+        self.with_peer(to.address(), |peer| peer.push(from, to.id(), name, body, self.shared.inner.limits.peer));
     }
 
     /// Links to a pid: one persistent connection to its address, whose end is told to the [`ExitedSink`].
@@ -78,7 +90,7 @@ impl Network {
             return;
         }
         let replacement = Arc::new(Peer::new(pid.address()));
-        let old = lock(&self.inner.peers).insert(pid.address(), replacement.clone());
+        let old = lock(&self.shared.inner.peers).insert(pid.address(), replacement.clone());
         if let Some(old) = old {
             replacement.take_over(&old);
         }
@@ -89,7 +101,7 @@ impl Network {
 
     /// Gives a link up. The connection closes once nothing waits for it and nobody else is linked; no event follows.
     pub fn unlink(&self, pid: &Pid) {
-        let peer = lock(&self.inner.peers).get(&pid.address()).cloned();
+        let peer = lock(&self.shared.inner.peers).get(&pid.address()).cloned();
         if let Some(peer) = peer {
             peer.unlink(pid);
         }
@@ -97,21 +109,29 @@ impl Network {
 
     /// How many connections are open or being opened.
     pub fn connections(&self) -> usize {
-        lock(&self.inner.peers).len()
+        lock(&self.shared.inner.peers).len()
     }
 
-    /// Closes every connection. Waiting messages are lost, no events follow.
+    /// Waits until everything that was queued is handed to the system, or dropped with its connection; false if that
+    /// takes longer than `within`. For the last message before a process ends.
+    pub async fn flush(&self, within: Duration) -> bool {
+        let flushed = async {
+            while lock(&self.shared.inner.peers).values().any(|peer| peer.is_busy()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(within, flushed).await.is_ok()
+    }
+
+    /// Closes every connection, as dropping the last clone does. Waiting messages are lost, no events follow.
     pub fn close(&self) {
-        let peers: Vec<_> = lock(&self.inner.peers).drain().collect();
-        for (_, peer) in peers {
-            peer.abandon();
-        }
+        self.shared.inner.close();
     }
 
     /// Does something with the peer at an address. It may be closing at this moment: then a new one takes its place.
     fn with_peer(&self, address: SocketAddrV4, mut action: impl FnMut(&Peer) -> Result<(), Closed>) {
         loop {
-            let mut peers = lock(&self.inner.peers);
+            let mut peers = lock(&self.shared.inner.peers);
             let (peer, new) = match peers.get(&address) {
                 Some(peer) if !peer.is_closed() => (peer.clone(), false),
                 _ => {
@@ -132,11 +152,18 @@ impl Network {
     }
 
     fn start(&self, peer: Arc<Peer>) {
-        self.inner.runtime.spawn(connection::run(self.inner.clone(), peer));
+        self.shared.inner.runtime.spawn(connection::run(self.shared.inner.clone(), peer));
     }
 }
 
 impl Inner {
+    fn close(&self) {
+        let peers: Vec<_> = lock(&self.peers).drain().collect();
+        for (_, peer) in peers {
+            peer.abandon();
+        }
+    }
+
     /// Takes an unlinked peer with an empty queue out, so that nobody can queue to it any more.
     pub(super) fn retire_if_idle(&self, peer: &Arc<Peer>) -> bool {
         let mut peers = lock(&self.peers);

@@ -21,6 +21,8 @@ struct State {
     /// The connection's task, if it waits.
     task: Option<Waker>,
     closed: bool,
+    /// The connection's task has bytes that it took and has not written.
+    writing: bool,
 }
 
 impl State {
@@ -58,6 +60,12 @@ impl Peer {
 
     pub(super) fn is_closed(&self) -> bool {
         lock(&self.state).closed
+    }
+
+    /// Whether something is queued or half written.
+    pub(super) fn is_busy(&self) -> bool {
+        let state = lock(&self.state);
+        !state.closed && (state.writing || !state.queue.is_empty())
     }
 
     /// Changes the state and wakes the connection's task.
@@ -143,6 +151,7 @@ impl Peer {
         if state.closed {
             return Work::Closed;
         }
+        state.writing = writing || !state.queue.is_empty();
         if !writing && !state.queue.is_empty() {
             return Work::Write(std::mem::take(&mut state.queue));
         }

@@ -218,3 +218,15 @@ async fn a_full_sink_holds_its_senders_back() {
     }
     assert_eq!(gate.taken.load(Ordering::SeqCst), 1000);
 }
+
+#[tokio::test]
+async fn a_sender_that_never_reads_its_answers_is_cut_off() {
+    let fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    let batch = message("master", "n", "").repeat(1000);
+    let mut batches = 0;
+    while soon("the batch", raw.stream.write_all(batch.as_bytes())).await.is_ok() {
+        batches += 1;
+        assert!(batches < 10_000, "answers pile up without limit");
+    }
+}

@@ -198,7 +198,8 @@ async fn sending_works_from_any_thread() {
     let mut fixture = serve();
     let (network, _exited) = network(Limits::default());
     let to = pid("master", fixture.address);
-    let thread = std::thread::spawn(move || network.send(&me(), &to, "n", b"x"));
+    let clone = network.clone();
+    let thread = std::thread::spawn(move || clone.send(&me(), &to, "n", b"x"));
     thread.join().unwrap();
     assert_eq!(soon("a message", fixture.messages.recv()).await.unwrap().body, "x");
 }
@@ -213,4 +214,34 @@ async fn closing_a_network_tells_nobody() {
     assert!(raw.rest().await.is_empty());
     assert_eq!(network.connections(), 0);
     assert!(tokio::time::timeout(Duration::from_millis(20), exited.recv()).await.is_err());
+}
+
+#[tokio::test]
+async fn the_last_clone_closes_the_connections() {
+    let (listener, address) = listen().await;
+    let (network, mut exited) = network(Limits::default());
+    network.link(&pid("slave(1)", address));
+    let mut raw = accept(&listener).await;
+    let clone = network.clone();
+    drop(network);
+    clone.send(&me(), &pid("slave(1)", address), "n", b"");
+    raw.take_until(b"\r\n\r\n").await;
+    drop(clone);
+    assert!(raw.rest().await.is_empty());
+    assert!(exited.recv().await.is_none(), "an exited event, though nobody asks for one any more");
+}
+
+#[tokio::test]
+async fn flushed_is_written() {
+    let mut fixture = serve();
+    let (network, _exited) = network(Limits::default());
+    let to = pid("master", fixture.address);
+    network.link(&to);
+    let body = vec![b'x'; 10_000_000];
+    network.send(&me(), &to, "large", &body);
+    assert!(network.flush(crate::raw::PATIENCE).await);
+    drop(network);
+    assert_eq!(soon("the message", fixture.messages.recv()).await.unwrap().body.len(), body.len());
+    let (network, _exited) = crate::network::network(Limits::default());
+    assert!(network.flush(Duration::ZERO).await, "nothing to flush takes time");
 }
