@@ -89,6 +89,9 @@ pub struct Spec {
     pub user: Option<User>,
     /// Whether the process leads a session, and so a process group, of its own: the whole of it can then be found.
     pub new_session: bool,
+    /// Whether the process gets SIGKILL when the thread that starts it ends: it must not outlive a parent that dies
+    /// unexpectedly. Its own children are not concerned.
+    pub die_with_parent: bool,
     /// Limits, set before the user is switched.
     pub rlimits: Vec<Rlimit>,
 }
@@ -105,6 +108,7 @@ impl Spec {
             stderr: Output::Null,
             user: None,
             new_session: true,
+            die_with_parent: false,
             rlimits: Vec::new(),
         }
     }

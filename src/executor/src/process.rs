@@ -29,6 +29,7 @@ pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, 
     spec.environment = environment(inherited, task.allocation_role(), &command);
     spec.stdout = Output::Inherit;
     spec.stderr = Output::Inherit;
+    spec.die_with_parent = true;
     Ok(spec)
 }
 

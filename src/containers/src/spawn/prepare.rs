@@ -71,6 +71,7 @@ pub(super) struct Prepared {
     streams: [Stream; 3],
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
+    pub(super) die_with_parent: bool,
     pub(super) rlimits: Vec<(RlimitKind, libc::rlimit64)>,
 }
 
@@ -111,6 +112,7 @@ impl Prepared {
             streams,
             user,
             new_session: spec.new_session,
+            die_with_parent: spec.die_with_parent,
             rlimits: spec.rlimits.iter().map(rlimit).collect(),
             program,
         })

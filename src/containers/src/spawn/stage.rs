@@ -104,6 +104,10 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
             check(libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid), Step::User)?;
             check(libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid), Step::User)?;
         }
+        if stage.prepared.die_with_parent {
+            // After the user is switched, which would take it back.
+            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
+        }
         unblock_signals();
         execute(stage.prepared);
     }

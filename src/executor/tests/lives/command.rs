@@ -209,6 +209,15 @@ fn without_checkpoints_a_lost_agent_is_the_end() {
 }
 
 #[test]
+fn an_executor_that_is_killed_takes_its_task_along() {
+    let (_agent, executor, _stream) = ready("crash", shell("t", "echo $$ ready; exec sleep 1000"), killing());
+    let text = executor.sandbox.text("stdout");
+    let pid: i32 = text.split_whitespace().next().unwrap().parse().unwrap();
+    drop(executor);
+    until("the task to be gone", || containers::start_time(pid).is_none());
+}
+
+#[test]
 fn an_agent_that_comes_back_hears_all_that_it_has_not_acknowledged() {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", "back", &agent.address, &CHECKPOINT);
