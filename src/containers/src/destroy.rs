@@ -4,8 +4,10 @@
 //! An executor that is a subreaper (`prctl(2)`) keeps even those among its descendants.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags};
@@ -60,6 +62,30 @@ pub fn destroy(root: i32, started: Option<StartTime>, limit: Duration) -> Result
             return if remaining.is_empty() { Ok(()) } else { Err(timed_out) };
         }
     }
+}
+
+/// Ends every process that was started with the variable `name` = `value` in its environment, and its tree.
+///
+/// For what a container's first process has left behind when it died unexpectedly: no longer its descendants, and in
+/// sessions of their own. The variable must be one that only this container's processes have, such as
+/// `MESOS_DIRECTORY` with the path of the sandbox. It reads the environment of every process, so it is not for every end.
+///
+/// # Errors
+/// As [`destroy`], for the first tree that does not end.
+pub fn destroy_marked(name: &str, value: &OsStr, limit: Duration) -> Result<(), DestroyError> {
+    let mark = [name.as_bytes(), b"=", value.as_bytes()].concat();
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    for process in ProcessTable::scan().processes() {
+        if process.pid != own && has_variable(process.pid, &mark) {
+            destroy(process.pid, Some(process.started), limit)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the process was started with this `NAME=value`. One whose environment may not be read was not.
+fn has_variable(pid: i32, mark: &[u8]) -> bool {
+    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == mark))
 }
 
 /// Ends all descendants of the calling process, as [`destroy`] does, and waits for those that are its children.

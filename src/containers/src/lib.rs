@@ -27,7 +27,7 @@ mod user;
 pub use attach::{AttachError, Attached, Guard};
 pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wait};
 pub use children::{ChildSignals, adopt_orphans, reap};
-pub use destroy::{DestroyError, destroy, kill_children, signal_tree};
+pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use procfs::{StartTime, start_time};
 pub use sandbox::{SandboxError, create_sandbox};
 pub use spawn::{Launcher, SpawnError, Step};

@@ -53,6 +53,12 @@ impl ProcessTable {
         ProcessTable { processes }
     }
 
+    /// All processes that have not ended.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = Process> {
+        let living = self.processes.iter().filter(|(_, stat)| !stat.is_zombie());
+        living.map(|(pid, stat)| Process { pid: *pid, started: stat.started })
+    }
+
     /// Everything that belongs to the process `root`, itself included, zombies and the caller left out:
     /// its descendants, and the members of each session that one of these leads, and their descendants.
     ///

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use base::Time;
 use containers::{
     Attached, Guard, Launcher, Output, ProcessTable, Program, Rlimit, RlimitKind, SpawnError, Spec, StartTime, Step,
-    User, WaitStatus, create_sandbox, destroy, group_is_empty, signal_group, signal_tree, start_time,
+    User, WaitStatus, create_sandbox, destroy, destroy_marked, group_is_empty, signal_group, signal_tree, start_time,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -265,6 +265,23 @@ fn what_a_dead_leader_left_is_destroyed() {
     assert!(alive(left) && !group_is_empty(child.pid()));
     destroy(child.pid(), None, LIMIT).unwrap();
     until("the end of the child", || !alive(left));
+}
+
+#[test]
+fn what_a_crash_left_in_other_sessions_is_found_by_its_environment() {
+    let folder = Folder::new("marked");
+    let mut spec = shell("setsid sh -c 'sleep 1000 & echo $$ $!; wait' & wait");
+    spec.environment.push(("MESOS_DIRECTORY".into(), folder.0.clone().into()));
+    let (child, _reader, line) = started(spec);
+    let left: Vec<i32> = line.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    child.signal(9).unwrap();
+    child.wait(Some(LIMIT)).unwrap().unwrap();
+    destroy(child.pid(), None, LIMIT).unwrap();
+    assert!(left.iter().all(|pid| alive(*pid)), "found without its environment");
+    destroy_marked("MESOS_DIRECTORY", folder.0.join("other").as_os_str(), LIMIT).unwrap();
+    assert!(left.iter().all(|pid| alive(*pid)), "another container's processes were ended");
+    destroy_marked("MESOS_DIRECTORY", folder.0.as_os_str(), LIMIT).unwrap();
+    until("their end", || !left.iter().any(|pid| alive(*pid)));
 }
 
 #[test]
