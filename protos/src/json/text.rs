@@ -5,12 +5,18 @@ use super::double;
 /// Appends a quoted string. Only quotes, backslashes and bytes below 0x20 are escaped.
 #[inline]
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + 3);
+    string_bytes(out, text.as_bytes());
+}
+
+/// The same for bytes that need not be UTF-8.
+#[inline]
+pub(crate) fn string_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() + 3);
     out.push(b'"');
-    if clean(text.as_bytes()) {
-        out.extend_from_slice(text.as_bytes());
+    if clean(bytes) {
+        out.extend_from_slice(bytes);
     } else {
-        escaped(out, text.as_bytes());
+        escaped(out, bytes);
     }
     out.push(b'"');
 }

@@ -11,8 +11,17 @@ pub struct Writer<'o> {
     out: &'o mut Vec<u8>,
 }
 
+/// Takes the comma away that stands behind every value until the next one comes.
+impl Drop for Writer<'_> {
+    fn drop(&mut self) {
+        if self.out.last() == Some(&b',') {
+            self.out.pop();
+        }
+    }
+}
+
 impl<'o> Writer<'o> {
-    /// A writer that appends to `out`. Call [`Writer::finish`] after the outermost value.
+    /// A writer that appends one value to `out`. The value is whole when the writer is dropped.
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         Self { out }
     }
@@ -20,17 +29,8 @@ impl<'o> Writer<'o> {
     /// Writes one document by `write` and gives its bytes.
     pub fn document(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out);
-        write(&mut writer);
-        writer.finish();
+        write(&mut Writer::new(&mut out));
         out
-    }
-
-    /// Ends the outermost value.
-    pub fn finish(self) {
-        if self.out.last() == Some(&b',') {
-            self.out.pop();
-        }
     }
 
     /// The bytes appended so far, with all that was in the buffer before.
@@ -89,6 +89,12 @@ impl<'o> Writer<'o> {
     /// A string.
     pub fn string(&mut self, value: &str) -> &mut Self {
         text::string(self.out, value);
+        self.comma()
+    }
+
+    /// A string whose bytes need not be UTF-8: they pass through, as in the content of a file.
+    pub fn string_bytes(&mut self, value: &[u8]) -> &mut Self {
+        text::string_bytes(self.out, value);
         self.comma()
     }
 
