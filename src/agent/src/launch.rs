@@ -35,10 +35,13 @@ pub(crate) struct Launch {
 }
 
 impl Agent {
-    /// Keeps a framework that the agent did not know.
-    pub(crate) fn add_framework(&mut self, framework: Framework, out: &mut Outbox) {
+    /// Keeps a framework that has nothing here; what it had is still its history.
+    pub(crate) fn add_framework(&mut self, mut framework: Framework, out: &mut Outbox) {
         self.checkpoint_framework(&framework, out);
-        self.completed_frameworks.retain(|completed| completed.id != framework.id);
+        let known = self.completed_frameworks.iter().position(|completed| completed.id == framework.id);
+        if let Some(completed) = known.and_then(|index| self.completed_frameworks.remove(index)) {
+            framework.completed_executors.clone_from(&completed.completed_executors);
+        }
         self.frameworks.insert(framework.id.clone(), Arc::new(framework));
     }
 

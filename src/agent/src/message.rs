@@ -2,8 +2,11 @@
 //!
 //! It knows their names and their encoding; what they do is in the file of each one.
 
-use prost::{Message as _, Name as _};
+use prost::Message as _;
 use protos::mesos::internal::*;
+
+/// What all names begin with.
+const PACKAGE: &str = "mesos.internal.";
 
 /// Why a message cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,14 +41,11 @@ macro_rules! incoming {
             /// # Errors
             /// When the agent takes no such message, or the body is none.
             pub fn decode(name: &str, body: &[u8]) -> Result<Incoming, MessageError> {
-                $(
-                    if name == $message::full_name() {
-                        return $message::decode(body)
-                            .map(Incoming::$name)
-                            .map_err(|why| MessageError::Body { name: name.to_owned(), why: why.to_string() });
-                    }
-                )*
-                Err(MessageError::Unknown(name.to_owned()))
+                let broken = |why: protos::DecodeError| MessageError::Body { name: name.to_owned(), why: why.to_string() };
+                match name.strip_prefix(PACKAGE) {
+                    $(Some(stringify!($message)) => protos::decode(body).map(Incoming::$name).map_err(broken),)*
+                    _ => Err(MessageError::Unknown(name.to_owned())),
+                }
             }
         }
     };
@@ -130,6 +130,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_schema() {
+        use prost::Name as _;
         assert_eq!(Outgoing::PongSlave(PongSlaveMessage {}).full_name(), PongSlaveMessage::full_name());
         assert_eq!(
             Incoming::decode("mesos.internal.PingSlaveMessage", &[8, 1]),
@@ -139,6 +140,8 @@ mod tests {
 
     #[test]
     fn foreign_and_broken_messages_are_refused() {
+        // Without its required ids a message says nothing.
+        assert!(matches!(Incoming::decode("mesos.internal.KillTaskMessage", &[]), Err(MessageError::Body { .. })));
         let unknown = Incoming::decode("mesos.internal.RegisterSlaveMessage", &[]);
         assert_eq!(unknown, Err(MessageError::Unknown("mesos.internal.RegisterSlaveMessage".into())));
         assert!(matches!(Incoming::decode("mesos.internal.KillTaskMessage", &[0xff]), Err(MessageError::Body { .. })));

@@ -54,6 +54,9 @@ impl Agent {
             return self.invalid_update("its task was not handed to the executor yet");
         }
         self.complete_update(&mut update, &executor, uuid);
+        if self.streams.is_full(&known.id, &task) && !is_terminal(update.status.state) {
+            return self.invalid_update("too many updates of its task wait for their acknowledgement");
+        }
         let ended = executor.terminated.contains_key(&task);
         if !ended && !self.streams.knows(&known.id, &task, &uuid) {
             self.take_update(&known, &executor, &task, uuid, update, now, out);
@@ -72,7 +75,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let uuid = self.random.uuid();
-        let update = update_of(verdict, framework, executor, self.id.as_ref(), task, uuid, now);
+        let mut update = update_of(verdict, framework, executor, self.id.as_ref(), task, uuid, now);
         let Ok(task) = TaskId::new(task) else {
             return self.report_once(update, out);
         };
@@ -83,6 +86,7 @@ impl Agent {
         });
         match owner {
             Some((known, executor)) if !executor.terminated.contains_key(&task) => {
+                self.complete_container_status(&mut update.status, &executor);
                 self.take_update(&known, &executor, &task, uuid, update, now, out);
             }
             Some(_) => {}

@@ -19,6 +19,9 @@ const RETRY_MIN: Duration = Duration::from_secs(10);
 /// The longest wait.
 const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
+/// How many updates of one task may wait, beside its last.
+const MAX_PENDING: usize = 10_000;
+
 /// Names a stream.
 type Key = (FrameworkId, TaskId);
 
@@ -116,6 +119,12 @@ impl Streams {
     /// Whether this update has come before.
     pub(crate) fn knows(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> bool {
         self.streams.get(&(framework.clone(), task.clone())).is_some_and(|stream| stream.known.contains(uuid))
+    }
+
+    /// Whether so many updates of this task wait that no more should be taken but the last.
+    pub(crate) fn is_full(&self, framework: &FrameworkId, task: &TaskId) -> bool {
+        let stream = self.streams.get(&(framework.clone(), task.clone()));
+        stream.is_some_and(|stream| stream.pending.len() >= MAX_PENDING)
     }
 
     /// The file of a task's stream.
