@@ -96,12 +96,11 @@ impl Common {
 
     /// `{"flags":{...}}`
     pub fn flags_json(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut writer = Writer::new(&mut out);
-        writer.object(|w| {
-            w.key("flags").object(|w| self.write_flags(w));
-        });
-        out
+        Writer::document(|w| {
+            w.object(|w| {
+                w.key("flags").object(|w| self.write_flags(w));
+            });
+        })
     }
 
     /// The fields of the object of flags.

@@ -87,12 +87,10 @@ pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, re
 
 /// What a GET tells. Quota and maintenance are empty as long as nobody can set them.
 fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut writer = Writer::new(&mut out);
-    match endpoint {
+    Writer::document(|w| match endpoint {
         Endpoint::Weights => {
             let snapshot = handler.snapshot();
-            writer.array(|w| {
+            w.array(|w| {
                 for (role, weight) in &snapshot.weights {
                     w.object(|w| {
                         w.key("role").string(role);
@@ -102,10 +100,9 @@ fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
             });
         }
         _ => {
-            writer.object(|_| {});
+            w.object(|_| {});
         }
-    }
-    out
+    })
 }
 
 fn to_call(endpoint: Endpoint, rest: &str, request: &Request) -> Result<Call, String> {
