@@ -43,6 +43,8 @@ pub struct Allocator {
     /// A client was opened since the last run: every agent with something free is to be visited.
     pub(crate) opened: bool,
     pub(crate) last_interval: Time,
+    /// When what waits for the next interval run has waited long enough.
+    pub(crate) rest_until: Option<Time>,
     /// The free resources of all agents that have none.
     pub(crate) nothing: Arc<Resources>,
 }
@@ -69,6 +71,7 @@ impl Allocator {
             queue_late: Vec::new(),
             opened: false,
             last_interval: Time::EPOCH,
+            rest_until: None,
             nothing: Arc::default(),
             config,
         }

@@ -91,10 +91,14 @@ impl Allocator {
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
         self.count_agent(ix, true);
-        self.agents.remove(ix as usize);
+        let agent = self.agents.remove(ix as usize);
         self.agent_ix.remove(id);
-        self.queue.retain(|queued| *queued != ix);
-        self.queue_late.retain(|queued| *queued != ix);
+        // The slot may be given to another agent before the next run.
+        for (queued, queue) in [(agent.queued, &mut self.queue), (agent.queued_late, &mut self.queue_late)] {
+            if queued {
+                queue.retain(|other| *other != ix);
+            }
+        }
     }
 
     /// The agent may be offered.

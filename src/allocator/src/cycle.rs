@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Time;
 use resources::Resources;
@@ -30,7 +31,7 @@ impl Allocator {
     #[must_use]
     pub fn allocate(&mut self, now: Time) -> Vec<Offering> {
         self.end_refusals(now);
-        self.run(false)
+        self.run(now, false)
     }
 
     /// The interval run: besides what [`Allocator::allocate`] does, asks those whose refusal has ended.
@@ -39,28 +40,35 @@ impl Allocator {
     #[must_use]
     pub fn allocate_all(&mut self, now: Time) -> Vec<Offering> {
         self.last_interval = now;
+        self.rest_until = None;
         self.end_refusals(now);
         for (agent, client) in self.endings.take_resting() {
             self.end_refusal(agent, client, nanos(now), true);
         }
-        self.run(true)
+        self.run(now, true)
     }
 
-    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed.
-    /// None: not before something else happens.
+    /// When the next interval run has something to do: when a refusal has ended, but not before an interval has passed since
+    /// the last. None: not before something else happens.
     #[must_use]
     pub fn next_wake(&self) -> Option<Time> {
-        let interval = self.last_interval + self.config.allocation_interval;
-        if self.endings.has_resting() || !self.queue_late.is_empty() {
-            return Some(interval);
-        }
-        self.endings.next().map(|ends| ends.max(interval))
+        let ended = self.endings.next().map(|ends| ends.max(self.last_interval + self.config.allocation_interval));
+        [ended, self.rest_until].into_iter().flatten().min()
+    }
+
+    /// Something waits for the next interval run: the first multiple of the interval after `now`, counted from the last run, as
+    /// if there had been one at each. (Without work there are none; that must not make the wait any shorter.)
+    pub(crate) fn await_interval(&mut self, now: Time) {
+        let interval = self.config.allocation_interval.as_nanos().max(1);
+        let past = now.since(self.last_interval).as_nanos() % interval;
+        let left = u64::try_from(interval - past).unwrap_or(u64::MAX);
+        self.rest_until.get_or_insert(now + Duration::from_nanos(left));
     }
 
     fn end_refusals(&mut self, now: Time) {
-        let now = nanos(now);
-        while let Some((agent, client)) = self.endings.pop(now) {
-            self.end_refusal(agent, client, now, false);
+        let at = nanos(now);
+        while let Some((agent, client)) = self.endings.pop(at) {
+            self.end_refusal(agent, client, at, false);
         }
         if self.endings.is_crowded(self.clients.all_refusals()) {
             let agents = self.agents.iter_mut().map(|(ix, agent)| (ix as u32, &mut agent.refusals));
@@ -76,16 +84,18 @@ impl Allocator {
         }
     }
 
-    fn run(&mut self, interval: bool) -> Vec<Offering> {
+    fn run(&mut self, now: Time, interval: bool) -> Vec<Offering> {
         let mut agents = self.candidates(interval);
-        if agents.is_empty() {
-            return Vec::new();
-        }
-        self.rng.shuffle(&mut agents);
-        self.tree.settle();
         let mut offerings = Vec::new();
-        for agent in agents {
-            self.visit(agent, &mut offerings);
+        if !agents.is_empty() {
+            self.rng.shuffle(&mut agents);
+            self.tree.settle();
+            for agent in agents {
+                self.visit(agent, &mut offerings);
+            }
+        }
+        if !self.queue_late.is_empty() {
+            self.await_interval(now);
         }
         offerings
     }

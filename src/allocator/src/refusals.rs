@@ -95,11 +95,6 @@ impl Endings {
         self.heap.peek().map(|Reverse((until, _, _))| time(until.saturating_add(1)))
     }
 
-    /// Some refusals end with the next interval run.
-    pub(crate) fn has_resting(&self) -> bool {
-        !self.resting.is_empty()
-    }
-
     /// Takes one that ended before `now`.
     pub(crate) fn pop(&mut self, now: u64) -> Option<(u32, ClientIx)> {
         match self.heap.peek() {

@@ -58,6 +58,9 @@ impl Allocator {
             let until = (!filter.refuse.is_zero()).then(|| now + filter.refuse.max(least));
             let new = refusals::New { agent: ix, client, refused: &resources, until };
             refusals::store(new, &mut self.agents[ix as usize].refusals, &mut self.endings, &mut self.clients);
+            if until.is_none() {
+                self.await_interval(now);
+            }
         }
         self.drop_unused_client(client);
     }

@@ -249,6 +249,22 @@ impl World {
         offerings
     }
 
+    /// Whoever waits for an interval run is given one: after the time that the allocator names, there is nobody to wait for.
+    fn check_wake(&self) {
+        let ended = self.oracle.refusals.iter().any(|r| r.ended);
+        let resting = self.oracle.refusals.iter().any(|r| r.until == Until::NextInterval);
+        let timed = self.oracle.refusals.iter().filter(|r| !r.ended);
+        let timed = timed.filter_map(|r| if let Until::After(until) = r.until { Some(until) } else { None }).min();
+        let wake = self.allocator.next_wake();
+        assert!(!(ended || resting) || wake.is_some(), "somebody waits for an interval run that never comes");
+        let latest = self.now + self.oracle.config.allocation_interval;
+        assert!(!(ended || resting) || wake <= Some(latest), "an interval run is at most an interval away: {wake:?}");
+        assert!(
+            timed.is_none()
+                || wake.is_some_and(|at| at <= timed.unwrap_or_default().max(latest) + Duration::from_nanos(1))
+        );
+    }
+
     /// Holds a run against the naive allocator, agent by agent in the order in which the real one visited them.
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
@@ -288,6 +304,7 @@ impl World {
         self.check_roles();
         let refusals = self.oracle.agents.keys().map(|id| self.allocator.refusals(id).len() as u64).sum::<u64>();
         assert_eq!(self.allocator.refusal_count(), refusals, "refusals in force");
+        self.check_wake();
     }
 
     fn check_agent(&self, id: &AgentId, agent: &Agent) {
