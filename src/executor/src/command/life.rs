@@ -100,6 +100,7 @@ impl CommandExecutor {
             if self.done {
                 break;
             }
+            self.link.flush();
             self.wait();
         }
         // The container ends with this process; what the task has left in the background ends with it.

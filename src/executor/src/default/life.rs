@@ -82,6 +82,7 @@ impl DefaultExecutor {
             if self.done {
                 return ExitCode::SUCCESS;
             }
+            self.link.flush();
             self.wait_for_something();
         }
     }
