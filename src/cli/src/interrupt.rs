@@ -1,8 +1,9 @@
-//! Ctrl-C, told to a scheduler: the first asks it to end its work, the second ends the process.
+//! Ctrl-C and SIGTERM, told to a scheduler: the first asks it to end its work, the second ends the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
 /// Whether the person at the terminal wants an end.
@@ -13,22 +14,28 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Watches for Ctrl-C from now on. Needs a runtime.
-    pub(crate) fn watch() -> Interrupt {
+    /// Watches from now on. Needs a runtime.
+    ///
+    /// # Errors
+    /// The system does not let this process have its signals.
+    pub(crate) fn watch() -> std::io::Result<Interrupt> {
         let interrupt = Interrupt::default();
-        let watching = interrupt.clone();
-        tokio::spawn(async move {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                if watching.wanted.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
-                }
-                watching.nudge.notify_one();
-            }
-        });
-        interrupt
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+            tokio::spawn(interrupt.clone().wait(signal(kind)?));
+        }
+        Ok(interrupt)
     }
 
-    /// Whether there was a Ctrl-C.
+    async fn wait(self, mut signal: Signal) {
+        while signal.recv().await.is_some() {
+            if self.wanted.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+            self.nudge.notify_one();
+        }
+    }
+
+    /// Whether there was such a signal.
     pub(crate) fn wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }

@@ -73,7 +73,7 @@ async fn on(master: String, tasks: Vec<sdk::v1::TaskInfo>, agents: usize) -> Res
     let mut options = Options::new(&master, framework()?)?;
     let master = MasterArgs { master, principal: None, secret: None };
     let agents = wait_for_agents(&master, agents).await?;
-    let interrupt = Interrupt::watch();
+    let interrupt = Interrupt::watch()?;
     options.nudge = Some(interrupt.nudge());
     options.give_up_after = Some(READY);
     let demo = Demo::new(tasks, view::new(count, &agents), interrupt.clone());

@@ -33,7 +33,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     options.encoding = if args.content_type == "json" { Encoding::Json } else { Encoding::Protobuf };
     options.give_up_after = Some(PATIENCE);
     crate::block_on(async {
-        let interrupt = Interrupt::watch();
+        let interrupt = Interrupt::watch()?;
         options.nudge = Some(interrupt.nudge());
         let execute = Execute::new(work, kill_after, interrupt.clone(), std::io::stdout());
         let finished = driver::run(execute, options).await;
