@@ -50,7 +50,7 @@ impl Agent {
             operation_id: message.operation_info.id.clone(),
             state: state as i32,
             message: text,
-            uuid: Some(pb::Uuid { value: self.random.uuid().to_vec().into() }),
+            uuid: Some(pb::Uuid { value: self.random.uuid().to_vec() }),
             slave_id: Some(self.slave_id()),
             ..pb::OperationStatus::default()
         };

@@ -143,7 +143,7 @@ impl Agent {
     }
 
     pub(crate) fn resource_version_uuid(&self) -> pb::Uuid {
-        pb::Uuid { value: self.resource_version.to_vec().into() }
+        pb::Uuid { value: self.resource_version.to_vec() }
     }
 }
 

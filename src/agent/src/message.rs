@@ -27,6 +27,7 @@ pub enum MessageError {
 macro_rules! incoming {
     ($($name:ident($message:ident)),* $(,)?) => {
         /// A message that `slave(1)` takes.
+        #[allow(clippy::large_enum_variant)] // Each is made once, behind a box, and never moved again.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Incoming {
             $(
@@ -54,6 +55,7 @@ macro_rules! incoming {
 macro_rules! outgoing {
     ($($name:ident($message:ident)),* $(,)?) => {
         /// A message that an agent sends.
+        #[allow(clippy::large_enum_variant)] // Each is made once, behind a reference count, and never moved again.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Outgoing {
             $(

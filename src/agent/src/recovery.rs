@@ -34,7 +34,8 @@ impl Agent {
         }
         match recovered.agent {
             Some(agent) if self.config.recover == RecoverMode::Cleanup => {
-                return Ok(self.clean_up(&agent, rebooted, out));
+                self.clean_up(&agent, rebooted, out);
+                return Ok(());
             }
             Some(agent) => self.recover_agent(agent, rebooted, now, out)?,
             None => {}

@@ -56,11 +56,11 @@ pub(crate) fn update_of(
             slave_id,
             executor_id,
             timestamp: Some(timestamp),
-            uuid: Some(uuid.to_vec().into()),
+            uuid: Some(uuid.to_vec()),
             ..pb::TaskStatus::default()
         },
         timestamp,
-        uuid: Some(uuid.to_vec().into()),
+        uuid: Some(uuid.to_vec()),
         latest_state: None,
     }
 }

@@ -131,7 +131,7 @@ impl Agent {
 
     /// Fills in what the agent knows better than the executor.
     fn complete_update(&self, update: &mut StatusUpdate, executor: &Executor, uuid: [u8; 16]) {
-        update.uuid = Some(uuid.to_vec().into());
+        update.uuid = Some(uuid.to_vec());
         update.slave_id = Some(self.slave_id());
         update.executor_id = Some(pb::ExecutorId { value: executor.id.as_str().to_owned() });
         let status = &mut update.status;
@@ -240,14 +240,14 @@ impl Agent {
                     slave_id: self.slave_id(),
                     framework_id: pb::FrameworkId { value: known.id.as_str().to_owned() },
                     task_id,
-                    uuid: uuid.to_vec().into(),
+                    uuid: uuid.to_vec(),
                 };
                 self.send(pid, Outgoing::StatusUpdateAcknowledgement(message), out);
             }
             _ => {
                 let event = api::Event {
                     r#type: Some(api::event::Type::Acknowledged as i32),
-                    acknowledged: Some(api::event::Acknowledged { task_id, uuid: uuid.to_vec().into() }),
+                    acknowledged: Some(api::event::Acknowledged { task_id, uuid: uuid.to_vec() }),
                     ..api::Event::default()
                 };
                 self.event(executor, event, out);

@@ -79,7 +79,7 @@ fn update(task: u8, uuid: [u8; 16], last: bool) -> StatusUpdate {
         state: state as i32,
         ..pb::TaskStatus::default()
     };
-    StatusUpdate { status, uuid: Some(uuid.to_vec().into()), ..StatusUpdate::default() }
+    StatusUpdate { status, uuid: Some(uuid.to_vec()), ..StatusUpdate::default() }
 }
 
 impl World {
@@ -138,7 +138,7 @@ impl World {
         }
         model.pending.pop_front();
         model.sent = None;
-        let uuid = Some(uuid.to_vec().into());
+        let uuid = Some(uuid.to_vec());
         model.records.push(StatusUpdateRecord { r#type: Type::Ack as i32, update: None, uuid });
         if model.ended && model.pending.is_empty() {
             *model = Model::default();

@@ -136,7 +136,7 @@ impl Stage {
             ["update", name, task, state] => self.call_update(name, task, state),
             ["message", name, text] => {
                 let mut call = executor_call(name, executor::call::Type::Message);
-                call.message = Some(executor::call::Message { data: text.as_bytes().to_vec().into() });
+                call.message = Some(executor::call::Message { data: text.as_bytes().to_vec() });
                 Input::ExecutorCall { request: self.request(), call: Box::new(call) }
             }
             ["operator", words @ ..] => self.operator(words),
@@ -170,7 +170,7 @@ impl Stage {
             task_id: task_id(task),
             state: TaskState::from_str_name(state).unwrap() as i32,
             source: Some(pb::task_status::Source::Executor as i32),
-            uuid: Some(uuid.into()),
+            uuid: Some(uuid),
             timestamp: Some(self.now.as_secs_f64()),
             ..pb::TaskStatus::default()
         }
@@ -297,7 +297,7 @@ impl Stage {
                 slave_id: slave_id(),
                 framework_id: framework_id(framework),
                 executor_id: executor_id(id),
-                data: text.as_bytes().to_vec().into(),
+                data: text.as_bytes().to_vec(),
             }),
             ["shutdown", message @ ..] => Incoming::Shutdown(ShutdownMessage { message: Some(message.join(" ")) }),
             ["drain", options @ ..] => Incoming::DrainSlave(DrainSlaveMessage {
@@ -346,10 +346,8 @@ impl Stage {
         if options.contains(&"unallocated") {
             info.roles.push("other".to_owned());
         }
-        let version = ResourceVersionUuid {
-            resource_provider_id: None,
-            uuid: pb::Uuid { value: b"an older version".to_vec().into() },
-        };
+        let version =
+            ResourceVersionUuid { resource_provider_id: None, uuid: pb::Uuid { value: b"an older version".to_vec() } };
         Incoming::RunTask(RunTaskMessage {
             framework: info,
             task,
@@ -405,7 +403,7 @@ impl Stage {
             operation_uuid: operation_uuid(kind),
             resource_version_uuid: ResourceVersionUuid {
                 resource_provider_id: None,
-                uuid: pb::Uuid { value: vec![0; 16].into() },
+                uuid: pb::Uuid { value: vec![0; 16] },
             },
         })
     }
@@ -414,7 +412,7 @@ impl Stage {
 fn operation_uuid(kind: &str) -> pb::Uuid {
     let mut bytes = kind.as_bytes().to_vec();
     bytes.resize(16, 0);
-    pb::Uuid { value: bytes.into() }
+    pb::Uuid { value: bytes }
 }
 
 fn executor_call(name: &str, kind: executor::call::Type) -> executor::Call {
