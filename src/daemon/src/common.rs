@@ -35,6 +35,13 @@ pub struct Common {
     pub files: Files,
     /// How much is logged.
     pub log_level: Arc<LogLevel>,
+    /// Whether messages from another address than their sender names are refused.
+    pub strict_peers: bool,
+}
+
+/// What `LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH` says.
+pub fn strict_peers() -> bool {
+    std::env::var("LIBPROCESS_REQUIRE_PEER_ADDRESS_IP_MATCH").is_ok_and(|value| matches!(&*value, "true" | "1"))
 }
 
 /// An endpoint that both daemons have.

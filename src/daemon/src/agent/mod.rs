@@ -30,7 +30,7 @@ use wire::libprocess::Network;
 use crate::address::identity;
 use crate::answers::Answers;
 use crate::clock::Clock;
-use crate::common::{Common, LogLevel};
+use crate::common::{Common, LogLevel, strict_peers};
 use crate::driver::{Driver, World as _};
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
@@ -101,7 +101,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         Containers::start(move |input| reports.submit(input)).context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
-    let common = Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level });
+    let common = Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
     common.attach_log("/slave/log");
     let shell = Arc::new(Shell {
         network,

@@ -138,6 +138,10 @@ impl wire::http::Handler for Handler {
 }
 
 impl MessageSink for Handler {
+    fn require_peer_address_match(&self) -> bool {
+        self.common.strict_peers
+    }
+
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
         if !Message::is_process(&message.to) {
             return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };

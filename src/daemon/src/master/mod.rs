@@ -29,7 +29,7 @@ use wire::libprocess::Network;
 use crate::address::{Identity, identity, ip_number};
 use crate::answers::Answers;
 use crate::clock::Clock;
-use crate::common::{Common, LogLevel, MESOS_VERSION};
+use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
 use crate::driver::Driver;
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
@@ -80,7 +80,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         registry: Mutex::new(registry),
         exit,
     });
-    let common = Arc::new(Common { part: Part::Master, flags, files: Files::default(), log_level });
+    let common = Arc::new(Common { part: Part::Master, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
     common.attach_log("/master/log");
     let started = driver.now();
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));
