@@ -13,7 +13,7 @@ pub struct DecodeError {
     name: String,
     /// What the reader says.
     #[source]
-    source: prost::DecodeError,
+    source: protos::DecodeError,
 }
 
 macro_rules! incoming {
@@ -38,9 +38,9 @@ macro_rules! incoming {
                 }
             }
 
-            fn decode_for_master(name: &str, body: &[u8]) -> Result<Option<Message>, prost::DecodeError> {
+            fn decode_for_master(name: &str, body: &[u8]) -> Result<Option<Message>, protos::DecodeError> {
                 Ok(match name.strip_prefix("mesos.internal.").or(name.strip_prefix("mesos.scheduler.").filter(|n| *n == "Call")) {
-                    $(Some($name) => Some(Message::$variant(Box::new(<$kind as prost::Message>::decode(body)?))),)*
+                    $(Some($name) => Some(Message::$variant(Box::new(protos::decode::<$kind>(body)?))),)*
                     _ => None,
                 })
             }
@@ -226,6 +226,8 @@ mod tests {
         assert!(Message::decode("master", "mesos.internal.Unheard", b"").unwrap().is_none());
         assert!(Message::decode("elsewhere", "mesos.scheduler.Call", b"").unwrap().is_none());
         assert!(Message::decode("master", "mesos.scheduler.Call", b"\xff").is_err());
+        // A required field is missing.
+        assert!(Message::decode("master", "mesos.internal.UnregisterSlaveMessage", b"").is_err());
         assert!(Message::is_process("slave-observer(3)") && !Message::is_process("slave(1)"));
     }
 

@@ -80,7 +80,7 @@ impl RegistryOp {
                 }
             }
             RegistryOp::DrainAgent { id, config } => {
-                let drain = mesos::DrainInfo { state: mesos::DrainState::Draining as i32, config: config.clone() };
+                let drain = mesos::DrainInfo { state: mesos::DrainState::Draining as i32, config: *config };
                 set_drain(registry, id, Some(drain), true);
                 require(registry, DRAINING);
             }
@@ -140,7 +140,7 @@ fn mark_reachable(registry: &mut Registry, info: &mesos::SlaveInfo) {
     let list = &mut registry.unreachable.get_or_insert_default().slaves;
     let at = list.iter().position(|agent| Some(&agent.id) == info.id.as_ref());
     let was = at.map(|at| list.remove(at));
-    let drain = was.as_ref().and_then(|agent| agent.drain_info.clone());
+    let drain = was.as_ref().and_then(|agent| agent.drain_info);
     admit(registry, info, drain, was.is_some_and(|agent| agent.deactivated()));
 }
 
@@ -166,11 +166,11 @@ fn drain_of(registry: &Registry, id: &mesos::SlaveId) -> Option<mesos::DrainInfo
 fn set_drain(registry: &mut Registry, id: &mesos::SlaveId, drain: Option<mesos::DrainInfo>, deactivated: bool) {
     let flag = deactivated.then_some(true);
     for agent in admitted(registry).iter_mut().filter(|agent| agent.info.id.as_ref() == Some(id)) {
-        (agent.drain_info, agent.deactivated) = (drain.clone(), flag);
+        (agent.drain_info, agent.deactivated) = (drain, flag);
     }
     let away = &mut registry.unreachable.get_or_insert_default().slaves;
     for agent in away.iter_mut().filter(|agent| agent.id == *id) {
-        (agent.drain_info, agent.deactivated) = (drain.clone(), flag);
+        (agent.drain_info, agent.deactivated) = (drain, flag);
     }
 }
 

@@ -168,7 +168,7 @@ impl Master {
             }
         }
         if let Some(drain) = &agent.drain {
-            out.send(&agent.pid, DrainSlaveMessage { config: drain.config.clone() });
+            out.send(&agent.pid, DrainSlaveMessage { config: drain.config });
         }
         for info in &returning.frameworks {
             let key = info.id.as_ref().and_then(|id| self.framework_by_id(&id.value));

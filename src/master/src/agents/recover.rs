@@ -16,7 +16,7 @@ impl Master {
         for agent in registry.slaves.iter().flat_map(|list| &list.slaves) {
             let id = agent.info.id.as_ref().and_then(|id| AgentId::new(&id.value).ok());
             if let Some(id) = id {
-                self.recovered_drain.insert(id.clone(), (agent.drain_info.clone(), agent.deactivated()));
+                self.recovered_drain.insert(id.clone(), (agent.drain_info, agent.deactivated()));
                 Arc::make_mut(&mut self.recovered).insert(id, Arc::new(agent.info.clone()));
             }
         }
@@ -101,7 +101,7 @@ impl Master {
 }
 
 fn unreachable(agent: &registry::UnreachableSlave) -> Unreachable {
-    Unreachable { since: agent.timestamp, drain: agent.drain_info.clone(), deactivated: agent.deactivated() }
+    Unreachable { since: agent.timestamp, drain: agent.drain_info, deactivated: agent.deactivated() }
 }
 
 /// Those from before `oldest`, and the oldest of the others beyond `count`.

@@ -18,7 +18,7 @@ impl Master {
         out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: agent.proto_id(), time });
-        let entry = Unreachable { since: time, drain: agent.drain.clone(), deactivated: agent.deactivated };
+        let entry = Unreachable { since: time, drain: agent.drain, deactivated: agent.deactivated };
         self.unreachable.insert(agent.id.clone(), entry);
         self.count(Counter::SlaveRemovals);
         self.count(Counter::SlaveRemovalsUnhealthy);

@@ -93,7 +93,7 @@ impl Master {
         std::sync::Arc::make_mut(&mut self.recovered).remove(&id);
         let was_unreachable = self.unreachable.remove(&id);
         let recovered = self.recovered_drain.remove(&id);
-        let state = was_unreachable.as_ref().map(|u| (u.drain.clone(), u.deactivated)).or(recovered);
+        let state = was_unreachable.as_ref().map(|u| (u.drain, u.deactivated)).or(recovered);
         let (drain, deactivated) = state.unwrap_or_default();
         let key = self.book_agent(id, arrival, Some(self.now), out);
         let now = self.now;

@@ -14,9 +14,9 @@ impl Master {
         let key = self.agent_by_id(id);
         let agent = key.and_then(|key| self.agent(key));
         let (drain, deactivated) = match agent {
-            Some(agent) => (agent.drain.clone(), agent.deactivated),
+            Some(agent) => (agent.drain, agent.deactivated),
             None => {
-                let away = self.unreachable.get(id).map(|entry| (entry.drain.clone(), entry.deactivated));
+                let away = self.unreachable.get(id).map(|entry| (entry.drain, entry.deactivated));
                 away.or_else(|| self.recovered_drain.get(id).cloned()).unwrap_or_default()
             }
         };

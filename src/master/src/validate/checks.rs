@@ -5,7 +5,7 @@ use protos::mesos::{CheckInfo, HealthCheck, check_info, health_check};
 use super::command;
 
 fn times<const N: usize>(values: [(&str, f64); N]) -> Result<(), String> {
-    match values.iter().find(|(_, value)| !(*value >= 0.0)) {
+    match values.iter().find(|(_, value)| value.is_nan() || *value < 0.0) {
         Some((name, _)) => Err(format!("Expecting '{name}' to be non-negative")),
         None => Ok(()),
     }
