@@ -55,11 +55,15 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
         LocalOptions { agents: args.agents, port: args.port, resources: args.resources, work_dir: work_dir.clone() };
     daemon::process::runtime()?.block_on(async {
         let cluster = daemon::local::start(&options).await?;
-        println!("master  http://{}", cluster.master);
-        println!("agents  {}, with state and sandboxes in {}", args.agents, work_dir.display());
-        println!("try     tepui execute --master={} --command='echo hello'", cluster.master);
-        println!("end     Ctrl-C");
-        tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
+        let (master, folder) = (cluster.master, work_dir.display());
+        crate::read::print(&format!(
+            "master  http://{master}\n\
+             agents  {}, with state and sandboxes in {folder}\n\
+             try     tepui execute --master={master} --command='echo hello'\n\
+             end     Ctrl-C",
+            args.agents
+        ))?;
+        crate::interrupt::wait_for_end().await.context("cannot wait for signals")?;
         cluster.stop().await
     })?;
     if !given {

@@ -6,6 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Notify;
 
+/// Waits for Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// The system does not let this process have its signals.
+pub(crate) async fn wait_for_end() -> std::io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        interrupt = tokio::signal::ctrl_c() => interrupt,
+    }
+}
+
 /// Whether the person at the terminal wants an end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
