@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -135,6 +135,7 @@ impl Worker {
         if let Some(latest) = &spec.latest {
             store::replace_link(Path::new(latest), sandbox)?;
         }
+        link_volumes(spec, sandbox, user.as_ref())?;
         let child = Launcher::posix().spawn(&to_spec(spec, user))?;
         let pid = child.pid();
         let started = containers::start_time(pid);
@@ -217,6 +218,21 @@ impl Worker {
             }
         }
     }
+}
+
+/// Shows volumes in the sandbox: links to their folders, which belong to the container's user.
+fn link_volumes(spec: &ContainerSpec, sandbox: &Path, user: Option<&User>) -> anyhow::Result<()> {
+    for (seen, folder) in &spec.volumes {
+        let inside = Path::new(seen).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        anyhow::ensure!(inside, "The volume path '{seen}' leads out of the sandbox");
+        containers::create_sandbox(Path::new(folder), user)?;
+        let link = sandbox.join(seen);
+        if let Some(parent) = link.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        store::replace_link(&link, Path::new(folder))?;
+    }
+    Ok(())
 }
 
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.

@@ -101,7 +101,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         Containers::start(move |input| reports.submit(input)).context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
-    let common = Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
+    let common =
+        Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
     common.attach_log("/slave/log");
     let shell = Arc::new(Shell {
         network,
@@ -216,7 +217,10 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
         Some(other) => return refused("launcher", format!("the launcher '{other}' is not supported: use posix")),
     }
     for isolator in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        if !matches!(isolator, "posix/cpu" | "posix/mem" | "filesystem/posix" | "environment_secret") {
+        if !matches!(
+            isolator,
+            "posix/cpu" | "posix/mem" | "filesystem/posix" | "environment_secret" | "volume/sandbox_path"
+        ) {
             return refused(
                 "isolation",
                 format!("the isolator '{isolator}' is not supported by this version of tepui"),

@@ -100,7 +100,7 @@ impl World<Agent> for Shell {
             Output::Destroy { container } => self.containers.destroy(container),
             Output::Delete { paths } => self.delete(paths),
             Output::CreateVolume { path } => self.create_volume(&path),
-            Output::DestroyVolume { path } => self.delete(vec![path]),
+            Output::DestroyVolume { path } => delete(Path::new(&path)),
             Output::RedetectMaster => self.redetect.notify_one(),
             Output::Exit { code, message } => {
                 self.exit.send_replace(Some(Exit { code, message }));
