@@ -150,6 +150,7 @@ fn version_json() -> Vec<u8> {
         w.key("build_date").string(BUILD.date);
         w.key("build_time").double(BUILD.time);
         w.key("build_user").string(BUILD.user);
+        w.key("git_tag").string(BUILD.tag);
         w.key("version").string(MESOS_VERSION);
     });
     out

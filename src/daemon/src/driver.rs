@@ -3,10 +3,11 @@
 //! It knows neither master nor agent: a core says what persisting and carrying out mean. Everything here runs on the one
 //! thread of the reactor, except the writes to disk.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::Time;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::clock::Clock;
 use crate::sync::lock;
@@ -66,6 +67,10 @@ struct Shared<C: Core> {
     pending: Mutex<Vec<Batch<C>>>,
     notify: Notify,
     clock: Clock,
+    /// How many batches have had something to write.
+    to_write: AtomicU64,
+    /// How many of those are durable.
+    durable: watch::Sender<u64>,
 }
 
 /// What one batch led to.
@@ -84,6 +89,8 @@ impl<C: Core> Driver<C> {
                 pending: Mutex::new(Vec::new()),
                 notify: Notify::new(),
                 clock,
+                to_write: AtomicU64::new(0),
+                durable: watch::Sender::new(0),
             }),
         }
     }
@@ -104,10 +111,18 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Looks at the core after everything queued before has been handled: a reader sees its own writes.
-    pub fn read<R>(&self, look: impl FnOnce(&mut C) -> R) -> R {
-        self.handle_queue();
-        look(&mut lock(&self.shared.core))
+    /// Looks at the core after everything queued before has been handled: a reader sees its own writes. What it sees
+    /// is durable by the time that this returns.
+    pub async fn read<R>(&self, look: impl FnOnce(&mut C) -> R) -> R {
+        let (seen, written) = {
+            self.handle_queue();
+            let mut core = lock(&self.shared.core);
+            (look(&mut core), self.shared.to_write.load(Ordering::Relaxed))
+        };
+        let mut durable = self.shared.durable.subscribe();
+        // The sender lives as long as this driver. If the disk fails, the process ends.
+        let _ = durable.wait_for(|count| *count >= written).await;
+        seen
     }
 
     fn handle_queue(&self) {
@@ -128,7 +143,12 @@ impl<C: Core> Driver<C> {
 
     fn handle(&self, inputs: Vec<C::Input>) {
         let now = self.now();
-        let (persist, outputs) = lock(&self.shared.core).batch(&mut inputs.into_iter(), now);
+        let mut core = lock(&self.shared.core);
+        let (persist, outputs) = core.batch(&mut inputs.into_iter(), now);
+        if !persist.is_empty() {
+            self.shared.to_write.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(core);
         if !persist.is_empty() || !outputs.is_empty() {
             lock(&self.shared.pending).push(Batch { persist, outputs });
             self.shared.notify.notify_one();
@@ -140,7 +160,7 @@ impl<C: Core> Driver<C> {
     /// # Errors
     /// What [`World::persist`] said.
     pub async fn run(&self, world: Arc<impl World<C>>) -> anyhow::Result<()> {
-        let mut committer = Committer::start(world.clone());
+        let mut committer = Committer::start(world.clone(), self.shared.clone());
         loop {
             self.wait(&mut committer).await?;
             if lock(&self.shared.core).next_wake().is_some_and(|at| at <= self.now()) {
@@ -175,6 +195,8 @@ impl<C: Core> Driver<C> {
 /// Batches that are durable now.
 struct Written<C: Core> {
     count: usize,
+    /// How many of the batches had something to write.
+    writes: u64,
     outputs: Vec<C::Output>,
 }
 
@@ -184,10 +206,11 @@ struct Committer<C: Core, W: World<C>> {
     from_disk: mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>,
     in_flight: usize,
     world: Arc<W>,
+    shared: Arc<Shared<C>>,
 }
 
 impl<C: Core, W: World<C>> Committer<C, W> {
-    fn start(world: Arc<W>) -> Committer<C, W> {
+    fn start(world: Arc<W>, shared: Arc<Shared<C>>) -> Committer<C, W> {
         let (to_disk, mut batches) = mpsc::unbounded_channel::<Batch<C>>();
         let (done, from_disk) = mpsc::unbounded_channel();
         let writer = world.clone();
@@ -195,19 +218,20 @@ impl<C: Core, W: World<C>> Committer<C, W> {
             let mut waiting: Vec<Batch<C>> = Vec::new();
             while batches.blocking_recv_many(&mut waiting, 64) > 0 {
                 let count = waiting.len();
+                let writes = waiting.iter().filter(|batch| !batch.persist.is_empty()).count() as u64;
                 let (mut entries, mut outputs) = (Vec::new(), Vec::new());
                 for batch in waiting.drain(..) {
                     entries.extend(batch.persist);
                     outputs.extend(batch.outputs);
                 }
-                let written = writer.persist(entries).map(|()| Written { count, outputs });
+                let written = writer.persist(entries).map(|()| Written { count, writes, outputs });
                 let failed = written.is_err();
                 if done.send(written).is_err() || failed {
                     return;
                 }
             }
         });
-        Committer { to_disk, from_disk, in_flight: 0, world }
+        Committer { to_disk, from_disk, in_flight: 0, world, shared }
     }
 
     /// Carries a batch out at once if nothing must be written before it, else sends it to the disk.
@@ -231,6 +255,7 @@ impl<C: Core, W: World<C>> Committer<C, W> {
         };
         let written = written?;
         self.in_flight -= written.count;
+        self.shared.durable.send_modify(|count| *count += written.writes);
         written.outputs.into_iter().for_each(|output| self.world.carry_out(output));
         Ok(())
     }

@@ -200,6 +200,9 @@ fn inside(root: &Path, rest: &str, asked: &str) -> Result<PathBuf, FilesError> {
         return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
     }
     let root = root.canonicalize()?;
+    if rest.as_os_str().is_empty() {
+        return Ok(root);
+    }
     let real = root.join(rest).canonicalize()?;
     if !real.starts_with(&root) {
         return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
@@ -272,6 +275,13 @@ mod tests {
         assert_eq!(read(Some(2), Some(3)).data, b"234");
         assert_eq!(read(Some(8), None).data, b"89");
         assert_eq!(read(Some(99), None), Part { size: 10, offset: 99, data: vec![] });
+    }
+
+    #[test]
+    fn a_file_by_itself() {
+        let (folder, files) = sandbox();
+        files.attach("/master/log", &folder.path().join("digits"));
+        assert_eq!(files.read("/master/log", Some(8), None).unwrap().data, b"89");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! It measures nothing; each daemon fills it from what its core has counted.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 
 use protos::json::Writer;
 use protos::mesos;
@@ -76,11 +77,11 @@ impl Metrics {
 }
 
 /// Answers `/metrics/snapshot?timeout=`. Nothing here takes time, so a good timeout changes nothing.
-pub fn answer(request: &Request, collect: impl FnOnce() -> Metrics) -> Response {
+pub async fn answer(request: &Request, collect: impl Future<Output = Metrics>) -> Response {
     if let Some(text) = request.query.get("timeout")
         && let Err(error) = base::parse_duration(text)
     {
         return Response::bad_request(format!("Invalid timeout '{text}': {error}."));
     }
-    Response::ok_jsonp(collect().json(), request.query.get("jsonp"))
+    Response::ok_jsonp(collect.await.json(), request.query.get("jsonp"))
 }

@@ -55,8 +55,8 @@ impl Handler {
     }
 
     /// What the agent looks like after everything that was asked for before.
-    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        self.driver.read(Agent::snapshot)
+    pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
+        self.driver.read(Agent::snapshot).await
     }
 
     async fn answer(&self, route: Route, request: &Request) -> Response {
@@ -81,7 +81,7 @@ impl Handler {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
-        let snapshot = self.snapshot();
+        let snapshot = self.snapshot().await;
         if snapshot.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");
         }
@@ -102,7 +102,7 @@ impl Handler {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
-        let (snapshot, containers) = (self.snapshot(), self.shell.containers.clone());
+        let (snapshot, containers) = (self.snapshot().await, self.shell.containers.clone());
         let now = self.driver.now();
         let written = tokio::task::spawn_blocking(move || {
             write(&views::statistics::Measured { snapshot, usage: containers.usage(), now })

@@ -118,7 +118,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     });
     let started = driver.now();
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), started));
-    attach_sandboxes(&handler);
+    attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
     out.outputs.into_iter().for_each(|output| shell.carry_out(output));
 
@@ -183,8 +183,8 @@ fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
 }
 
 /// Shows the sandboxes that an earlier agent has left.
-fn attach_sandboxes(handler: &Handler) {
-    let snapshot = handler.snapshot();
+async fn attach_sandboxes(handler: &Handler) {
+    let snapshot = handler.snapshot().await;
     for framework in snapshot.frameworks.values().chain(&snapshot.completed_frameworks) {
         for executor in framework.executors.values().chain(&framework.completed_executors) {
             world::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);

@@ -15,7 +15,7 @@ use crate::common::calls;
 use crate::streams::encode_v1;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    if handler.snapshot().state == AgentState::Recovering {
+    if handler.snapshot().await.state == AgentState::Recovering {
         return Response::unavailable("Agent has not finished recovery");
     }
     match check(request) {
@@ -54,7 +54,8 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
         | Type::GetOperations
         | Type::GetResourceProviders
         | Type::GetAgent => {
-            let body = views::calls::answer(&handler.snapshot(), call.r#type(), encoding);
+            let snapshot = handler.snapshot().await;
+            let body = views::calls::answer(&snapshot, call.r#type(), encoding);
             Response::ok_body(encoding.media_type(), body)
         }
         Type::GetHealth
@@ -92,7 +93,7 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>,
         }
         Type::GetMetrics => {
             message.set_type(response::Type::GetMetrics);
-            message.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).messages() });
+            message.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).await.messages() });
         }
         Type::GetLoggingLevel => {
             message.set_type(response::Type::GetLoggingLevel);
@@ -129,7 +130,7 @@ async fn containers(
     handler: &Handler,
     show_nested: bool,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
-    let (snapshot, live, now) = (handler.snapshot(), handler.shell.containers.clone(), handler.driver.now());
+    let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
     let listed = tokio::task::spawn_blocking(move || {
         let measured = views::statistics::Measured { snapshot, usage: live.usage(), now };
         views::statistics::messages(&measured, show_nested)

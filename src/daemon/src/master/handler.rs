@@ -71,8 +71,8 @@ impl Handler {
     }
 
     /// What the cluster looks like after everything that was asked for before.
-    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        self.driver.read(Master::snapshot)
+    pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
+        self.driver.read(Master::snapshot).await
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
@@ -100,7 +100,7 @@ impl Handler {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let context = views::Context {
-            snapshot: self.snapshot(),
+            snapshot: self.snapshot().await,
             common: self.common.clone(),
             started: self.started,
             query: request.query.clone(),

@@ -77,7 +77,7 @@ pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, re
         return Response::method_not_allowed(endpoint.methods(), method);
     }
     if method == "GET" {
-        return Response::ok_jsonp(document(handler, endpoint), request.query.get("jsonp"));
+        return Response::ok_jsonp(document(handler, endpoint).await, request.query.get("jsonp"));
     }
     match to_call(endpoint, rest, request) {
         Ok(call) => change(handler, call).await,
@@ -86,10 +86,10 @@ pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, re
 }
 
 /// What a GET tells. Quota and maintenance are empty as long as nobody can set them.
-fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
+async fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
+    let snapshot = handler.snapshot().await;
     Writer::document(|w| match endpoint {
         Endpoint::Weights => {
-            let snapshot = handler.snapshot();
             w.array(|w| {
                 for (role, weight) in &snapshot.weights {
                     w.object(|w| {

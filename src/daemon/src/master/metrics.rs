@@ -12,12 +12,12 @@ use super::views;
 use crate::metrics::Metrics;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    crate::metrics::answer(request, || collect(handler))
+    crate::metrics::answer(request, collect(handler)).await
 }
 
 /// All metrics as of now.
-pub(super) fn collect(handler: &Handler) -> Metrics {
-    let snapshot = handler.snapshot();
+pub(super) async fn collect(handler: &Handler) -> Metrics {
+    let snapshot = handler.snapshot().await;
     let mut metrics = Metrics::default();
     metrics.system();
     metrics.set("master/elected", 1.0);

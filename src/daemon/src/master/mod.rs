@@ -80,7 +80,13 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         registry: Mutex::new(registry),
         exit,
     });
-    let common = Arc::new(Common { part: Part::Master, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
+    let common = Arc::new(Common {
+        part: Part::Master,
+        flags,
+        files: Files::default(),
+        log_level,
+        strict_peers: strict_peers(),
+    });
     common.attach_log("/master/log");
     let started = driver.now();
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));

@@ -67,7 +67,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
 /// A call that a snapshot answers.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
     let context = views::Context {
-        snapshot: handler.snapshot(),
+        snapshot: handler.snapshot().await,
         common: handler.common.clone(),
         started: handler.started,
         query: Query::default(),
@@ -98,7 +98,7 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, 
         }
         Type::GetMetrics => {
             answer.set_type(response::Type::GetMetrics);
-            answer.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).messages() });
+            answer.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).await.messages() });
         }
         Type::GetLoggingLevel => {
             answer.set_type(response::Type::GetLoggingLevel);
