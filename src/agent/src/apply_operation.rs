@@ -12,7 +12,7 @@ use protos::mesos::internal::{
     UpdateOperationStatusMessage, slave::ResourceState,
 };
 use protos::mesos::{self as pb, OperationState};
-use resources::{Format, Resource, Resources};
+use resources::{Conversion, Format, Resource, Resources};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
@@ -37,8 +37,10 @@ impl Agent {
             return self.send_operation_status(known, known.latest_status.clone(), out);
         }
         let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
-        let changed = conversions
-            .and_then(|conversions| self.total.apply_conversions(&conversions).map_err(|why| why.to_string()));
+        let changed = conversions.and_then(|conversions| {
+            let conversions: Vec<_> = conversions.into_iter().map(of_nobody).collect();
+            self.total.apply_conversions(&conversions).map_err(|why| why.to_string())
+        });
         let (state, text) = match changed {
             Ok(total) => {
                 self.change_total(total, out);
@@ -187,5 +189,14 @@ impl Agent {
         let old: Vec<u8> = resources.to_proto(Format::PreRefinement).iter().flat_map(frame).collect();
         self.checkpoint(paths::RESOURCES.to_owned(), frame(&state), out);
         self.checkpoint(paths::RESOURCES_INFO.to_owned(), old, out);
+    }
+}
+
+/// A conversion of the agent's own resources: what an offer had allocated to a role is allocated to nobody there.
+fn of_nobody(conversion: Conversion) -> Conversion {
+    Conversion {
+        consumed: conversion.consumed.unallocated(),
+        converted: conversion.converted.unallocated(),
+        must_be_gone: conversion.must_be_gone.map(|volume| volume.with_allocation(None)),
     }
 }

@@ -389,7 +389,9 @@ impl Stage {
             }
             "create" => {
                 info.set_type(Type::Create);
-                info.create = Some(Create { volumes: vec![volume()] });
+                // As the master's offer had it: allocated to a role.
+                let role = Some(pb::resource::AllocationInfo { role: Some("dev".to_owned()) });
+                info.create = Some(Create { volumes: vec![pb::Resource { allocation_info: role, ..volume() }] });
             }
             "destroy" => {
                 info.set_type(Type::Destroy);
