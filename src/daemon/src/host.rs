@@ -24,10 +24,6 @@ pub fn group_name(gid: u32) -> String {
     }
 }
 
-/// The name of the user who runs this process.
-pub fn current_user() -> String {
-    user_name(Uid::effective().as_raw())
-}
 
 /// Number of processors that this process may use.
 pub fn processors() -> u64 {

@@ -109,12 +109,15 @@ impl RegistryStore {
     }
 }
 
+/// How the store is told of an entry, and of its end.
+type Changes<T> = (fn(&T) -> Update, fn(&mesos::SlaveId) -> Update);
+
 /// Makes `known` have what is there now, and adds the change of the store if that is one.
 fn settle<T: Clone + PartialEq>(
     known: &mut BTreeMap<String, T>,
     key: &str,
     now: Option<&T>,
-    (write, remove): (fn(&T) -> Update, fn(&mesos::SlaveId) -> Update),
+    (write, remove): Changes<T>,
     id: &mesos::SlaveId,
     updates: &mut Vec<Update>,
 ) {
