@@ -1,0 +1,236 @@
+//! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address.
+//!
+//! They register, answer pings, and report each task of theirs as running, and after the acknowledgement as finished,
+//! with minimal updates. They keep no state: what an acknowledgement is for is in the update's uuid. One connection
+//! carries what all of them send, and one what the master sends to them.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Result;
+use prost::Message;
+use protos::mesos::internal::{
+    RegisterSlaveMessage, RunTaskMessage, SlaveRegisteredMessage, StatusUpdate, StatusUpdateAcknowledgementMessage,
+    StatusUpdateMessage, UpdateSlaveMessage, update_slave_message,
+};
+use protos::mesos::{self, Resource, SlaveInfo, TaskState, slave_info, task_status, value};
+
+use super::http::Connection;
+use super::message;
+use super::wait_for;
+
+/// Some fake agents of one master.
+pub struct Fleet {
+    shared: Arc<Shared>,
+    count: usize,
+}
+
+struct Shared {
+    address: SocketAddrV4,
+    /// To the master; whole messages are written at a time.
+    out: Mutex<TcpStream>,
+    registered: AtomicUsize,
+    updates: AtomicUsize,
+    /// Whether a task finishes once its running is acknowledged.
+    finish: AtomicBool,
+}
+
+impl Fleet {
+    /// Lets `count` agents with these scalar resources register, all at once.
+    ///
+    /// # Errors
+    /// No socket, or the master does not take the messages.
+    pub fn start(master: SocketAddrV4, count: usize, resources: &[(&str, f64)], finish: bool) -> Result<Fleet> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr()?.port());
+        let out = TcpStream::connect(master)?;
+        out.set_nodelay(true)?;
+        drain(out.try_clone()?);
+        let shared = Arc::new(Shared {
+            address,
+            out: Mutex::new(out),
+            registered: AtomicUsize::new(0),
+            updates: AtomicUsize::new(0),
+            finish: AtomicBool::new(finish),
+        });
+        let accepting = shared.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = accepting.clone();
+                std::thread::spawn(move || shared.serve(stream));
+            }
+        });
+        let mut bytes = Vec::new();
+        for n in 0..count {
+            message::push(
+                &mut bytes,
+                &shared.pid(n),
+                "master",
+                "mesos.internal.RegisterSlaveMessage",
+                &registration(n, address.port(), resources),
+            );
+        }
+        shared.send(&bytes);
+        Ok(Fleet { shared, count })
+    }
+
+    /// Waits until the master has told every agent its id.
+    ///
+    /// # Errors
+    /// It did not within a minute.
+    pub fn wait_registered(&self) -> Result<Duration> {
+        wait_for("all agents registered", || self.shared.registered.load(Ordering::Relaxed) >= self.count)
+    }
+
+    /// How many status updates they sent.
+    pub fn updates(&self) -> usize {
+        self.shared.updates.load(Ordering::Relaxed)
+    }
+
+    /// How many agents there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+}
+
+impl Shared {
+    fn pid(&self, n: usize) -> String {
+        format!("slave({n})@{}", self.address)
+    }
+
+    fn send(&self, bytes: &[u8]) {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        // A master that went away is noticed by whoever waits for it.
+        let _ = out.write_all(bytes);
+    }
+
+    /// Answers what the master sends over one connection, until it closes.
+    fn serve(&self, stream: TcpStream) {
+        let Ok(mut connection) = Connection::over(stream) else { return };
+        let mut out = Vec::new();
+        loop {
+            let mut taken = 0;
+            while let Some(received) = message::next(&connection.waiting()[taken..]) {
+                taken += received.length;
+                self.react(&received, &mut out);
+            }
+            connection.take(taken);
+            if !out.is_empty() {
+                self.send(&out);
+                out.clear();
+            }
+            match connection.read_more() {
+                Err(why) if why.kind() != std::io::ErrorKind::WouldBlock => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn react(&self, received: &message::Received<'_>, out: &mut Vec<u8>) {
+        let agent = received.to;
+        match received.name {
+            "mesos.internal.RunTaskMessage" => {
+                let Ok(run) = RunTaskMessage::decode(received.body) else { return };
+                let Some(framework) = run.framework.id else { return };
+                self.update(agent, framework, run.task.slave_id, run.task.task_id, TaskState::TaskRunning, out);
+            }
+            "mesos.internal.StatusUpdateAcknowledgementMessage" => {
+                let Ok(ack) = StatusUpdateAcknowledgementMessage::decode(received.body) else { return };
+                let running = ack.uuid.first() == Some(&(TaskState::TaskRunning as u8));
+                if running && self.finish.load(Ordering::Relaxed) {
+                    self.update(agent, ack.framework_id, ack.slave_id, ack.task_id, TaskState::TaskFinished, out);
+                }
+            }
+            "mesos.internal.SlaveRegisteredMessage" => {
+                let Ok(registered) = SlaveRegisteredMessage::decode(received.body) else { return };
+                let from = format!("{agent}@{}", self.address);
+                let update = UpdateSlaveMessage {
+                    slave_id: registered.slave_id,
+                    update_oversubscribed_resources: Some(false),
+                    operations: Some(update_slave_message::Operations::default()),
+                    resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+                    resource_providers: Some(update_slave_message::ResourceProviders::default()),
+                    ..Default::default()
+                };
+                message::push(out, &from, "master", "mesos.internal.UpdateSlaveMessage", &update);
+                self.registered.fetch_add(1, Ordering::Relaxed);
+            }
+            "mesos.internal.PingSlaveMessage" => {
+                let from = format!("{agent}@{}", self.address);
+                message::push(out, &from, received.from, "mesos.internal.PongSlaveMessage", &());
+            }
+            _ => {}
+        }
+    }
+
+    fn update(
+        &self,
+        agent: &str,
+        framework_id: mesos::FrameworkId,
+        slave_id: mesos::SlaveId,
+        task_id: mesos::TaskId,
+        state: TaskState,
+        out: &mut Vec<u8>,
+    ) {
+        let sent = self.updates.fetch_add(1, Ordering::Relaxed);
+        let mut uuid = vec![state as u8; 16];
+        uuid[8..].copy_from_slice(&(sent as u64).to_be_bytes());
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
+        let status = mesos::TaskStatus {
+            task_id,
+            state: state as i32,
+            source: Some(task_status::Source::Executor as i32),
+            slave_id: Some(slave_id.clone()),
+            timestamp: Some(now),
+            uuid: Some(uuid.clone()),
+            ..Default::default()
+        };
+        let update = StatusUpdate {
+            framework_id,
+            executor_id: None,
+            slave_id: Some(slave_id),
+            status,
+            timestamp: now,
+            uuid: Some(uuid),
+            latest_state: Some(state as i32),
+        };
+        let pid = format!("{agent}@{}", self.address);
+        let update = StatusUpdateMessage { update, pid: Some(pid.clone()) };
+        message::push(out, &pid, "master", "mesos.internal.StatusUpdateMessage", &update);
+    }
+}
+
+fn registration(n: usize, port: u16, resources: &[(&str, f64)]) -> RegisterSlaveMessage {
+    let resource = |(name, amount): &(&str, f64)| Resource {
+        name: (*name).to_owned(),
+        r#type: value::Type::Scalar as i32,
+        scalar: Some(value::Scalar { value: *amount }),
+        role: Some("*".to_owned()),
+        ..Default::default()
+    };
+    let slave = SlaveInfo {
+        hostname: format!("agent-{n}"),
+        port: Some(i32::from(port)),
+        resources: resources.iter().map(resource).collect(),
+        checkpoint: Some(true),
+        ..Default::default()
+    };
+    RegisterSlaveMessage {
+        slave,
+        version: Some("1.11.0".to_owned()),
+        agent_capabilities: (1..=8).map(|kind| slave_info::Capability { r#type: Some(kind) }).collect(),
+        resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+        ..Default::default()
+    }
+}
+
+/// Reads what comes back on a connection and forgets it, until it closes.
+pub fn drain(mut stream: TcpStream) {
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    });
+}

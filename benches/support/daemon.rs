@@ -1,0 +1,139 @@
+//! A master or an agent of the release binary, as a process in a folder of its own, ended and removed when dropped.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::http::Connection;
+use super::proc;
+
+/// The binary: $TEPUI, else the one that cargo built for this benchmark.
+pub fn binary() -> PathBuf {
+    let built = option_env!("CARGO_BIN_EXE_tepui").unwrap_or("target/release/tepui");
+    std::env::var_os("TEPUI").map_or_else(|| PathBuf::from(built), PathBuf::from)
+}
+
+/// A process that serves HTTP on 127.0.0.1.
+pub struct Daemon {
+    child: Child,
+    /// Where it listens.
+    pub address: SocketAddrV4,
+    folder: PathBuf,
+}
+
+impl Daemon {
+    /// Starts a master, and waits until it answers.
+    ///
+    /// # Errors
+    /// It does not start, or does not answer.
+    pub fn master(flags: &[&str]) -> Result<Daemon> {
+        let mut all = vec!["--registry=in_memory", "--hostname=127.0.0.1"];
+        all.extend(flags);
+        Daemon::start("master", &all)
+    }
+
+    /// Starts an agent of a master, and waits until it answers (it may not have registered by then).
+    ///
+    /// # Errors
+    /// It does not start, or does not answer.
+    pub fn agent(master: &Daemon, resources: &str) -> Result<Daemon> {
+        let of = format!("--master={}", master.address);
+        let resources = format!("--resources={resources}");
+        Daemon::start("agent", &[&of, &resources, "--hostname=127.0.0.1", "--registration_backoff_factor=10ms"])
+    }
+
+    /// Starts a daemon command (master, agent, local).
+    ///
+    /// # Errors
+    /// It does not start, or does not answer.
+    pub fn start(command: &str, flags: &[&str]) -> Result<Daemon> {
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tepui-bench-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let log = File::create(folder.join("log"))?;
+        let mut process = Command::new(binary());
+        process.arg(command).args(flags).arg(format!("--port={port}"));
+        if command == "local" {
+            process.arg(format!("--work-dir={}", folder.join("work").display()));
+        } else {
+            process.arg("--ip=127.0.0.1").arg(format!("--work_dir={}", folder.join("work").display()));
+            process.arg(format!("--runtime_dir={}", folder.join("run").display()));
+            if command == "master" {
+                process = without(&process, "--runtime_dir");
+            }
+        }
+        process.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let child = process.spawn().with_context(|| format!("cannot start {}", binary().display()))?;
+        let mut daemon = Daemon { child, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), folder };
+        daemon.wait_until_healthy()?;
+        Ok(daemon)
+    }
+
+    fn wait_until_healthy(&mut self) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            if let Ok(mut connection) = Connection::open(self.address)
+                && connection.get("/health").is_ok_and(|answer| answer.status == 200)
+            {
+                return Ok(());
+            }
+            let ended = self.child.try_wait()?;
+            if ended.is_some() || start.elapsed() > Duration::from_secs(20) {
+                bail!("the daemon does not answer ({ended:?}): {}", self.log());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What it said, the last lines.
+    pub fn log(&self) -> String {
+        let text = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its CPU so far, without children.
+    pub fn cpu(&self) -> Duration {
+        proc::cpu(self.pid())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // An agent ends its executors on SIGUSR1, a master just ends; what does not end in time is killed.
+        let _ = kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM);
+        let start = Instant::now();
+        while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            if start.elapsed() > Duration::from_secs(5) {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if std::env::var_os("TEPUI_BENCH_KEEP").is_none() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// The command again, without the arguments that start with `prefix`.
+fn without(command: &Command, prefix: &str) -> Command {
+    let mut other = Command::new(command.get_program());
+    other.args(command.get_args().filter(|a| !a.to_string_lossy().starts_with(prefix)));
+    other
+}

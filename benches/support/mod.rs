@@ -1,0 +1,54 @@
+//! What the benchmarks share: daemons as processes, their CPU, load from fake agents and schedulers, the printed table.
+//!
+//! Nothing in here says what is measured, and nothing asserts a time.
+#![allow(dead_code, reason = "each benchmark uses its part")]
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+pub mod agents;
+pub mod daemon;
+pub mod http;
+pub mod message;
+pub mod proc;
+pub mod report;
+pub mod scheduler;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// Whether `--quick` was asked for.
+pub fn quick() -> bool {
+    std::env::args().any(|a| a == "--quick")
+}
+
+/// The value of `--name=value`.
+pub fn option(name: &str) -> Option<String> {
+    std::env::args().find_map(|a| a.strip_prefix("--")?.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+}
+
+/// The value of `--name=value` as a number, else `default`.
+pub fn number(name: &str, default: usize) -> usize {
+    option(name).and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
+/// Waits until `reached` says so, looking every millisecond; how long that took.
+///
+/// # Errors
+/// It did not happen within a minute.
+pub fn wait_for(what: &str, mut reached: impl FnMut() -> bool) -> Result<Duration> {
+    let start = Instant::now();
+    while !reached() {
+        if start.elapsed() > Duration::from_secs(60) {
+            bail!("{what}: not within a minute");
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(start.elapsed())
+}
+
+/// The value at a share (0 to 1) of the sorted values; zero if there is none.
+pub fn quantile(values: &mut [Duration], share: f64) -> Duration {
+    values.sort_unstable();
+    let last = values.len().saturating_sub(1);
+    values.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}

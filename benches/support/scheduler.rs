@@ -1,0 +1,255 @@
+//! A scheduler over HTTP: one stream of events, one connection on which its calls are pipelined.
+//!
+//! Calls gather while events wait, and are written at once when none waits, as Mesos's own library pipelines them.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::net::{SocketAddrV4, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use prost::Message;
+use protos::json::{Dialect, FromJson, ToJson};
+use protos::mesos::v1::scheduler::{Call, Event, call};
+use protos::mesos::v1::{self, framework_info, offer, value};
+use protos::recordio;
+
+use super::http::{Connection, header};
+
+/// How calls and events are encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encoding {
+    /// `application/json`.
+    Json,
+    /// `application/x-protobuf`.
+    Protobuf,
+}
+
+impl Encoding {
+    fn media_type(self) -> &'static str {
+        match self {
+            Encoding::Json => "application/json",
+            Encoding::Protobuf => "application/x-protobuf",
+        }
+    }
+
+    fn encode(self, call: &Call) -> Vec<u8> {
+        match self {
+            Encoding::Json => call.json(Dialect::V1),
+            Encoding::Protobuf => call.encode_to_vec(),
+        }
+    }
+
+    fn decode(self, bytes: &[u8]) -> Result<Event> {
+        Ok(match self {
+            Encoding::Json => Event::from_json(bytes, Dialect::V1)?,
+            Encoding::Protobuf => Event::decode(bytes)?,
+        })
+    }
+}
+
+/// A subscribed scheduler.
+pub struct Scheduler {
+    encoding: Encoding,
+    events: Connection,
+    records: recordio::Decoder,
+    chunk: Vec<u8>,
+    calls: TcpStream,
+    head: String,
+    out: Vec<u8>,
+    refused: Arc<AtomicUsize>,
+    /// Its id.
+    pub id: v1::FrameworkId,
+}
+
+impl Scheduler {
+    /// Subscribes a framework of one role, and reads SUBSCRIBED.
+    ///
+    /// # Errors
+    /// The master does not take it.
+    pub fn subscribe(master: SocketAddrV4, encoding: Encoding, role: &str) -> Result<Scheduler> {
+        let subscribe = call::Subscribe { framework_info: framework(role), ..Default::default() };
+        let call =
+            Call { r#type: Some(call::Type::Subscribe as i32), subscribe: Some(subscribe), ..Default::default() };
+        let body = encoding.encode(&call);
+        let kind = encoding.media_type();
+        let mut events = Connection::open(master)?;
+        let head = format!(
+            "POST /api/v1/scheduler HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\nAccept: {kind}\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        events.socket()?.write_all(&[head.as_bytes(), &body].concat())?;
+        let (status, head) = events.head()?;
+        if status != 200 {
+            bail!("SUBSCRIBE was answered {status}");
+        }
+        let stream = header(&head, "mesos-stream-id").context("no stream id")?;
+        let head = format!(
+            "POST /api/v1/scheduler HTTP/1.1\r\nHost: bench\r\nContent-Type: {kind}\r\n\
+             Mesos-Stream-Id: {stream}\r\nContent-Length: "
+        );
+        let calls = TcpStream::connect(master)?;
+        calls.set_nodelay(true)?;
+        let refused = Arc::new(AtomicUsize::new(0));
+        watch_answers(calls.try_clone()?, refused.clone())?;
+        let mut scheduler = Scheduler {
+            encoding,
+            events,
+            records: recordio::Decoder::new(1 << 28),
+            chunk: Vec::new(),
+            calls,
+            head,
+            out: Vec::new(),
+            refused,
+            id: v1::FrameworkId::default(),
+        };
+        let first = scheduler.event()?;
+        scheduler.id = first.subscribed.context("the first event is not SUBSCRIBED")?.framework_id;
+        Ok(scheduler)
+    }
+
+    /// The next event. Calls that gathered are sent before it is waited for.
+    ///
+    /// # Errors
+    /// The stream ended, said nothing for a minute, or a call was refused.
+    pub fn event(&mut self) -> Result<Event> {
+        loop {
+            if let Some(record) = self.records.pull()? {
+                return self.encoding.decode(&record);
+            }
+            if !self.events.has_chunk() {
+                self.flush()?;
+            }
+            self.chunk.clear();
+            if !self.events.chunk(&mut self.chunk)? {
+                bail!("the stream of events ended");
+            }
+            self.records.push(&self.chunk);
+        }
+    }
+
+    /// Gathers a call.
+    pub fn call(&mut self, kind: call::Type, fill: impl FnOnce(&mut Call)) {
+        let mut call = Call { framework_id: Some(self.id.clone()), r#type: Some(kind as i32), ..Default::default() };
+        fill(&mut call);
+        let body = self.encoding.encode(&call);
+        let mut length = String::new();
+        // Writing into memory does not fail.
+        let _ = write!(length, "{}\r\n\r\n", body.len());
+        for part in [self.head.as_bytes(), length.as_bytes(), &body] {
+            self.out.extend_from_slice(part);
+        }
+    }
+
+    /// Sends the calls that gathered.
+    ///
+    /// # Errors
+    /// The socket's, or one was refused.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.refused.load(Ordering::Relaxed) > 0 {
+            bail!("the master refused a call");
+        }
+        if !self.out.is_empty() {
+            self.calls.write_all(&self.out)?;
+            self.out.clear();
+        }
+        Ok(())
+    }
+
+    /// Acknowledges an update that wants it.
+    pub fn acknowledge(&mut self, status: &v1::TaskStatus) {
+        let (Some(uuid), Some(agent_id)) = (&status.uuid, &status.agent_id) else { return };
+        let acknowledge =
+            call::Acknowledge { agent_id: agent_id.clone(), task_id: status.task_id.clone(), uuid: uuid.clone() };
+        self.call(call::Type::Acknowledge, |call| call.acknowledge = Some(acknowledge));
+    }
+
+    /// Declines offers.
+    pub fn decline(&mut self, offer_ids: Vec<v1::OfferId>, refuse: Option<Duration>) {
+        let filters = refuse.map(|time| v1::Filters { refuse_seconds: Some(time.as_secs_f64()) });
+        let decline = call::Decline { offer_ids, filters };
+        self.call(call::Type::Decline, |call| call.decline = Some(decline));
+    }
+
+    /// Launches tasks on an offer.
+    pub fn launch(&mut self, offer: &v1::Offer, tasks: Vec<v1::TaskInfo>) {
+        let operation = offer::Operation {
+            r#type: Some(offer::operation::Type::Launch as i32),
+            launch: Some(offer::operation::Launch { task_infos: tasks }),
+            ..Default::default()
+        };
+        let filters = Some(v1::Filters { refuse_seconds: Some(0.0) });
+        let accept = call::Accept { offer_ids: vec![offer.id.clone()], operations: vec![operation], filters };
+        self.call(call::Type::Accept, |call| call.accept = Some(accept));
+    }
+
+    /// Ends the framework.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn teardown(mut self) -> Result<()> {
+        self.call(call::Type::Teardown, |_| {});
+        self.flush()?;
+        while self.event().is_ok() {}
+        Ok(())
+    }
+}
+
+/// Reads the answers to the calls, and counts those that are neither 200 nor 202.
+fn watch_answers(stream: TcpStream, refused: Arc<AtomicUsize>) -> Result<()> {
+    let mut connection = Connection::over(stream)?;
+    std::thread::spawn(move || {
+        loop {
+            match connection.answer() {
+                Ok(answer) if answer.status < 300 => {}
+                Ok(answer) => {
+                    eprintln!("refused: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    });
+    Ok(())
+}
+
+fn framework(role: &str) -> v1::FrameworkInfo {
+    use framework_info::capability::Type;
+    let kinds = [Type::MultiRole, Type::ReservationRefinement];
+    v1::FrameworkInfo {
+        user: nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map_or("root".to_owned(), |u| u.name),
+        name: "bench".to_owned(),
+        roles: vec![role.to_owned()],
+        capabilities: kinds.map(|kind| framework_info::Capability { r#type: Some(kind as i32) }).to_vec(),
+        ..Default::default()
+    }
+}
+
+/// A task of a shell command, on an offer's agent, with these scalar resources.
+pub fn task(id: String, offer: &v1::Offer, role: &str, command: &str, resources: &[(&str, f64)]) -> v1::TaskInfo {
+    let resource = |(name, amount): &(&str, f64)| v1::Resource {
+        name: (*name).to_owned(),
+        r#type: value::Type::Scalar as i32,
+        scalar: Some(value::Scalar { value: *amount }),
+        allocation_info: Some(v1::resource::AllocationInfo { role: Some(role.to_owned()) }),
+        ..Default::default()
+    };
+    v1::TaskInfo {
+        name: "bench".to_owned(),
+        task_id: v1::TaskId { value: id },
+        agent_id: offer.agent_id.clone(),
+        resources: resources.iter().map(resource).collect(),
+        command: Some(v1::CommandInfo { value: Some(command.to_owned()), ..Default::default() }),
+        ..Default::default()
+    }
+}
+
+/// How much an offer has of a scalar resource.
+pub fn amount(offer: &v1::Offer, name: &str) -> f64 {
+    let of_name = offer.resources.iter().filter(|r| r.name == name);
+    of_name.filter_map(|r| r.scalar.as_ref()).map(|s| s.value).sum()
+}

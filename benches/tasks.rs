@@ -1,0 +1,77 @@
+//! How many real tasks a second does one agent run? 1,000 times `true` through an agent with cpus:64, each with 1 cpu,
+//! launched by one JSON scheduler over HTTP, every update acknowledged; and what one costs in CPU.
+//!
+//! Run with `cargo bench --bench tasks`; `--quick` runs 200 tasks, `--interval=50ms` sets the allocation interval.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use protos::mesos::v1::TaskState;
+use support::daemon::Daemon;
+use support::report::{Report, each, mib, millis, rate};
+use support::scheduler::{Encoding, Scheduler, amount, task};
+use support::{number, option, proc, quantile, quick, wait_for};
+
+fn main() -> Result<()> {
+    let tasks = number("tasks", if quick() { 200 } else { 1_000 });
+    let interval = format!("--allocation_interval={}", option("interval").as_deref().unwrap_or("1secs"));
+    let report = Report::new(&format!("{tasks} real tasks (`true`, 1 cpu) on one agent with cpus:64, {interval}"));
+    let master = Daemon::master(&[&interval])?;
+    let agent = Daemon::agent(&master, "cpus:64;mem:65536;disk:65536;ports:[]")?;
+    let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
+    let before = (master.cpu(), proc::tree_cpu(agent.pid()), agent.cpu());
+
+    let (wall, mut lives) = run(&mut scheduler, tasks).with_context(|| format!("agent: {}", agent.log()))?;
+
+    wait_for("all executors gone", || proc::children(agent.pid()).is_empty())?;
+    let master_cpu = master.cpu() - before.0;
+    let agent_cpu = agent.cpu() - before.2;
+    let tree = proc::tree_cpu(agent.pid()).saturating_sub(before.1);
+    report.row("tasks a second", &rate(tasks, wall), "600 /s", "1500 /s", "12 /s");
+    report.row("master CPU a task", &each(master_cpu, tasks), "", "", "1370 us");
+    report.row("agent CPU a task, without executors", &each(agent_cpu, tasks), "", "", "20400 us");
+    report.row("agent CPU a task, with all its children", &each(tree, tasks), "", "", "126000 us");
+    report.row("launch to end, p50", &millis(quantile(&mut lives, 0.5)), "", "", "4940 ms");
+    report.note("launch to end, p99", &millis(quantile(&mut lives, 0.99)));
+    let peaks = [&master, &agent].map(|d| mib(proc::memory(d.pid(), "VmHWM")));
+    report.row("peak resident memory, master; agent", &peaks.join("; "), "", "", "82; 112 MiB");
+    scheduler.teardown()
+}
+
+/// Runs the tasks, as many at once as the offers allow; how long all took, and each from its launch to its end.
+fn run(scheduler: &mut Scheduler, tasks: usize) -> Result<(Duration, Vec<Duration>)> {
+    let mut launched = Vec::with_capacity(tasks);
+    let mut lives = Vec::with_capacity(tasks);
+    let mut start = None;
+    while lives.len() < tasks {
+        let event = scheduler.event()?;
+        for offer in event.offers.into_iter().flat_map(|o| o.offers) {
+            let start = *start.get_or_insert_with(Instant::now);
+            let room = amount(&offer, "cpus") as usize;
+            let batch = room.min(tasks - launched.len());
+            let first = launched.len();
+            let make = |n: usize| task(format!("t{n}"), &offer, "bench", "true", &[("cpus", 1.0), ("mem", 32.0)]);
+            let infos = (first..first + batch).map(make).collect();
+            launched.resize(first + batch, start.elapsed());
+            scheduler.launch(&offer, infos);
+        }
+        if let Some(update) = event.update {
+            let state = update.status.state;
+            scheduler.acknowledge(&update.status);
+            if state == TaskState::TaskFinished as i32 {
+                let id = &update.status.task_id.value;
+                let number: usize = id.trim_start_matches('t').parse()?;
+                lives.push(start.context("no start")?.elapsed() - launched[number]);
+            } else if state != TaskState::TaskRunning as i32 && state != TaskState::TaskStarting as i32 {
+                bail!("a task did not finish: {:?}", update.status);
+            }
+        }
+        if let Some(error) = event.error {
+            bail!("ERROR: {}", error.message);
+        }
+    }
+    scheduler.flush()?;
+    Ok((start.context("no start")?.elapsed(), lives))
+}
