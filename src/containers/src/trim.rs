@@ -1,28 +1,31 @@
-//! Giving back the memory that a program's own code takes while the program has nothing to do.
+//! Giving back the memory that a program's own code and constants take while the program has nothing to do.
 //!
-//! Code is mapped from its file, so nothing is lost: what is needed again is mapped again.
+//! They are mapped from their file, so nothing is lost: what is needed again is mapped again.
 
-/// Takes the calling program's code, and its libraries', out of its resident memory, until it is run again.
+/// Takes the calling program's code and constants, and its libraries', out of its resident memory, until they are used
+/// again.
 ///
 /// For a process that will wait long beside many of its like. Coming back costs some microseconds for each part of the
 /// code that is used. Breakpoints that a debugger has set are lost.
 pub fn trim_program() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(code_of_a_file) {
-        // SAFETY: the range is a private mapping of a file that may be executed but not written, as the kernel has just
-        // told, and only the dynamic loader unmaps such ranges (this program unloads no library). Such a page has never
-        // been written (Rust programs and their C library have no relocations in code), so what is read from the file
-        // again is what was there. An error leaves everything as it is.
+    for (start, end) in maps.lines().filter_map(unchanged_part_of_a_file) {
+        // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just told, and only
+        // the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment with the
+        // file's header and the constants behind it; neither has ever been written (Rust programs and their C library
+        // have no relocations there; what the loader relocates is in a segment behind the code), so what is read from
+        // the file again is what was there. An error leaves everything as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// The range of a line of `/proc/self/maps`, if it is a file's code.
-fn code_of_a_file(line: &str) -> Option<(usize, usize)> {
+/// The range of a line of `/proc/self/maps`, if it is a program file's code or its first segment: header and constants.
+fn unchanged_part_of_a_file(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_ascii_whitespace();
-    let (range, permissions) = (words.next()?, words.next()?);
-    let path = words.nth(3)?;
-    if permissions != "r-xp" || !path.starts_with('/') {
+    let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
+    let path = words.nth(2)?;
+    let first = permissions == "r--p" && usize::from_str_radix(offset, 16) == Ok(0);
+    if !(permissions == "r-xp" || first) || !path.starts_with('/') {
         return None;
     }
     let (start, end) = range.split_once('-')?;
@@ -34,16 +37,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_of_files() {
-        assert_eq!(code_of_a_file("00327000-008c5000 r-xp 00126000 fe:00 1234   /a/b c"), Some((0x327000, 0x8c5000)));
+    fn only_what_never_changes() {
+        assert_eq!(
+            unchanged_part_of_a_file("00327000-008c5000 r-xp 00126000 fe:00 1234   /a/b c"),
+            Some((0x327000, 0x8c5000))
+        );
+        let constants = "00200000-00327000 r--p 00000000 fe:00 1234   /a/b";
+        assert_eq!(unchanged_part_of_a_file(constants), Some((0x200000, 0x327000)));
         for line in [
-            "00200000-00327000 r--p 00000000 fe:00 1234   /a/b",
+            "00200000-00327000 r--p 00126000 fe:00 1234   /a/b",
             "00200000-00327000 rwxp 00000000 fe:00 1234   /a/b",
             "7fe9c5a9b000-7fe9c5a9d000 r-xp 00000000 00:00 0   [vdso]",
             "7fe9c5a9b000-7fe9c5a9d000 r-xp 00000000 00:00 0",
             "",
         ] {
-            assert_eq!(code_of_a_file(line), None, "{line}");
+            assert_eq!(unchanged_part_of_a_file(line), None, "{line}");
         }
     }
 
