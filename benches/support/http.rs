@@ -96,6 +96,31 @@ impl Connection {
         self.answer()
     }
 
+    /// GET of a path whose body is read and forgotten, at the least cost to this side; how long it was.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn skip(&mut self, path: &str) -> io::Result<usize> {
+        self.stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n").as_bytes())?;
+        let (_, head) = self.head()?;
+        if is_chunked(&head) {
+            let mut body = Vec::new();
+            while self.chunk(&mut body)? {}
+            return Ok(body.len());
+        }
+        let length = header(&head, "content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
+        let mut left: usize = length;
+        loop {
+            let taken = left.min(self.waiting().len());
+            self.take(taken);
+            left -= taken;
+            if left == 0 {
+                return Ok(length);
+            }
+            self.read_more()?;
+        }
+    }
+
     /// Reads an answer to its end.
     ///
     /// # Errors

@@ -5,8 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -59,7 +58,7 @@ pub struct Scheduler {
     calls: TcpStream,
     head: String,
     out: Vec<u8>,
-    refused: Arc<AtomicUsize>,
+    refused: Arc<OnceLock<String>>,
     /// Its id.
     pub id: v1::FrameworkId,
 }
@@ -93,7 +92,7 @@ impl Scheduler {
         );
         let calls = TcpStream::connect(master)?;
         calls.set_nodelay(true)?;
-        let refused = Arc::new(AtomicUsize::new(0));
+        let refused = Arc::new(OnceLock::new());
         watch_answers(calls.try_clone()?, refused.clone())?;
         let mut scheduler = Scheduler {
             encoding,
@@ -149,8 +148,8 @@ impl Scheduler {
     /// # Errors
     /// The socket's, or one was refused.
     pub fn flush(&mut self) -> Result<()> {
-        if self.refused.load(Ordering::Relaxed) > 0 {
-            bail!("the master refused a call");
+        if let Some(answer) = self.refused.get() {
+            bail!("a call was answered {answer}");
         }
         if !self.out.is_empty() {
             self.calls.write_all(&self.out)?;
@@ -198,16 +197,16 @@ impl Scheduler {
     }
 }
 
-/// Reads the answers to the calls, and counts those that are neither 200 nor 202.
-fn watch_answers(stream: TcpStream, refused: Arc<AtomicUsize>) -> Result<()> {
+/// Reads the answers to the calls, and keeps the first that is no success.
+fn watch_answers(stream: TcpStream, refused: Arc<OnceLock<String>>) -> Result<()> {
     let mut connection = Connection::over(stream)?;
     std::thread::spawn(move || {
         loop {
             match connection.answer() {
                 Ok(answer) if answer.status < 300 => {}
                 Ok(answer) => {
-                    eprintln!("refused: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
-                    refused.fetch_add(1, Ordering::Relaxed);
+                    let text = format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body));
+                    let _ = refused.set(text);
                 }
                 Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(_) => return,
