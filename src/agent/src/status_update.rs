@@ -178,10 +178,16 @@ impl Agent {
     ) {
         self.explain_by_draining(&known.info, &mut update);
         let checkpoint = self.id.as_ref().filter(|_| known.checkpoints());
-        let file = checkpoint.map(|agent| {
+        let folder = checkpoint.map(|agent| {
             let run = paths::run(agent, &known.id, &executor.id, executor.container.as_str());
-            format!("{}/task.updates", paths::task(&run, task))
+            paths::task(&run, task)
         });
+        if let (Some(folder), Some(queued)) = (&folder, executor.queued_task(task)) {
+            // Updates without their task say nothing to the next start.
+            let record = crate::detected::task_of(queued, executor);
+            self.checkpoint(format!("{folder}/task.info"), frame(&record), out);
+        }
+        let file = folder.map(|folder| format!("{folder}/task.updates"));
         self.change_task(known, executor, task, &update.status);
         self.queue_update((&known.id, task), uuid, update, file, now, out);
     }
