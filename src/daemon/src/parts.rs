@@ -4,17 +4,17 @@
 
 use protos::json::{Dialect, Writer};
 use protos::mesos;
-use resources::{Format, Quantities, Resources, SummaryValue};
+use resources::{Format, Quantities, Resources, Value};
 
 /// `{"cpus":4.0,...}`: the four common scalars always, ranges and sets as texts.
 pub fn resources(w: &mut Writer<'_>, resources: &Resources) {
     w.object(|w| {
-        for (name, value) in resources.summary() {
+        resources.visit_summary(|name, value| {
             match value {
-                SummaryValue::Number(amount) => w.key(&name).double(amount.to_f64()),
-                SummaryValue::Text(text) => w.key(&name).string(&text),
+                Value::Scalar(amount) => w.key(name).double(amount.to_f64()),
+                other => w.key(name).string(&other.to_string()),
             };
-        }
+        });
     });
 }
 
