@@ -2,7 +2,7 @@
 //! agents register at once; 20,000 tasks run through 1,000 of them (RUNNING, acknowledged, FINISHED, acknowledged).
 //!
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
-//! address, as many processes of one libprocess program would, so all their messages go over one connection each way.
+//! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
 
 mod support;
 

@@ -1,8 +1,9 @@
-//! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address.
+//! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address or at several.
 //!
 //! They register, answer pings, and report each task of theirs as running, and after the acknowledgement as finished,
 //! with minimal updates. They keep no state: what an acknowledgement is for is in the update's uuid. One connection
-//! carries what all of them send, and one what the master sends to them.
+//! carries what all of them send, and one for each address what the master sends to them. `--addresses=N` spreads them
+//! over N addresses of 127.0.0.0/8; each costs this process a thread.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -19,8 +20,7 @@ use protos::mesos::internal::{
 use protos::mesos::{self, Resource, SlaveInfo, TaskState, slave_info, task_status, value};
 
 use super::http::Connection;
-use super::message;
-use super::wait_for;
+use super::{message, number, wait_for};
 
 /// Some fake agents of one master.
 pub struct Fleet {
@@ -29,7 +29,8 @@ pub struct Fleet {
 }
 
 struct Shared {
-    address: SocketAddrV4,
+    port: u16,
+    addresses: usize,
     /// To the master; whole messages are written at a time.
     out: Mutex<TcpStream>,
     registered: AtomicUsize,
@@ -44,13 +45,16 @@ impl Fleet {
     /// # Errors
     /// No socket, or the master does not take the messages.
     pub fn start(master: SocketAddrV4, count: usize, resources: &[(&str, f64)], finish: bool) -> Result<Fleet> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, listener.local_addr()?.port());
+        let addresses = number("addresses", 1);
+        let listener =
+            TcpListener::bind((if addresses == 1 { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0))?;
+        let port = listener.local_addr()?.port();
         let out = TcpStream::connect(master)?;
         out.set_nodelay(true)?;
         drain(out.try_clone()?);
         let shared = Arc::new(Shared {
-            address,
+            port,
+            addresses,
             out: Mutex::new(out),
             registered: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
@@ -67,10 +71,10 @@ impl Fleet {
         for n in 0..count {
             message::push(
                 &mut bytes,
-                &shared.pid(n),
+                &shared.pid(&format!("slave({n})")),
                 "master",
                 "mesos.internal.RegisterSlaveMessage",
-                &registration(n, address.port(), resources),
+                &registration(n, port, resources),
             );
         }
         shared.send(&bytes);
@@ -97,8 +101,12 @@ impl Fleet {
 }
 
 impl Shared {
-    fn pid(&self, n: usize) -> String {
-        format!("slave({n})@{}", self.address)
+    /// The pid of `slave(n)`: its number says at which address it is.
+    fn pid(&self, agent: &str) -> String {
+        let number = agent.trim_start_matches("slave(").trim_end_matches(')').parse().unwrap_or(0);
+        let first = Ipv4Addr::LOCALHOST.to_bits() as usize;
+        let ip = Ipv4Addr::from_bits((first + number % self.addresses) as u32);
+        format!("{agent}@{ip}:{}", self.port)
     }
 
     fn send(&self, bytes: &[u8]) {
@@ -146,7 +154,7 @@ impl Shared {
             }
             "mesos.internal.SlaveRegisteredMessage" => {
                 let Ok(registered) = SlaveRegisteredMessage::decode(received.body) else { return };
-                let from = format!("{agent}@{}", self.address);
+                let from = self.pid(agent);
                 let update = UpdateSlaveMessage {
                     slave_id: registered.slave_id,
                     update_oversubscribed_resources: Some(false),
@@ -159,7 +167,7 @@ impl Shared {
                 self.registered.fetch_add(1, Ordering::Relaxed);
             }
             "mesos.internal.PingSlaveMessage" => {
-                let from = format!("{agent}@{}", self.address);
+                let from = self.pid(agent);
                 message::push(out, &from, received.from, "mesos.internal.PongSlaveMessage", &());
             }
             _ => {}
@@ -197,7 +205,7 @@ impl Shared {
             uuid: Some(uuid),
             latest_state: Some(state as i32),
         };
-        let pid = format!("{agent}@{}", self.address);
+        let pid = self.pid(agent);
         let update = StatusUpdateMessage { update, pid: Some(pid.clone()) };
         message::push(out, &pid, "master", "mesos.internal.StatusUpdateMessage", &update);
     }
