@@ -24,7 +24,6 @@ pub fn group_name(gid: u32) -> String {
     }
 }
 
-
 /// Number of processors that this process may use.
 pub fn processors() -> u64 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u64)

@@ -11,6 +11,7 @@ use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
+use super::documents::Documents;
 use super::world::Shell;
 use super::{legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
@@ -41,6 +42,7 @@ pub(super) struct Handler {
     pub(super) shell: Arc<Shell>,
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
+    pub(super) documents: Documents,
     routes: Table<Route>,
 }
 
@@ -67,7 +69,7 @@ impl Handler {
         for endpoint in legacy::Endpoint::ALL {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
         }
-        Handler { common, driver, shell, info, started, routes }
+        Handler { common, driver, shell, info, started, documents: Documents::new(), routes }
     }
 
     /// What the cluster looks like after everything that was asked for before.
@@ -85,34 +87,30 @@ impl Handler {
             Route::Metrics => metrics::answer(self, request).await,
             Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request).await,
             Route::Registry => self.registry(request),
-            Route::State => self.view(request, views::state::write).await,
-            Route::StateSummary => self.view(request, views::summary::write).await,
-            Route::Slaves => self.view(request, views::slaves::write).await,
-            Route::Frameworks => self.view(request, views::frameworks::write).await,
-            Route::Tasks => self.view(request, views::tasks::write).await,
-            Route::Roles => self.view(request, views::roles::write).await,
+            Route::State => self.view(route, request, views::state::write).await,
+            Route::StateSummary => self.view(route, request, views::summary::write).await,
+            Route::Slaves => self.view(route, request, views::slaves::write).await,
+            Route::Frameworks => self.view(route, request, views::frameworks::write).await,
+            Route::Tasks => self.view(route, request, views::tasks::write).await,
+            Route::Roles => self.view(route, request, views::roles::write).await,
         }
     }
 
     /// Writes a document off the reactor's thread.
-    async fn view(&self, request: &Request, write: fn(&views::Context, &mut Vec<u8>)) -> Response {
+    async fn view(&self, route: Route, request: &Request, write: fn(&views::Context, &mut Vec<u8>)) -> Response {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
-        let context = views::Context {
-            snapshot: self.snapshot().await,
-            common: self.common.clone(),
-            started: self.started,
-            query: request.query.clone(),
-        };
-        let written = tokio::task::spawn_blocking(move || {
+        let (common, started, query) = (self.common.clone(), self.started, request.query.clone());
+        let name = format!("{route:?} {query:?}");
+        let written = self.documents.get(name, self.snapshot(), move |snapshot| {
             let mut out = Vec::with_capacity(64 << 10);
-            write(&context, &mut out);
+            write(&views::Context { snapshot, common, started, query }, &mut out);
             out
         });
         match written.await {
             Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
-            Err(error) => Response::internal(error.to_string()),
+            Err(why) => Response::internal(why),
         }
     }
 

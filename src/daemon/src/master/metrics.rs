@@ -25,7 +25,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     for name in ["dispatches", "http_requests", "messages"] {
         metrics.set(format!("master/event_queue_{name}"), 0.0);
     }
-    metrics.set("master/http_cache_hits", 0.0);
+    metrics.set("master/http_cache_hits", handler.documents.hits() as f64);
     for (name, count) in snapshot.counters.iter() {
         metrics.set(format!("master/{name}"), count as f64);
     }

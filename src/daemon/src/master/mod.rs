@@ -3,6 +3,7 @@
 //! It decides nothing about the cluster; the core does.
 
 mod config;
+mod documents;
 mod handler;
 mod legacy;
 mod metrics;

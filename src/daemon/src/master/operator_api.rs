@@ -66,16 +66,15 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
 
 /// A call that a snapshot answers.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
-    let context = views::Context {
-        snapshot: handler.snapshot().await,
-        common: handler.common.clone(),
-        started: handler.started,
-        query: Query::default(),
-    };
-    match tokio::task::spawn_blocking(move || views::calls::answer(&context, kind, encoding)).await {
-        Ok(Some(body)) => Response::ok_body(encoding.media_type(), body),
-        Ok(None) => Response::error(StatusCode::NOT_IMPLEMENTED),
-        Err(error) => Response::internal(error.to_string()),
+    let (common, started) = (handler.common.clone(), handler.started);
+    let name = format!("{} {encoding:?}", kind.as_str_name());
+    let written = handler.documents.get(name, handler.snapshot(), move |snapshot| {
+        let context = views::Context { snapshot, common, started, query: Query::default() };
+        views::calls::answer(&context, kind, encoding)
+    });
+    match written.await {
+        Ok(body) => Response::ok_body(encoding.media_type(), body),
+        Err(why) => Response::internal(why),
     }
 }
 

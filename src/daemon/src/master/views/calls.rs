@@ -18,11 +18,11 @@ use crate::streams::encode_v1;
 /// The interval of heartbeats, in seconds; it is fixed.
 const HEARTBEAT: f64 = 15.0;
 
-/// Answers a reading call; none if it is not one that a snapshot can answer.
-pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Option<Vec<u8>> {
+/// Answers a reading call. Only for calls that a snapshot can answer; others get an answer without a type.
+pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Vec<u8> {
     let snapshot = &*context.snapshot;
     let index = || Index::new(snapshot);
-    Some(match kind {
+    match kind {
         Type::GetState => big(encoding, "GET_STATE", response::Type::GetState, 9, "get_state", |b| state(b, snapshot)),
         Type::GetAgents => {
             big(encoding, "GET_AGENTS", response::Type::GetAgents, 10, "get_agents", |b| agents(b, snapshot))
@@ -36,8 +36,8 @@ pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encodin
             executors(b, snapshot);
         }),
         Type::GetTasks => big(encoding, "GET_TASKS", response::Type::GetTasks, 13, "get_tasks", |b| tasks(b, snapshot)),
-        other => encode_v1(encoding, &small(context, other)?),
-    })
+        other => encode_v1(encoding, &small(context, other)),
+    }
 }
 
 /// The first event of an operator's stream.
@@ -183,7 +183,7 @@ fn framework(
 }
 
 /// The answers that are small enough to be built as messages.
-fn small(context: &Context, kind: Type) -> Option<Response> {
+fn small(context: &Context, kind: Type) -> Response {
     let snapshot = &*context.snapshot;
     let mut answer = Response::default();
     match kind {
@@ -226,7 +226,7 @@ fn small(context: &Context, kind: Type) -> Option<Response> {
             let schedule = mesos::maintenance::Schedule::default();
             answer.get_maintenance_schedule = Some(response::GetMaintenanceSchedule { schedule });
         }
-        _ => return None,
+        _ => {}
     }
-    Some(answer)
+    answer
 }

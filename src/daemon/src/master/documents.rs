@@ -1,0 +1,83 @@
+//! Writes documents one at a time, off the reactor's thread, and each only once for one state of the cluster.
+//!
+//! Requests that wait for the same document share it: a crowd of readers costs as much as one. It does not know what the
+//! documents say.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use bytes::Bytes;
+use master::Snapshot;
+use tokio::sync::Semaphore;
+
+use crate::sync::lock;
+
+/// How many documents of one state are kept for further readers.
+const KEPT: usize = 8;
+
+/// The documents of the newest state that anybody has asked for.
+#[derive(Debug)]
+pub(super) struct Documents {
+    /// One writer at a time: the other core is the cluster's.
+    turn: Semaphore,
+    written: Mutex<Written>,
+    hits: AtomicU64,
+}
+
+/// What has been written of one state. It does not keep the state alive.
+#[derive(Debug, Default)]
+struct Written {
+    of: Weak<Snapshot>,
+    bodies: BTreeMap<String, Bytes>,
+}
+
+impl Documents {
+    pub(super) fn new() -> Documents {
+        Documents { turn: Semaphore::new(1), written: Mutex::default(), hits: AtomicU64::new(0) }
+    }
+
+    /// How often a reader was given what had been written for another one.
+    pub(super) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+
+    /// The document `name` of the state that `snapshot` gives once it is this reader's turn.
+    ///
+    /// # Errors
+    /// When writing it has failed.
+    pub(super) async fn get(
+        &self,
+        name: String,
+        snapshot: impl Future<Output = Arc<Snapshot>>,
+        write: impl FnOnce(Arc<Snapshot>) -> Vec<u8> + Send + 'static,
+    ) -> Result<Bytes, String> {
+        let turn = self.turn.acquire().await.map_err(|error| error.to_string())?;
+        let snapshot = snapshot.await;
+        if let Some(body) = self.known(&snapshot, &name) {
+            self.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(body);
+        }
+        let of = Arc::downgrade(&snapshot);
+        let body = tokio::task::spawn_blocking(move || Bytes::from(write(snapshot)));
+        let body = body.await.map_err(|error| error.to_string())?;
+        self.keep(of, name, body.clone());
+        drop(turn);
+        Ok(body)
+    }
+
+    fn known(&self, snapshot: &Arc<Snapshot>, name: &str) -> Option<Bytes> {
+        let written = lock(&self.written);
+        let same = std::ptr::eq(written.of.as_ptr(), Arc::as_ptr(snapshot));
+        // A weak reference keeps its address from being used again, so equal addresses mean the same state.
+        written.bodies.get(name).filter(|_| same).cloned()
+    }
+
+    fn keep(&self, of: Weak<Snapshot>, name: String, body: Bytes) {
+        let mut written = lock(&self.written);
+        if !written.of.ptr_eq(&of) || written.bodies.len() >= KEPT {
+            *written = Written { of, bodies: BTreeMap::new() };
+        }
+        written.bodies.insert(name, body);
+    }
+}
