@@ -26,6 +26,8 @@ pub struct AgentHost {
     pub requests: BTreeMap<u64, (usize, u64)>,
     /// The executor of each stream.
     pub streams: BTreeMap<u64, usize>,
+    /// Inputs that wait for the end of their batch.
+    inbox: Vec<Input>,
     /// The process ends in its next batch that writes, in the midst of it.
     pub doomed: Option<Doom>,
 }
@@ -53,6 +55,7 @@ impl AgentHost {
             linked: false,
             requests: BTreeMap::new(),
             streams: BTreeMap::new(),
+            inbox: Vec::new(),
             doomed: None,
         }
     }
@@ -69,7 +72,7 @@ impl AgentHost {
     }
 
     fn info(&self) -> SlaveInfo {
-        let total = parse_text("cpus:2;mem:1024;disk:1000", &Role::star()).unwrap();
+        let total = parse_text("cpus:4;mem:1024;disk:1000", &Role::star()).unwrap();
         SlaveInfo {
             hostname: format!("agent{}", self.index),
             port: Some(5051),
@@ -113,6 +116,7 @@ impl World {
         }
         host.life += 1;
         host.linked = false;
+        host.inbox.clear();
         host.doomed = None;
         host.requests.clear();
         host.streams.clear();
@@ -145,12 +149,22 @@ impl World {
         }
     }
 
-    /// One batch of one input.
+    /// An input: the last of its batch, or one that others follow.
     pub fn agent_input(&mut self, agent: usize, input: Input) {
         let now = self.now;
+        if self.agents[agent].core.is_none() {
+            return;
+        }
+        let wakes = matches!(input, Input::Wake);
+        self.agents[agent].inbox.push(input);
+        if !wakes && self.rng.one_in(4) {
+            let life = self.agents[agent].life;
+            return self.after(5, Event::Agent { agent, life, input: Input::Wake });
+        }
+        let inputs = std::mem::take(&mut self.agents[agent].inbox);
         let Some(core) = &mut self.agents[agent].core else { return };
         let mut out = Outbox::default();
-        core.handle(input, now, &mut out);
+        inputs.into_iter().for_each(|input| core.handle(input, now, &mut out));
         core.end_batch(now, &mut out);
         self.agent_outbox(agent, out);
     }

@@ -269,7 +269,7 @@ impl World {
         self.executors[executor].unseen.push(task);
         self.make_update(executor, TaskState::TaskStarting);
         self.make_update(executor, TaskState::TaskRunning);
-        if !self.rng.one_in(4) {
+        if !self.rng.one_in(8) {
             let (span, finished) = (self.rng.below(60_000), !self.rng.one_in(4));
             self.after(span, Event::Executor { executor, what: ToExecutor::TaskEnds { finished } });
         }

@@ -99,8 +99,19 @@ impl World {
                 self.check_tasks(who);
             }
         }
+        self.check_ended_frameworks();
         self.check_streams();
         self.check_confirmed();
+    }
+
+    fn check_ended_frameworks(&mut self) {
+        let Some(core) = self.master.core.as_mut() else { return };
+        let snapshot = core.snapshot();
+        let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
+        let living = self.executors.iter().find(|e| !e.dead && ended.contains(e.framework.as_str()));
+        if let Some(executor) = living {
+            self.fail(format!("framework {} has ended, and its executor {} lives", executor.framework, executor.id));
+        }
     }
 
     fn check_processes(&mut self) {

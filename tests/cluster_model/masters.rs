@@ -27,6 +27,8 @@ pub struct MasterHost {
     pub requests: BTreeMap<u64, (usize, u64)>,
     /// Whose stream it is.
     pub streams: BTreeMap<u64, usize>,
+    /// Inputs that wait for the end of their batch.
+    inbox: Vec<Input>,
     /// The process ends in its next batch, after so many outputs.
     pub doomed: Option<usize>,
 }
@@ -65,6 +67,7 @@ impl World {
         self.note(|| "master crashes".to_owned());
         self.master.life += 1;
         self.master.doomed = None;
+        self.master.inbox.clear();
         self.master.links.clear();
         self.master.requests.clear();
         self.master.streams.clear();
@@ -95,12 +98,21 @@ impl World {
         }
     }
 
-    /// One batch of one input.
+    /// An input: the last of its batch, or one that others follow.
     pub fn master_input(&mut self, input: Input) {
+        if self.master.core.is_none() {
+            return;
+        }
         let now = self.now;
         let mut out = Outbox::default();
+        let wakes = matches!(input, Input::Wake);
+        self.master.inbox.push(input);
+        if !wakes && self.rng.one_in(4) {
+            return self.after(5, Event::Master { life: self.master.life, input: Input::Wake });
+        }
+        let inputs = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
-        core.handle(input, now, &mut out);
+        inputs.into_iter().for_each(|input| core.handle(input, now, &mut out));
         core.end_batch(now, &mut out);
         let doomed = self.master.doomed.take();
         for op in &out.persist {

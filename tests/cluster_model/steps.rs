@@ -72,10 +72,11 @@ pub fn step() -> impl Strategy<Value = Step> {
     let who = 0..3usize;
     let pick = 0..8usize;
     let agent = 0..3usize;
+    let refuse = prop_oneof![4 => 0..3u8, 1 => any::<u8>()];
     prop_oneof![
-        12 => (who.clone(), pick.clone(), 0..4usize, any::<u8>())
+        16 => (who.clone(), pick.clone(), prop_oneof![1 => Just(0), 5 => 1..4usize], refuse.clone())
             .prop_map(|(who, pick, tasks, refuse)| Step::Accept { who, pick, tasks, refuse }),
-        3 => (who.clone(), pick.clone(), any::<u8>())
+        2 => (who.clone(), pick.clone(), refuse)
             .prop_map(|(who, pick, refuse)| Step::Decline { who, pick, refuse }),
         3 => (who.clone(), pick.clone()).prop_map(|(who, pick)| Step::Kill { who, pick }),
         3 => who.clone().prop_map(Step::Acknowledge),
@@ -113,6 +114,10 @@ pub fn play(setup: &Setup, steps: &[Step]) -> World {
         world.note(|| format!("step {step:?}"));
         world.step(step);
         world.check();
+        if !world.rng.one_in(3) {
+            let span = world.rng.below(1500);
+            world.pass(Duration::from_millis(span));
+        }
     }
     world.finish();
     world
@@ -122,7 +127,10 @@ impl World {
     fn step(&mut self, step: &Step) {
         let (schedulers, agents) = (self.schedulers.len(), self.agents.len());
         match *step {
-            Step::Accept { who, pick, tasks, refuse } => self.accept(who % schedulers, pick, tasks, f64::from(refuse)),
+            Step::Accept { who, pick, tasks, refuse } => {
+                let who = self.with_offers(who % schedulers);
+                self.accept(who, pick, tasks, f64::from(refuse));
+            }
             Step::Decline { who, pick, refuse } => self.decline(who % schedulers, pick, f64::from(refuse)),
             Step::Kill { who, pick } => self.kill(who % schedulers, pick),
             Step::Acknowledge(who) => self.acknowledge(who % schedulers),
@@ -169,6 +177,13 @@ impl World {
             }
             Step::Pass { milliseconds } => self.pass(Duration::from_millis(u64::from(milliseconds))),
         }
+    }
+
+    /// The first scheduler from this one on that has an offer; this one if none has.
+    fn with_offers(&self, who: usize) -> usize {
+        let count = self.schedulers.len();
+        let mut all = (who..who + count).map(|n| n % count);
+        all.find(|n| !self.schedulers[*n].offers.is_empty()).unwrap_or(who)
     }
 
     fn living(&self, pick: usize) -> Option<usize> {
