@@ -4,6 +4,8 @@
 //! Run with `cargo bench --bench fake_agents`; `--quick` takes 1,000 agents and 2,000 tasks. All agents share one
 //! address, so that one connection each way carries their messages, unless `--addresses=N` spreads them.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::collections::BTreeSet;

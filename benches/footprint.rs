@@ -3,6 +3,8 @@
 //!
 //! Run with `cargo bench --bench footprint`; `--quick` starts one local cluster instead of ten.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::time::{Duration, Instant};

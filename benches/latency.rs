@@ -3,6 +3,8 @@
 //!
 //! Run with `cargo bench --bench latency`; 50 rounds, `--quick` 10.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::time::{Duration, Instant};

@@ -3,6 +3,8 @@
 //!
 //! Run with `cargo bench --bench offers`; `--quick` measures for 1 s instead of 5.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::sync::Arc;

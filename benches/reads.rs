@@ -3,6 +3,8 @@
 //!
 //! Run with `cargo bench --bench reads`; `--quick` takes a tenth of it all, `--agents=N` and `--tasks=N` something else.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::sync::Arc;

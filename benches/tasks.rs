@@ -3,6 +3,8 @@
 //!
 //! Run with `cargo bench --bench tasks`; `--quick` runs 200 tasks, `--interval=50ms` sets the allocation interval.
 
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod support;
 
 use std::time::{Duration, Instant};

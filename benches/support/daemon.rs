@@ -62,14 +62,14 @@ impl Daemon {
         let log = File::create(folder.join("log"))?;
         let mut process = Command::new(binary());
         process.arg(command).args(flags).arg(format!("--port={port}"));
+        let work = folder.join("work");
         if command == "local" {
-            process.arg(format!("--work-dir={}", folder.join("work").display()));
+            process.arg(format!("--work-dir={}", work.display()));
         } else {
-            process.arg("--ip=127.0.0.1").arg(format!("--work_dir={}", folder.join("work").display()));
+            process.arg("--ip=127.0.0.1").arg(format!("--work_dir={}", work.display()));
+        }
+        if command == "agent" {
             process.arg(format!("--runtime_dir={}", folder.join("run").display()));
-            if command == "master" {
-                process = without(&process, "--runtime_dir");
-            }
         }
         process.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = process.spawn().with_context(|| format!("cannot start {}", binary().display()))?;
@@ -114,7 +114,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // An agent ends its executors on SIGUSR1, a master just ends; what does not end in time is killed.
+        // What does not end in time is killed.
         let _ = kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM);
         let start = Instant::now();
         while self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -129,11 +129,4 @@ impl Drop for Daemon {
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
-}
-
-/// The command again, without the arguments that start with `prefix`.
-fn without(command: &Command, prefix: &str) -> Command {
-    let mut other = Command::new(command.get_program());
-    other.args(command.get_args().filter(|a| !a.to_string_lossy().starts_with(prefix)));
-    other
 }

@@ -2,7 +2,6 @@
 //!
 //! Nothing in here says what is measured, and nothing asserts a time.
 #![allow(dead_code, reason = "each benchmark uses its part")]
-#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 pub mod agents;
 pub mod daemon;
