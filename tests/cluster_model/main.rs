@@ -21,7 +21,9 @@
 //! The same history gives the same log twice.
 
 mod agents;
+mod calls;
 mod containers;
+mod executors;
 mod invariants;
 mod masters;
 mod network;
