@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for text in ["", "secs", "1", "1hr", "+1secs", "-1secs", "1e3secs", "1 secs", "1e400secs", "9999999weeks", "1.2.3secs"] {
+        for text in
+            ["", "secs", "1", "1hr", "+1secs", "-1secs", "1e3secs", "1 secs", "1e400secs", "9999999weeks", "1.2.3secs"]
+        {
             assert!(parse_duration(text).is_err(), "{text}");
         }
     }
