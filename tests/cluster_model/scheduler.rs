@@ -120,6 +120,17 @@ impl World {
         self.post(Channel::Calls(who), Event::Master { life: self.master.life, input });
     }
 
+    /// Another instance of a scheduler, with the books of the first, takes over while the first is still connected.
+    pub fn fail_over(&mut self, who: usize) {
+        let scheduler = &mut self.schedulers[who];
+        if !scheduler.subscribed || scheduler.cut {
+            return;
+        }
+        (scheduler.connection, scheduler.subscribed) = (None, false);
+        scheduler.offers.clear();
+        self.subscribe(who);
+    }
+
     /// A scheduler's connections break; both sides notice later.
     pub fn cut_scheduler(&mut self, who: usize) {
         let scheduler = &mut self.schedulers[who];

@@ -39,6 +39,7 @@ pub enum Step {
     Suppress(usize),
     Revive(usize),
     BreakScheduler(usize),
+    FailOver(usize),
     TearDown(usize),
     CrashMaster { away: u16 },
     DoomMaster { outputs: usize },
@@ -84,6 +85,7 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => who.clone().prop_map(Step::Suppress),
         2 => who.clone().prop_map(Step::Revive),
         2 => who.clone().prop_map(Step::BreakScheduler),
+        1 => who.clone().prop_map(Step::FailOver),
         1 => prop::sample::select(vec![2usize]).prop_map(Step::TearDown),
         1 => any::<u16>().prop_map(|away| Step::CrashMaster { away }),
         1 => (0..8usize).prop_map(|outputs| Step::DoomMaster { outputs }),
@@ -138,6 +140,7 @@ impl World {
             Step::Suppress(who) => self.want_offers(who % schedulers, false),
             Step::Revive(who) => self.want_offers(who % schedulers, true),
             Step::BreakScheduler(who) => self.cut_scheduler(who % schedulers),
+            Step::FailOver(who) => self.fail_over(who % schedulers),
             Step::TearDown(who) => self.tear_down(who % schedulers),
             Step::CrashMaster { away } => {
                 self.crash_master();
