@@ -109,7 +109,7 @@ impl Master {
         let mut added = Vec::new();
         for (framework, id, proto, resources) in adoption.tasks {
             let Some(framework) = self.framework_by_id(framework.as_str()) else { continue };
-            if self.task_by_id(framework, id.as_str()).is_some() {
+            if self.task_by_id(framework, id.as_str()).is_some() || self.is_done_with(framework, &id, &proto) {
                 continue;
             }
             self.unstrand_task(framework, id.as_str());
@@ -120,6 +120,13 @@ impl Master {
             }
         }
         added
+    }
+
+    /// Whether an ended task is history here: its last acknowledgement and the agent's list have crossed. If the
+    /// acknowledgement is lost, the agent tells the end once more.
+    fn is_done_with(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
+        let known = || self.framework(framework)?.completed_tasks.values().find(|task| task.id == *id);
+        is_terminal(proto.state()) && known().is_some()
     }
 
     fn adopt_task(
