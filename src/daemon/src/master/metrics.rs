@@ -2,6 +2,8 @@
 //!
 //! Gauges are computed from a snapshot, counters are the core's.
 
+use std::time::Duration;
+
 use master::{Framework, Snapshot};
 use protos::mesos::{OperationState, TaskState, offer, scheduler};
 use resources::Resources;
@@ -15,26 +17,50 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, collect(handler)).await
 }
 
-/// All metrics as of now.
+/// All metrics as of now; computed off the reactor's thread, because a big cluster takes a while to sum up.
+///
+/// If that fails (a thread that panics), there are none.
 pub(super) async fn collect(handler: &Handler) -> Metrics {
     let snapshot = handler.snapshot().await;
+    let facts = Facts {
+        uptime: handler.driver.now().since(handler.started),
+        cache_hits: handler.documents.hits(),
+        registry_bytes: crate::sync::lock(&handler.shell.registry).size(),
+        per_framework: handler.common.flags.on("publish_per_framework_metrics"),
+    };
+    let computed = tokio::task::spawn_blocking(move || compute(&snapshot, &facts));
+    computed.await.unwrap_or_else(|error| {
+        tracing::warn!("metrics cannot be computed: {error}");
+        Metrics::default()
+    })
+}
+
+/// What the snapshot does not hold.
+struct Facts {
+    uptime: Duration,
+    cache_hits: u64,
+    registry_bytes: usize,
+    per_framework: bool,
+}
+
+fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     let mut metrics = Metrics::default();
     metrics.system();
     metrics.set("master/elected", 1.0);
-    metrics.set("master/uptime_secs", handler.driver.now().since(handler.started).as_secs_f64());
+    metrics.set("master/uptime_secs", facts.uptime.as_secs_f64());
     for name in ["dispatches", "http_requests", "messages"] {
         metrics.set(format!("master/event_queue_{name}"), 0.0);
     }
-    metrics.set("master/http_cache_hits", handler.documents.hits() as f64);
+    metrics.set("master/http_cache_hits", facts.cache_hits as f64);
     for (name, count) in snapshot.counters.iter() {
         metrics.set(format!("master/{name}"), count as f64);
     }
-    cluster(&mut metrics, &snapshot);
-    tasks(&mut metrics, &snapshot);
-    operations(&mut metrics, &snapshot);
-    allocator(&mut metrics, &snapshot);
-    registrar(&mut metrics, handler);
-    if handler.common.flags.on("publish_per_framework_metrics") {
+    cluster(&mut metrics, snapshot);
+    tasks(&mut metrics, snapshot);
+    operations(&mut metrics, snapshot);
+    allocator(&mut metrics, snapshot);
+    registrar(&mut metrics, facts.registry_bytes);
+    if facts.per_framework {
         snapshot.frameworks.values().for_each(|framework| per_framework(&mut metrics, framework));
     }
     metrics
@@ -145,12 +171,24 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
 }
 
-fn registrar(metrics: &mut Metrics, handler: &Handler) {
+fn registrar(metrics: &mut Metrics, bytes: usize) {
     metrics.set("registrar/queued_operations", 0.0);
     metrics.set("registrar/log/recovered", 1.0);
     metrics.set("registrar/log/ensemble_size", 1.0);
-    metrics.count("registrar/registry_size_bytes", crate::sync::lock(&handler.shell.registry).size());
+    metrics.count("registrar/registry_size_bytes", bytes);
 }
+
+/// The states that a framework's ended tasks are counted by.
+const TERMINAL: [TaskState; 8] = [
+    TaskState::TaskFinished,
+    TaskState::TaskFailed,
+    TaskState::TaskKilled,
+    TaskState::TaskLost,
+    TaskState::TaskError,
+    TaskState::TaskDropped,
+    TaskState::TaskGone,
+    TaskState::TaskGoneByOperator,
+];
 
 fn per_framework(metrics: &mut Metrics, framework: &Framework) {
     let name = percent_encoding::utf8_percent_encode(&framework.info.name, percent_encoding::NON_ALPHANUMERIC);
@@ -183,10 +221,16 @@ fn per_framework(metrics: &mut Metrics, framework: &Framework) {
     ] {
         metrics.set(format!("{prefix}/offers/{state}"), name as f64);
     }
+    for state in TERMINAL {
+        metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), 0.0);
+    }
     for (number, count) in &counts.terminal {
         if let Ok(state) = TaskState::try_from(*number) {
             metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), *count as f64);
         }
+    }
+    for state in ["task_staging", "task_starting", "task_running", "task_killing", "task_unreachable"] {
+        metrics.set(format!("{prefix}/tasks/active/{state}"), 0.0);
     }
     for task in framework.tasks.values() {
         let name = format!("{prefix}/tasks/active/{}", task.state().as_str_name().to_lowercase());
