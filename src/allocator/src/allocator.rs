@@ -11,6 +11,7 @@ use crate::agents::Agent;
 use crate::booking::SharedCounts;
 use crate::clients::{ClientIx, Clients};
 use crate::frameworks::Framework;
+use crate::maintenance::Maintenance;
 use crate::refusals::Endings;
 use crate::rng::Rng;
 use crate::roles::Roles;
@@ -33,6 +34,7 @@ pub struct Allocator {
     pub(crate) shared: SharedCounts,
     pub(crate) shared_roles: SharedCounts,
     pub(crate) endings: Endings,
+    pub(crate) maintenance: Maintenance,
     /// What all agents have; shared resources count once per agent.
     pub(crate) cluster: Quantities,
     /// Hostnames that may be offered; none: all.
@@ -65,6 +67,7 @@ impl Allocator {
             shared: SharedCounts::default(),
             shared_roles: SharedCounts::default(),
             endings: Endings::default(),
+            maintenance: Maintenance::default(),
             cluster: Quantities::new(),
             whitelist: None,
             queue: Vec::new(),

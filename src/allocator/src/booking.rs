@@ -89,6 +89,8 @@ impl Allocator {
         let mut taken = Cow::Borrowed(resources);
         self.change_held(agent, client, Held::Offered, |offered| taken = remove(offered, resources));
         self.change_held(agent, client, Held::Used, |used| *used += &*taken);
+        let (_, unreserved) = sums(&taken);
+        self.roles.book(self.clients.get(client).role, |_, books| books.used_unreserved += &unreserved);
     }
 
     /// Changes what a client holds on an agent, and its sums.
@@ -127,12 +129,16 @@ impl Allocator {
     fn hold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held, counted: Counted) {
         let (shared, own) = split(resources);
         self.change_held(agent, client, held, |set| *set += resources);
+        self.maintenance.touch(agent);
         let state = self.clients.get(client);
         let (role, node) = (state.role, state.node);
         let (reserved, unreserved) = sums(resources);
         self.roles.book(role, |_, books| {
             books.held_reserved += &reserved;
             books.held_unreserved += &unreserved;
+            if held == Held::Used {
+                books.used_unreserved += &unreserved;
+            }
         });
         if !shared.is_empty() {
             self.roles.book(role, |ix, books| books.held_reserved += &self.shared_roles.add(ix, agent, &shared));
@@ -170,6 +176,9 @@ impl Allocator {
         self.roles.book(role, |_, books| {
             books.held_reserved -= &reserved;
             books.held_unreserved -= &unreserved;
+            if held == Held::Used {
+                books.used_unreserved -= &unreserved;
+            }
         });
         if !shared.is_empty() {
             self.roles.book(role, |ix, books| books.held_reserved -= &self.shared_roles.subtract(ix, agent, &shared));

@@ -54,12 +54,12 @@ impl Allocator {
     }
 
     /// An agent has other resources or can do other things than before. What is held stays, even if it is more than there is.
-    /// A new hostname or region makes all refusals void.
+    /// A new hostname, domain or other attributes make all refusals void.
     pub fn update_agent(&mut self, id: &AgentId, options: AgentOptions, total: &Resources) {
         let Some(ix) = self.agent(id) else { return };
         let agent = &mut self.agents[ix as usize];
-        let moved = agent.options.hostname != options.hostname || agent.options.region != options.region;
         let changed = agent.options != options;
+        let moved = changed && !agent.options.is_same_place(&options);
         agent.options = options;
         if *agent.total != *total {
             self.set_total(ix, bare(total).into_owned());
@@ -91,6 +91,7 @@ impl Allocator {
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
         self.count_agent(ix, true);
+        self.maintenance.forget_agent(ix);
         let agent = self.agents.remove(ix as usize);
         self.agent_ix.remove(id);
         // The slot may be given to another agent before the next run.
@@ -105,6 +106,7 @@ impl Allocator {
     pub fn activate_agent(&mut self, id: &AgentId) {
         if let Some(ix) = self.agent(id) {
             self.agents[ix as usize].active = true;
+            self.maintenance.touch(ix);
             self.enqueue(ix);
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::{Attribute, OfferConstraints};
 use resources::{Name, Quantities, Resources, Role};
 
 /// Settings that hold for the allocator's whole life. [`Config::default`] is Mesos 1.11's defaults.
@@ -66,6 +67,8 @@ pub struct FrameworkOptions {
     pub capabilities: FrameworkCapabilities,
     /// `offer_filters[role].min_allocatable_resources`: overrides [`Config::min_allocatable`]; an empty list is no minimum.
     pub min_allocatable: BTreeMap<Role, Vec<Quantities>>,
+    /// `offer_constraints`: which agents it wants to be offered.
+    pub constraints: OfferConstraints,
 }
 
 /// What an agent can handle.
@@ -93,6 +96,20 @@ pub struct AgentOptions {
     pub hostname: String,
     /// The region of its fault domain; none is the master's own.
     pub region: Option<String>,
+    /// The zone of its fault domain; only offer constraints look at it.
+    pub zone: Option<String>,
+    /// Its attributes, in the order of its info; only offer constraints look at them.
+    pub attributes: Vec<Attribute>,
+}
+
+impl AgentOptions {
+    /// Nothing differs by which a framework may have judged the agent.
+    pub(crate) fn is_same_place(&self, other: &AgentOptions) -> bool {
+        let place = |options: &AgentOptions| {
+            (options.hostname.clone(), options.region.clone(), options.zone.clone(), options.attributes.clone())
+        };
+        place(self) == place(other)
+    }
 }
 
 /// A refusal: the framework does not want what it returns for some time.

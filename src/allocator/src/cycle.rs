@@ -41,6 +41,7 @@ impl Allocator {
     pub fn allocate_all(&mut self, now: Time) -> Vec<Offering> {
         self.last_interval = now;
         self.rest_until = None;
+        self.maintenance.interval();
         self.end_refusals(now);
         for (agent, client) in self.endings.take_resting() {
             self.end_refusal(agent, client, nanos(now), true);
@@ -52,7 +53,8 @@ impl Allocator {
     /// the last. None: not before something else happens.
     #[must_use]
     pub fn next_wake(&self) -> Option<Time> {
-        let ended = self.endings.next().map(|ends| ends.max(self.last_interval + self.config.allocation_interval));
+        let ended = [self.endings.next(), self.maintenance.next()].into_iter().flatten().min();
+        let ended = ended.map(|ends| ends.max(self.last_interval + self.config.allocation_interval));
         [ended, self.rest_until].into_iter().flatten().min()
     }
 
@@ -160,8 +162,8 @@ impl Allocator {
         let mut ask = |client| {
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
-            let capabilities = self.frameworks[state.framework as usize].capabilities;
-            if let Some(offer) = portions.offer(client, state, role, capabilities) {
+            let framework = &self.frameworks[state.framework as usize];
+            if let Some(offer) = portions.offer(client, state, role, framework) {
                 portions.take(&offer);
                 offers.push((client, offer));
                 if portions.is_empty() {

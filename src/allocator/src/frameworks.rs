@@ -8,7 +8,7 @@ use resources::{Resources, Role};
 
 use crate::allocator::{Allocator, bare};
 use crate::clients::ClientIx;
-use crate::{FrameworkCapabilities, FrameworkOptions, Held};
+use crate::{FrameworkCapabilities, FrameworkOptions, Held, OfferConstraints};
 
 /// One framework. One that is not known has only been heard of from agents that run its tasks.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(crate) struct Framework {
     pub(crate) known: bool,
     pub(crate) active: bool,
     pub(crate) capabilities: FrameworkCapabilities,
+    pub(crate) constraints: OfferConstraints,
     /// Subscribed roles, and those in which it still holds something.
     pub(crate) clients: BTreeMap<Role, ClientIx>,
 }
@@ -54,11 +55,13 @@ impl Allocator {
         let Some(ix) = self.known(id) else { return };
         let widened = self.frameworks[ix as usize].capabilities != options.capabilities;
         self.frameworks[ix as usize].capabilities = options.capabilities;
+        let old = std::mem::replace(&mut self.frameworks[ix as usize].constraints, options.constraints.clone());
         for role in &options.roles {
             let client = self.ensure_client(ix, role);
             let state = self.clients.get_mut(client);
             let minimum = options.min_allocatable.get(role);
-            let changed = widened || state.min_allocatable.as_ref() != minimum || !state.subscribed;
+            let minimum_or_role = state.min_allocatable.as_ref() != minimum || !state.subscribed;
+            let changed = widened || minimum_or_role || !old.same_in(role, &options.constraints);
             state.min_allocatable = minimum.cloned();
             state.subscribed = true;
             state.suppressed = options.suppressed_roles.contains(role);
@@ -114,6 +117,10 @@ impl Allocator {
             }
             self.list_client(client, false);
         }
+        match active {
+            true => self.maintenance.forget_filters(ix),
+            false => self.maintenance.disconnect(ix),
+        }
     }
 
     /// SUPPRESS: no offers in these roles (none named: in all). Refusals stay.
@@ -124,8 +131,11 @@ impl Allocator {
         }
     }
 
-    /// REVIVE: offers in these roles (none named: in all), and their refusals are forgotten.
+    /// REVIVE: offers in these roles (none named: in all), and their refusals are forgotten, as are all filters of inverse offers.
     pub fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
+        if let Some(ix) = self.known(id) {
+            self.maintenance.forget_filters(ix);
+        }
         for client in self.clients_in(id, roles) {
             self.clients.get_mut(client).suppressed = false;
             self.clients.forget_refusals(client);
@@ -160,6 +170,7 @@ impl Allocator {
             known: false,
             active: false,
             capabilities: FrameworkCapabilities::default(),
+            constraints: OfferConstraints::default(),
             clients: BTreeMap::new(),
         };
         let ix = self.frameworks.insert(framework) as u32;
@@ -231,6 +242,7 @@ impl Allocator {
 
     fn drop_framework(&mut self, ix: u32) {
         if let Some(framework) = self.frameworks.try_remove(ix as usize) {
+            self.maintenance.forget_framework(ix);
             self.framework_ix.remove(&framework.id);
         }
     }

@@ -25,10 +25,14 @@ mod booking;
 mod clients;
 mod cluster;
 mod config;
+mod constraints;
 mod cycle;
 mod frameworks;
+mod maintenance;
 mod portion;
+mod quota;
 mod refusals;
+mod rescinds;
 mod returns;
 mod rng;
 mod roles;
@@ -41,6 +45,11 @@ pub use cluster::UpdateAvailableError;
 pub use config::{
     AgentCapabilities, AgentOptions, Config, Filter, FrameworkCapabilities, FrameworkOptions, Held, Holder, Offering,
 };
+pub use constraints::{
+    Attribute, Constraint, ConstraintsError, OfferConstraints, PatternError, Predicate, RegexLimits, Selector,
+};
+pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
+pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;
 pub use views::{AgentView, ClientView, RefusalView, RoleView};
 pub use weight::{Weight, WeightError};

@@ -1,4 +1,5 @@
-//! What of an agent's free resources one client may be offered: reservations, capabilities, the least that is worth it.
+//! What of an agent's free resources one client may be offered: reservations, capabilities, constraints, the least that is
+//! worth it.
 //!
 //! Clients that may see the same get the same value, worked out once per visit.
 
@@ -8,6 +9,7 @@ use resources::{Quantities, Resource, Resources, Role};
 
 use crate::agents::Agent;
 use crate::clients::{Client, ClientIx};
+use crate::frameworks::Framework;
 use crate::{Config, FrameworkCapabilities};
 
 /// The free resources of one agent during one visit.
@@ -78,8 +80,9 @@ impl<'a> Portions<'a> {
         ix: ClientIx,
         client: &Client,
         role: &Role,
-        capabilities: FrameworkCapabilities,
+        framework: &Framework,
     ) -> Option<Arc<Resources>> {
+        let capabilities = framework.capabilities;
         if !self.may_see(role, capabilities) {
             return None;
         }
@@ -89,7 +92,7 @@ impl<'a> Portions<'a> {
             None => portion.enough,
             Some(minimum) => is_enough(&portion.resources, &portion.amounts, minimum),
         };
-        if !enough {
+        if !enough || !framework.constraints.allow(role, &self.agent.options) {
             return None;
         }
         for refused in self.agent.refusals.of(ix, client.epoch) {

@@ -1,15 +1,15 @@
 //! Roles: which exist, how they nest, their weights, and what is reserved and used in each.
 //!
-//! A role exists while a framework is in it, it has a weight other than 1, something is reserved for it, or a role below it
-//! exists. It knows nothing of shares; those are the tree's.
+//! A role exists while a framework is in it, it has a weight other than 1 or a quota, something is reserved for it, or a role
+//! below it exists. It knows nothing of shares; those are the tree's.
 
 use std::collections::BTreeMap;
 
-use resources::{Quantities, Resources, Role};
+use resources::{Limits, Quantities, Resources, Role};
 use slab::Slab;
 
-use crate::Weight;
 use crate::tree::{NodeIx, ROOT, Tree};
+use crate::{Quota, Weight};
 
 /// A role's place in the slab.
 pub(crate) type RoleIx = u32;
@@ -25,6 +25,16 @@ pub(crate) struct RoleState {
     /// Clients in this very role.
     clients: u32,
     pub(crate) books: Books,
+    /// Boxed: most roles have none.
+    quota: Option<Box<Quota>>,
+}
+
+impl RoleState {
+    /// Its quota; the default one if it was given none.
+    pub(crate) fn quota(&self) -> &Quota {
+        static NONE: Quota = Quota { guarantees: Quantities::new(), limits: Limits::new() };
+        self.quota.as_deref().unwrap_or(&NONE)
+    }
 }
 
 /// Sums over a role and all below it. Shared resources count once per agent.
@@ -36,6 +46,20 @@ pub(crate) struct Books {
     pub(crate) held_reserved: Quantities,
     /// Offered or used, of what is neither reserved nor revocable.
     pub(crate) held_unreserved: Quantities,
+    /// Used, of what is neither reserved nor revocable.
+    pub(crate) used_unreserved: Quantities,
+}
+
+impl Books {
+    /// What counts against quota when offers are made: reservations, held or not, and what is offered or used beside them.
+    pub(crate) fn charged(&self) -> Quantities {
+        self.reserved.clone() + &self.held_unreserved
+    }
+
+    /// What an operator is told that is consumed: as [`Books::charged`], without what is only offered.
+    pub(crate) fn consumed(&self) -> Quantities {
+        self.reserved.clone() + &self.used_unreserved
+    }
 }
 
 /// All roles.
@@ -88,6 +112,7 @@ impl Roles {
             children: 0,
             clients: 0,
             books: Books::default(),
+            quota: None,
         };
         let ix = self.slab.insert(state) as RoleIx;
         self.by_name.insert(role, ix);
@@ -102,6 +127,7 @@ impl Roles {
             if state.clients > 0
                 || state.children > 0
                 || state.weight != Weight::ONE
+                || state.quota.is_some()
                 || !state.books.reserved.is_empty()
             {
                 return;
@@ -124,6 +150,20 @@ impl Roles {
     pub(crate) fn set_weight(&mut self, ix: RoleIx, weight: Weight, tree: &mut Tree) {
         self.slab[ix as usize].weight = weight;
         tree.set_weight(self.get(ix).node, weight.value());
+    }
+
+    /// Sets a role's quota; the default one is none.
+    pub(crate) fn set_quota(&mut self, ix: RoleIx, quota: Quota) {
+        self.slab[ix as usize].quota = (!quota.is_default()).then(|| Box::new(quota));
+    }
+
+    /// The top-level role above a role, or itself: the one whose quota counts.
+    pub(crate) fn top(&self, ix: RoleIx) -> RoleIx {
+        let mut top = ix;
+        while let Some(parent) = self.get(top).parent {
+            top = parent;
+        }
+        top
     }
 
     /// Changes the books of a role and of all above it.

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use base::{AgentId, FrameworkId, Time};
 use resources::{Quantities, Resources, Role};
 
-use crate::Weight;
 use crate::allocator::Allocator;
 use crate::clients::Client;
+use crate::frameworks::Framework;
+use crate::roles::RoleState;
+use crate::{Quota, Weight};
 
 /// A role that exists, and the sums over it and all below it.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,13 @@ pub struct RoleView {
     pub held_reserved: Quantities,
     /// Offered or used of what is neither reserved nor revocable.
     pub held_unreserved: Quantities,
+    /// What it is guaranteed and may have at most; the default if it was given no quota.
+    pub quota: Quota,
+    /// What is consumed of the quota, as operators are told (`/roles`, GET_QUOTA): all reservations, and what is used beside them.
+    /// Offers do not count.
+    pub consumed: Quantities,
+    /// What is consumed of the quota as the allocator counts it: offers count as used.
+    pub charged: Quantities,
     /// Refusals of frameworks in this very role that are in force.
     pub refusals: u64,
 }
@@ -92,27 +101,38 @@ impl Allocator {
                 members.entry(client.role).or_default().push((framework.id.clone(), client));
             }
         }
-        let mut views = Vec::new();
-        for (ix, state) in self.roles.iter() {
-            let mut clients = members.remove(&ix).unwrap_or_default();
-            clients.sort_by(|a, b| a.0.cmp(&b.0));
-            let sum =
-                |of: fn(&Client) -> &Quantities| clients.iter().fold(Quantities::new(), |all, (_, c)| all + of(c));
-            views.push(RoleView {
-                role: state.role.clone(),
-                weight: state.weight,
-                dominant_share: self.tree.dominant_share(state.node),
-                held: self.tree.allocation(state.node).clone(),
-                offered: sum(|c| &c.offered),
-                used: sum(|c| &c.used),
-                reserved: state.books.reserved.clone(),
-                held_reserved: state.books.held_reserved.clone(),
-                held_unreserved: state.books.held_unreserved.clone(),
-                refusals: clients.iter().map(|(_, c)| u64::from(c.refusals())).sum(),
-                frameworks: clients.into_iter().map(|(id, _)| id).collect(),
-            });
+        let view = |(ix, state)| self.role(state, members.remove(&ix).unwrap_or_default());
+        self.roles.iter().map(view).collect()
+    }
+
+    /// One role, if it exists.
+    #[must_use]
+    pub fn role_view(&self, role: &Role) -> Option<RoleView> {
+        let state = self.roles.get(self.roles.find(role)?);
+        let member =
+            |framework: &Framework| Some((framework.id.clone(), self.clients.get(*framework.clients.get(role)?)));
+        Some(self.role(state, self.frameworks.iter().filter_map(|(_, framework)| member(framework)).collect()))
+    }
+
+    fn role(&self, state: &RoleState, mut clients: Vec<(FrameworkId, &Client)>) -> RoleView {
+        clients.sort_by(|a, b| a.0.cmp(&b.0));
+        let sum = |of: fn(&Client) -> &Quantities| clients.iter().fold(Quantities::new(), |all, (_, c)| all + of(c));
+        RoleView {
+            role: state.role.clone(),
+            weight: state.weight,
+            dominant_share: self.tree.dominant_share(state.node),
+            held: self.tree.allocation(state.node).clone(),
+            offered: sum(|c| &c.offered),
+            used: sum(|c| &c.used),
+            reserved: state.books.reserved.clone(),
+            held_reserved: state.books.held_reserved.clone(),
+            held_unreserved: state.books.held_unreserved.clone(),
+            quota: state.quota().clone(),
+            consumed: state.books.consumed(),
+            charged: state.books.charged(),
+            refusals: clients.iter().map(|(_, c)| u64::from(c.refusals())).sum(),
+            frameworks: clients.into_iter().map(|(id, _)| id).collect(),
         }
-        views
     }
 
     /// The roles of a framework, and those in which it still holds something. Empty if it is not known.
@@ -184,13 +204,29 @@ impl Allocator {
         self.roles.find(role).map_or(Weight::ONE, |ix| self.roles.get(ix).weight)
     }
 
+    /// The agents that a framework's offer constraints keep from it, in each of its roles that has constraints
+    /// (`/allocator/offer_constraints_debug`). Empty if the framework is not known.
+    #[must_use]
+    pub fn excluded_by_constraints(&self, id: &FrameworkId) -> BTreeMap<Role, Vec<AgentId>> {
+        let Some(ix) = self.framework(id) else { return BTreeMap::new() };
+        let framework = &self.frameworks[ix as usize];
+        let roles = framework.clients.keys().filter(|role| framework.constraints.are_for(role));
+        let excluded = |role: &Role| {
+            let agents = self.agents.iter().filter(|(_, agent)| !framework.constraints.allow(role, &agent.options));
+            let mut agents: Vec<AgentId> = agents.map(|(_, agent)| agent.id.clone()).collect();
+            agents.sort();
+            (role.clone(), agents)
+        };
+        roles.map(excluded).collect()
+    }
+
     /// How many refusals are in force.
     #[must_use]
     pub fn refusal_count(&self) -> u64 {
         self.clients.all_refusals()
     }
 
-    fn names(&self, client: u32) -> (FrameworkId, Role) {
+    pub(crate) fn names(&self, client: u32) -> (FrameworkId, Role) {
         let state = self.clients.get(client);
         (self.frameworks[state.framework as usize].id.clone(), self.roles.get(state.role).role.clone())
     }

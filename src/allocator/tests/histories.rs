@@ -174,6 +174,7 @@ fn options(roles: &[usize], suppressed: &[usize], capabilities: u8, minimum: boo
         },
         min_allocatable,
         roles,
+        ..FrameworkOptions::default()
     }
 }
 

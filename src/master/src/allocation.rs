@@ -4,18 +4,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allocator::{AgentOptions, Allocator, Filter, FrameworkOptions, Held, Holder, Offering, Weight};
+use allocator::{
+    AgentOptions, Allocator, Attribute, Filter, FrameworkOptions, Held, Holder, Offering, RegexLimits, Weight,
+};
 use base::{AgentId, FrameworkId, Time};
+use protos::mesos::domain_info::FaultDomain;
+use protos::mesos::value::Type;
 use protos::mesos::{Filters, MasterInfo, OfferFilters, SlaveInfo};
 use resources::{Amount, Conversion, Name, Quantities, Resources, Role};
 
 use crate::config::Config;
 use crate::state::{Agent, Framework};
+use crate::validate;
 
 /// The allocator, and the time that its inputs are given.
 pub(crate) struct Allocation {
     allocator: Allocator,
     now: Time,
+    regex_limits: RegexLimits,
 }
 
 impl Allocation {
@@ -29,7 +35,7 @@ impl Allocation {
             region: domain.map(|domain| domain.region.name.clone()),
             seed,
         };
-        Allocation { allocator: Allocator::new(settings), now }
+        Allocation { allocator: Allocator::new(settings), now, regex_limits: config.offer_constraints_limits }
     }
 
     /// What follows happens now.
@@ -38,11 +44,12 @@ impl Allocation {
     }
 
     pub(crate) fn add_framework(&mut self, framework: &Framework) {
-        self.allocator.add_framework(&framework.id, &framework_options(framework), framework.active, &[]);
+        let options = framework_options(framework, self.regex_limits);
+        self.allocator.add_framework(&framework.id, &options, framework.active, &[]);
     }
 
     pub(crate) fn update_framework(&mut self, framework: &Framework) {
-        self.allocator.update_framework(&framework.id, &framework_options(framework));
+        self.allocator.update_framework(&framework.id, &framework_options(framework, self.regex_limits));
     }
 
     pub(crate) fn activate_framework(&mut self, id: &FrameworkId) {
@@ -165,7 +172,7 @@ fn parsed(roles: &BTreeSet<String>) -> BTreeSet<Role> {
     roles.iter().filter_map(|role| Role::parse(role).ok()).collect()
 }
 
-fn framework_options(framework: &Framework) -> FrameworkOptions {
+fn framework_options(framework: &Framework, limits: RegexLimits) -> FrameworkOptions {
     let known = framework.capabilities;
     let filters = framework.info.offer_filters.iter();
     FrameworkOptions {
@@ -182,6 +189,8 @@ fn framework_options(framework: &Framework) -> FrameworkOptions {
         min_allocatable: filters
             .filter_map(|(role, filters)| Some((Role::parse(role).ok()?, minima(filters)?)))
             .collect(),
+        // The call that brought them was refused if they are invalid.
+        constraints: validate::offer_constraints(framework.offer_constraints.as_deref(), limits).unwrap_or_default(),
     }
 }
 
@@ -199,10 +208,17 @@ fn agent_options(agent: &Agent) -> AgentOptions {
             hierarchical_role: agent.capabilities.hierarchical_role,
         },
         hostname: agent.info.hostname.clone(),
-        region: region_of(&agent.info),
+        region: fault_domain(&agent.info).map(|domain| domain.region.name.clone()),
+        zone: fault_domain(&agent.info).map(|domain| domain.zone.name.clone()),
+        attributes: agent.info.attributes.iter().map(attribute).collect(),
     }
 }
 
-fn region_of(info: &SlaveInfo) -> Option<String> {
-    Some(info.domain.as_ref()?.fault_domain.as_ref()?.region.name.clone())
+fn fault_domain(info: &SlaveInfo) -> Option<&FaultDomain> {
+    info.domain.as_ref()?.fault_domain.as_ref()
+}
+
+fn attribute(attribute: &protos::mesos::Attribute) -> Attribute {
+    let text = attribute.text.as_ref().filter(|_| attribute.r#type() == Type::Text);
+    Attribute { name: attribute.name.clone(), text: text.map(|text| text.value.clone()) }
 }

@@ -50,6 +50,8 @@ pub struct Config {
     pub filter_gpu_resources: bool,
     /// `--fair_sharing_excluded_resource_names`.
     pub fair_sharing_excluded_resource_names: Vec<String>,
+    /// `--offer_constraints_re2_max_mem` and `--offer_constraints_re2_max_program_size`.
+    pub offer_constraints_limits: allocator::RegexLimits,
     /// `--role_sorter=random` instead of `drf`.
     pub random_role_sorter: bool,
     /// `--framework_sorter=random` instead of `drf`.
@@ -84,6 +86,7 @@ impl Default for Config {
             ],
             filter_gpu_resources: true,
             fair_sharing_excluded_resource_names: Vec::new(),
+            offer_constraints_limits: allocator::RegexLimits::default(),
             random_role_sorter: false,
             random_framework_sorter: false,
             weights: Vec::new(),

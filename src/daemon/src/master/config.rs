@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use master::Config;
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, parse_bytes};
 
 /// Reads the settings of the core from flags.
 ///
@@ -73,6 +73,17 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
             .map_err(|error| refused("min_allocatable_resources", error.to_string()))?,
         filter_gpu_resources: flags.on("filter_gpu_resources"),
         fair_sharing_excluded_resource_names: names("fair_sharing_excluded_resource_names"),
+        offer_constraints_limits: allocator::RegexLimits {
+            max_memory: flags
+                .get("offer_constraints_re2_max_mem")
+                .and_then(|text| parse_bytes(text).ok())
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(defaults.offer_constraints_limits.max_memory),
+            max_program_size: size(
+                "offer_constraints_re2_max_program_size",
+                defaults.offer_constraints_limits.max_program_size,
+            ),
+        },
         random_role_sorter: random("role_sorter", flags)?,
         random_framework_sorter: random("framework_sorter", flags)?,
         weights: weights(flags)?,

@@ -1,39 +1,55 @@
-//! Whether offer constraints can be understood (mesos-features.md SCH-110 to SCH-113).
+//! Offer constraints as a framework sends them, made ready for use (mesos-features.md SCH-110 to SCH-113).
 //!
-//! It does not hold agents against them.
+//! It does not hold agents against them; the allocator does.
 
-use protos::mesos::scheduler::attribute_constraint::selector::{PseudoattributeType, Selector};
+use std::collections::BTreeMap;
+
+use allocator::{Constraint, Predicate, RegexLimits, Selector};
+use protos::mesos::scheduler::attribute_constraint::predicate::Predicate as Wire;
+use protos::mesos::scheduler::attribute_constraint::selector::{PseudoattributeType, Selector as WireSelector};
 use protos::mesos::scheduler::{AttributeConstraint, OfferConstraints};
-use resources::Role;
 
-pub(crate) fn offer_constraints(constraints: Option<&OfferConstraints>) -> Result<(), String> {
-    for (role, of_role) in constraints.iter().flat_map(|constraints| &constraints.role_constraints) {
-        let invalid = |why: String| format!("OfferConstraints for role '{role}' are invalid: {why}");
-        Role::parse(role).map_err(|why| invalid(why.to_string()))?;
-        if of_role.groups.is_empty() {
-            return Err(invalid("an empty list of groups is not allowed".to_owned()));
-        }
-        for group in &of_role.groups {
-            if group.attribute_constraints.is_empty() {
-                return Err(invalid("an empty group is not allowed".to_owned()));
-            }
-            group.attribute_constraints.iter().try_for_each(constraint).map_err(invalid)?;
-        }
+/// Constraints that can be held against agents; none sent is none.
+///
+/// # Errors
+/// What is wrong with them, in Mesos's words.
+pub(crate) fn offer_constraints(
+    sent: Option<&OfferConstraints>,
+    limits: RegexLimits,
+) -> Result<allocator::OfferConstraints, String> {
+    let mut roles = BTreeMap::new();
+    for (role, of_role) in sent.iter().flat_map(|sent| &sent.role_constraints) {
+        let group = |constraints: &[AttributeConstraint]| constraints.iter().map(constraint).collect();
+        let groups: Result<Vec<Vec<Constraint>>, &str> =
+            of_role.groups.iter().map(|sent| group(&sent.attribute_constraints)).collect();
+        let groups = groups.map_err(|why| format!("A role {role} has an invalid 'AttributeConstraint': {why}"))?;
+        roles.insert(role.clone(), groups);
     }
-    Ok(())
+    allocator::OfferConstraints::new(roles, limits).map_err(|why| why.to_string())
 }
 
-fn constraint(constraint: &AttributeConstraint) -> Result<(), String> {
-    match &constraint.selector.selector {
-        None => return Err("a selector must name an attribute or a pseudoattribute".to_owned()),
-        Some(Selector::PseudoattributeType(kind)) => match PseudoattributeType::try_from(*kind) {
-            Ok(PseudoattributeType::Unknown) | Err(_) => return Err("unknown pseudoattribute type".to_owned()),
-            Ok(_) => {}
+fn constraint(sent: &AttributeConstraint) -> Result<Constraint, &'static str> {
+    let selector = match &sent.selector.selector {
+        None => {
+            return Err("Exactly one of 'AttributeConstraint::Selector::name' or \
+                        'AttributeConstraint::Selector::pseudoattribute_type' must be set");
+        }
+        Some(WireSelector::AttributeName(name)) => Selector::Attribute(name.clone()),
+        Some(WireSelector::PseudoattributeType(kind)) => match PseudoattributeType::try_from(*kind) {
+            Ok(PseudoattributeType::Hostname) => Selector::Hostname,
+            Ok(PseudoattributeType::Region) => Selector::Region,
+            Ok(PseudoattributeType::Zone) => Selector::Zone,
+            Ok(PseudoattributeType::Unknown) | Err(_) => return Err("Unknown pseudoattribute type"),
         },
-        Some(Selector::AttributeName(_)) => {}
-    }
-    match constraint.predicate.predicate {
-        Some(_) => Ok(()),
-        None => Err("unknown predicate type".to_owned()),
-    }
+    };
+    let predicate = match &sent.predicate.predicate {
+        None => return Err("Unknown predicate type"),
+        Some(Wire::Exists(_)) => Predicate::Exists,
+        Some(Wire::NotExists(_)) => Predicate::NotExists,
+        Some(Wire::TextEquals(text)) => Predicate::TextEquals(text.value.clone()),
+        Some(Wire::TextNotEquals(text)) => Predicate::TextNotEquals(text.value.clone()),
+        Some(Wire::TextMatches(text)) => Predicate::TextMatches(text.regex.clone()),
+        Some(Wire::TextNotMatches(text)) => Predicate::TextNotMatches(text.regex.clone()),
+    };
+    Ok(Constraint { selector, predicate })
 }

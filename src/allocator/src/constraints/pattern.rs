@@ -1,0 +1,171 @@
+//! Regular expressions of offer constraints: RE2's syntax, whole matches, and a limit on their size that is worked out before
+//! anything is built, so that an expression that explodes costs nothing.
+//!
+//! RE2 and the `regex` crate differ in what `\d`, `\s`, `\w` and `\b` mean: RE2 means ASCII only. They are rewritten here.
+
+use std::borrow::Cow;
+
+use regex::{Regex, RegexBuilder};
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// The longest expression that is looked at, in bytes: reading it costs time in proportion.
+const MAX_LENGTH: usize = 64 * 1024;
+
+/// How large an expression may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegexLimits {
+    /// `--offer_constraints_re2_max_mem`, in bytes. An instruction is taken to need 28, which is what the documentation of
+    /// the flag's default comes to (54 instructions in 1499 bytes).
+    pub max_memory: usize,
+    /// `--offer_constraints_re2_max_program_size`: how many instructions, counted much as RE2 counts them: one per byte, one per
+    /// range of a class, one per branch; a counted repetition is so many copies.
+    pub max_program_size: usize,
+}
+
+impl Default for RegexLimits {
+    fn default() -> RegexLimits {
+        RegexLimits { max_memory: 4096, max_program_size: 100 }
+    }
+}
+
+/// Why an expression cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is no regular expression, or larger than the memory for it.
+    #[error("Failed to construct regex from pattern '{pattern}': {why}")]
+    Broken {
+        /// The expression; its beginning, if it is long.
+        pattern: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It has too many instructions.
+    #[error("Regex '{pattern}' is too complex: program size of {size} is larger than maximum of {limit} allowed")]
+    TooComplex {
+        /// The expression; its beginning, if it is long.
+        pattern: String,
+        /// How many instructions it has.
+        size: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Pattern(Regex);
+
+impl Pattern {
+    pub(crate) fn new(text: &str, limits: RegexLimits) -> Result<Pattern, PatternError> {
+        let broken = |why: String| PatternError::Broken { pattern: shown(text), why };
+        if text.len() > MAX_LENGTH {
+            return Err(broken(format!("it is longer than {MAX_LENGTH} bytes")));
+        }
+        let ascii = ascii_classes(text);
+        // Larger limits than that of nesting come from counting.
+        let hir = regex_syntax::ParserBuilder::new().nest_limit(100).build().parse(&ascii);
+        let hir = hir.map_err(|error| broken(kind(&error)))?;
+        let size = size(&hir).saturating_add(1);
+        if size > limits.max_program_size {
+            return Err(PatternError::TooComplex { pattern: shown(text), size, limit: limits.max_program_size });
+        }
+        if size.saturating_mul(28) > limits.max_memory {
+            return Err(broken("pattern too large - compile failed".to_owned()));
+        }
+        let anchored = format!("^(?:{ascii})$");
+        // What one instruction comes to here is far below this, and what the search may cache is bounded, too.
+        let most = limits.max_memory.saturating_mul(64).max(1 << 20);
+        let built = RegexBuilder::new(&anchored).size_limit(most).dfa_size_limit(1 << 16).build();
+        built.map(Pattern).map_err(|error| broken(error.to_string().replace('\n', " ")))
+    }
+
+    /// The expression matches the whole text.
+    pub(crate) fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Long expressions are not worth repeating in full.
+fn shown(pattern: &str) -> String {
+    match pattern.char_indices().nth(256) {
+        Some((end, _)) => format!("{}...", &pattern[..end]),
+        None => pattern.to_owned(),
+    }
+}
+
+/// What is wrong, without the drawing of where.
+fn kind(error: &regex_syntax::Error) -> String {
+    match error {
+        regex_syntax::Error::Parse(error) => error.kind().to_string(),
+        regex_syntax::Error::Translate(error) => error.kind().to_string(),
+        error => error.to_string().replace('\n', " "),
+    }
+}
+
+/// The expression with `\d`, `\s`, `\w` and `\b` that mean ASCII only.
+fn ascii_classes(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains('\\') {
+        return Cow::Borrowed(pattern);
+    }
+    let mut text = String::with_capacity(pattern.len() + 16);
+    let (mut chars, mut in_class) = (pattern.chars(), false);
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('d') => text.push_str("[0-9]"),
+                Some('D') => text.push_str("[^0-9]"),
+                Some('s') => text.push_str("[\\t\\n\\f\\r ]"),
+                Some('S') => text.push_str("[^\\t\\n\\f\\r ]"),
+                Some('w') => text.push_str("[0-9A-Za-z_]"),
+                Some('W') => text.push_str("[^0-9A-Za-z_]"),
+                Some('b') if !in_class => text.push_str("(?-u:\\b)"),
+                Some(other) => text.extend(['\\', other]),
+                None => text.push('\\'),
+            },
+            '[' | ']' => {
+                in_class = c == '[';
+                text.push(c);
+            }
+            _ => text.push(c),
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// How many instructions an expression comes to, saturating. Repetitions are multiplied, not carried out.
+fn size(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(class) => class_size(class),
+        HirKind::Look(_) => 1,
+        HirKind::Capture(capture) => size(&capture.sub).saturating_add(2),
+        HirKind::Concat(parts) => parts.iter().fold(0, |sum, part| sum.saturating_add(size(part))),
+        HirKind::Alternation(parts) => {
+            parts.iter().fold(0, |sum, part| sum.saturating_add(size(part)).saturating_add(1))
+        }
+        HirKind::Repetition(repetition) => {
+            let one = size(&repetition.sub).max(1);
+            let least = one.saturating_mul(repetition.min as usize);
+            match repetition.max {
+                None if repetition.min == 0 => one.saturating_add(1),
+                None => least.saturating_add(1),
+                Some(max) => {
+                    let more = max.saturating_sub(repetition.min) as usize;
+                    least.saturating_add(more.saturating_mul(one.saturating_add(1)))
+                }
+            }
+        }
+    }
+}
+
+/// One per range; a range beyond ASCII is a few sequences of bytes.
+fn class_size(class: &Class) -> usize {
+    let ranges = |ends: &mut dyn Iterator<Item = char>| {
+        ends.map(|end| if end.is_ascii() { 1 } else { 2 * end.len_utf8() }).sum()
+    };
+    match class {
+        Class::Unicode(class) => ranges(&mut class.iter().map(regex_syntax::hir::ClassUnicodeRange::end)),
+        Class::Bytes(class) => class.iter().count(),
+    }
+}
