@@ -1,5 +1,6 @@
 //! Agents: what each has, who holds what of it, what is free, and what has changed since everybody was last asked.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::AgentId;
@@ -9,23 +10,72 @@ use crate::clients::ClientIx;
 use crate::refusals::AgentRefusals;
 use crate::{AgentOptions, Held};
 
-/// What one client holds on one agent, without allocation info.
+static NOTHING: Resources = Resources::new();
+
+/// What one client holds on one agent, without allocation info. An offer shares its value with the offering; what is
+/// not there is nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
-    pub(crate) offered: Resources,
-    pub(crate) used: Resources,
+    offered: Option<Arc<Resources>>,
+    used: Option<Arc<Resources>>,
 }
 
 impl Holding {
-    pub(crate) fn of(&mut self, held: Held) -> &mut Resources {
+    pub(crate) fn get(&self, held: Held) -> &Resources {
+        let set = match held {
+            Held::Offered => &self.offered,
+            Held::Used => &self.used,
+        };
+        set.as_deref().unwrap_or(&NOTHING)
+    }
+
+    pub(crate) fn offered(&self) -> &Resources {
+        self.get(Held::Offered)
+    }
+
+    pub(crate) fn used(&self) -> &Resources {
+        self.get(Held::Used)
+    }
+
+    pub(crate) fn of(&mut self, held: Held) -> &mut Option<Arc<Resources>> {
         match held {
             Held::Offered => &mut self.offered,
             Held::Used => &mut self.used,
         }
     }
 
+    /// Adds to what is held; the first is not copied.
+    pub(crate) fn add(&mut self, held: Held, resources: &Arc<Resources>) {
+        match self.of(held) {
+            Some(set) => *Arc::make_mut(set) += &**resources,
+            empty => *empty = (!resources.is_empty()).then(|| resources.clone()),
+        }
+    }
+
+    /// Takes as much of `wanted` out as is there, and returns that.
+    pub(crate) fn remove<'a>(&mut self, held: Held, wanted: &'a Resources) -> Cow<'a, Resources> {
+        let slot = self.of(held);
+        let Some(set) = slot else { return Cow::Owned(Resources::new()) };
+        if !set.contains(wanted) {
+            let before = set.clone();
+            let left = Arc::make_mut(set);
+            *left -= wanted;
+            let taken = &*before - left;
+            if left.is_empty() {
+                *slot = None;
+            }
+            return Cow::Owned(taken);
+        }
+        if wanted.contains(set) {
+            *slot = None;
+        } else {
+            *Arc::make_mut(set) -= wanted;
+        }
+        Cow::Borrowed(wanted)
+    }
+
     fn is_empty(&self) -> bool {
-        self.offered.is_empty() && self.used.is_empty()
+        self.offered.is_none() && self.used.is_none()
     }
 }
 
@@ -99,6 +149,10 @@ impl Agent {
         let at = match self.held.binary_search_by_key(&client, |(c, _)| *c) {
             Ok(at) => at,
             Err(at) => {
+                if self.held.is_empty() {
+                    // Mostly there is one holder.
+                    self.held.reserve_exact(1);
+                }
                 self.held.insert(at, (client, Holding::default()));
                 at
             }
@@ -119,7 +173,7 @@ impl Agent {
         }
         let mut free = Resources::clone(&self.total);
         for (_, holding) in &self.held {
-            for resource in holding.offered.iter().chain(&holding.used).filter(|r| !r.is_shared()) {
+            for resource in holding.offered().iter().chain(holding.used()).filter(|r| !r.is_shared()) {
                 free.subtract(resource);
             }
         }

@@ -54,13 +54,44 @@ enum Counted {
     No,
 }
 
+/// What resources come to in the books.
+struct Sums {
+    /// Without shared resources.
+    own: Quantities,
+    /// Of this, what is reserved; and what is neither reserved nor revocable.
+    reserved: Quantities,
+    unreserved: Quantities,
+    shared: Resources,
+}
+
+impl Sums {
+    fn of(resources: &Resources) -> Sums {
+        let (mut own, mut reserved, mut unreserved) = (Quantities::new(), Quantities::new(), Quantities::new());
+        let mut any_shared = false;
+        for resource in resources {
+            if resource.is_shared() {
+                any_shared = true;
+            } else if let Some(amount) = resource.amount() {
+                own.add(resource.name(), amount);
+                if resource.is_reserved() {
+                    reserved.add(resource.name(), amount);
+                } else if !resource.is_revocable() {
+                    unreserved.add(resource.name(), amount);
+                }
+            }
+        }
+        let shared = if any_shared { resources.shared() } else { Resources::new() };
+        Sums { own, reserved, unreserved, shared }
+    }
+}
+
 impl Allocator {
     /// Gives resources of an agent to a client. Neither carries an allocation.
     pub(crate) fn book(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
         if resources.is_empty() {
             return;
         }
-        self.hold(agent, client, resources, held, Counted::Yes);
+        self.hold(agent, client, &Arc::new(resources.clone()), held, Counted::Yes);
         self.agents[agent as usize].recount();
     }
 
@@ -86,31 +117,48 @@ impl Allocator {
 
     /// Turns what is offered to a client into what it uses. What is not offered is left out.
     pub(crate) fn take_up(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
-        let mut taken = Cow::Borrowed(resources);
-        self.change_held(agent, client, Held::Offered, |offered| taken = remove(offered, resources));
-        self.change_held(agent, client, Held::Used, |used| *used += &*taken);
-        let (_, unreserved) = sums(&taken);
-        self.roles.book(self.clients.get(client).role, |_, books| books.used_unreserved += &unreserved);
+        let taken = self.take(agent, client, resources, Held::Offered);
+        if !taken.is_empty() {
+            let sums = Sums::of(&taken);
+            self.put(agent, client, &Arc::new(taken.into_owned()), Held::Used, &sums);
+            self.roles.book(self.clients.get(client).role, |_, books| books.used_unreserved += &sums.unreserved);
+        }
     }
 
-    /// Changes what a client holds on an agent, and its sums.
-    fn change_held(&mut self, agent: u32, client: ClientIx, held: Held, change: impl FnOnce(&mut Resources)) {
-        let (mut before, mut after) = (Quantities::new(), Quantities::new());
-        let still = self.agents[agent as usize].change(client, |holding| {
-            let set = holding.of(held);
-            before = set.quantities();
-            change(set);
-            after = set.quantities();
+    /// Adds to what a client holds on an agent, and to its sums.
+    fn put(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>, held: Held, sums: &Sums) {
+        let mut more = None;
+        let holds = self.agents[agent as usize].change(client, |holding| {
+            if sums.shared.is_empty() {
+                holding.add(held, resources);
+            } else {
+                let before = holding.get(held).quantities();
+                holding.add(held, resources);
+                more = Some(holding.get(held).quantities() - &before);
+            }
         });
         let state = self.clients.get_mut(client);
-        if still {
+        if holds {
             state.agents.insert(agent);
-        } else {
+        }
+        *state.sum(held) += more.as_ref().unwrap_or(&sums.own);
+    }
+
+    /// Takes as much as there is of what a client holds on an agent, off its sums too; returns what that was.
+    fn take<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
+        let mut less = Quantities::new();
+        let mut taken = Cow::Borrowed(wanted);
+        let still = self.agents[agent as usize].change(client, |holding| {
+            let before = holding.get(held).quantities();
+            taken = holding.remove(held, wanted);
+            less = before - &holding.get(held).quantities();
+        });
+        let state = self.clients.get_mut(client);
+        if !still {
             state.agents.remove(&agent);
         }
-        let sum = state.sum(held);
-        *sum += &after;
-        *sum -= &before;
+        *state.sum(held) -= &less;
+        taken
     }
 
     /// Replaces resources that a client holds by others: the result of an operation. The caller has checked that they are there.
@@ -123,28 +171,28 @@ impl Allocator {
         held: Held,
     ) {
         self.unhold(agent, client, consumed, held);
-        self.hold(agent, client, converted, held, Counted::No);
+        self.hold(agent, client, &Arc::new(converted.clone()), held, Counted::No);
     }
 
-    fn hold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held, counted: Counted) {
-        let (shared, own) = split(resources);
-        self.change_held(agent, client, held, |set| *set += resources);
+    fn hold(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>, held: Held, counted: Counted) {
+        let sums = Sums::of(resources);
+        self.put(agent, client, resources, held, &sums);
         self.maintenance.touch(agent);
         let state = self.clients.get(client);
         let (role, node) = (state.role, state.node);
-        let (reserved, unreserved) = sums(resources);
         self.roles.book(role, |_, books| {
-            books.held_reserved += &reserved;
-            books.held_unreserved += &unreserved;
+            books.held_reserved += &sums.reserved;
+            books.held_unreserved += &sums.unreserved;
             if held == Held::Used {
-                books.used_unreserved += &unreserved;
+                books.used_unreserved += &sums.unreserved;
             }
         });
+        let shared = &sums.shared;
         if !shared.is_empty() {
-            self.roles.book(role, |ix, books| books.held_reserved += &self.shared_roles.add(ix, agent, &shared));
+            self.roles.book(role, |ix, books| books.held_reserved += &self.shared_roles.add(ix, agent, shared));
         }
         if let Some(node) = node {
-            self.count(node, agent, &own, &shared, counted);
+            self.count(node, agent, &sums.own, shared, counted);
         }
     }
 
@@ -164,30 +212,29 @@ impl Allocator {
 
     /// True if anything came back.
     fn unhold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> bool {
-        let mut returned = Cow::Borrowed(resources);
-        self.change_held(agent, client, held, |set| returned = remove(set, resources));
+        let returned = self.take(agent, client, resources, held);
         if returned.is_empty() {
             return false;
         }
-        let (shared, own) = split(&returned);
+        let sums = Sums::of(&returned);
+        let shared = &sums.shared;
         let state = self.clients.get(client);
         let (role, node) = (state.role, state.node);
-        let (reserved, unreserved) = sums(&returned);
         self.roles.book(role, |_, books| {
-            books.held_reserved -= &reserved;
-            books.held_unreserved -= &unreserved;
+            books.held_reserved -= &sums.reserved;
+            books.held_unreserved -= &sums.unreserved;
             if held == Held::Used {
-                books.used_unreserved -= &unreserved;
+                books.used_unreserved -= &sums.unreserved;
             }
         });
         if !shared.is_empty() {
-            self.roles.book(role, |ix, books| books.held_reserved -= &self.shared_roles.subtract(ix, agent, &shared));
+            self.roles.book(role, |ix, books| books.held_reserved -= &self.shared_roles.subtract(ix, agent, shared));
         }
         if let Some(node) = node {
-            self.tree.unallocated(node, &own);
+            self.tree.unallocated(node, &sums.own);
             let mut next = Some(node).filter(|_| !shared.is_empty());
             while let Some(at) = next {
-                let gone = self.shared.subtract(at, agent, &shared);
+                let gone = self.shared.subtract(at, agent, shared);
                 self.tree.adjust(at, &Quantities::new(), &gone);
                 next = self.tree.parent(at);
             }
@@ -203,45 +250,8 @@ impl Allocator {
         agents.sort_unstable();
         for agent in agents {
             let holding = self.agents[agent as usize].holding(client).cloned().unwrap_or_default();
-            let (shared, own) = split(&(holding.offered + &holding.used));
-            self.count(node, agent, &own, &shared, Counted::Yes);
+            let sums = Sums::of(&(holding.offered().clone() + holding.used()));
+            self.count(node, agent, &sums.own, &sums.shared, Counted::Yes);
         }
     }
-}
-
-/// Shared resources, and the amounts of the others.
-fn split(resources: &Resources) -> (Resources, Quantities) {
-    let mut own = Quantities::new();
-    for resource in resources.iter().filter(|r| !r.is_shared()) {
-        if let Some(amount) = resource.amount() {
-            own.add(resource.name(), amount);
-        }
-    }
-    (resources.shared(), own)
-}
-
-/// Takes as much of `wanted` out as is there, and returns that.
-fn remove<'a>(from: &mut Resources, wanted: &'a Resources) -> Cow<'a, Resources> {
-    if from.contains(wanted) {
-        *from -= wanted;
-        return Cow::Borrowed(wanted);
-    }
-    let before = from.clone();
-    *from -= wanted;
-    Cow::Owned(before - &*from)
-}
-
-/// The amounts that are reserved, and those that are neither reserved nor revocable; without shared resources.
-fn sums(resources: &Resources) -> (Quantities, Quantities) {
-    let (mut reserved, mut unreserved) = (Quantities::new(), Quantities::new());
-    for resource in resources.iter().filter(|r| !r.is_shared()) {
-        if let Some(amount) = resource.amount() {
-            if resource.is_reserved() {
-                reserved.add(resource.name(), amount);
-            } else if !resource.is_revocable() {
-                unreserved.add(resource.name(), amount);
-            }
-        }
-    }
-    (reserved, unreserved)
 }

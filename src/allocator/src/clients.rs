@@ -10,6 +10,9 @@ use slab::Slab;
 use crate::Held;
 use crate::tree::NodeIx;
 
+/// The epoch of a client that is not there; the clock of epochs starts above it.
+const GONE: u64 = 0;
+
 /// A client's place in the slab.
 pub(crate) type ClientIx = u32;
 
@@ -28,8 +31,6 @@ pub(crate) struct Client {
     pub(crate) agents: FxHashSet<u32>,
     pub(crate) offered: Quantities,
     pub(crate) used: Quantities,
-    /// Refusals of another epoch are void.
-    pub(crate) epoch: u64,
     refusals: u32,
     opened: u64,
 }
@@ -53,6 +54,8 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     slab: Slab<Client>,
+    /// By client: refusals of another epoch are void. Close together, because refusals are looked through by the million.
+    epochs: Vec<u64>,
     /// Counts openings and epochs; never goes back.
     clock: u64,
     /// (when, who), oldest first. An entry is void if its client was opened again.
@@ -74,16 +77,21 @@ impl Clients {
             agents: FxHashSet::default(),
             offered: Quantities::default(),
             used: Quantities::default(),
-            epoch: self.clock,
             refusals: 0,
             opened: 0,
         };
-        self.slab.insert(client) as ClientIx
+        let ix = self.slab.insert(client);
+        if self.epochs.len() <= ix {
+            self.epochs.resize(ix + 1, GONE);
+        }
+        self.epochs[ix] = self.clock;
+        ix as ClientIx
     }
 
     pub(crate) fn remove(&mut self, ix: ClientIx) -> Option<Client> {
         let client = self.slab.try_remove(ix as usize)?;
         self.refusals -= u64::from(client.refusals);
+        self.epochs[ix as usize] = GONE;
         Some(client)
     }
 
@@ -102,7 +110,7 @@ impl Clients {
 
     /// The epoch of a client's valid refusals; none if there is no such client any more.
     pub(crate) fn epoch(&self, ix: ClientIx) -> Option<u64> {
-        self.slab.get(ix as usize).map(|c| c.epoch)
+        self.epochs.get(ix as usize).copied().filter(|epoch| *epoch != GONE)
     }
 
     /// The present moment on the clock of openings.
@@ -134,7 +142,7 @@ impl Clients {
     pub(crate) fn forget_refusals(&mut self, ix: ClientIx) {
         self.clock += 1;
         let client = &mut self.slab[ix as usize];
-        client.epoch = self.clock;
+        self.epochs[ix as usize] = self.clock;
         self.refusals -= u64::from(client.refusals);
         client.refusals = 0;
     }

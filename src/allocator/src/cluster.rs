@@ -85,8 +85,8 @@ impl Allocator {
         let Some(ix) = self.agent(id) else { return };
         let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
         for (client, holding) in held {
-            self.unbook(ix, client, &holding.offered, Held::Offered);
-            self.unbook(ix, client, &holding.used, Held::Used);
+            self.unbook(ix, client, holding.offered(), Held::Offered);
+            self.unbook(ix, client, holding.used(), Held::Used);
             self.drop_unused_client(client);
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);

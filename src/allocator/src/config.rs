@@ -1,6 +1,7 @@
 //! What the caller tells the allocator: settings, frameworks, agents, refusals. Plain values, no behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Attribute, OfferConstraints};
@@ -174,7 +175,7 @@ pub struct Offering {
     /// Where.
     pub agent: base::AgentId,
     /// What, without allocation info: the caller writes the role into it.
-    pub resources: Resources,
+    pub resources: Arc<Resources>,
 }
 
 #[cfg(test)]

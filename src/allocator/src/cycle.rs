@@ -12,6 +12,7 @@ use resources::Resources;
 
 use crate::Offering;
 use crate::allocator::Allocator;
+use crate::bits::Bits;
 use crate::clients::ClientIx;
 use crate::portion::Portions;
 use crate::refusals::{self, nanos};
@@ -151,7 +152,7 @@ impl Allocator {
                 self.agents[ix as usize].unasked.everybody = true;
                 self.enqueue_late(ix);
             }
-            offerings.push(self.offering(ix, client, Arc::unwrap_or_clone(resources)));
+            offerings.push(self.offering(ix, client, resources));
         }
     }
 
@@ -160,10 +161,11 @@ impl Allocator {
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config);
         let mut offers = Vec::new();
         let mut ask = |client| {
+            let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            if let Some(offer) = portions.offer(client, state, role, framework) {
+            if let Some(offer) = portions.offer(client, epoch, state, role, framework) {
                 portions.take(&offer);
                 offers.push((client, offer));
                 if portions.is_empty() {
@@ -173,7 +175,7 @@ impl Allocator {
             ControlFlow::Continue(())
         };
         match asked {
-            Asked::Everybody => self.tree.walk(ask),
+            Asked::Everybody => self.ask_everybody(ix, ask),
             // Sorting a few costs less than walking past many; sorting many does not.
             Asked::Some(some) if some.len() * 8 < self.tree.active_clients() => {
                 let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
@@ -188,7 +190,47 @@ impl Allocator {
         offers
     }
 
-    fn offering(&self, agent: u32, client: ClientIx, resources: Resources) -> Offering {
+    /// Asks all in order; once some have said no, those who have refused all of it are looked up together and passed over.
+    fn ask_everybody(&self, agent: u32, mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
+        let mut said_no = [0; 4];
+        let mut asked = 0;
+        let mut open: Option<(Bits, usize)> = None;
+        self.tree.walk(|client| {
+            if let Some((open, left)) = &mut open {
+                if !open.clear(client) {
+                    return ControlFlow::Continue(());
+                }
+                *left -= 1;
+                return match ask(client) {
+                    ControlFlow::Continue(()) if *left > 0 => ControlFlow::Continue(()),
+                    _ => ControlFlow::Break(()),
+                };
+            }
+            said_no[asked] = client;
+            asked += 1;
+            let answer = ask(client);
+            if asked == said_no.len() && answer.is_continue() {
+                let left = self.open_clients(agent, &said_no);
+                let count = left.count();
+                open = Some((left, count));
+                return if count == 0 { ControlFlow::Break(()) } else { answer };
+            }
+            answer
+        });
+    }
+
+    /// The active clients without those that were `asked`, and without those that have refused all that is free on an agent.
+    fn open_clients(&self, agent: u32, asked: &[ClientIx]) -> Bits {
+        let agent = &self.agents[agent as usize];
+        let mut open = self.tree.listed().clone();
+        for client in asked {
+            open.clear(*client);
+        }
+        agent.refusals.strike(&agent.free, &self.clients, &mut open);
+        open
+    }
+
+    fn offering(&self, agent: u32, client: ClientIx, resources: Arc<Resources>) -> Offering {
         let state = self.clients.get(client);
         Offering {
             framework: self.frameworks[state.framework as usize].id.clone(),

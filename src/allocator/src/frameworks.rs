@@ -88,8 +88,8 @@ impl Allocator {
             agents.sort_unstable();
             for agent in agents {
                 let holding = self.agents[agent as usize].holding(client).cloned().unwrap_or_default();
-                self.unbook(agent, client, &holding.offered, Held::Offered);
-                self.unbook(agent, client, &holding.used, Held::Used);
+                self.unbook(agent, client, holding.offered(), Held::Offered);
+                self.unbook(agent, client, holding.used(), Held::Used);
             }
             self.clients.get_mut(client).subscribed = false;
             self.drop_unused_client(client);

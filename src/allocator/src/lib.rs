@@ -21,6 +21,7 @@
 
 mod agents;
 mod allocator;
+mod bits;
 mod booking;
 mod clients;
 mod cluster;

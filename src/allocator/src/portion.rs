@@ -78,6 +78,7 @@ impl<'a> Portions<'a> {
     pub(crate) fn offer(
         &mut self,
         ix: ClientIx,
+        epoch: u64,
         client: &Client,
         role: &Role,
         framework: &Framework,
@@ -95,7 +96,7 @@ impl<'a> Portions<'a> {
         if !enough || !framework.constraints.allow(role, &self.agent.options) {
             return None;
         }
-        for refused in self.agent.refusals.of(ix, client.epoch) {
+        for refused in self.agent.refusals.of(ix, epoch) {
             let blocked = match self.last {
                 Some((last, portion, blocked)) if std::ptr::eq(last, &**refused) && portion == at => blocked,
                 _ => refused.contains(&portion.resources),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use base::Time;
 use resources::Resources;
 
+use crate::bits::Bits;
 use crate::clients::{ClientIx, Clients};
 
 /// How many refusals one client may have on one agent; beyond it the one that ends first goes.
@@ -56,6 +57,23 @@ impl AgentRefusals {
     /// The refused resources that could block an offer to this client.
     pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = &Arc<Resources>> {
         self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch).map(|r| &r.refused)
+    }
+
+    /// Takes out of `open` (a bit for each client) those that have refused all of `free`: nothing of it is for them.
+    pub(crate) fn strike(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
+        // Most have refused the very same set.
+        let mut last: Option<(*const Resources, bool)> = None;
+        for refusal in &self.list {
+            let refused = Arc::as_ptr(&refusal.refused);
+            let contains = match last {
+                Some((last, contains)) if std::ptr::eq(last, refused) => contains,
+                _ => refusal.refused.contains(free),
+            };
+            last = Some((refused, contains));
+            if contains && clients.epoch(refusal.client) == Some(refusal.epoch) {
+                open.clear(refusal.client);
+            }
+        }
     }
 
     /// Each valid refusal: client, what, and until when (none: until the next interval run).

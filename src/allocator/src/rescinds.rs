@@ -95,13 +95,13 @@ fn accounts(allocator: &Allocator) -> BTreeMap<RoleIx, Account> {
 /// All that is offered, agent by agent.
 fn offers(allocator: &Allocator) -> impl Iterator<Item = Offered> {
     allocator.agents.iter().flat_map(move |(_, agent)| {
-        let offered = agent.holdings().filter(|(_, holding)| !holding.offered.is_empty());
+        let offered = agent.holdings().filter(|(_, holding)| !holding.offered().is_empty());
         offered.map(move |(client, holding)| {
             let state = allocator.clients.get(client);
             let (framework, role) = allocator.names(client);
             Offered {
                 top: allocator.roles.top(state.role),
-                amounts: charged(&holding.offered),
+                amounts: charged(holding.offered()),
                 holder: (framework, role, agent.id.clone()),
             }
         })

@@ -90,8 +90,8 @@ impl Allocator {
         let Some((client, ix)) = self.holder(holder) else {
             return Err(TransformError::HoldsNothing { framework, agent, role: holder.role.clone() });
         };
-        let mut holding = self.agents[ix as usize].holding(client).cloned().unwrap_or_default();
-        let before = holding.of(held);
+        let holding = self.agents[ix as usize].holding(client).cloned().unwrap_or_default();
+        let before = holding.get(held).clone();
         let apply = || {
             let conversions = bare_conversions(conversions);
             Ok((
@@ -104,7 +104,6 @@ impl Allocator {
             agent,
             source: Box::new(source),
         })?;
-        let before = std::mem::take(before);
         self.rebook(ix, client, &before, &after, held);
         self.set_total(ix, total);
         Ok(())

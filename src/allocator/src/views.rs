@@ -164,7 +164,7 @@ impl Allocator {
         };
         for (client, holding) in agent.holdings() {
             let (framework, role) = self.names(client);
-            for (list, resources) in [(&mut view.offered, &holding.offered), (&mut view.used, &holding.used)] {
+            for (list, resources) in [(&mut view.offered, holding.offered()), (&mut view.used, holding.used())] {
                 if !resources.is_empty() {
                     list.push((framework.clone(), role.clone(), resources.clone()));
                 }

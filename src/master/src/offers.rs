@@ -28,7 +28,7 @@ impl Master {
                 self.allocation.recover_offered(framework, agent, &offering.role, &offering.resources, None);
                 continue;
             };
-            let mut resources = offering.resources;
+            let mut resources = Arc::unwrap_or_clone(offering.resources);
             resources.allocate(&offering.role);
             let offer = Offer { framework, agent, role: offering.role, resources, timeout: None };
             let Some((offer, pid)) = self.book_offer(offer) else { continue };

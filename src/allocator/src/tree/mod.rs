@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use resources::{Name, Quantities};
 
+use crate::bits::Bits;
 pub(crate) use order::Share;
 use order::{Key, Order};
 
@@ -68,15 +69,26 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     free: Vec<NodeIx>,
     total: Quantities,
+    /// The total without what does not count for shares.
+    counted: Quantities,
     excluded: BTreeSet<Name>,
+    /// The active clients, by the caller's numbers.
+    listed: Bits,
     /// The total or a weight changed: all orders are to be made anew.
     stale: bool,
 }
 
 impl Tree {
     pub(crate) fn new(excluded: BTreeSet<Name>) -> Tree {
-        let mut tree =
-            Tree { nodes: Vec::new(), free: Vec::new(), total: Quantities::default(), excluded, stale: false };
+        let mut tree = Tree {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            total: Quantities::default(),
+            counted: Quantities::default(),
+            excluded,
+            listed: Bits::default(),
+            stale: false,
+        };
         tree.add(Kind::Role { seat: ROOT }, ROOT, "".into());
         tree
     }
@@ -185,6 +197,13 @@ impl Tree {
         if (self.nodes[client as usize].active == 1) == active {
             return false;
         }
+        if let Kind::Client(number) = self.nodes[client as usize].kind {
+            if active {
+                self.listed.set(number);
+            } else {
+                self.listed.clear(number);
+            }
+        }
         let mut at = client;
         loop {
             let node = &mut self.nodes[at as usize];
@@ -222,11 +241,17 @@ impl Tree {
 
     /// Changes a node and its place among its siblings.
     fn update(&mut self, ix: NodeIx, change: impl FnOnce(&mut Node)) {
-        let listed = self.nodes[ix as usize].key.is_some();
-        self.unlist(ix);
-        change(&mut self.nodes[ix as usize]);
-        if listed {
-            self.list(ix);
+        let node = &mut self.nodes[ix as usize];
+        change(node);
+        let (count, parent) = (node.count, node.parent as usize);
+        if self.nodes[ix as usize].key.is_none() {
+            return;
+        }
+        let share = self.share(ix);
+        if let Some(key) = &mut self.nodes[ix as usize].key {
+            let old = Key { share: key.share, count: key.count, name: key.name.clone(), node: ix };
+            (key.share, key.count) = (share, count);
+            self.nodes[parent].order.move_key(&old, share, count);
         }
     }
 
@@ -283,6 +308,7 @@ impl Tree {
     pub(crate) fn set_total(&mut self, total: &Quantities) {
         if self.total != *total {
             self.total = total.clone();
+            self.counted = total.iter().filter(|(name, _)| !self.excluded.contains(name)).collect();
             self.stale = true;
         }
     }
@@ -295,6 +321,11 @@ impl Tree {
     /// How many clients could be offered something.
     pub(crate) fn active_clients(&self) -> usize {
         self.nodes[ROOT as usize].active as usize
+    }
+
+    /// The clients that could be offered something.
+    pub(crate) fn listed(&self) -> &Bits {
+        &self.listed
     }
 
     /// Whether a client could be offered something.

@@ -74,6 +74,21 @@ impl Order {
         self.keys.remove(key);
     }
 
+    /// Gives a key another place.
+    pub(crate) fn move_key(&mut self, old: &Key, share: Share, count: u64) {
+        if (old.share, old.count) == (share, count) {
+            return;
+        }
+        if self.keys.len() == 1 {
+            // The other way round the set would give its memory back, only to ask for it again.
+            self.keys.insert(Key { share, count, name: old.name.clone(), node: old.node });
+            self.keys.remove(old);
+        } else if let Some(mut key) = self.keys.take(old) {
+            (key.share, key.count) = (share, count);
+            self.keys.insert(key);
+        }
+    }
+
     pub(crate) fn iter(&self) -> std::collections::btree_set::Iter<'_, Key> {
         self.keys.iter()
     }

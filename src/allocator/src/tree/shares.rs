@@ -3,28 +3,12 @@
 //! Shares are quotients of whole thousandths, rounded once: two equal fractions compare as equal, which sums of binary
 //! fractions (0.1 of 0.3 against 1 of 3) would not.
 
-use resources::{Name, Quantities};
-
 use super::{Kind, NodeIx, Share, Tree};
 
 impl Tree {
     /// A node's dominant share, not divided by its weight: the largest part that it has of any kind of scalar.
     pub(crate) fn dominant_share(&self, node: NodeIx) -> f64 {
-        self.largest_part(self.allocation(node))
-    }
-
-    fn largest_part(&self, allocated: &Quantities) -> f64 {
-        let mut share: f64 = 0.0;
-        for (name, amount) in allocated.iter() {
-            if amount.is_positive() && !self.is_excluded(&name) {
-                share = share.max(amount.ratio_of(self.total.get(&name)));
-            }
-        }
-        share
-    }
-
-    fn is_excluded(&self, name: &Name) -> bool {
-        !self.excluded.is_empty() && self.excluded.contains(name)
+        self.allocation(node).ratio(&self.counted)
     }
 
     /// What a node is sorted by: its dominant share divided by its weight.

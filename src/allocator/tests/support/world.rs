@@ -284,7 +284,7 @@ impl World {
             assert!(visited.insert(agent.clone()), "{agent} was visited twice in a run");
             let expected = self.oracle.visit(agent, true);
             let made: Vec<_> =
-                visit.iter().map(|o| (o.role.clone(), o.framework.clone(), o.resources.clone())).collect();
+                visit.iter().map(|o| (o.role.clone(), o.framework.clone(), (*o.resources).clone())).collect();
             assert_eq!(made, expected, "offers on {agent}");
             for offer in visit {
                 let holding = (offer.framework.clone(), offer.role.clone(), agent.clone());

@@ -1,0 +1,46 @@
+//! A set of small numbers as bits: a thousand clients fit into two cache lines.
+
+/// A set of client numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Puts a number in.
+    pub(crate) fn set(&mut self, number: u32) {
+        let word = number as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (number % 64);
+    }
+
+    /// Takes a number out; true if it was in.
+    pub(crate) fn clear(&mut self, number: u32) -> bool {
+        let Some(word) = self.0.get_mut(number as usize / 64) else { return false };
+        let bit = 1 << (number % 64);
+        let was = *word & bit != 0;
+        *word &= !bit;
+        was
+    }
+
+    /// How many are in.
+    pub(crate) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_is_there_until_cleared() {
+        let mut bits = Bits::default();
+        for number in [0, 63, 64, 1000] {
+            bits.set(number);
+        }
+        assert_eq!(bits.count(), 4);
+        assert!(bits.clear(64) && !bits.clear(64) && !bits.clear(65) && !bits.clear(5000));
+        assert_eq!(bits.count(), 3);
+    }
+}
