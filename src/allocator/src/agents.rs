@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::AgentId;
-use resources::{Name, Resources};
+use resources::{Name, Quantities, Resources};
 
 use crate::clients::ClientIx;
 use crate::refusals::AgentRefusals;
@@ -100,6 +100,10 @@ pub(crate) struct Agent {
     /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where it can.
     pub(crate) free: Arc<Resources>,
     pub(crate) has_gpus: bool,
+    /// Of what is free, what counts for quota; kept only while something is guaranteed.
+    pub(crate) open: Quantities,
+    /// Somebody was kept from something here by what is set aside for guarantees.
+    pub(crate) held_back: bool,
     /// Sorted by client; nobody holds nothing.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
@@ -119,6 +123,8 @@ impl Agent {
             has_gpus: has_gpus(&total),
             free: total.clone(),
             total,
+            open: Quantities::new(),
+            held_back: false,
             held: Vec::new(),
             refusals: AgentRefusals::default(),
             unasked: Unasked { everybody: true, ..Unasked::default() },

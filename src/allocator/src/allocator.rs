@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{AgentId, FrameworkId, Time};
-use resources::{Conversion, Quantities, Resources, Role};
+use resources::{Conversion, Limits, Quantities, Resources, Role};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -35,6 +35,13 @@ pub struct Allocator {
     pub(crate) shared_roles: SharedCounts,
     pub(crate) endings: Endings,
     pub(crate) maintenance: Maintenance,
+    /// What all agents have free of what counts for quota: kept only while something is guaranteed.
+    pub(crate) available: Quantities,
+    /// Agents on which somebody was kept from something by what is set aside, and how much could be given at most then.
+    pub(crate) held_back: Vec<u32>,
+    pub(crate) bounds_seen: Limits,
+    /// Nothing is offered before that many agents are there, or that time has come.
+    pub(crate) recovering: Option<(usize, Time)>,
     /// What all agents have; shared resources count once per agent.
     pub(crate) cluster: Quantities,
     /// Hostnames that may be offered; none: all.
@@ -58,7 +65,7 @@ impl Allocator {
         Allocator {
             rng: Rng::new(config.seed),
             tree: Tree::new(config.fair_sharing_excluded.clone()),
-            roles: Roles::default(),
+            roles: Roles::new(config.min_allocatable.clone()),
             clients: Clients::default(),
             frameworks: Slab::new(),
             framework_ix: FxHashMap::default(),
@@ -68,6 +75,10 @@ impl Allocator {
             shared_roles: SharedCounts::default(),
             endings: Endings::default(),
             maintenance: Maintenance::default(),
+            available: Quantities::new(),
+            held_back: Vec::new(),
+            bounds_seen: Limits::new(),
+            recovering: None,
             cluster: Quantities::new(),
             whitelist: None,
             queue: Vec::new(),

@@ -23,6 +23,20 @@ impl Bits {
         was
     }
 
+    /// Whether a number is in.
+    pub(crate) fn contains(&self, number: u32) -> bool {
+        self.0.get(number as usize / 64).is_some_and(|word| word & (1 << (number % 64)) != 0)
+    }
+
+    /// The numbers that are in, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let numbers = |(at, word): (usize, &u64)| {
+            let word = *word;
+            (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| at as u32 * 64 + bit)
+        };
+        self.0.iter().enumerate().flat_map(numbers)
+    }
+
     /// How many are in.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

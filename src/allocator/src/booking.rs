@@ -93,24 +93,27 @@ impl Allocator {
         }
         self.hold(agent, client, &Arc::new(resources.clone()), held, Counted::Yes);
         self.agents[agent as usize].recount();
+        self.free_changed(agent);
     }
 
     /// Offers resources of an agent to a client.
-    pub(crate) fn book_offer(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>) {
-        self.hold(agent, client, resources, Held::Offered, Counted::Yes);
-        let agent = &mut self.agents[agent as usize];
+    pub(crate) fn book_offer(&mut self, ix: u32, client: ClientIx, resources: &Arc<Resources>) {
+        self.hold(ix, client, resources, Held::Offered, Counted::Yes);
+        let agent = &mut self.agents[ix as usize];
         if Arc::ptr_eq(&agent.free, resources) && !resources.iter().any(Resource::is_shared) {
             // The common case: all that was free.
             agent.free = self.nothing.clone();
         } else {
             agent.recount();
         }
+        self.free_changed(ix);
     }
 
     /// Takes resources back from a client; what it does not hold is left out.
     pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
         if self.unhold(agent, client, resources, held) {
             self.agents[agent as usize].recount();
+            self.free_changed(agent);
             self.freed(agent);
         }
     }

@@ -60,6 +60,8 @@ pub(crate) struct Clients {
     clock: u64,
     /// (when, who), oldest first. An entry is void if its client was opened again.
     openings: Vec<(u64, ClientIx)>,
+    /// How many have a minimum of their own.
+    own_minima: usize,
     /// Valid refusals of all clients.
     refusals: u64,
 }
@@ -91,6 +93,7 @@ impl Clients {
     pub(crate) fn remove(&mut self, ix: ClientIx) -> Option<Client> {
         let client = self.slab.try_remove(ix as usize)?;
         self.refusals -= u64::from(client.refusals);
+        self.own_minima -= usize::from(client.min_allocatable.is_some());
         self.epochs[ix as usize] = GONE;
         Some(client)
     }
@@ -151,6 +154,19 @@ impl Clients {
         let client = &mut self.slab[ix as usize];
         client.refusals = client.refusals + more - less;
         self.refusals = self.refusals + u64::from(more) - u64::from(less);
+    }
+
+    /// Sets a client's own minimum for offers.
+    pub(crate) fn set_minimum(&mut self, ix: ClientIx, minimum: Option<Vec<Quantities>>) {
+        let client = &mut self.slab[ix as usize];
+        self.own_minima =
+            self.own_minima + usize::from(minimum.is_some()) - usize::from(client.min_allocatable.is_some());
+        client.min_allocatable = minimum;
+    }
+
+    /// How many clients have a minimum of their own.
+    pub(crate) fn own_minima(&self) -> usize {
+        self.own_minima
     }
 
     /// How many valid refusals there are.

@@ -45,6 +45,7 @@ impl Allocator {
         let ix = self.agents.insert(agent) as u32;
         self.agent_ix.insert(id.clone(), ix);
         self.count_agent(ix, false);
+        self.free_changed(ix);
         for (framework, role, resources) in used {
             let framework = self.ensure_framework(framework);
             let client = self.ensure_client(framework, role);
@@ -93,6 +94,7 @@ impl Allocator {
         self.count_agent(ix, true);
         self.maintenance.forget_agent(ix);
         let agent = self.agents.remove(ix as usize);
+        self.available -= &agent.open;
         self.agent_ix.remove(id);
         // The slot may be given to another agent before the next run.
         for (queued, queue) in [(agent.queued, &mut self.queue), (agent.queued_late, &mut self.queue_late)] {
@@ -156,6 +158,7 @@ impl Allocator {
     pub(crate) fn set_total(&mut self, ix: u32, total: Resources) {
         self.count_agent(ix, true);
         self.agents[ix as usize].set_total(total);
+        self.free_changed(ix);
         self.count_agent(ix, false);
     }
 

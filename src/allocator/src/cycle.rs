@@ -11,17 +11,37 @@ use base::Time;
 use resources::Resources;
 
 use crate::Offering;
+use crate::agents::Unasked;
 use crate::allocator::Allocator;
 use crate::bits::Bits;
 use crate::clients::ClientIx;
+use crate::guarantees::Takers;
+use crate::headroom::{Ledger, Stage};
 use crate::portion::Portions;
 use crate::refusals::{self, nanos};
+use crate::roles::RoleIx;
 
 /// Who is asked on a visit.
-enum Asked<'a> {
+pub(crate) enum Asked {
     Everybody,
-    /// These, sorted.
-    Some(&'a [ClientIx]),
+    /// These, sorted by number.
+    Some(Vec<ClientIx>),
+}
+
+/// What a visit comes to.
+pub(crate) struct Answers {
+    pub(crate) offers: Vec<(ClientIx, Arc<Resources>)>,
+    /// Roles from whose frameworks limits have kept something.
+    pub(crate) short: Vec<RoleIx>,
+    /// What is set aside for guarantees has kept something from somebody.
+    pub(crate) held_back: bool,
+}
+
+impl Answers {
+    pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<Ledger<'_>>) -> Answers {
+        let (short, held_back) = ledger.map_or((Vec::new(), false), |ledger| (ledger.short, ledger.held_back));
+        Answers { offers, short, held_back }
+    }
 }
 
 impl Allocator {
@@ -56,7 +76,8 @@ impl Allocator {
     pub fn next_wake(&self) -> Option<Time> {
         let ended = [self.endings.next(), self.maintenance.next()].into_iter().flatten().min();
         let ended = ended.map(|ends| ends.max(self.last_interval + self.config.allocation_interval));
-        [ended, self.rest_until].into_iter().flatten().min()
+        let recovered = self.recovering.map(|(_, until)| until);
+        [ended, self.rest_until, recovered].into_iter().flatten().min()
     }
 
     /// Something waits for the next interval run: the first multiple of the interval after `now`, counted from the last run, as
@@ -88,14 +109,18 @@ impl Allocator {
     }
 
     fn run(&mut self, now: Time, interval: bool) -> Vec<Offering> {
-        let mut agents = self.candidates(interval);
         let mut offerings = Vec::new();
+        self.wake();
+        let mut agents = if self.is_paused(now) { Vec::new() } else { self.candidates(interval) };
         if !agents.is_empty() {
             self.rng.shuffle(&mut agents);
             self.tree.settle();
+            let shared = self.serve_guarantees(&mut agents, &mut offerings);
+            let mut takers = Takers::default();
             for agent in agents {
-                self.visit(agent, &mut offerings);
+                self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
             }
+            self.note_bounds();
         }
         if !self.queue_late.is_empty() {
             self.await_interval(now);
@@ -133,40 +158,66 @@ impl Allocator {
     }
 
     /// Asks, in order of share, those who may take what is free on an agent.
-    fn visit(&mut self, ix: u32, offerings: &mut Vec<Offering>) {
-        let unasked = std::mem::take(&mut self.agents[ix as usize].unasked);
-        let offers = if unasked.everybody {
-            self.ask(ix, Asked::Everybody)
-        } else {
-            let mut some = unasked.some;
-            some.extend(self.clients.opened_since(unasked.since));
-            some.sort_unstable();
-            some.dedup();
-            self.ask(ix, Asked::Some(&some))
-        };
-        self.agents[ix as usize].unasked.since = self.clients.now();
-        for (client, resources) in offers {
+    fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
+        let asked = self.asked(ix);
+        let answers = self.ask(ix, &asked, shared, takers.of(self));
+        let unasked = &mut self.agents[ix as usize].unasked;
+        *unasked = Unasked { since: self.clients.now(), ..Unasked::default() };
+        self.book_answers(ix, answers, offerings);
+    }
+
+    /// Who is to be asked about an agent.
+    pub(crate) fn asked(&self, ix: u32) -> Asked {
+        let unasked = &self.agents[ix as usize].unasked;
+        if unasked.everybody {
+            return Asked::Everybody;
+        }
+        let mut some = unasked.some.clone();
+        some.extend(self.clients.opened_since(unasked.since));
+        some.sort_unstable();
+        some.dedup();
+        Asked::Some(some)
+    }
+
+    /// Books what a visit has come to.
+    pub(crate) fn book_answers(&mut self, ix: u32, answers: Answers, offerings: &mut Vec<Offering>) {
+        self.note_kept(ix, &answers.short, answers.held_back);
+        // Of what exists only as a whole, quota may let somebody have the larger when the smaller is gone.
+        let mut again = !answers.offers.is_empty() && self.has_whole_parts(ix);
+        for (client, resources) in answers.offers {
             self.book_offer(ix, client, &resources);
-            if resources.iter().any(resources::Resource::is_shared) {
-                // It is still there for others, but not in this run.
-                self.agents[ix as usize].unasked.everybody = true;
-                self.enqueue_late(ix);
-            }
+            // It is still there for others, but not in this run.
+            again |= resources.iter().any(resources::Resource::is_shared);
             offerings.push(self.offering(ix, client, resources));
+        }
+        if again {
+            self.agents[ix as usize].unasked.everybody = true;
+            self.enqueue_late(ix);
         }
     }
 
-    /// Who takes what. Nothing is booked yet: within one visit the order does not change.
-    fn ask(&self, ix: u32, asked: Asked<'_>) -> Vec<(ClientIx, Arc<Resources>)> {
-        let mut portions = Portions::new(&self.agents[ix as usize], &self.config);
+    /// Who takes what when the rest goes by share. Nothing is booked yet: within one visit the order does not change.
+    fn ask(&self, ix: u32, asked: &Asked, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
+        let mut portions = Portions::new(&self.agents[ix as usize], &self.config, shared);
+        let mut ledger = self.ledger(Stage::Shares);
         let mut offers = Vec::new();
-        let mut ask = |client| {
+        let takers = takers.filter(|_| portions.is_plain());
+        if let Some(ledger) = &mut ledger
+            && self.clients.own_minima() == 0
+            && portions.is_set_aside(ledger)
+        {
+            return Answers { offers, short: Vec::new(), held_back: true };
+        }
+        let ask = |client| {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            if let Some(offer) = portions.offer(client, epoch, state, role, framework) {
+            if let Some(offer) = portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
                 portions.take(&offer);
+                if let Some(ledger) = &mut ledger {
+                    ledger.give(state.role, &offer);
+                }
                 offers.push((client, offer));
                 if portions.is_empty() {
                     return ControlFlow::Break(());
@@ -175,26 +226,45 @@ impl Allocator {
             ControlFlow::Continue(())
         };
         match asked {
-            Asked::Everybody => self.ask_everybody(ix, ask),
-            // Sorting a few costs less than walking past many; sorting many does not.
-            Asked::Some(some) if some.len() * 8 < self.tree.active_clients() => {
-                let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
-                let mut leaves: Vec<_> = leaves.filter(|leaf| self.tree.is_active(*leaf)).collect();
-                self.tree.walk_some(&mut leaves, ask);
+            Asked::Everybody => self.ask_everybody(ix, takers, ask),
+            Asked::Some(some) => {
+                let some = some.iter().copied().filter(|client| takers.is_none_or(|takers| takers.contains(*client)));
+                self.ask_some(&some.collect::<Vec<_>>(), ask);
             }
-            Asked::Some(some) => self.tree.walk(|client| match some.binary_search(&client) {
+        }
+        Answers::new(offers, ledger)
+    }
+
+    /// Asks some, who are sorted by number, in order.
+    pub(crate) fn ask_some(&self, some: &[ClientIx], mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
+        // Sorting a few costs less than walking past many; sorting many does not.
+        if some.len() * 8 < self.tree.active_clients() {
+            let leaves = some.iter().filter_map(|client| self.clients.try_get(*client)?.node);
+            let mut leaves: Vec<_> = leaves.filter(|leaf| self.tree.is_active(*leaf)).collect();
+            self.tree.walk_some(&mut leaves, ask);
+        } else {
+            self.tree.walk(|client| match some.binary_search(&client) {
                 Ok(_) => ask(client),
                 Err(_) => ControlFlow::Continue(()),
-            }),
+            });
         }
-        offers
     }
 
     /// Asks all in order; once some have said no, those who have refused all of it are looked up together and passed over.
-    fn ask_everybody(&self, agent: u32, mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
+    /// Where only `takers` may have any of it, only they are asked.
+    fn ask_everybody(&self, agent: u32, takers: Option<&Bits>, mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
         let mut said_no = [0; 4];
         let mut asked = 0;
-        let mut open: Option<(Bits, usize)> = None;
+        let mut open: Option<(Bits, usize)> = takers.map(|takers| {
+            let mut open = takers.clone();
+            let agent = &self.agents[agent as usize];
+            agent.refusals.strike(&agent.free, &self.clients, &mut open);
+            let count = open.count();
+            (open, count)
+        });
+        if open.as_ref().is_some_and(|(_, left)| *left == 0) {
+            return;
+        }
         self.tree.walk(|client| {
             if let Some((open, left)) = &mut open {
                 if !open.clear(client) {
@@ -230,7 +300,7 @@ impl Allocator {
         open
     }
 
-    fn offering(&self, agent: u32, client: ClientIx, resources: Arc<Resources>) -> Offering {
+    pub(crate) fn offering(&self, agent: u32, client: ClientIx, resources: Arc<Resources>) -> Offering {
         let state = self.clients.get(client);
         Offering {
             framework: self.frameworks[state.framework as usize].id.clone(),

@@ -62,9 +62,9 @@ impl Allocator {
             let minimum = options.min_allocatable.get(role);
             let minimum_or_role = state.min_allocatable.as_ref() != minimum || !state.subscribed;
             let changed = widened || minimum_or_role || !old.same_in(role, &options.constraints);
-            state.min_allocatable = minimum.cloned();
             state.subscribed = true;
             state.suppressed = options.suppressed_roles.contains(role);
+            self.clients.set_minimum(client, minimum.cloned());
             self.list_client(client, changed);
         }
         let left: Vec<(Role, ClientIx)> =

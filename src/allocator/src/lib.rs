@@ -19,6 +19,7 @@
 //! taken in with or without it.
 #![forbid(unsafe_code)]
 
+mod account;
 mod agents;
 mod allocator;
 mod bits;
@@ -29,6 +30,8 @@ mod config;
 mod constraints;
 mod cycle;
 mod frameworks;
+mod guarantees;
+mod headroom;
 mod maintenance;
 mod portion;
 mod quota;

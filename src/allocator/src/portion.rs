@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use resources::{Quantities, Resource, Resources, Role};
 
+use rustc_hash::FxHashMap;
+
 use crate::agents::Agent;
 use crate::clients::{Client, ClientIx};
 use crate::frameworks::Framework;
+use crate::headroom::{Bound, Ledger};
 use crate::{Config, FrameworkCapabilities};
 
 /// The free resources of one agent during one visit.
@@ -23,6 +26,10 @@ pub(crate) struct Portions<'a> {
     /// The roles for which something free is reserved.
     reserved: Vec<Role>,
     made: Vec<Portion>,
+    /// Which of `made` follow from reservations and capabilities alone.
+    plain: Vec<usize>,
+    /// What bounds make of them: (which, bound) to which.
+    bounded: FxHashMap<(usize, Bound), usize>,
     /// The last refusal that was compared with a portion, and how it came out.
     last: Option<(*const Resources, usize, bool)>,
 }
@@ -38,7 +45,8 @@ struct Portion {
 }
 
 impl<'a> Portions<'a> {
-    pub(crate) fn new(agent: &'a Agent, config: &'a Config) -> Portions<'a> {
+    /// `without`: what the run has offered already and will not offer again, though it is free: shared resources.
+    pub(crate) fn new(agent: &'a Agent, config: &'a Config, without: Option<&Resources>) -> Portions<'a> {
         let mut portions = Portions {
             agent,
             config,
@@ -47,14 +55,21 @@ impl<'a> Portions<'a> {
             special: false,
             reserved: Vec::new(),
             made: Vec::new(),
+            plain: Vec::new(),
+            bounded: FxHashMap::default(),
             last: None,
         };
-        portions.set_free(agent.free.clone());
+        portions.set_free(match without {
+            Some(offered) => Arc::new(&*agent.free - offered),
+            None => agent.free.clone(),
+        });
         portions
     }
 
     fn set_free(&mut self, free: Arc<Resources>) {
         self.made.clear();
+        self.plain.clear();
+        self.bounded.clear();
         self.last = None;
         self.special = false;
         self.reserved.clear();
@@ -82,12 +97,18 @@ impl<'a> Portions<'a> {
         client: &Client,
         role: &Role,
         framework: &Framework,
+        ledger: Option<&mut Ledger<'_>>,
     ) -> Option<Arc<Resources>> {
         let capabilities = framework.capabilities;
         if !self.may_see(role, capabilities) {
             return None;
         }
-        let at = self.portion(role, capabilities);
+        let mut at = self.portion(role, capabilities);
+        if let Some(ledger) = ledger
+            && let Some(bound) = ledger.bound(client.role)
+        {
+            at = self.bounded(at, bound, ledger);
+        }
         let portion = &self.made[at];
         let enough = match &client.min_allocatable {
             None => portion.enough,
@@ -126,10 +147,11 @@ impl<'a> Portions<'a> {
             (false, false, false)
         };
         let own = |reserved: &Role| role.is_same_or_subrole_of(reserved);
-        let same = |p: &Portion| {
+        let same = |at: &usize| {
+            let p = &self.made[*at];
             p.stripped == stripped && p.reserved.iter().zip(&self.reserved).all(|(has, r)| *has == own(r))
         };
-        if let Some(at) = self.made.iter().position(same) {
+        if let Some(at) = self.plain.iter().copied().find(same) {
             return at;
         }
         let resources = if self.special || !self.reserved.is_empty() {
@@ -137,11 +159,48 @@ impl<'a> Portions<'a> {
         } else {
             self.free.clone()
         };
+        let reserved = self.reserved.iter().map(own).collect();
+        self.plain.push(self.made.len());
+        self.add(reserved, stripped, resources)
+    }
+
+    fn add(&mut self, reserved: Vec<bool>, stripped: (bool, bool, bool), resources: Arc<Resources>) -> usize {
         let amounts = resources.quantities();
         let enough = is_enough(&resources, &amounts, &self.config.min_allocatable);
-        let reserved = self.reserved.iter().map(own).collect();
         self.made.push(Portion { reserved, stripped, resources, amounts, enough });
         self.made.len() - 1
+    }
+
+    /// The place of what quota and headroom leave of a portion.
+    fn bounded(&mut self, at: usize, bound: Bound, ledger: &mut Ledger<'_>) -> usize {
+        if let Some(bounded) = self.bounded.get(&(at, bound)) {
+            return *bounded;
+        }
+        let to = match ledger.cut(bound, &self.made[at].resources) {
+            None => at,
+            Some(cut) => self.add(Vec::new(), (false, false, false), Arc::new(cut)),
+        };
+        self.bounded.insert((at, bound), to);
+        to
+    }
+
+    /// Nothing of it is reserved, shared or revocable: all of it counts for quota, except what is no scalar.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.special && self.reserved.is_empty()
+    }
+
+    /// What is set aside for guarantees leaves less than the least offer, for anybody without a minimum of their own.
+    pub(crate) fn is_set_aside(&self, ledger: &mut Ledger<'_>) -> bool {
+        self.is_plain()
+            && ledger.has_bounds()
+            && ledger
+                .cut(None, &self.free)
+                .is_some_and(|cut| !is_enough(&cut, &cut.quantities(), &self.config.min_allocatable))
+    }
+
+    /// What is left for others.
+    pub(crate) fn free(&self) -> &Resources {
+        &self.free
     }
 
     /// What is free without what is reserved for others and what is stripped: shared, revocable, refined.

@@ -10,6 +10,7 @@ use base::{AgentId, FrameworkId};
 use resources::{Limits, Quantities, Role};
 
 use crate::allocator::Allocator;
+use crate::headroom::counted;
 
 /// What a role and all below it is guaranteed, and what it may have at most. The default is none of either.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,11 @@ impl Allocator {
     /// quota of a nested role is kept and shown, and has no effect.
     pub fn set_quota(&mut self, role: &Role, quota: Quota) {
         let ix = self.roles.ensure(role, &mut self.tree);
+        let kept = self.roles.accounts.guaranteed > 0;
         self.roles.set_quota(ix, quota);
+        if kept != (self.roles.accounts.guaranteed > 0) {
+            self.recount_available();
+        }
         self.roles.drop_unused(ix, &mut self.tree);
     }
 
@@ -81,14 +86,11 @@ impl Allocator {
     /// What can still be given away, and what of it is set aside for guarantees.
     #[must_use]
     pub fn headroom(&self) -> HeadroomView {
-        let mut view = HeadroomView::default();
-        for (_, agent) in &self.agents {
-            view.available += &agent.free.filter(|r| r.is_unreserved() && !r.is_revocable()).quantities();
-        }
-        for (_, state) in self.roles.iter().filter(|(_, state)| state.parent.is_none()) {
-            view.required += &state.quota().guarantees.saturating_sub(&state.books.charged());
-        }
-        view
+        let available = match self.roles.accounts.guaranteed {
+            0 => self.agents.iter().fold(Quantities::new(), |sum, (_, agent)| sum + &counted(&agent.free)),
+            _ => self.available.clone(),
+        };
+        HeadroomView { available, required: self.roles.accounts.required.clone() }
     }
 
     /// The offers that keep quotas from being met, in the order in which they should be rescinded (ALL-90): first those

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use base::{AgentId, FrameworkId};
-use resources::{Quantities, Resources, Role};
+use resources::{Quantities, Role};
 
 use crate::Quota;
 use crate::allocator::Allocator;
+use crate::headroom::counted;
 use crate::roles::RoleIx;
 
 /// An offer that could be rescinded.
@@ -101,13 +102,9 @@ fn offers(allocator: &Allocator) -> impl Iterator<Item = Offered> {
             let (framework, role) = allocator.names(client);
             Offered {
                 top: allocator.roles.top(state.role),
-                amounts: charged(holding.offered()),
+                amounts: counted(holding.offered()),
                 holder: (framework, role, agent.id.clone()),
             }
         })
     })
-}
-
-fn charged(resources: &Resources) -> Quantities {
-    resources.filter(|r| r.is_unreserved() && !r.is_revocable()).quantities()
 }

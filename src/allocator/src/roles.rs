@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use resources::{Limits, Quantities, Resources, Role};
 use slab::Slab;
 
+use crate::account::{Account, Accounts};
 use crate::tree::{NodeIx, ROOT, Tree};
 use crate::{Quota, Weight};
 
@@ -25,15 +26,20 @@ pub(crate) struct RoleState {
     /// Clients in this very role.
     clients: u32,
     pub(crate) books: Books,
-    /// Boxed: most roles have none.
-    quota: Option<Box<Quota>>,
+    /// Of its quota. Boxed: most roles have none.
+    account: Option<Box<Account>>,
 }
 
 impl RoleState {
     /// Its quota; the default one if it was given none.
     pub(crate) fn quota(&self) -> &Quota {
         static NONE: Quota = Quota { guarantees: Quantities::new(), limits: Limits::new() };
-        self.quota.as_deref().unwrap_or(&NONE)
+        self.account.as_deref().map_or(&NONE, |account| &account.quota)
+    }
+
+    /// What its quota leaves it, if it has one.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        self.account.as_deref()
     }
 }
 
@@ -67,9 +73,20 @@ impl Books {
 pub(crate) struct Roles {
     slab: Slab<RoleState>,
     by_name: BTreeMap<Role, RoleIx>,
+    pub(crate) accounts: Accounts,
 }
 
 impl Roles {
+    /// No roles; `minimum` is the least offer of frameworks that set none of their own.
+    pub(crate) fn new(minimum: Vec<Quantities>) -> Roles {
+        Roles { accounts: Accounts { minimum, ..Accounts::default() }, ..Roles::default() }
+    }
+
+    /// A role by a number that may be an old one.
+    pub(crate) fn try_get(&self, ix: RoleIx) -> Option<&RoleState> {
+        self.slab.get(ix as usize)
+    }
+
     pub(crate) fn get(&self, ix: RoleIx) -> &RoleState {
         &self.slab[ix as usize]
     }
@@ -112,7 +129,7 @@ impl Roles {
             children: 0,
             clients: 0,
             books: Books::default(),
-            quota: None,
+            account: None,
         };
         let ix = self.slab.insert(state) as RoleIx;
         self.by_name.insert(role, ix);
@@ -127,7 +144,7 @@ impl Roles {
             if state.clients > 0
                 || state.children > 0
                 || state.weight != Weight::ONE
-                || state.quota.is_some()
+                || state.account.is_some()
                 || !state.books.reserved.is_empty()
             {
                 return;
@@ -154,7 +171,19 @@ impl Roles {
 
     /// Sets a role's quota; the default one is none.
     pub(crate) fn set_quota(&mut self, ix: RoleIx, quota: Quota) {
-        self.slab[ix as usize].quota = (!quota.is_default()).then(|| Box::new(quota));
+        let state = &mut self.slab[ix as usize];
+        let mut new = (!quota.is_default()).then(|| Box::new(Account::new(quota)));
+        if state.parent.is_none() {
+            self.accounts.replace(ix, state.account.as_deref(), new.as_deref_mut(), state.books.charged());
+        }
+        state.account = new;
+    }
+
+    /// Limits have kept something from a framework of this role.
+    pub(crate) fn note_short(&mut self, ix: RoleIx) {
+        if let Some(account) = &mut self.slab[ix as usize].account {
+            account.note_short();
+        }
     }
 
     /// The top-level role above a role, or itself: the one whose quota counts.
@@ -173,6 +202,11 @@ impl Roles {
             let state = &mut self.slab[ix as usize];
             change(ix, &mut state.books);
             next = state.parent;
+            if next.is_none()
+                && let Some(account) = &mut state.account
+            {
+                self.accounts.charge(ix, account, state.books.charged());
+            }
         }
     }
 

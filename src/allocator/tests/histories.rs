@@ -9,12 +9,12 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Config, Filter, FrameworkCapabilities, FrameworkOptions, Held, Weight};
+use allocator::{AgentOptions, Config, Filter, FrameworkCapabilities, FrameworkOptions, Held, Quota, Weight};
 use base::{AgentId, FrameworkId};
 use proptest::prelude::*;
 use protos::mesos::resource::DiskInfo;
 use protos::mesos::resource::disk_info::Persistence;
-use resources::{Amount, Conversion, Reservation, Resource, Resources, Role, parse_quantities, parse_text};
+use resources::{Amount, Conversion, Name, Reservation, Resource, Resources, Role, parse_quantities, parse_text};
 use support::oracle::{Holding, index};
 use support::world::World;
 
@@ -91,6 +91,8 @@ enum Op {
     Suppress(usize, Vec<usize>),
     Revive(usize, Vec<usize>),
     Weight(usize, u8),
+    /// Whose; guaranteed and limited to so many cpus and units of mem, if at all.
+    Quota(usize, [Option<u8>; 4]),
     AddAgent {
         who: usize,
         total: usize,
@@ -137,6 +139,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..4usize, some_roles()).prop_map(|(who, roles)| Op::Suppress(who, roles)),
         2 => (0..4usize, some_roles()).prop_map(|(who, roles)| Op::Revive(who, roles)),
         1 => (0..6usize, any::<u8>()).prop_map(|(role, weight)| Op::Weight(role, weight)),
+        3 => (0..6usize, proptest::array::uniform4(proptest::option::of(0..10u8))).prop_map(|(role, amounts)| Op::Quota(role, amounts)),
         4 => (0..3usize, 0..8usize, any::<u8>(), proptest::option::of((0..4usize, 0..6usize)))
             .prop_map(|(who, total, options, used)| Op::AddAgent { who, total, options, used }),
         1 => (0..3usize, 0..8usize).prop_map(|(who, total)| Op::UpdateAgent(who, total)),
@@ -187,6 +190,21 @@ fn agent_options(at: usize, bits: u8) -> AgentOptions {
     options
 }
 
+/// Guaranteed and limited cpus, then mem in 256; a guarantee is not above its limit.
+fn quota(amounts: [Option<u8>; 4]) -> Quota {
+    let mut quota = Quota::default();
+    for (name, unit, pair) in [(Name::Cpus, 1, &amounts[..2]), (Name::Mem, 256, &amounts[2..])] {
+        let amount = |of: u8| Amount::from_units(i64::from(of) * unit);
+        if let Some(limit) = pair[1] {
+            quota.limits.set(&name, amount(limit));
+        }
+        if let Some(guarantee) = pair[0] {
+            quota.guarantees.set(&name, amount(guarantee.min(pair[1].unwrap_or(u8::MAX))));
+        }
+    }
+    quota
+}
+
 /// A holding that is there, or none.
 fn pick(world: &World, which: usize, held: Held) -> Option<(Holding, Resources)> {
     let all: Vec<_> = world.oracle.held.iter().filter(|(_, sets)| !sets[index(held)].is_empty()).collect();
@@ -216,6 +234,7 @@ fn step(world: &mut World, op: &Op) {
         Op::Suppress(who, roles) => world.suppress(&framework(*who), &roles.iter().map(|at| role(*at)).collect()),
         Op::Revive(who, roles) => world.revive(&framework(*who), &roles.iter().map(|at| role(*at)).collect()),
         Op::Weight(at, weight) => world.set_weight(&role(*at), Weight::new(f64::from(weight % 4 + 1) / 2.0).unwrap()),
+        Op::Quota(at, amounts) => world.set_quota(&role(*at), quota(*amounts)),
         Op::AddAgent { who, total: at, options, used } if !world.oracle.agents.contains_key(&agent(*who)) => {
             let used = used.map(|(f, r)| (framework(f), role(r), resources("cpus:1;mem:32")));
             let used: Vec<_> = used.into_iter().collect();

@@ -11,13 +11,16 @@
 //! framework ID ROLE[,ROLE] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT] [inactive]
 //! update ID ROLE[,ROLE] ...                                                                 the same; not whether it is active
 //! suppress ID [ROLE,..] | revive ID [ROLE,..] | weight ROLE NUMBER
+//! quota ROLE [guarantee=TEXT] [limit=TEXT]                                                  neither: none
+//! constrain ID ROLE CONSTRAINT...          one group: NAME | !NAME | NAME=TEXT | NAME!=TEXT | NAME~REGEX | NAME!~REGEX
+//! maintenance AGENT in DURATION | maintenance AGENT off | inverse | inverse-accept ID AGENT [REFUSE] | inverse-decline ...
 //! run | interval | tick DURATION                                                            run, interval: the offers made
 //! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
 //! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
 //! finish ID/ROLE AGENT RESOURCES           what it uses comes back
 //! reserve ID/ROLE AGENT RESOURCES          what it is offered becomes reserved for the role
 //! operator-reserve ROLE AGENT RESOURCES
-//! shares | roles | free | refusals | wake  what the allocator says
+//! shares | roles | quotas | free | refusals | wake | in-the-way                               what the allocator says
 //! ```
 //!
 //! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar.
@@ -29,7 +32,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Config, Filter, FrameworkOptions, Held, Offering, Weight};
+use allocator::{AgentOptions, Config, Filter, FrameworkOptions, Held, Offering, Quota, Weight};
 use base::{AgentId, FrameworkId};
 use resources::{Amount, Conversion, Name, Quantities, Reservation, Resource, Resources, Role};
 use support::oracle::Holding;
@@ -199,6 +202,41 @@ fn roles_text(world: &World) -> String {
     text
 }
 
+fn quota(words: &[&str]) -> Quota {
+    let mut quota = Quota::default();
+    for word in words {
+        match word.split_once('=').unwrap() {
+            ("guarantee", text) => quota.guarantees = resources::parse_quantities(text).unwrap(),
+            ("limit", text) => quota.limits = resources::parse_quantities(text).unwrap().iter().collect(),
+            ("no", names) => names.split(',').for_each(|name| quota.limits.set(&Name::from(name), Amount::ZERO)),
+            other => panic!("{other:?}"),
+        }
+    }
+    quota
+}
+
+fn quotas(world: &World) -> String {
+    let mut text = String::new();
+    for v in world.allocator.roles().iter().filter(|v| !v.quota.is_default()) {
+        let limits: Vec<String> = v.quota.limits.iter().map(|(name, limit)| format!("{name}:{limit}")).collect();
+        let (guarantees, limits) = (&v.quota.guarantees, limits.join("; "));
+        let _ = writeln!(
+            text,
+            "{}: guarantee {guarantees}, limit {limits}, consumed {}, charged {}",
+            v.role, v.consumed, v.charged
+        );
+    }
+    let headroom = world.allocator.headroom();
+    let _ = writeln!(text, "available {}, required {}", headroom.available, headroom.required);
+    text
+}
+
+fn in_the_way(world: &World) -> String {
+    let list = world.allocator.in_the_way_of_quota();
+    let text: String = list.iter().map(|(framework, role, agent)| format!("{agent} {framework}/{role}\n")).collect();
+    if text.is_empty() { "nothing\n".to_owned() } else { text }
+}
+
 fn free(world: &World) -> String {
     let mut text = String::new();
     for id in world.oracle.agents.keys() {
@@ -236,6 +274,9 @@ fn command(world: &mut World, words: &[&str]) -> String {
         ["suppress", id, rest @ ..] => world.suppress(&framework(id), &roles(&rest.join(","))),
         ["revive", id, rest @ ..] => world.revive(&framework(id), &roles(&rest.join(","))),
         ["weight", name, number] => world.set_weight(&role(name), Weight::new(number.parse().unwrap()).unwrap()),
+        ["quota", name, rest @ ..] => world.set_quota(&role(name), quota(rest)),
+        ["quotas"] => return quotas(world),
+        ["in-the-way"] => return in_the_way(world),
         ["tick", by] => world.tick(duration(by)),
         ["run"] => return offers(&world.allocate()),
         ["interval"] => return offers(&world.allocate_all()),

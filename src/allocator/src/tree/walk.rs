@@ -8,9 +8,14 @@ use super::{Kind, NodeIx, ROOT, Tree};
 impl Tree {
     /// Visits the active clients (by their caller's number), least served first, until the visitor breaks off.
     /// [`Tree::settle`] goes before.
-    pub(crate) fn walk(&self, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+    pub(crate) fn walk(&self, visit: impl FnMut(u32) -> ControlFlow<()>) {
+        self.walk_below(ROOT, visit);
+    }
+
+    /// The same for those at and below a role.
+    pub(crate) fn walk_below(&self, role: NodeIx, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
         // A stack of our own: a role's depth is the sender's choice, and must not be able to overflow the machine's.
-        let mut stack = vec![self.children(ROOT)];
+        let mut stack = vec![self.children(role)];
         while let Some(children) = stack.last_mut() {
             let Some(key) = children.next() else {
                 stack.pop();

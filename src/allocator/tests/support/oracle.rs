@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allocator::{AgentOptions, Config, FrameworkOptions, Held, Weight};
+use allocator::{AgentOptions, Config, FrameworkOptions, Held, Quota, Weight};
 use base::{AgentId, FrameworkId, Time};
-use resources::{Quantities, Resource, Resources, Role};
+use resources::{Amount, Name, Quantities, Resource, Resources, Role};
 
 pub struct Agent {
     pub options: AgentOptions,
@@ -37,6 +37,16 @@ pub struct Refusal {
     pub ended: bool,
 }
 
+/// The two parts of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    Guarantees,
+    Shares,
+}
+
+/// What a visit offers: to which framework, in which role.
+pub type Offers = Vec<(Role, FrameworkId, Resources)>;
+
 pub type Holding = (FrameworkId, Role, AgentId);
 
 #[derive(Default)]
@@ -47,6 +57,7 @@ pub struct Oracle {
     pub held: BTreeMap<Holding, [Resources; 2]>,
     pub refusals: Vec<Refusal>,
     pub weights: BTreeMap<Role, Weight>,
+    pub quotas: BTreeMap<Role, Quota>,
     pub whitelist: Option<BTreeSet<String>>,
     /// Allocations so far: of frameworks in roles, of roles by their own frameworks, and of roles with all below them.
     framework_counts: BTreeMap<(Role, FrameworkId), u64>,
@@ -245,7 +256,7 @@ impl Oracle {
 
     /// What a visit to an agent comes to: who is offered what. `asked_again` says whether refusals that have ended since the
     /// last interval run still count as refusals.
-    pub fn visit(&self, id: &AgentId, asked_again: bool) -> Vec<(Role, FrameworkId, Resources)> {
+    pub fn visit(&self, id: &AgentId, asked_again: bool, part: Part) -> Offers {
         let agent = &self.agents[id];
         let listed = self.whitelist.as_ref().is_none_or(|hosts| hosts.contains(&agent.options.hostname));
         if !agent.active || !listed {
@@ -257,7 +268,7 @@ impl Oracle {
         }
         let mut offers = Vec::new();
         for (role, framework) in self.order() {
-            if let Some(offer) = self.offer(&free, id, &role, &framework, asked_again) {
+            if let Some(offer) = self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
                 free -= &offer;
                 offers.push((role, framework, offer));
             }
@@ -269,9 +280,10 @@ impl Oracle {
         &self,
         free: &Resources,
         id: &AgentId,
-        role: &Role,
-        framework_id: &FrameworkId,
+        (role, framework_id): (&Role, &FrameworkId),
         asked_again: bool,
+        part: Part,
+        given: &Offers,
     ) -> Option<Resources> {
         let agent = &self.agents[id];
         let framework = &self.frameworks[framework_id];
@@ -281,17 +293,19 @@ impl Oracle {
         let hidden = (has_gpus && self.config.filter_gpu_resources && !can.gpu_resources)
             || (remote && !can.region_aware)
             || (can.multi_role && !agent.options.capabilities.multi_role)
-            || (role.as_str().contains('/') && !agent.options.capabilities.hierarchical_role);
+            || (role.as_str().contains('/') && !agent.options.capabilities.hierarchical_role)
+            || !framework.options.constraints.allow(role, &agent.options);
         if hidden {
             return None;
         }
-        let offer = free.filter(|r: &Resource| {
+        let seen = free.filter(|r: &Resource| {
             let reserved_for_another = r.reservation_role().is_some_and(|to| !role.is_same_or_subrole_of(to));
             !(reserved_for_another
                 || (r.is_shared() && !can.shared_resources)
                 || (r.is_revocable() && !can.revocable_resources)
                 || (r.reservations().len() > 1 && !can.reservation_refinement))
         });
+        let offer = self.within_quota(&seen, &role.top_level(), part, given)?;
         let minimum = framework.options.min_allocatable.get(role).unwrap_or(&self.config.min_allocatable);
         let amounts = offer.quantities();
         if offer.is_empty() || (!minimum.is_empty() && !minimum.iter().any(|least| amounts.contains(least))) {
@@ -303,6 +317,62 @@ impl Oracle {
                 && r.refused.contains(&offer)
         });
         (!refused).then_some(offer)
+    }
+
+    // --- quota --------------------------------------------------------------------------------------------------------
+
+    /// What a top-level role consumes: all that is reserved for it or below it, and what is held beside that.
+    pub fn charged(&self, top: &Role) -> Quantities {
+        let below = |role: &Role| role.is_same_or_subrole_of(top);
+        let reserved = self.agents.values().flat_map(|agent| agent.total.reservations());
+        let reserved = reserved.filter(|(role, _)| below(role));
+        let reserved = reserved.fold(Quantities::new(), |sum, (_, r)| sum + &r.quantities());
+        reserved + &self.held_in(below).1
+    }
+
+    /// What is free on all agents and neither reserved nor revocable.
+    pub fn available(&self) -> Quantities {
+        self.agents.keys().fold(Quantities::new(), |sum, id| sum + &counted(&self.free(id)))
+    }
+
+    /// What is missing to all guarantees.
+    pub fn required(&self) -> Quantities {
+        let top = self.quotas.iter().filter(|(role, _)| !role.as_str().contains('/'));
+        top.fold(Quantities::new(), |sum, (role, quota)| sum + &quota.guarantees.saturating_sub(&self.charged(role)))
+    }
+
+    /// Cuts what a framework sees down to what its role may have, while this visit has given something to others.
+    fn within_quota(&self, seen: &Resources, top: &Role, part: Part, given: &Offers) -> Option<Resources> {
+        let given_to = |role: &Role| {
+            let offers = given.iter().filter(|(to, _, _)| to.is_same_or_subrole_of(role));
+            offers.fold(Quantities::new(), |sum, (_, _, offer)| sum + &counted(offer))
+        };
+        let unmet =
+            |role: &Role, quota: &Quota| quota.guarantees.saturating_sub(&(self.charged(role) + &given_to(role)));
+        let top_level = self.quotas.iter().filter(|(role, _)| !role.as_str().contains('/'));
+        let required = top_level.clone().fold(Quantities::new(), |sum, (role, quota)| sum + &unmet(role, quota));
+        let mut available = self.available();
+        given.iter().for_each(|(_, _, offer)| available -= &counted(offer));
+        let quota = self.quotas.get(top).cloned().unwrap_or_default();
+        let own = if part == Part::Guarantees { unmet(top, &quota) } else { Quantities::new() };
+        let charged = self.charged(top) + &given_to(top);
+        let there = counted(seen);
+        let mut allowed = Quantities::new();
+        for (name, amount) in there.iter() {
+            let guaranteed = own.get(&name).min(amount);
+            // What nobody is guaranteed is not set aside.
+            let beyond = match required.get(&name).is_positive() {
+                true => available.get(&name).minus_floored(required.get(&name)),
+                false => amount,
+            };
+            let most = guaranteed + beyond.min(amount - guaranteed);
+            let room = quota.limits.get(&name).map(|limit| limit.minus_floored(charged.get(&name)));
+            allowed.set(&name, room.map_or(most, |room| most.min(room)));
+        }
+        let offer = cut(seen, &allowed);
+        let left = counted(&offer);
+        let serves = own.iter().any(|(name, _)| left.get(&name).is_positive());
+        (part == Part::Shares || serves).then_some(offer)
     }
 
     /// Ends refusals: those that are over, and with an interval run those that lasted until it.
@@ -317,4 +387,37 @@ impl Oracle {
             self.refusals.retain(|r| !r.ended);
         }
     }
+}
+
+/// The amounts of what is neither reserved nor revocable.
+pub fn counted(resources: &Resources) -> Quantities {
+    resources.filter(|r| r.is_unreserved() && !r.is_revocable()).quantities()
+}
+
+/// Keeps so much of each name of what is neither reserved nor revocable; the rest stays.
+fn cut(resources: &Resources, allowed: &Quantities) -> Resources {
+    let mut kept = resources.filter(|r| r.is_reserved() || r.is_revocable() || r.amount().is_none());
+    let open = resources.filter(|r| r.is_unreserved() && !r.is_revocable() && r.amount().is_some());
+    let names: BTreeSet<Name> = open.iter().map(|r| r.name().clone()).collect();
+    for name in names {
+        let mut left = allowed.get(&name);
+        let mut parts: Vec<&Resource> = open.iter().filter(|r| *r.name() == name).collect();
+        // What can be divided first, then the smallest.
+        parts.sort_by_key(|r| if r.is_indivisible() { r.amount() } else { None });
+        for part in parts {
+            let amount = part.amount().unwrap_or_default();
+            let taken = if amount <= left {
+                amount
+            } else if part.is_indivisible() {
+                Amount::ZERO
+            } else {
+                left
+            };
+            if taken.is_positive() {
+                kept.add(part.clone().with_value(resources::Value::Scalar(taken)));
+                left -= taken;
+            }
+        }
+    }
+    kept
 }

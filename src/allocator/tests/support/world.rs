@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, Weight};
+use allocator::{AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, Quota, Weight};
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, Quantities, Resources, Role};
 
-use super::oracle::{Agent, Framework, Holding, Oracle, Refusal, Until};
+use super::oracle::{Agent, Framework, Holding, Oracle, Part, Refusal, Until, counted};
 
 pub struct World {
     pub allocator: Allocator,
@@ -120,6 +120,15 @@ impl World {
     pub fn set_weight(&mut self, role: &Role, weight: Weight) {
         self.allocator.set_weight(role, weight);
         self.oracle.weights.insert(role.clone(), weight);
+        self.check();
+    }
+
+    pub fn set_quota(&mut self, role: &Role, quota: Quota) {
+        self.allocator.set_quota(role, quota.clone());
+        match quota.is_default() {
+            true => drop(self.oracle.quotas.remove(role)),
+            false => drop(self.oracle.quotas.insert(role.clone(), quota)),
+        }
         self.check();
     }
 
@@ -274,32 +283,52 @@ impl World {
         );
     }
 
-    /// Holds a run against the naive allocator, agent by agent in the order in which the real one visited them.
+    /// Holds a run against the naive allocator, visit by visit in the order in which the real one made them: first those that
+    /// serve guarantees, until nobody can be served so; then those that go by share.
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
+        let left = self.part(offerings, Part::Guarantees, interval);
+        let left = self.part(left, Part::Shares, interval);
+        assert!(left.is_empty(), "not by the rules: {left:?}");
+        self.check_nothing_left(Part::Guarantees, interval);
+        self.check();
+    }
+
+    /// The visits of one part; returns the offers that are of the next.
+    fn part<'a>(&mut self, offerings: &'a [Offering], part: Part, interval: bool) -> &'a [Offering] {
+        let mut rest = offerings;
         let mut visited = BTreeSet::new();
-        for visit in offerings.chunk_by(|a, b| a.agent == b.agent) {
-            let agent = &visit[0].agent;
-            assert!(visited.insert(agent.clone()), "{agent} was visited twice in a run");
-            let expected = self.oracle.visit(agent, true);
+        while let Some(first) = rest.first() {
+            let expected = self.oracle.visit(&first.agent, true, part);
+            if expected.is_empty() {
+                break;
+            }
+            let count = rest.iter().take(expected.len()).take_while(|o| o.agent == first.agent).count();
+            let (visit, others) = rest.split_at(count);
             let made: Vec<_> =
                 visit.iter().map(|o| (o.role.clone(), o.framework.clone(), (*o.resources).clone())).collect();
-            assert_eq!(made, expected, "offers on {agent}");
+            assert_eq!(made, expected, "offers on {} ({part:?})", first.agent);
+            assert!(visited.insert(first.agent.clone()), "{} was visited twice in a part of a run", first.agent);
             for offer in visit {
-                let holding = (offer.framework.clone(), offer.role.clone(), agent.clone());
+                let holding = (offer.framework.clone(), offer.role.clone(), offer.agent.clone());
                 self.oracle.hold(&holding, &offer.resources, Held::Offered);
                 self.oracle.count(&offer.framework, &offer.role);
-                self.oracle.offered(agent, &offer.resources);
+                self.oracle.offered(&offer.agent, &offer.resources);
             }
+            rest = others;
         }
+        self.check_nothing_left(part, interval);
+        rest
+    }
+
+    fn check_nothing_left(&self, part: Part, interval: bool) {
         for (id, agent) in &self.oracle.agents {
             // In other runs shared resources wait for the interval, and so do those whose refusal has ended.
             let complete = interval || agent.total.shared().is_empty();
-            let left = self.oracle.visit(id, interval);
-            assert!(!complete || left.is_empty(), "nobody was offered what is left on {id}: {left:?}");
+            let left = self.oracle.visit(id, interval, part);
+            assert!(!complete || left.is_empty(), "nobody was offered what is left on {id} ({part:?}): {left:?}");
         }
-        self.check();
     }
 
     // --- checks -------------------------------------------------------------------------------------------------------
@@ -351,6 +380,15 @@ impl World {
             assert_eq!(view.held_reserved, held_reserved, "reserved and held in {}", view.role);
             assert_eq!(view.held_unreserved, held_unreserved, "unreserved and held in {}", view.role);
             assert_eq!(view.reserved, reserved, "reserved for {}", view.role);
+            let quota = self.oracle.quotas.get(&view.role).cloned().unwrap_or_default();
+            assert_eq!(view.quota, quota, "quota of {}", view.role);
+            assert_eq!(view.charged, reserved.clone() + &held_unreserved, "charged to {}", view.role);
+            let used = self.oracle.held.iter().filter(|((_, role, _), _)| below(role));
+            let used = used.fold(Quantities::new(), |sum, (_, sets)| sum + &counted(&sets[1]));
+            assert_eq!(view.consumed, reserved + &used, "consumed by {}", view.role);
         }
+        assert_eq!(self.allocator.quotas(), self.oracle.quotas);
+        let headroom = self.allocator.headroom();
+        assert_eq!((headroom.available, headroom.required), (self.oracle.available(), self.oracle.required()));
     }
 }

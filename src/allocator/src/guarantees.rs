@@ -1,0 +1,149 @@
+//! The first part of a run: guarantees that are not met are served before anything goes by share (mesos-features.md ALL-32); and
+//! who need not be asked at all, because limits leave them nothing.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use base::Time;
+use resources::Resources;
+
+use crate::Offering;
+use crate::allocator::Allocator;
+use crate::bits::Bits;
+use crate::clients::ClientIx;
+use crate::cycle::{Answers, Asked};
+use crate::headroom::{Ledger, Stage, counted, counts};
+use crate::portion::Portions;
+
+/// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose limits
+/// leave less than the least offer. Worked out when first needed in a run, and again when it has become much less.
+#[derive(Default)]
+pub(crate) struct Takers {
+    clients: Option<Bits>,
+    capped: usize,
+}
+
+impl Takers {
+    /// None: everybody.
+    pub(crate) fn of(&mut self, allocator: &Allocator) -> Option<&Bits> {
+        let capped = allocator.roles.accounts.capped;
+        if capped == 0 {
+            return None;
+        }
+        if self.clients.is_none() || capped - self.capped.min(capped) > self.capped / 2 {
+            self.clients = Some(allocator.takers());
+            self.capped = capped;
+        }
+        self.clients.as_ref()
+    }
+}
+
+impl Allocator {
+    /// The state of quota at the start of a visit; none if no role has any.
+    pub(crate) fn ledger(&self, stage: Stage) -> Option<Ledger<'_>> {
+        (self.roles.accounts.count > 0).then(|| Ledger::new(&self.roles, &self.available, stage))
+    }
+
+    fn takers(&self) -> Bits {
+        let mut takers = self.tree.listed().clone();
+        for client in self.tree.listed().iter() {
+            let state = self.clients.get(client);
+            let account = self.roles.get(self.roles.top(state.role)).account();
+            if state.min_allocatable.is_none() && account.is_some_and(|account| account.capped) {
+                takers.clear(client);
+            }
+        }
+        takers
+    }
+
+    /// Visits agents for those to whose guarantees something is missing. Returns the shared resources that were offered:
+    /// they are not offered again in this run. The agents come out in another order, if there was anything to serve.
+    pub(crate) fn serve_guarantees(
+        &mut self,
+        agents: &mut Vec<u32>,
+        offerings: &mut Vec<Offering>,
+    ) -> BTreeMap<u32, Resources> {
+        let mut shared = BTreeMap::new();
+        if self.roles.accounts.unmet.is_empty() {
+            return shared;
+        }
+        for ix in agents.iter().copied() {
+            if self.roles.accounts.unmet.is_empty() {
+                break;
+            }
+            let answers = self.ask_guaranteed(ix);
+            let offered: Resources = answers.offers.iter().map(|(_, offer)| offer.shared()).sum();
+            if !offered.is_empty() {
+                shared.insert(ix, offered);
+            }
+            self.book_answers(ix, answers, offerings);
+        }
+        self.rng.shuffle(agents);
+        agents.retain(|ix| !self.agents[*ix as usize].free.is_empty());
+        shared
+    }
+
+    /// Who takes what of an agent for the sake of a guarantee.
+    fn ask_guaranteed(&self, ix: u32) -> Answers {
+        let mut ledger = Ledger::new(&self.roles, &self.available, Stage::Guarantees);
+        let mut offers = Vec::new();
+        if !ledger.serves(&self.agents[ix as usize].open) {
+            return Answers::new(offers, None);
+        }
+        let asked = self.asked(ix);
+        let mut portions = Portions::new(&self.agents[ix as usize], &self.config, None);
+        let mut ask = |client: ClientIx| {
+            let state = self.clients.get(client);
+            if !ledger.is_unmet(state.role) {
+                return ControlFlow::Continue(());
+            }
+            let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
+            let role = &self.roles.get(state.role).role;
+            let framework = &self.frameworks[state.framework as usize];
+            if let Some(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) {
+                portions.take(&offer);
+                ledger.give(state.role, &offer);
+                offers.push((client, offer));
+                if !ledger.serves(&counted(portions.free())) {
+                    return ControlFlow::Break(());
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let unmet = &self.roles.accounts.unmet;
+        match &asked {
+            Asked::Some(some) => self.ask_some(some, ask),
+            // Looking for a few costs less than walking past many.
+            Asked::Everybody if unmet.len() * 32 < self.tree.active_clients() => {
+                let mut clients = Vec::new();
+                for role in unmet {
+                    self.tree.walk_below(self.roles.get(*role).node, |client| {
+                        clients.push(client);
+                        ControlFlow::Continue(())
+                    });
+                }
+                clients.sort_unstable();
+                self.ask_some(&clients, ask);
+            }
+            Asked::Everybody => self.tree.walk(&mut ask),
+        }
+        Answers::new(offers, Some(ledger))
+    }
+
+    /// Something that counts for quota exists only as a whole on an agent.
+    pub(crate) fn has_whole_parts(&self, ix: u32) -> bool {
+        self.roles.accounts.count > 0 && self.agents[ix as usize].free.iter().any(|r| counts(r) && r.is_indivisible())
+    }
+
+    /// After a failover of the master: nothing is offered before that many agents are there, or `until`, so that roles with
+    /// quota are not overtaken by those whose agents come back first (ALL-80).
+    pub fn hold_for_agents(&mut self, agents: usize, until: Time) {
+        self.recovering = Some((agents, until)).filter(|(agents, _)| *agents > self.agents.len());
+    }
+
+    /// Whether offers are held until agents have come back.
+    pub(crate) fn is_paused(&mut self, now: Time) -> bool {
+        self.recovering = self.recovering.filter(|(agents, until)| self.agents.len() < *agents && now < *until);
+        self.recovering.is_some()
+    }
+}

@@ -1,0 +1,281 @@
+//! How much of what is free may be given to whom: limits of roles, and what is set aside for guarantees that are not met.
+//!
+//! Guaranteed amounts are set aside in the whole cluster, not on particular agents: whoever takes what is neither reserved nor
+//! revocable must leave as much free, anywhere, as is missing to all guarantees (mesos-features.md ALL-31). A [`Ledger`] is
+//! the state of that during one visit to an agent; what the visit gives away is booked afterwards.
+
+use std::ops::ControlFlow;
+
+use resources::{Amount, Limits, Name, Quantities, Resource, Resources};
+
+use crate::allocator::Allocator;
+use crate::roles::{RoleIx, Roles};
+
+/// The two parts of a run (ALL-32, ALL-33).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Guarantees that are not met are served, and with them what may be given beyond.
+    Guarantees,
+    /// The rest goes by share.
+    Shares,
+}
+
+/// What counts for quota and headroom: neither reserved nor revocable. Shared resources are always reserved.
+pub(crate) fn counts(resource: &Resource) -> bool {
+    resource.is_unreserved() && !resource.is_revocable()
+}
+
+/// The amounts of resources that count.
+pub(crate) fn counted(resources: &Resources) -> Quantities {
+    let mut sum = Quantities::new();
+    for resource in resources.iter().filter(|r| counts(r)) {
+        if let Some(amount) = resource.amount() {
+            sum.add(resource.name(), amount);
+        }
+    }
+    sum
+}
+
+/// How much of each name may be given to those who are guaranteed nothing: what is free beyond what is set aside.
+/// A name of which nothing is set aside is not bounded.
+pub(crate) fn bounds(available: &Quantities, required: &Quantities) -> Limits {
+    required.iter().map(|(name, set_aside)| (name.clone(), available.get(&name).minus_floored(set_aside))).collect()
+}
+
+/// Which bounds hold for a client: those of its top-level role, or those that all share who have no quota.
+pub(crate) type Bound = Option<RoleIx>;
+
+/// The state of quota and headroom during one visit.
+pub(crate) struct Ledger<'a> {
+    roles: &'a Roles,
+    stage: Stage,
+    available: Quantities,
+    required: Quantities,
+    bounds: Limits,
+    /// What this visit gives to top-level roles with quota.
+    given: Vec<(RoleIx, Quantities)>,
+    /// Limits of these roles have kept something from a framework.
+    pub(crate) short: Vec<RoleIx>,
+    /// What is set aside has kept something from a framework.
+    pub(crate) held_back: bool,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(roles: &'a Roles, available: &Quantities, stage: Stage) -> Ledger<'a> {
+        let required = roles.accounts.required.clone();
+        Ledger {
+            roles,
+            stage,
+            bounds: bounds(available, &required),
+            available: available.clone(),
+            required,
+            given: Vec::new(),
+            short: Vec::new(),
+            held_back: false,
+        }
+    }
+
+    /// Which bounds hold for clients of a role; none if there are none at all.
+    pub(crate) fn bound(&self, role: RoleIx) -> Option<Bound> {
+        let top = self.roles.top(role);
+        match self.roles.get(top).account() {
+            Some(account) if !account.quota.limits.is_empty() || self.stage == Stage::Guarantees => Some(Some(top)),
+            _ if !self.bounds.is_empty() => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Something is set aside, which bounds everybody.
+    pub(crate) fn has_bounds(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+
+    /// Something is missing to the guarantees of a role, and is served now.
+    pub(crate) fn is_unmet(&self, role: RoleIx) -> bool {
+        !self.unmet(Some(self.roles.top(role))).is_empty()
+    }
+
+    /// Something is missing to somebody's guarantees that is among these amounts.
+    pub(crate) fn serves(&self, amounts: &Quantities) -> bool {
+        amounts.iter().any(|(name, _)| self.required.get(&name).is_positive())
+    }
+
+    /// Cuts what a client may see down to what it may have; none: as it is. In the first part of a run, nothing is
+    /// left if it would serve no guarantee.
+    pub(crate) fn cut(&mut self, bound: Bound, resources: &Resources) -> Option<Resources> {
+        let there = counted(resources);
+        let unmet = self.unmet(bound);
+        let serves = |amounts: &Quantities| unmet.iter().any(|(name, _)| amounts.get(&name).is_positive());
+        let guarantees = self.stage == Stage::Guarantees;
+        if guarantees && !serves(&there) {
+            return Some(Resources::new());
+        }
+        let mut targets = Quantities::new();
+        for (name, amount) in there.iter() {
+            targets.set(&name, self.target(bound, &name, amount, unmet.get(&name)));
+        }
+        if targets == there {
+            return None;
+        }
+        let cut = shrink(resources, targets);
+        Some(if guarantees && !serves(&counted(&cut)) { Resources::new() } else { cut })
+    }
+
+    /// How much of an amount may be given, if so much is missing to a guarantee. Notes what keeps the rest.
+    fn target(&mut self, bound: Bound, name: &Name, amount: Amount, unmet: Amount) -> Amount {
+        let mut target = amount;
+        let unmet = unmet.min(amount);
+        if let Some(left) = self.bounds.get(name)
+            && amount - unmet > left
+        {
+            self.held_back = true;
+            target = unmet + left;
+        }
+        if let Some(top) = bound
+            && let Some(room) = self.room(top, name)
+            && room < amount
+        {
+            if !self.short.contains(&top) {
+                self.short.push(top);
+            }
+            target = target.min(room);
+        }
+        target
+    }
+
+    /// What is missing to the guarantees of a role now, and is served in this part of the run.
+    fn unmet(&self, bound: Bound) -> Quantities {
+        let account = bound.filter(|_| self.stage == Stage::Guarantees).and_then(|top| self.roles.get(top).account());
+        account.map_or_else(Quantities::new, |account| self.missing(bound, &account.unmet))
+    }
+
+    fn missing(&self, bound: Bound, unmet: &Quantities) -> Quantities {
+        match self.given.iter().find(|(top, _)| Some(*top) == bound) {
+            Some((_, given)) => unmet.saturating_sub(given),
+            None => unmet.clone(),
+        }
+    }
+
+    fn room(&self, top: RoleIx, name: &Name) -> Option<Amount> {
+        let room = self.roles.get(top).account()?.room(name)?;
+        let given = self.given.iter().find(|(role, _)| *role == top);
+        Some(given.map_or(room, |(_, given)| room.minus_floored(given.get(name))))
+    }
+
+    /// Notes that a role is given something.
+    pub(crate) fn give(&mut self, role: RoleIx, resources: &Resources) {
+        let amounts = counted(resources);
+        let top = self.roles.top(role);
+        self.available -= &amounts;
+        if let Some(account) = self.roles.get(top).account() {
+            let before = self.missing(Some(top), &account.unmet);
+            match self.given.iter_mut().find(|(role, _)| *role == top) {
+                Some((_, given)) => *given += &amounts,
+                None => self.given.push((top, amounts)),
+            }
+            self.required -= &before;
+            self.required += &self.missing(Some(top), &account.unmet);
+        }
+        self.bounds = bounds(&self.available, &self.required);
+    }
+}
+
+impl Allocator {
+    /// What is free on an agent has changed.
+    pub(crate) fn free_changed(&mut self, ix: u32) {
+        if self.roles.accounts.guaranteed > 0 {
+            let agent = &mut self.agents[ix as usize];
+            self.available -= &agent.open;
+            agent.open = counted(&agent.free);
+            self.available += &agent.open;
+        }
+    }
+
+    /// The first guarantee was given, or the last one taken away.
+    pub(crate) fn recount_available(&mut self) {
+        let kept = self.roles.accounts.guaranteed > 0;
+        self.available = Quantities::new();
+        for (_, agent) in &mut self.agents {
+            agent.open = if kept { counted(&agent.free) } else { Quantities::new() };
+            self.available += &agent.open;
+        }
+    }
+
+    /// Lets those be asked again whose limits leave more than before, to whose guarantees more is missing, or from whom
+    /// less is set aside. To be called before a run.
+    pub(crate) fn wake(&mut self) {
+        let accounts = &mut self.roles.accounts;
+        let mut roles = std::mem::take(&mut accounts.roomier);
+        let needier = std::mem::take(&mut accounts.needier);
+        if !self.held_back.is_empty() {
+            // Who was never kept from anything by what is set aside has nothing to gain from a guarantee.
+            roles.extend(needier);
+            let bounds = bounds(&self.available, &accounts.required);
+            let more = |(name, then): (Name, Amount)| bounds.get(&name).is_none_or(|now| now > then);
+            if self.bounds_seen.iter().any(more) {
+                self.wake_held_back();
+            }
+        }
+        for role in roles {
+            let Some(state) = self.roles.try_get(role) else { continue };
+            let mut clients = Vec::new();
+            self.tree.walk_below(state.node, |client| {
+                clients.push(client);
+                ControlFlow::Continue(())
+            });
+            for client in clients {
+                self.open(client);
+            }
+        }
+    }
+
+    fn wake_held_back(&mut self) {
+        for ix in std::mem::take(&mut self.held_back) {
+            if let Some(agent) = self.agents.get_mut(ix as usize)
+                && std::mem::take(&mut agent.held_back)
+            {
+                self.freed(ix);
+            }
+        }
+    }
+
+    /// Remembers what kept somebody from something on an agent.
+    pub(crate) fn note_kept(&mut self, ix: u32, short: &[RoleIx], held_back: bool) {
+        for role in short {
+            self.roles.note_short(*role);
+        }
+        let agent = &mut self.agents[ix as usize];
+        if held_back && !std::mem::replace(&mut agent.held_back, true) {
+            self.held_back.push(ix);
+        }
+    }
+
+    /// A run is over: what may be given now is the least that was refused to those held back.
+    pub(crate) fn note_bounds(&mut self) {
+        if !self.held_back.is_empty() {
+            self.bounds_seen = bounds(&self.available, &self.roles.accounts.required);
+        }
+    }
+}
+
+/// Cuts what counts down to these amounts. What can be divided comes first, then what exists only as a whole, smallest
+/// first, as far as it fits: so that of less, no part is taken that was not in more. (Mesos goes in random order.)
+fn shrink(resources: &Resources, mut left: Quantities) -> Resources {
+    let mut kept: Vec<Option<Resource>> = resources.iter().map(|r| (!is_cut(r)).then(|| r.clone())).collect();
+    let mut parts: Vec<(usize, &Resource)> = resources.iter().enumerate().filter(|(_, r)| is_cut(r)).collect();
+    parts.sort_by_key(|(_, resource)| resource.amount().filter(|_| resource.is_indivisible()));
+    for (at, resource) in parts {
+        let most = left.get(resource.name());
+        let mut part = resource.clone();
+        if most.is_positive() && part.shrink(most) {
+            left.set(part.name(), most - part.amount().unwrap_or_default());
+            kept[at] = Some(part);
+        }
+    }
+    kept.into_iter().flatten().collect()
+}
+
+/// A scalar that counts.
+fn is_cut(resource: &Resource) -> bool {
+    counts(resource) && resource.amount().is_some()
+}
