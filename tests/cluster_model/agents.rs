@@ -227,7 +227,8 @@ impl World {
             Output::Reattach { container, .. } => self.reattach_container(agent, &container),
             Output::Signal { .. } => {}
             Output::Destroy { container } => self.destroy_container(agent, &container),
-            Output::Delete { .. } | Output::CreateVolume { .. } | Output::DestroyVolume { .. } => {}
+            Output::ChangeVolumes { change, .. } => self.agent_later(agent, Input::VolumesChanged { change }),
+            Output::Delete { .. } | Output::LinkVolumes { .. } | Output::Measure => {}
             Output::Exit { code, message } => {
                 // A supervisor starts it again.
                 self.note(|| format!("agent {agent} ends with {code}: {message}"));

@@ -20,6 +20,7 @@ use crate::input::{Input, RequestId, StreamId};
 use crate::message::{Incoming, Outgoing};
 use crate::nested::Nested;
 use crate::output::{Answer, Outbox, Output, Persist};
+use crate::oversubscription::Oversubscription;
 use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
 use crate::streams::Streams;
@@ -44,9 +45,21 @@ pub enum StartError {
     /// The checkpoints cannot be used.
     #[error("the agent cannot recover")]
     Recovery(#[from] RecoveryError),
-    /// The agent's resources cannot be, or are less than what is reserved on it.
-    #[error("the agent's resources do not fit: {0}")]
+    /// The agent's resources cannot be.
+    #[error("the agent's resources cannot be used: {0}")]
     Resources(String),
+    /// The agent has less than what is reserved on it.
+    #[error(
+        "the agent's resources are less than what is reserved on it: {why}\n\
+         Give it what it had, or have it forget its reservations and volumes (the volumes' data stays on the disk):\n\
+         rm -rf {folder}"
+    )]
+    Reserved {
+        /// What is missing.
+        why: String,
+        /// The folder of the checkpointed resources.
+        folder: String,
+    },
     /// The agent is not what it was when it registered.
     #[error(
         "Incompatible agent info detected: {why}\n\
@@ -100,6 +113,10 @@ pub struct Agent {
     pub(crate) drain: Option<pb::DrainConfig>,
     pub(crate) drain_start: Option<Time>,
     pub(crate) operations: Vec<Arc<pb::Operation>>,
+    /// The last change of volumes that was asked for, and the last one that is done.
+    pub(crate) volume_change: u64,
+    pub(crate) volumes_settled: u64,
+    pub(crate) oversubscription: Oversubscription,
     pub(crate) counters: Counters,
     view: Option<Arc<Snapshot>>,
 }
@@ -146,6 +163,9 @@ impl Agent {
             drain: None,
             drain_start: None,
             operations: Vec::new(),
+            volume_change: 0,
+            volumes_settled: 0,
+            oversubscription: Oversubscription::default(),
             counters: Counters::default(),
             view: None,
         };
@@ -172,6 +192,9 @@ impl Agent {
             Input::ContainerLimited { container, reason, message, resources } => {
                 self.container_limited(&container, reason, message, &resources);
             }
+            Input::VolumesChanged { change } => self.volumes_changed(change, out),
+            Input::ContainerUpdateFailed { container, why } => self.container_update_failed(&container, &why, out),
+            Input::Measured { measurement } => self.measured(*measurement, now, out),
             Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
             Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
             Input::Wake => {}
@@ -209,6 +232,7 @@ impl Agent {
             drain: self.drain,
             drain_start: self.drain_start,
             operations: self.operations.clone(),
+            oversubscribed: self.oversubscribed(),
             counters: self.counters.clone(),
         });
         self.view = Some(Arc::clone(&view));
@@ -228,6 +252,8 @@ impl Agent {
             Timer::ExecutorReregistration => self.executor_reregistration_timed_out(now, out),
             Timer::CollectGarbage => self.collect_garbage(now, out),
             Timer::OperationRetry { uuid, wait } => self.report_operation(&uuid, wait, now, out),
+            Timer::Estimate => self.estimate_is_due(now, out),
+            Timer::CorrectUsage => self.correction_is_due(now, out),
             Timer::ExecutorReconnect => self.reconnect_executors(now, out),
         }
     }

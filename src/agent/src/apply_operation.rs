@@ -12,14 +12,14 @@ use protos::mesos::internal::{
     UpdateOperationStatusMessage, slave::ResourceState,
 };
 use protos::mesos::{self as pb, OperationState};
-use resources::{Conversion, Format, Resource, Resources};
+use resources::{Conversion, Format, Resources};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::message::Outgoing;
-use crate::output::{Outbox, Output};
+use crate::output::{Outbox, Output, Persist};
 use crate::timers::Timer;
-use crate::volumes::volume_path;
+use crate::volumes::volume_changes;
 
 /// The first wait before a report is sent again.
 const RETRY_MIN: Duration = Duration::from_secs(10);
@@ -164,20 +164,30 @@ impl Agent {
 
     /// The agent's resources are others now: volumes come and go with them.
     fn change_total(&mut self, total: Resources, out: &mut Outbox) {
-        let volumes = |resources: &Resources| -> Vec<Resource> {
-            resources.iter().filter(|resource| resource.is_persistent_volume()).cloned().collect()
-        };
-        let (old, new) = (volumes(&self.total), volumes(&total));
-        let path = |volume: &Resource| volume_path(&self.config.work_dir, volume);
-        let (old, new): (Vec<_>, Vec<_>) =
-            (old.iter().filter_map(path).collect(), new.iter().filter_map(path).collect());
-        for path in old.iter().filter(|path| !new.contains(path)) {
-            out.outputs.push(Output::DestroyVolume { path: path.clone() });
-        }
-        for path in new.iter().filter(|path| !old.contains(path)) {
-            out.outputs.push(Output::CreateVolume { path: path.clone() });
-        }
+        self.change_volumes(&Arc::clone(&self.total), &total, out);
         self.total = Arc::new(total);
+    }
+
+    /// Has the folders of volumes made and deleted that differ between two states of the resources. Until that is
+    /// reported, what is to be lies in the target file, and a restart does it again.
+    pub(crate) fn change_volumes(&mut self, old: &Resources, new: &Resources, out: &mut Outbox) {
+        let (gone, new) = volume_changes(&self.config.work_dir, old, new);
+        if !gone.is_empty() || !new.is_empty() {
+            self.volume_change += 1;
+            out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
+        }
+    }
+
+    /// The folders are as the target file says: it becomes the state, unless a later change is on its way.
+    pub(crate) fn volumes_changed(&mut self, change: u64, out: &mut Outbox) {
+        if change != self.volume_change {
+            return;
+        }
+        self.volumes_settled = change;
+        self.checkpoint_resources(out);
+        for path in [paths::RESOURCES_TARGET, paths::RESOURCES_INFO_TARGET] {
+            out.persist.push(Persist::Remove { path: path.to_owned() });
+        }
     }
 
     fn checkpoint_resources(&self, out: &mut Outbox) {
@@ -187,8 +197,12 @@ impl Agent {
             resources: resources.to_proto(Format::PostRefinement),
         };
         let old: Vec<u8> = resources.to_proto(Format::PreRefinement).iter().flat_map(frame).collect();
-        self.checkpoint(paths::RESOURCES.to_owned(), frame(&state), out);
-        self.checkpoint(paths::RESOURCES_INFO.to_owned(), old, out);
+        let (path, old_path) = match self.volumes_settled == self.volume_change {
+            true => (paths::RESOURCES, paths::RESOURCES_INFO),
+            false => (paths::RESOURCES_TARGET, paths::RESOURCES_INFO_TARGET),
+        };
+        self.checkpoint(path.to_owned(), frame(&state), out);
+        self.checkpoint(old_path.to_owned(), old, out);
     }
 }
 

@@ -7,6 +7,7 @@ use base::{ExecutorId, FrameworkId, Time};
 use crate::agent::{Agent, AgentState};
 use crate::config::MAX_COMPLETED_FRAMEWORKS;
 use crate::disk::paths;
+use crate::framework::Framework;
 use crate::gc::Folder;
 use crate::output::Outbox;
 
@@ -32,7 +33,16 @@ impl Agent {
             self.checkpoint(format!("{run}/executor.sentinel"), Vec::new(), out);
         }
         self.discard(Folder::Executor(framework.clone(), executor.clone()), now);
+        self.launch_waiting(framework, executor, now, out);
         self.remove_framework_if_idle(framework, now, out);
+    }
+
+    /// Keeps a framework as history.
+    pub(crate) fn remember_framework(&mut self, framework: Arc<Framework>) {
+        self.completed_frameworks.push_back(framework);
+        while self.completed_frameworks.len() > MAX_COMPLETED_FRAMEWORKS {
+            self.completed_frameworks.pop_front();
+        }
     }
 
     /// Forgets a framework that has nothing here any more.
@@ -40,10 +50,7 @@ impl Agent {
         let idle = self.frameworks.get(framework).is_some_and(|framework| framework.executors.is_empty());
         if idle && let Some(gone) = self.frameworks.remove(framework) {
             self.discard(Folder::Framework(framework.clone()), now);
-            self.completed_frameworks.push_back(gone);
-            while self.completed_frameworks.len() > MAX_COMPLETED_FRAMEWORKS {
-                self.completed_frameworks.pop_front();
-            }
+            self.remember_framework(gone);
         }
         self.finish_draining_if_empty(out);
         if self.state == AgentState::Terminating && self.frameworks.is_empty() {

@@ -90,6 +90,31 @@ impl From<ContainerId> for ContainerName {
     }
 }
 
+/// What is done with a folder before a container sees it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prepare {
+    /// It must be there, and is given to the container's user.
+    Give,
+    /// It must be there, and stays as it is: others use it too.
+    Leave,
+    /// It is made if it is missing, inside this other sandbox and for that one's owner.
+    Make {
+        /// The absolute path of the other sandbox.
+        sandbox: String,
+    },
+}
+
+/// A folder outside a container's sandbox that is seen in there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct VolumeLink {
+    /// Where it is seen, relative to the sandbox.
+    pub seen: String,
+    /// The folder, absolute.
+    pub folder: String,
+    /// What is done with the folder first.
+    pub prepare: Prepare,
+}
+
 /// All that is needed to start a container.
 ///
 /// The sandbox is made first (mode 0750, owned by `user`), and is the working folder; `stdout` and `stderr` in
@@ -112,8 +137,8 @@ pub struct ContainerSpec {
     pub uris: Vec<pb::command_info::Uri>,
     /// What the container may use.
     pub resources: Vec<pb::Resource>,
-    /// Persistent volumes: where each is seen, relative to the sandbox, and the folder that it is.
-    pub volumes: Vec<(String, String)>,
+    /// The folders outside its sandbox that it sees in there.
+    pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
 }

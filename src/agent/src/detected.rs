@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Pid, Time};
+use base::{FrameworkId, Pid, Time};
 use protos::mesos::internal::{
     RegisterSlaveMessage, ReregisterSlaveMessage, UpdateSlaveMessage, archive, update_slave_message,
 };
@@ -87,13 +87,22 @@ impl Agent {
                     info
                 })
                 .collect(),
-            tasks: executors().flat_map(|executor| tasks_of(executor)).collect(),
+            tasks: executors().flat_map(|executor| tasks_of(executor)).chain(self.waiting_tasks()).collect(),
             frameworks: frameworks.clone().map(|framework| pb::FrameworkInfo::clone(&framework.info)).collect(),
             completed_frameworks: self.archive(),
             version: Some(self.config.version.clone()),
             agent_capabilities: self.capabilities(),
             resource_version_uuid: Some(self.resource_version_uuid()),
         })
+    }
+
+    /// The tasks that wait for an earlier executor with their id to be gone.
+    fn waiting_tasks(&self) -> impl Iterator<Item = pb::Task> {
+        let of = |framework: &Arc<crate::Framework>| -> Vec<pb::Task> {
+            let tasks = framework.waiting_tasks();
+            tasks.map(|info| task_in_old_form(&task_for(info, &framework.id, None))).collect()
+        };
+        self.frameworks.values().flat_map(of)
     }
 
     /// The history that a new master may want to show.
@@ -114,10 +123,13 @@ impl Agent {
     /// What the agent tells after each registration.
     pub(crate) fn update_slave(&self, out: &mut Outbox) {
         let operations = self.operations.iter().map(|operation| pb::Operation::clone(operation)).collect();
+        let oversubscribed = self.oversubscribed();
         let update = UpdateSlaveMessage {
             slave_id: self.slave_id(),
-            update_oversubscribed_resources: Some(false),
-            oversubscribed_resources: Vec::new(),
+            update_oversubscribed_resources: Some(oversubscribed.is_some()),
+            oversubscribed_resources: oversubscribed
+                .map(|total| total.to_proto(resources::Format::PostRefinement))
+                .unwrap_or_default(),
             operations: Some(update_slave_message::Operations { operations }),
             resource_version_uuid: Some(self.resource_version_uuid()),
             resource_providers: Some(update_slave_message::ResourceProviders::default()),
@@ -168,10 +180,14 @@ fn task_in_old_form(task: &pb::Task) -> pb::Task {
 
 /// The record of a task that has just been launched.
 pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
+    task_for(info, &executor.framework_id, executor.user.clone())
+}
+
+fn task_for(info: &pb::TaskInfo, framework: &FrameworkId, user: Option<String>) -> pb::Task {
     pb::Task {
         name: info.name.clone(),
         task_id: info.task_id.clone(),
-        framework_id: pb::FrameworkId { value: executor.framework_id.as_str().to_owned() },
+        framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
         executor_id: info.executor.as_ref().map(|executor| executor.executor_id.clone()),
         slave_id: info.slave_id.clone(),
         state: TaskState::TaskStaging as i32,
@@ -181,7 +197,7 @@ pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
         container: info.container.clone(),
         health_check: info.health_check.clone(),
         kill_policy: info.kill_policy,
-        user: executor.user.clone(),
+        user,
         limits: info.limits.clone(),
         ..pb::Task::default()
     }

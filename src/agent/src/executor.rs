@@ -9,7 +9,7 @@ use base::{ExecutorId, FrameworkId, Pid, TaskId};
 use protos::mesos as pb;
 
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
-use crate::container::ContainerName;
+use crate::container::{ContainerName, VolumeLink};
 use crate::input::StreamId;
 use crate::status::Verdict;
 use crate::timers::TimerKey;
@@ -90,8 +90,12 @@ pub struct Executor {
     pub terminated: BTreeMap<TaskId, Arc<pb::Task>>,
     /// Tasks whose end is acknowledged, oldest first.
     pub completed: VecDeque<Arc<pb::Task>>,
+    /// The persistent volumes that its container sees.
+    pub(crate) volumes: Vec<VolumeLink>,
     /// How its tasks end when its container does.
     pub(crate) ending: Option<Verdict>,
+    /// What its container has exceeded, if it is ended for that.
+    pub(crate) limitation: Vec<pb::Resource>,
     /// The registration or shutdown timer.
     pub(crate) timer: Option<TimerKey>,
     /// Whether it was given any task.
@@ -101,6 +105,39 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// An executor whose container has not been started, without tasks.
+    pub(crate) fn new(
+        id: ExecutorId,
+        framework_id: FrameworkId,
+        info: pb::ExecutorInfo,
+        container: ContainerName,
+        directory: String,
+        user: Option<String>,
+    ) -> Executor {
+        Executor {
+            id,
+            framework_id,
+            info: Arc::new(info),
+            container,
+            directory: directory.into(),
+            state: ExecutorState::Registering,
+            link: ExecutorLink::None,
+            pid: None,
+            generated_for_command_task: false,
+            user,
+            queued: Vec::new(),
+            launched: BTreeMap::new(),
+            terminated: BTreeMap::new(),
+            completed: VecDeque::new(),
+            volumes: Vec::new(),
+            ending: None,
+            limitation: Vec::new(),
+            timer: None,
+            was_given_a_task: false,
+            status: None,
+        }
+    }
+
     /// Whether this task is queued, launched, or ended without acknowledgement.
     pub fn has_task(&self, task: &TaskId) -> bool {
         self.launched.contains_key(task) || self.terminated.contains_key(task) || self.queued_task(task).is_some()

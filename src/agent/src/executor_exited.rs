@@ -9,7 +9,7 @@ use crate::disk::paths;
 use crate::executor::{ExecutorLink, ExecutorState, Queued};
 use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output};
-use crate::status::Verdict;
+use crate::status::{Verdict, loss};
 
 impl Agent {
     /// A container runs.
@@ -65,7 +65,32 @@ impl Agent {
             && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
         {
             executor.ending = Some(Verdict { state: TaskState::TaskFailed, reason, message });
+            executor.limitation = resources.to_vec();
         }
+    }
+
+    /// A running container could not be given what its new tasks hold: it is ended (mesos-features.md AGT-42).
+    pub(crate) fn container_update_failed(&mut self, container: &ContainerName, why: &str, out: &mut Outbox) {
+        let message = format!("Failed to update the container: {why}");
+        self.preempt(container, Reason::ContainerUpdateFailed, message, out);
+    }
+
+    /// Ends an executor's container; its tasks are gone. Whether there was one to end.
+    pub(crate) fn preempt(
+        &mut self,
+        container: &ContainerName,
+        reason: Reason,
+        message: String,
+        out: &mut Outbox,
+    ) -> bool {
+        let Some((framework, executor)) = self.containers.get(container).cloned() else { return false };
+        let Some(known) = self.frameworks.get(&framework) else { return false };
+        let state = loss(&known.info, TaskState::TaskGone);
+        let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) else { return false };
+        executor.ending.get_or_insert(Verdict { state, reason, message });
+        executor.state = ExecutorState::Terminating;
+        out.outputs.push(Output::Destroy { container: container.clone() });
+        true
     }
 
     /// An executor's container has ended, and with it the tasks that have not.

@@ -9,6 +9,7 @@ use base::{ExecutorId, FrameworkId, Pid, TaskId};
 use protos::mesos as pb;
 
 use crate::executor::Executor;
+use crate::launch::Launch;
 
 /// Whether a framework may still launch tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Framework {
     pub executors: BTreeMap<ExecutorId, Arc<Executor>>,
     /// Executors that have ended, oldest first.
     pub completed_executors: VecDeque<Arc<Executor>>,
+    /// Command tasks that wait until the executor of an earlier task with their id is gone.
+    pub(crate) waiting: Vec<Launch>,
 }
 
 impl Framework {
@@ -45,6 +48,7 @@ impl Framework {
             state: FrameworkState::Running,
             executors: BTreeMap::new(),
             completed_executors: VecDeque::new(),
+            waiting: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use protos::mesos::{self as pb, agent, executor};
 
 use crate::container::ContainerName;
 use crate::message::Incoming;
+use crate::oversubscription::Measurement;
 
 /// Names an open request until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,6 +96,23 @@ pub enum Input {
         message: String,
         /// What was exceeded.
         resources: Vec<pb::Resource>,
+    },
+    /// What `ChangeVolumes` asked for is done.
+    VolumesChanged {
+        /// Which change.
+        change: u64,
+    },
+    /// A running container could not be given what `LinkVolumes` said.
+    ContainerUpdateFailed {
+        /// Which one.
+        container: ContainerName,
+        /// Why not.
+        why: String,
+    },
+    /// What `Measure` asked for.
+    Measured {
+        /// What was seen.
+        measurement: Box<Measurement>,
     },
     /// How full the file system of the work folder is, between 0 and 1.
     DiskUsage {

@@ -26,6 +26,9 @@ impl Agent {
         if known.state == FrameworkState::Terminating {
             return;
         }
+        if self.kill_waiting(&framework, &message.task_id.value, now, out) {
+            return;
+        }
         let task = TaskId::new(&message.task_id.value);
         let executor = task.as_ref().ok().and_then(|task| known.executor_of(task)).cloned();
         let (Ok(task), Some(executor)) = (task, executor) else {

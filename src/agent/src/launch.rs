@@ -20,9 +20,9 @@ use crate::output::{Outbox, Output, Persist};
 use crate::random::uuid_text;
 use crate::run_task::Drop;
 use crate::timers::Timer;
-use crate::volumes::volume_links;
 
 /// A launch on its way to an executor.
+#[derive(Clone, Debug)]
 pub(crate) struct Launch {
     /// The executor that is wanted.
     pub(crate) executor: pb::ExecutorInfo,
@@ -66,6 +66,7 @@ impl Agent {
                 Drop::new(Reason::ExecutorTerminated, why)
             }
             (None, _) => return self.launch_executor(framework, launch, now, out),
+            (Some(_), _) if known.may_wait(&launch) => return self.wait_for_executor(framework, launch, now, out),
             // The executor of a command task is not one that another task may use or disturb.
             (Some(_), _) if launch.made_up => {
                 let why = format!("The executor of an earlier task with the id '{executor}' has not ended yet");
@@ -99,7 +100,7 @@ impl Agent {
         }
     }
 
-    fn launch_executor(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
+    pub(crate) fn launch_executor(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
         let (Ok(id), Some(agent)) = (ExecutorId::new(&launch.executor.executor_id.value), self.id.clone()) else {
             return;
         };
@@ -108,33 +109,21 @@ impl Agent {
         let container = ContainerId::new(&uuid_text(&self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
         let run = paths::run(&agent, framework, &id, container.as_str());
-        let executor = Executor {
-            user: self.user_of(&known.info, launch.executor.command.as_ref()),
-            id: id.clone(),
-            framework_id: framework.clone(),
-            info: Arc::new(self.with_default_container(launch.executor)),
-            container: container.clone(),
-            directory: format!("{}/{run}", self.config.work_dir).into(),
-            state: ExecutorState::Registering,
-            link: ExecutorLink::None,
-            pid: None,
-            generated_for_command_task: launch.made_up,
-            queued: vec![launch.queued],
-            launched: Default::default(),
-            terminated: Default::default(),
-            completed: Default::default(),
-            ending: None,
-            timer: Some(self.timers.set(
-                now + self.config.executor_registration_timeout,
-                Timer::ExecutorRegistration {
-                    framework: framework.clone(),
-                    executor: id.clone(),
-                    container: container.clone(),
-                },
-            )),
-            was_given_a_task: false,
-            status: None,
-        };
+        let user = self.user_of(&known.info, launch.executor.command.as_ref());
+        let info = self.with_default_container(launch.executor);
+        let directory = format!("{}/{run}", self.config.work_dir);
+        let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), directory, user);
+        executor.generated_for_command_task = launch.made_up;
+        executor.queued = vec![launch.queued];
+        executor.timer = Some(self.timers.set(
+            now + self.config.executor_registration_timeout,
+            Timer::ExecutorRegistration {
+                framework: framework.clone(),
+                executor: id.clone(),
+                container: container.clone(),
+            },
+        ));
+        executor.volumes = self.volume_links(&executor.container, &executor.resources());
         if known.checkpoints() {
             self.checkpoint_executor(&executor, &run, out);
         }
@@ -191,7 +180,7 @@ impl Agent {
             user: executor.user.clone(),
             uris: command.uris,
             resources: executor.resources(),
-            volumes: volume_links(&self.config.work_dir, executor.resources().iter()),
+            volumes: executor.volumes.clone(),
             container: info.container.clone(),
         }
     }
@@ -211,6 +200,7 @@ impl Agent {
         }
         target.was_given_a_task |= !queued.is_empty();
         let target = target.clone();
+        self.update_volumes(framework.as_str(), executor, out);
         for queued in queued {
             if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
                 let run = paths::run(agent, framework, &target.id, target.container.as_str());

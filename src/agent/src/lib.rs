@@ -29,6 +29,7 @@ mod message;
 mod nested;
 mod old_resources;
 mod output;
+pub mod oversubscription;
 mod ping;
 mod random;
 mod reconfiguration;
@@ -48,10 +49,11 @@ mod subscribe_executor;
 mod timers;
 mod update_framework;
 mod volumes;
+mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
 pub use config::{Config, Reconfiguration, RecoverMode};
-pub use container::{ContainerName, ContainerSpec};
+pub use container::{ContainerName, ContainerSpec, Prepare, VolumeLink};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Tree,
@@ -60,5 +62,5 @@ pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
 pub use input::{Input, RequestId, StreamId};
 pub use message::{Incoming, MessageError, Outgoing};
-pub use output::{Answer, Outbox, Output, Persist};
+pub use output::{Answer, GoneVolume, Outbox, Output, Persist};
 pub use snapshot::{Counters, Snapshot};

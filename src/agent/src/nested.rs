@@ -5,7 +5,7 @@
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::container::{ContainerName, ContainerSpec};
+use crate::container::{ContainerName, ContainerSpec, Prepare, VolumeLink};
 use crate::disk::RecoveredNested;
 use crate::environment::nested_environment;
 use crate::executor::{Executor, ExecutorState};
@@ -243,14 +243,18 @@ impl Agent {
         }
     }
 
-    /// Takes up the containers inside executors that came back.
+    /// Takes up the containers inside executors that came back; those that are nobody's any more are ended.
     pub(crate) fn recover_nested(&mut self, recovered: Vec<RecoveredNested>, out: &mut Outbox) {
-        for RecoveredNested { container, pid } in recovered {
+        for RecoveredNested { container, pid, recorded } in recovered {
             let owner = self.containers.get(&container.root()).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
-            let Some(executor) = owner.cloned() else { continue };
+            let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated).cloned();
+            out.outputs.push(Output::Reattach { container: container.clone(), pid, recorded, sandbox: None });
+            let Some(executor) = owner else {
+                out.outputs.push(Output::Destroy { container });
+                continue;
+            };
             let parts = container.as_str().split('.').skip(1);
             let sandbox = parts.fold(executor.directory.to_string(), |path, id| format!("{path}/containers/{id}"));
-            out.outputs.push(Output::Reattach { container: container.clone(), pid });
             self.nested.insert(container, Nested { sandbox, ..Nested::default() });
         }
     }
@@ -329,13 +333,13 @@ fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInf
 }
 
 /// The folders that a container shares with its parents through SANDBOX_PATH volumes.
-fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<(String, String)> {
+fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
     let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
     volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
 }
 
 /// A SANDBOX_PATH volume that stays inside the sandboxes: where it is seen, and the folder that it is.
-fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<(String, String)> {
+fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
     use pb::volume::source::sandbox_path::Type;
     let path = volume.source.as_ref()?.sandbox_path.as_ref()?;
     let clean = |path: &str| !path.starts_with('/') && path.split('/').all(|part| part != "..");
@@ -343,5 +347,9 @@ fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<(String
         return None;
     }
     let base = if path.r#type() == Type::Parent { parent } else { own };
-    Some((volume.container_path.clone(), format!("{base}/{}", path.path)))
+    Some(VolumeLink {
+        seen: volume.container_path.clone(),
+        folder: format!("{base}/{}", path.path),
+        prepare: Prepare::Make { sandbox: base.to_owned() },
+    })
 }

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use base::Pid;
+use base::{Pid, Time};
 use protos::mesos::{agent, executor};
 
-use crate::container::{ContainerName, ContainerSpec};
+use crate::container::{ContainerName, ContainerSpec, VolumeLink};
 use crate::input::{RequestId, StreamId};
 use crate::message::Outgoing;
 
@@ -83,6 +83,15 @@ pub enum Answer {
     },
 }
 
+/// A persistent volume that is destroyed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoneVolume {
+    /// Its folder, absolute.
+    pub path: String,
+    /// Whether the folder is a disk of its own (a mount point), which stays, empty.
+    pub is_mount: bool,
+}
+
 /// What an agent wants done.
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -132,6 +141,10 @@ pub enum Output {
         container: ContainerName,
         /// Its first process.
         pid: u32,
+        /// When that pid was written down: a process that started later is another one. None if it is not known.
+        recorded: Option<Time>,
+        /// Its sandbox, absolute; none for a container inside another one.
+        sandbox: Option<String>,
     },
     /// Send a signal to the container's first process.
     Signal {
@@ -150,17 +163,33 @@ pub enum Output {
         /// What goes.
         paths: Vec<String>,
     },
-    /// Make the folder of a persistent volume, empty, with its parents. It is there before any later output.
-    CreateVolume {
-        /// The folder, absolute.
-        path: String,
+    /// Persistent volumes come and go: first what `gone` names is no longer seen at its place, then what `new` names
+    /// is there, both before any later output. Report `VolumesChanged` then; if it cannot be done, end the process:
+    /// the agent would lie about what it has. Doing it again changes nothing.
+    ChangeVolumes {
+        /// Which change it is, for the report.
+        change: u64,
+        /// Volumes whose data goes.
+        gone: Vec<GoneVolume>,
+        /// Folders, absolute, that are made with their parents unless they are there.
+        new: Vec<String>,
     },
-    /// Delete what a persistent volume holds. It is gone before any later output. The folder of a disk of its own
-    /// (a mount point) stays, empty.
-    DestroyVolume {
-        /// The folder, absolute.
-        path: String,
+    /// A running container sees other volumes from now on; it happens before any later output. Report
+    /// `ContainerUpdateFailed` if it cannot be done.
+    LinkVolumes {
+        /// Which container.
+        container: ContainerName,
+        /// Its sandbox, absolute.
+        sandbox: String,
+        /// The user to whom the volumes are given; none means the agent's own user.
+        user: Option<String>,
+        /// What is seen in the sandbox.
+        appear: Vec<VolumeLink>,
+        /// What is not seen any more.
+        vanish: Vec<VolumeLink>,
     },
+    /// Look at what containers use and how busy the machine is; report `Measured`.
+    Measure,
     /// Ask leader detection anew; it answers with `Detected`, also if the leader is the same.
     RedetectMaster,
     /// End the process, after everything before it was done.

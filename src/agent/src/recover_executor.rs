@@ -1,10 +1,10 @@
 //! Taking up one framework and its executors from their checkpoints.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::{ContainerId, Time};
-use protos::mesos::internal::{ReconnectExecutorMessage, status_update_record::Type};
+use protos::mesos as pb;
+use protos::mesos::internal::{ReconnectExecutorMessage, StatusUpdateRecord, status_update_record::Type};
 
 use crate::agent::Agent;
 use crate::container::ContainerName;
@@ -35,6 +35,11 @@ impl Agent {
             for run in &executor.old_runs {
                 self.discard(Folder::Run(framework.id.clone(), executor.id.clone(), run.clone()), now);
             }
+            if executor.latest.as_ref().is_some_and(|run| run.completed) {
+                self.discard(Folder::Executor(framework.id.clone(), executor.id.clone()), now);
+                framework.completed_executors.extend(self.completed_executor(&framework, executor).map(Arc::new));
+                continue;
+            }
             let Some((executor, lives)) = self.recover_executor(&framework, executor, rebooted, now, out) else {
                 continue;
             };
@@ -45,12 +50,34 @@ impl Agent {
             framework.executors.insert(executor.id.clone(), Arc::new(executor));
         }
         if framework.executors.is_empty() {
-            return self.discard(Folder::Framework(framework.id), now);
+            self.discard(Folder::Framework(framework.id.clone()), now);
+            if !framework.completed_executors.is_empty() {
+                self.remember_framework(Arc::new(framework));
+            }
+            return;
         }
         self.frameworks.insert(framework.id.clone(), Arc::new(framework));
         for container in dead {
             self.container_exited(&container, None, now, out);
         }
+    }
+
+    /// What there is to show of an executor that had ended, with all acknowledged.
+    fn completed_executor(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<Executor> {
+        let (info, run) = recovered.info.zip(recovered.latest)?;
+        let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
+        let folder = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
+        let user = self.user_of(&framework.info, info.command.as_ref());
+        let directory = format!("{}/{folder}", self.config.work_dir);
+        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, directory, user);
+        executor.state = ExecutorState::Terminated;
+        executor.generated_for_command_task = recovered.generated_for_command_task;
+        for task in run.tasks {
+            if let Some(info) = task.info {
+                executor.completed.push_back(Arc::new(as_updated(info, &task.records)));
+            }
+        }
+        Some(executor)
     }
 
     /// An executor as its newest run left it, and whether its process may still be there.
@@ -63,34 +90,16 @@ impl Agent {
         out: &mut Outbox,
     ) -> Option<(Executor, bool)> {
         let agent = self.id.clone()?;
-        let unfinished = recovered.latest.filter(|run| !run.completed);
-        let parts = recovered.info.zip(unfinished);
-        let Some((info, run)) = parts else {
+        let Some((info, run)) = recovered.info.zip(recovered.latest) else {
             self.discard(Folder::Executor(framework.id.clone(), recovered.id), now);
             return None;
         };
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
         let folder = paths::run(&agent, &framework.id, &recovered.id, &run.container);
-        let mut executor = Executor {
-            user: self.user_of(&framework.info, info.command.as_ref()),
-            directory: format!("{}/{folder}", self.config.work_dir).into(),
-            id: recovered.id,
-            framework_id: framework.id.clone(),
-            info: Arc::new(info),
-            container: container.clone(),
-            state: ExecutorState::Registering,
-            link: ExecutorLink::None,
-            pid: None,
-            generated_for_command_task: recovered.generated_for_command_task,
-            queued: Vec::new(),
-            launched: BTreeMap::new(),
-            terminated: BTreeMap::new(),
-            completed: Default::default(),
-            ending: None,
-            timer: None,
-            was_given_a_task: false,
-            status: None,
-        };
+        let user = self.user_of(&framework.info, info.command.as_ref());
+        let directory = format!("{}/{folder}", self.config.work_dir);
+        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, directory, user);
+        executor.generated_for_command_task = recovered.generated_for_command_task;
         let lives = run.forked_pid.filter(|_| !rebooted);
         if let Some(pid) = lives {
             self.meet_again(&mut executor, &run, pid, out);
@@ -98,12 +107,18 @@ impl Agent {
         for task in run.tasks {
             self.recover_task(&mut executor, task, &folder, now, out);
         }
+        executor.volumes = self.volume_links(&executor.container, &executor.resources());
         Some((executor, lives.is_some()))
     }
 
     /// Watches the executor's process, and calls its driver back if it is a v0 one.
     fn meet_again(&self, executor: &mut Executor, run: &RecoveredRun, pid: u32, out: &mut Outbox) {
-        out.outputs.push(Output::Reattach { container: executor.container.clone(), pid });
+        out.outputs.push(Output::Reattach {
+            container: executor.container.clone(),
+            pid,
+            recorded: run.forked_at,
+            sandbox: Some(executor.directory.to_string()),
+        });
         executor.pid = Some(pid);
         if let Some(driver) = &run.libprocess_pid {
             executor.link = ExecutorLink::Pid(driver.clone());
@@ -127,12 +142,9 @@ impl Agent {
         if let Some(bytes) = recovered.torn {
             out.persist.push(Persist::Replace { path: file.clone(), bytes });
         }
-        let Some(mut task) = recovered.info else { return };
+        let Some(task) = recovered.info else { return };
         executor.was_given_a_task = true;
-        let updates = recovered.records.iter().filter(|record| record.r#type == Type::Update as i32);
-        for update in updates.filter_map(|record| record.update.as_ref()) {
-            note_status(&mut task, &update.status);
-        }
+        let task = as_updated(task, &recovered.records);
         let key = (&executor.framework_id, &recovered.id);
         let done = self.streams.restore(key, &file.into(), &recovered.records, now);
         let (ended, task) = (is_terminal(task.state), Arc::new(task));
@@ -144,4 +156,13 @@ impl Agent {
             executor.launched.insert(recovered.id, task);
         }
     }
+}
+
+/// A task as it was after its updates.
+fn as_updated(mut task: pb::Task, records: &[StatusUpdateRecord]) -> pb::Task {
+    let updates = records.iter().filter(|record| record.r#type == Type::Update as i32);
+    for update in updates.filter_map(|record| record.update.as_ref()) {
+        note_status(&mut task, &update.status);
+    }
+    task
 }

@@ -28,7 +28,7 @@ impl Agent {
     pub(crate) fn recover(&mut self, recovered: Recovered, now: Time, out: &mut Outbox) -> Result<(), StartError> {
         self.counters.recovery_errors = u64::from(recovered.errors);
         let rebooted = recovered.boot_id.as_ref().is_some_and(|old| *old != self.config.boot_id);
-        self.recover_resources(recovered.resources, now)?;
+        self.recover_resources(recovered.resources, recovered.target, now, out)?;
         for old in &recovered.old_agents {
             self.discard(Folder::Agent(old.clone()), now);
         }
@@ -40,7 +40,7 @@ impl Agent {
             Some(agent) => self.recover_agent(agent, rebooted, now, out)?,
             None => {}
         }
-        self.recover_nested(recovered.nested, out);
+        self.recover_nested(if rebooted { Vec::new() } else { recovered.nested }, out);
         self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
         let timeout = self.config.executor_reregistration_timeout;
         self.recovery = Some(self.timers.set(now + timeout, Timer::ExecutorReregistration));
@@ -51,19 +51,37 @@ impl Agent {
         Ok(())
     }
 
-    fn recover_resources(&mut self, state: Option<ResourceState>, now: Time) -> Result<(), StartError> {
+    /// Takes up reservations, volumes and operations; a change that was not finished is made again.
+    fn recover_resources(
+        &mut self,
+        state: Option<ResourceState>,
+        target: Option<ResourceState>,
+        now: Time,
+        out: &mut Outbox,
+    ) -> Result<(), StartError> {
         let invalid = |why: &dyn std::fmt::Display| StartError::Resources(why.to_string());
-        let mut total = resources::from_proto(&self.info.resources).map_err(|why| invalid(&why))?;
-        if let Some(state) = state {
-            let checkpointed = resources::from_proto(&state.resources).map_err(|why| invalid(&why))?;
-            total = total.with_checkpointed(&checkpointed).map_err(|why| invalid(&why))?;
-            self.operations = state.operations.into_iter().map(Arc::new).collect();
-            for operation in &self.operations {
-                let uuid = operation.uuid.value.to_vec();
-                self.timers.set(now + OPERATION_RETRY, Timer::OperationRetry { uuid, wait: OPERATION_RETRY });
-            }
+        let folder = format!("{}/resources", self.config.meta_dir());
+        let own = resources::from_proto(&self.info.resources).map_err(|why| invalid(&why))?;
+        let with = |state: &ResourceState| {
+            let reserved =
+                |why: &dyn std::fmt::Display| StartError::Reserved { why: why.to_string(), folder: folder.clone() };
+            let checkpointed = resources::from_proto(&state.resources).map_err(|why| reserved(&why))?;
+            own.with_checkpointed(&checkpointed).map_err(|why| reserved(&why))
+        };
+        let total = match target.as_ref().or(state.as_ref()) {
+            Some(state) => with(state)?,
+            None => own.clone(),
+        };
+        if target.is_some() {
+            let before = state.as_ref().map(with).transpose()?.unwrap_or_else(|| own.clone());
+            self.change_volumes(&before, &total, out);
         }
         self.total = Arc::new(total);
+        self.operations = target.or(state).into_iter().flat_map(|state| state.operations).map(Arc::new).collect();
+        for operation in &self.operations {
+            let uuid = operation.uuid.value.to_vec();
+            self.timers.set(now + OPERATION_RETRY, Timer::OperationRetry { uuid, wait: OPERATION_RETRY });
+        }
         Ok(())
     }
 
@@ -98,11 +116,18 @@ impl Agent {
 
     /// `--recover=cleanup`: ends everything, and the agent with it.
     fn clean_up(&mut self, agent: &RecoveredAgent, rebooted: bool, out: &mut Outbox) {
-        let runs = agent.frameworks.iter().flat_map(|f| &f.executors).filter_map(|executor| executor.latest.as_ref());
-        for run in runs.filter(|run| !run.completed && !rebooted) {
+        let executors = agent.frameworks.iter().flat_map(|f| f.executors.iter().map(move |executor| (f, executor)));
+        let runs = executors.filter_map(|(f, executor)| Some((f, executor, executor.latest.as_ref()?)));
+        for (framework, executor, run) in runs.filter(|(.., run)| !run.completed && !rebooted) {
             if let (Some(pid), Ok(id)) = (run.forked_pid, base::ContainerId::new(&run.container)) {
                 let container = crate::ContainerName::top(&id);
-                out.outputs.push(Output::Reattach { container: container.clone(), pid });
+                let folder = paths::run(&agent.id, &framework.id, &executor.id, &run.container);
+                out.outputs.push(Output::Reattach {
+                    container: container.clone(),
+                    pid,
+                    recorded: run.forked_at,
+                    sandbox: Some(format!("{}/{folder}", self.config.work_dir)),
+                });
                 out.outputs.push(Output::Destroy { container });
             }
         }

@@ -25,6 +25,7 @@ impl Agent {
         self.streams.remove_framework(framework);
         let Some(known) = self.framework_mut(framework.as_str()) else { return };
         known.state = FrameworkState::Terminating;
+        known.waiting.clear();
         let executors: Vec<_> = known.executors.values().cloned().collect();
         for executor in executors {
             if executor.state == crate::executor::ExecutorState::Terminated {

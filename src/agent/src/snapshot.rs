@@ -36,6 +36,8 @@ pub struct Snapshot {
     pub drain_start: Option<Time>,
     /// Operations that are not acknowledged.
     pub operations: Vec<Arc<pb::Operation>>,
+    /// The revocable resources that are offered a second time, if there is an estimator.
+    pub oversubscribed: Option<Arc<resources::Resources>>,
     /// What has been counted since the start.
     pub counters: Counters,
 }
@@ -47,6 +49,8 @@ pub struct Counters {
     pub tasks: BTreeMap<&'static str, u64>,
     /// Ended executors.
     pub executors_terminated: u64,
+    /// Executors ended by the QoS controller.
+    pub executors_preempted: u64,
     /// Updates taken.
     pub valid_status_updates: u64,
     /// Updates refused.

@@ -13,7 +13,7 @@ use protos::mesos::{self as pb, TaskState, executor as api};
 
 use crate::agent::Agent;
 use crate::disk::{frame, paths};
-use crate::executor::{Executor, ExecutorLink};
+use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::{Framework, FrameworkState};
 use crate::message::Outgoing;
 use crate::output::{Outbox, Persist};
@@ -87,6 +87,11 @@ impl Agent {
         match owner {
             Some((known, executor)) if !executor.terminated.contains_key(&task) => {
                 self.complete_container_status(&mut update.status, &executor);
+                let ending = executor.ending.as_ref().map(|ending| ending.reason);
+                if !executor.limitation.is_empty() && ending == Some(verdict.reason) {
+                    let resources = executor.limitation.clone();
+                    update.status.limitation = Some(pb::TaskResourceLimitation { resources });
+                }
                 self.take_update(&known, &executor, &task, uuid, update, now, out);
             }
             Some(_) => {}
@@ -188,7 +193,10 @@ impl Agent {
             self.checkpoint(format!("{folder}/task.info"), frame(&record), out);
         }
         let file = folder.map(|folder| format!("{folder}/task.updates"));
-        self.change_task(known, executor, task, &update.status);
+        let ended = self.change_task(known, executor, task, &update.status);
+        if ended && !executor.volumes.is_empty() && executor.state != ExecutorState::Terminated {
+            self.update_volumes(known.id.as_str(), executor.id.as_str(), out);
+        }
         self.queue_update((&known.id, task), uuid, update, file, now, out);
     }
 
@@ -218,23 +226,24 @@ impl Agent {
         }
     }
 
-    /// Changes the task's record; an ended task waits for its acknowledgement.
-    fn change_task(&mut self, known: &Framework, executor: &Executor, task: &TaskId, status: &pb::TaskStatus) {
+    /// Changes the task's record; an ended task waits for its acknowledgement. Whether it has ended with this.
+    fn change_task(&mut self, known: &Framework, executor: &Executor, task: &TaskId, status: &pb::TaskStatus) -> bool {
         let ended = is_terminal(status.state);
         if ended && let Ok(state) = TaskState::try_from(status.state) {
             *self.counters.tasks.entry(counter_of(state)).or_default() += 1;
         }
-        let Some(executor) = self.executor_mut(known.id.as_str(), executor.id.as_str()) else { return };
+        let Some(executor) = self.executor_mut(known.id.as_str(), executor.id.as_str()) else { return ended };
         let mut record = match executor.launched.remove(task) {
             Some(record) => record,
             None => match take_single(executor, task) {
                 Some(queued) => Arc::new(crate::detected::task_of(&queued, executor)),
-                None => return,
+                None => return ended,
             },
         };
         note_status(Arc::make_mut(&mut record), status);
         let target = if ended { &mut executor.terminated } else { &mut executor.launched };
         target.insert(task.clone(), record);
+        ended
     }
 
     /// Confirms an update to its executor; what it says is on disk before this leaves.

@@ -22,6 +22,10 @@ pub(crate) enum Timer {
     ExecutorShutdown { framework: FrameworkId, executor: ExecutorId, container: ContainerName },
     /// Executors that have not come back after a restart are given up.
     ExecutorReregistration,
+    /// It is to be estimated what may be offered a second time.
+    Estimate,
+    /// Those who use too much of what was offered a second time are to be found.
+    CorrectUsage,
     /// Executors that have not come back are called again.
     ExecutorReconnect,
     /// Some garbage may be old enough.

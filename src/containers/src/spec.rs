@@ -77,6 +77,9 @@ pub struct Rlimit {
 pub struct Spec {
     /// What is run.
     pub program: Program,
+    /// The open program file, run if its path leads through folders that [`Spec::user`] may not enter. It must be a
+    /// program for the kernel itself, no script.
+    pub opened: Option<Arc<OwnedFd>>,
     /// The whole environment; of two variables with one name the later one counts.
     pub environment: Vec<(OsString, OsString)>,
     /// The current directory; entered before the user is switched. `None`: the caller's.
@@ -102,6 +105,7 @@ impl Spec {
     pub fn new(program: Program) -> Spec {
         Spec {
             program,
+            opened: None,
             environment: Vec::new(),
             working_dir: None,
             stdout: Output::Null,

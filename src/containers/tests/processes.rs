@@ -240,6 +240,27 @@ fn another_user() {
     assert!(matches!(error, SpawnError::Failed { step: Step::Exec, .. }), "{error}");
 }
 
+#[test]
+fn a_program_that_the_user_cannot_reach() {
+    use std::os::unix::fs::PermissionsExt;
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new("unreachable");
+    let program = folder.0.join("closed/program");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::copy("/bin/true", &program).unwrap();
+    std::fs::set_permissions(program.parent().unwrap(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut spec = Spec::new(Program::Argv { file: program.clone().into(), argv: vec![] });
+    spec.user = Some(User::by_name("nobody").unwrap());
+    let error = Launcher::posix().spawn(&spec).unwrap_err();
+    assert!(matches!(&error, SpawnError::Failed { step: Step::Exec, source, .. }
+        if source.kind() == std::io::ErrorKind::PermissionDenied));
+    spec.opened = Some(std::sync::Arc::new(std::fs::File::open(&program).unwrap().into()));
+    let child = Launcher::posix().spawn(&spec).unwrap();
+    assert_eq!(child.wait(Some(LIMIT)).unwrap(), Some(WaitStatus::from_exit_code(0)));
+}
+
 /// A shell that ignores SIGTERM, with a child in the same session, one in a session of its own, and a grandchild there.
 const STUBBORN: &str = "trap '' TERM; sleep 1000 & setsid sh -c 'sleep 1000 & echo \"$$ $!\" >&3; wait' 3>&1 & wait";
 

@@ -68,6 +68,19 @@ pub fn disk(path: &Path) -> std::io::Result<(u64, f64)> {
     Ok((total, used))
 }
 
+/// Whether a file system is mounted at exactly this path, which must have no links in it.
+pub fn is_mount_point(path: &Path) -> bool {
+    let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let points = text.lines().filter_map(|line| line.split(' ').nth(4));
+    points.map(unescaped).any(|point| Path::new(&point) == path)
+}
+
+/// A path of mountinfo: blanks, line ends and backslashes are octal numbers in there.
+fn unescaped(text: &str) -> String {
+    let codes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    codes.iter().fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
+}
+
 /// The id of this boot of the kernel, trimmed; empty if it cannot be read.
 pub fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()

@@ -1,18 +1,21 @@
 //! Reading an agent's meta folder (wire/disk.md 3) into memory.
 //!
 //! It reads what a recovery needs and no more: of agents before the current one, of older runs and of executors that
-//! have ended it gives only the names, so an agent with a long history starts as quickly as a new one. It decodes
+//! have ended long ago it gives only the names, so an agent with a long history starts as quickly as a new one. It decodes
 //! nothing; names that mean nothing, such as those of temporary files, are left in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::StoreError;
 
 /// The file that marks a run whose executor has ended with nothing left to tell.
 const SENTINEL: &str = "executor.sentinel";
+/// How many ended executors of each framework are read whole: as many as an agent shows by default.
+const HISTORY: usize = 150;
 
 /// Files, links and folders below a meta folder; all paths are relative to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct MetaTree {
     pub links: BTreeMap<String, String>,
     /// The folders.
     pub folders: BTreeSet<String>,
+    /// When files below a folder `pids` were written, since 1970: it tells a pid from a later one of the same number.
+    pub times: BTreeMap<String, Duration>,
 }
 
 /// Reads the meta folder at `root`; one that is not there is empty.
@@ -52,24 +57,40 @@ fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), Store
         if let Some(bytes) = read_file(&root.join(at(name)))? {
             tree.files.insert(at(name), bytes);
         }
+        if path.ends_with("/pids") {
+            tree.times.insert(at(name), written(&root.join(at(name))).unwrap_or_default());
+        }
     }
     tree.links.extend(names.links.iter().map(|(name, target)| (at(name), target.clone())));
+    let mut ended = Vec::new();
     for name in names.folders {
         let child = at(&name);
         tree.folders.insert(child.clone());
         let wanted = !is_choice || latest.as_ref() == Some(&name);
-        if path.ends_with("/executors") && has_ended(root, &child)? {
-            note_ended(root, &child, tree)?;
+        if path.ends_with("/executors")
+            && let Some(sentinel) = sentinel_of(root, &child)?
+        {
+            ended.push((written(&root.join(sentinel)).unwrap_or_default(), child));
         } else if wanted {
             read_folder(root, &child, tree)?;
+        }
+    }
+    // The newest of those that have ended are shown again; of the others the names are enough.
+    ended.sort();
+    let old = ended.len().saturating_sub(HISTORY);
+    for (index, (_, executor)) in ended.into_iter().enumerate() {
+        match index < old {
+            true => note_ended(root, &executor, tree)?,
+            false => read_folder(root, &executor, tree)?,
         }
     }
     Ok(())
 }
 
-/// Whether an executor's newest run has ended with nothing left to tell.
-fn has_ended(root: &Path, executor: &str) -> Result<bool, StoreError> {
-    Ok(sentinel_of(root, executor)?.is_some())
+/// When a file was last written.
+fn written(path: &Path) -> Option<Duration> {
+    let time: SystemTime = fs::symlink_metadata(path).ok()?.modified().ok()?;
+    time.duration_since(UNIX_EPOCH).ok()
 }
 
 /// The sentinel in an executor's newest run.

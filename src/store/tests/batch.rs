@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use store::{Batch, frame, read_frames, read_meta, replace_file, replace_link};
 
@@ -145,10 +146,21 @@ fn a_meta_folder_is_read_without_its_history() {
     }
     batch.replace(&format!("{executors}/alive/runs/r1/tasks/t/task.info"), b"older").unwrap();
     batch.replace(&format!("{executors}/ended/runs/r3/executor.sentinel"), b"").unwrap();
+    // Ended after that one, and so many that it is not of interest any more.
+    let newer: Vec<String> = (0..150).map(|number| format!("{executors}/newer{number}")).collect();
+    for executor in &newer {
+        batch.replace(&format!("{executor}/executor.info"), b"info").unwrap();
+        batch.replace(&format!("{executor}/runs/r/executor.sentinel"), b"").unwrap();
+        batch.link(&format!("{executor}/runs/latest"), "/w/runs/r").unwrap();
+    }
     batch.commit().unwrap();
+    let old = UNIX_EPOCH + Duration::from_secs(1);
+    let sentinel = folder.0.join(format!("{executors}/ended/runs/r3/executor.sentinel"));
+    fs::File::options().write(true).open(sentinel).unwrap().set_modified(old).unwrap();
 
     let tree = read_meta(&folder.0).unwrap();
-    let files: Vec<_> = tree.files.keys().map(String::as_str).collect();
+    assert!(newer.iter().all(|executor| tree.files.contains_key(&format!("{executor}/executor.info"))));
+    let files: Vec<_> = tree.files.keys().map(String::as_str).filter(|path| !path.contains("/newer")).collect();
     assert_eq!(
         files,
         [

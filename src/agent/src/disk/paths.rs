@@ -10,8 +10,12 @@ pub(crate) const BOOT_ID: &str = "boot_id";
 pub(crate) const LATEST: &str = "slaves/latest";
 /// Reservations, volumes and operations.
 pub(crate) const RESOURCES: &str = "resources/resources_and_operations.state";
-/// The same for older agents: reservations and volumes only.
+/// What the former is to become once volumes have been made and deleted.
+pub(crate) const RESOURCES_TARGET: &str = "resources/resources_and_operations.target";
+/// Reservations and volumes only, for older agents.
 pub(crate) const RESOURCES_INFO: &str = "resources/resources.info";
+/// What the former is to become.
+pub(crate) const RESOURCES_INFO_TARGET: &str = "resources/resources.target";
 
 /// The agent's folder.
 pub(crate) fn agent(agent: &AgentId) -> String {

@@ -3,7 +3,7 @@
 //! Missing files are tolerated at each level, as a crash between two writes leaves them. Damaged ones are an
 //! error if the agent is strict, else they are counted and skipped.
 
-use base::{AgentId, ExecutorId, FrameworkId, Pid, TaskId};
+use base::{AgentId, ExecutorId, FrameworkId, Pid, TaskId, Time};
 use prost::Message;
 use protos::mesos::{self as pb, internal};
 
@@ -29,6 +29,8 @@ pub struct Recovered {
     pub boot_id: Option<String>,
     /// Reservations, volumes and operations.
     pub resources: Option<internal::slave::ResourceState>,
+    /// What these were about to become, if the agent ended before all volumes were made and deleted.
+    pub target: Option<internal::slave::ResourceState>,
     /// The agent that `slaves/latest` leads to.
     pub agent: Option<RecoveredAgent>,
     /// The ids of agents before that one, whose folders can go.
@@ -46,6 +48,8 @@ pub struct RecoveredNested {
     pub container: crate::ContainerName,
     /// Its first process.
     pub pid: u32,
+    /// When that pid was written down.
+    pub recorded: Option<Time>,
 }
 
 /// An agent's own checkpoints.
@@ -96,6 +100,8 @@ pub struct RecoveredRun {
     pub container: String,
     /// The container's first process.
     pub forked_pid: Option<u32>,
+    /// When that pid was written down, if the tree tells.
+    pub forked_at: Option<Time>,
     /// Where its driver is, for a v0 executor that had registered.
     pub libprocess_pid: Option<Pid>,
     /// Whether it had subscribed over HTTP.
@@ -135,7 +141,8 @@ impl Recovered {
         let mut reader = Reader { tree, strict, errors: 0 };
         let mut recovered = Recovered {
             boot_id: tree.text(paths::BOOT_ID).map(|text| text.trim().to_owned()),
-            resources: reader.resources()?,
+            resources: reader.resources(paths::RESOURCES, paths::RESOURCES_INFO)?,
+            target: reader.resources(paths::RESOURCES_TARGET, paths::RESOURCES_INFO_TARGET)?,
             ..Recovered::default()
         };
         let latest = tree.links.get(paths::LATEST).and_then(|target| target.rsplit('/').next());
@@ -175,16 +182,18 @@ impl Reader<'_> {
         }
     }
 
-    fn resources(&mut self) -> Result<Option<internal::slave::ResourceState>, RecoveryError> {
-        if let Some(state) = self.message(paths::RESOURCES)? {
+    /// Resources with operations from `path`, or else without from `older`.
+    fn resources(&mut self, path: &str, older: &str) -> Result<Option<internal::slave::ResourceState>, RecoveryError> {
+        if let Some(state) = self.message(path)? {
             return Ok(Some(state));
         }
-        let Some(bytes) = self.tree.files.get(paths::RESOURCES_INFO).filter(|bytes| !bytes.is_empty()) else {
+        // An empty list of resources is an empty file: nothing is reserved.
+        let Some(bytes) = self.tree.files.get(older).filter(|bytes| !bytes.is_empty()) else {
             return Ok(None);
         };
         match unframe(bytes) {
             Ok((resources, _)) => Ok(Some(internal::slave::ResourceState { operations: Vec::new(), resources })),
-            Err(why) => self.damaged(paths::RESOURCES_INFO, &why),
+            Err(why) => self.damaged(older, &why),
         }
     }
 
@@ -254,8 +263,15 @@ impl Reader<'_> {
                 tasks.push(self.task(folder, task)?);
             }
         }
-        let libprocess_pid = libprocess_pid.filter(|pid| !pid.is_empty());
-        Ok(RecoveredRun { container: container.to_owned(), forked_pid, libprocess_pid, http, completed, tasks })
+        Ok(RecoveredRun {
+            container: container.to_owned(),
+            forked_pid,
+            forked_at: self.tree.times.get(&format!("{folder}/pids/forked.pid")).copied(),
+            libprocess_pid: libprocess_pid.filter(|pid| !pid.is_empty()),
+            http,
+            completed,
+            tasks,
+        })
     }
 
     fn task(&mut self, run: &str, id: TaskId) -> Result<RecoveredTask, RecoveryError> {

@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use base::Time;
+
 use crate::output::Persist;
 
 /// Files, links and folders below the meta folder; all paths are relative to it.
@@ -15,6 +17,8 @@ pub struct Tree {
     pub links: BTreeMap<String, String>,
     /// The folders; those that files lie in may be missing here.
     pub folders: BTreeSet<String>,
+    /// When files were last written, of those for which that is of interest.
+    pub times: BTreeMap<String, Time>,
 }
 
 impl Tree {

@@ -1,5 +1,6 @@
 //! Words that become inputs.
 
+use agent::oversubscription::{Load, Measurement};
 use agent::{Incoming, Input, RequestId, StreamId};
 use base::Pid;
 use protos::mesos::internal::*;
@@ -115,6 +116,14 @@ impl Stage {
             ["exited", pid] if pid.contains('@') => Input::Exited { pid: pid.parse().unwrap() },
             ["signal", "USR1"] => Input::Shutdown { unregister: true },
             ["signal", "TERM"] => Input::Shutdown { unregister: false },
+            ["volumes-changed", change] => Input::VolumesChanged { change: change.parse().unwrap() },
+            ["update-failed", name, why @ ..] => {
+                Input::ContainerUpdateFailed { container: self.container(name), why: why.join(" ") }
+            }
+            ["load", load] => {
+                let load = Load { five_minutes: load.parse().unwrap(), ..Load::default() };
+                Input::Measured { measurement: Box::new(Measurement { load, containers: Vec::new() }) }
+            }
             ["usage", fraction] => Input::DiskUsage { fraction: fraction.parse().unwrap() },
             ["started", name, pid] => {
                 Input::ContainerStarted { container: self.container(name), pid: pid.parse().unwrap() }
@@ -316,7 +325,8 @@ impl Stage {
                 ..ReregisterExecutorMessage::default()
             }),
             ["status", framework, executor, task, state] => self.status_message(framework, executor, task, state),
-            ["operation", kind] => self.operation(kind),
+            ["operation", kind] => self.operation(kind, kind),
+            ["operation", kind, name] => self.operation(kind, name),
             ["acknowledge-operation"] => {
                 let status = self.operation.clone().unwrap();
                 Incoming::AcknowledgeOperationStatus(AcknowledgeOperationStatusMessage {
@@ -338,6 +348,9 @@ impl Stage {
         if options.contains(&"volume") {
             let role = Some(pb::resource::AllocationInfo { role: Some("dev".to_owned()) });
             task.resources.push(pb::Resource { allocation_info: role, ..volume() });
+        }
+        if options.contains(&"revocable") {
+            task.resources[0].revocable = Some(pb::resource::RevocableInfo::default());
         }
         if options.contains(&"unallocated") {
             task.resources[0].allocation_info = None;
@@ -376,10 +389,10 @@ impl Stage {
         })
     }
 
-    fn operation(&mut self, kind: &str) -> Incoming {
+    fn operation(&mut self, kind: &str, name: &str) -> Incoming {
         use pb::offer::operation::{Create, Destroy, Reserve, Type};
         let mut info = pb::offer::Operation {
-            id: Some(pb::OperationId { value: kind.to_owned() }),
+            id: Some(pb::OperationId { value: name.to_owned() }),
             ..pb::offer::Operation::default()
         };
         match kind {
@@ -402,7 +415,7 @@ impl Stage {
         Incoming::ApplyOperation(ApplyOperationMessage {
             framework_id: Some(framework_id("f")),
             operation_info: info,
-            operation_uuid: operation_uuid(kind),
+            operation_uuid: operation_uuid(name),
             resource_version_uuid: ResourceVersionUuid {
                 resource_provider_id: None,
                 uuid: pb::Uuid { value: vec![0; 16] },

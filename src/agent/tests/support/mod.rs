@@ -6,10 +6,11 @@ mod show;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use agent::{Agent, Config, ContainerName, Input, Outbox, Outgoing, Output, Persist, Reconfiguration, Recovered, Tree};
 use base::{Pid, Time};
 use protos::mesos as pb;
-use resources::{Format, Role, parse_attributes, parse_text};
+use resources::{Format, Resources, Role, parse_attributes, parse_text};
 
 /// The leading master of all scenarios.
 pub(crate) const MASTER: &str = "master@10.0.0.1:5050";
@@ -31,6 +32,10 @@ pub struct Stage {
     pub(crate) updates: u64,
     pub(crate) operation: Option<pb::OperationStatus>,
     pub(crate) quiet: bool,
+    /// What a fixed estimator offers a second time.
+    pub(crate) estimator: Option<Resources>,
+    /// The load over five minutes above which revocable executors have to go.
+    pub(crate) load: Option<f64>,
 }
 
 impl Stage {
@@ -62,6 +67,8 @@ impl Stage {
             updates: 0,
             operation: None,
             quiet: false,
+            estimator: None,
+            load: None,
         }
     }
 
@@ -102,6 +109,8 @@ impl Stage {
             "attributes" => self.info.attributes = parse_attributes(value).unwrap(),
             "reconfiguration_policy" => self.config.reconfiguration_policy = Reconfiguration::Additive,
             "executor_reregistration_timeout" => self.config.executor_reregistration_timeout = duration(),
+            "estimator" => self.estimator = Some(parse_text(value, &Role::star()).unwrap()),
+            "load" => self.load = Some(value.parse().unwrap()),
             "gc_delay" => self.config.gc_delay = duration(),
             _ => panic!("unknown flag {name}"),
         }
@@ -116,10 +125,25 @@ impl Stage {
         };
         let mut out = Outbox::default();
         match Agent::new(self.config.clone(), self.info.clone(), recovered, self.seed, self.now, &mut out) {
-            Ok(agent) => self.agent = Some(agent),
+            Ok(mut agent) => {
+                agent.oversubscribe(self.policy(), self.now);
+                self.agent = Some(agent);
+            }
             Err(why) => return vec![format!("refused: {}", why.to_string().lines().next().unwrap())],
         }
         self.carry_out(out)
+    }
+
+    fn policy(&self) -> Policy {
+        let mut policy = Policy { estimate_interval: Duration::from_secs(15), ..Policy::default() };
+        if let Some(resources) = &self.estimator {
+            policy.estimator = Some(Box::new(FixedEstimator::new(resources)));
+        }
+        if self.load.is_some() {
+            policy.controller = Some(Box::new(LoadController { five_minutes: self.load, fifteen_minutes: None }));
+            policy.correction_interval = Duration::from_secs(60);
+        }
+        policy
     }
 
     /// Cuts bytes off the end of a file whose path ends so.

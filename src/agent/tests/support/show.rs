@@ -1,6 +1,6 @@
 //! Outputs as words.
 
-use agent::{Answer, ContainerSpec, Outgoing, Output};
+use agent::{Answer, ContainerSpec, GoneVolume, Outgoing, Output, Prepare, VolumeLink};
 use protos::mesos::{self as pb, TaskState, executor, task_status};
 
 use super::Stage;
@@ -39,12 +39,22 @@ impl Stage {
             Output::CloseStream { stream } => format!("close {}", stream.0),
             Output::Respond { request, answer } => format!("answer {}: {}", request.0, answer_text(answer)),
             Output::Launch { container, spec } => format!("launch {container}: {}", spec_text(spec)),
-            Output::Reattach { container, pid } => format!("reattach {container} {pid}"),
+            Output::Reattach { container, pid, .. } => format!("reattach {container} {pid}"),
             Output::Signal { container, signal } => format!("signal {container} {signal}"),
             Output::Destroy { container } => format!("destroy {container}"),
             Output::Delete { paths } => format!("delete {}", paths.join(" ")),
-            Output::CreateVolume { path } => format!("create volume {path}"),
-            Output::DestroyVolume { path } => format!("destroy volume {path}"),
+            Output::ChangeVolumes { change, gone, new } => {
+                let kind = |volume: &GoneVolume| if volume.is_mount { "empty" } else { "destroy" };
+                let gone = gone.iter().map(|volume| format!(", {} {}", kind(volume), volume.path));
+                let new = new.iter().map(|path| format!(", create {path}"));
+                format!("change volumes {change}{}", gone.chain(new).collect::<String>())
+            }
+            Output::LinkVolumes { container, appear, vanish, .. } => {
+                let appear = appear.iter().map(|link| format!(", {}", link_text(link)));
+                let vanish = vanish.iter().map(|link| format!(", no {}", link_text(link)));
+                format!("link volumes of {container}{}", appear.chain(vanish).collect::<String>())
+            }
+            Output::Measure => "measure".to_owned(),
             Output::RedetectMaster => "redetect the master".to_owned(),
             Output::Exit { code, message } => format!("exit {code}: {message}"),
         }
@@ -80,7 +90,12 @@ fn message_text(message: &Outgoing) -> String {
         ),
         Outgoing::UpdateOperationStatus(m) => format!("{:?} {:?}", m.status.state(), m.status.message()),
         Outgoing::UpdateSlave(m) => {
-            format!("{} operations", m.operations.as_ref().map_or(0, |list| list.operations.len()))
+            let operations = m.operations.as_ref().map_or(0, |list| list.operations.len());
+            let oversubscribed = match m.update_oversubscribed_resources() {
+                true => format!(", oversubscribed {}", resources::from_proto(&m.oversubscribed_resources).unwrap()),
+                false => String::new(),
+            };
+            format!("{operations} operations{oversubscribed}")
         }
         Outgoing::ExitedExecutor(m) => format!("{} status {}", m.executor_id.value, m.status),
         Outgoing::ExecutorToFramework(m) => String::from_utf8_lossy(&m.data).into_owned(),
@@ -130,8 +145,13 @@ fn answer_text(answer: &Answer) -> String {
     }
 }
 
+fn link_text(link: &VolumeLink) -> String {
+    let left = if link.prepare == Prepare::Leave { " as it is" } else { "" };
+    format!("volume {} -> {}{left}", link.seen, link.folder)
+}
+
 fn spec_text(spec: &ContainerSpec) -> String {
-    let volumes: Vec<_> = spec.volumes.iter().map(|(seen, is)| format!(", volume {seen} -> {is}")).collect();
+    let volumes: Vec<_> = spec.volumes.iter().map(|link| format!(", {}", link_text(link))).collect();
     format!(
         "{} in {} as {}{}",
         spec.argv.join(" "),

@@ -69,6 +69,7 @@ pub(super) struct Prepared {
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
     streams: [Stream; 3],
+    opened: Option<Arc<OwnedFd>>,
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
     pub(super) die_with_parent: bool,
@@ -110,12 +111,18 @@ impl Prepared {
                 None => None,
             },
             streams,
+            opened: spec.opened.clone(),
             user,
             new_session: spec.new_session,
             die_with_parent: spec.die_with_parent,
             rlimits: spec.rlimits.iter().map(rlimit).collect(),
             program,
         })
+    }
+
+    /// The open program file; -1 if there is none.
+    pub(super) fn opened_fd(&self) -> RawFd {
+        self.opened.as_ref().map_or(-1, |file| file.as_raw_fd())
     }
 
     /// The descriptors for standard input, output and error; -1 leaves the caller's.

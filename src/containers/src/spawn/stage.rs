@@ -139,6 +139,20 @@ unsafe fn execute(prepared: &mut Prepared) {
             _ => return,
         }
     }
+    if refused && prepared.opened_fd() > 2 {
+        let (argv, environment) = (prepared.argv.as_ptr(), prepared.environment.as_ptr());
+        // SAFETY: as above; the empty path means the open file itself, which is closed on exec like all others.
+        unsafe {
+            libc::syscall(
+                libc::SYS_execveat,
+                prepared.opened_fd(),
+                c"".as_ptr(),
+                argv,
+                environment,
+                libc::AT_EMPTY_PATH,
+            )
+        };
+    }
     if refused {
         // SAFETY: the C library's errno of this thread.
         unsafe { *libc::__errno_location() = libc::EACCES };

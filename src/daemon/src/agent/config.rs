@@ -122,10 +122,12 @@ pub(super) fn info(flags: &Flags, identity: &Identity, work_dir: &Path) -> Resul
         }
         None => None,
     };
+    let resources = own_resources(flags, work_dir)?;
+    super::disk::prepare(&resources, work_dir)?;
     Ok(mesos::SlaveInfo {
         hostname: identity.hostname.clone(),
         port: Some(i32::from(identity.advertise.port())),
-        resources: own_resources(flags, work_dir)?.to_proto(Format::PostRefinement),
+        resources: resources.to_proto(Format::PostRefinement),
         attributes,
         id: None,
         checkpoint: Some(true),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
+use super::records::Records;
+use super::volumes;
 use crate::sync::lock;
 
 /// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
@@ -25,17 +27,25 @@ const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 /// What the launcher's thread is asked to do, in order.
 enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
-    Reattach(ContainerName, i32, Option<Time>),
+    Reattach(ContainerName, i32, Option<Time>, Option<String>),
     Signal(ContainerName, i32),
     Destroy(ContainerName),
 }
 
+/// Tells the core what has become of something.
+pub(super) type Report = Arc<dyn Fn(Input) + Send + Sync>;
+
 /// A container with a living first process.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Live {
     pid: i32,
     started: Option<StartTime>,
+    /// The sandbox of an executor: its processes have it in their environment.
+    sandbox: Option<String>,
 }
+
+/// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
+const MARK: &str = "MESOS_DIRECTORY";
 
 /// The running containers. Cheap to clone.
 #[derive(Clone)]
@@ -49,10 +59,11 @@ impl Containers {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(report: impl Fn(Input) + Send + Sync + 'static) -> std::io::Result<Containers> {
+    pub(super) fn start(report: Report, records: Records, program: String) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
-        let worker = Worker { live: live.clone(), report: Arc::new(report), runtime: Handle::current() };
+        let opened = std::fs::File::open(&program).ok().map(|file| Arc::new(file.into()));
+        let worker = Worker { live: live.clone(), report, records, program, opened, runtime: Handle::current() };
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             for job in queue {
                 worker.work(job);
@@ -66,8 +77,8 @@ impl Containers {
     }
 
     /// Watches a process that an earlier agent started; `recorded` is when its pid was written down.
-    pub(super) fn reattach(&self, container: ContainerName, pid: u32, recorded: Option<Time>) {
-        self.send(Job::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded));
+    pub(super) fn reattach(&self, container: ContainerName, pid: u32, recorded: Option<Time>, sandbox: Option<String>) {
+        self.send(Job::Reattach(container, i32::try_from(pid).unwrap_or(0), recorded, sandbox));
     }
 
     pub(super) fn signal(&self, container: ContainerName, signal: i32) {
@@ -99,7 +110,11 @@ impl Containers {
 #[derive(Clone)]
 struct Worker {
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
-    report: Arc<dyn Fn(Input) + Send + Sync>,
+    report: Report,
+    records: Records,
+    /// The agent's own program, which runs executors too, and its open file: not every user can reach its path.
+    program: String,
+    opened: Option<Arc<OwnedFd>>,
     runtime: Handle,
 }
 
@@ -113,9 +128,9 @@ impl Worker {
                     (self.report)(Input::ContainerStartFailed { container, why });
                 }
             },
-            Job::Reattach(container, pid, recorded) => self.reattach(container, pid, recorded),
+            Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
             Job::Signal(container, signal) => {
-                if let Some(live) = lock(&self.live).get(&container).copied() {
+                if let Some(live) = lock(&self.live).get(&container) {
                     // A process that is gone needs no signal; its end is reported by the one who waits for it.
                     let _ = containers::signal_group(live.pid, signal);
                 }
@@ -135,34 +150,47 @@ impl Worker {
         if let Some(latest) = &spec.latest {
             store::replace_link(Path::new(latest), sandbox)?;
         }
-        link_volumes(spec, sandbox, user.as_ref())?;
-        let child = Launcher::posix().spawn(&to_spec(spec, user))?;
+        volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+        let opened = self.opened.clone().filter(|_| spec.program == self.program);
+        let child = Launcher::posix().spawn(&Spec { opened, ..to_spec(spec, user) })?;
         let pid = child.pid();
         let started = containers::start_time(pid);
         let (pid, pidfd) = child.into_parts();
-        self.alive(container, Live { pid, started }, pidfd, true);
+        self.records.note(container, pid);
+        let sandbox = container.parent().is_none().then(|| spec.sandbox.clone());
+        self.alive(container, Live { pid, started, sandbox }, pidfd, true);
         Ok(())
     }
 
-    fn reattach(&self, container: ContainerName, pid: i32, recorded: Option<Time>) {
+    fn reattach(&self, container: ContainerName, pid: i32, recorded: Option<Time>, sandbox: Option<String>) {
         let guard = Guard::StartedBefore(recorded.unwrap_or(Time::NEVER));
         match Attached::open(pid, guard) {
             Ok(Some(attached)) => {
                 let started = Some(attached.started());
                 let (pid, pidfd) = attached.into_parts();
-                self.alive(&container, Live { pid, started }, pidfd, false);
+                self.alive(&container, Live { pid, started, sandbox }, pidfd, false);
             }
-            Ok(None) => (self.report)(Input::ContainerExited { container, status: None }),
+            Ok(None) => self.gone(container, sandbox),
             Err(error) => {
                 tracing::warn!(%container, "cannot watch a container of an earlier agent: {error}");
-                (self.report)(Input::ContainerExited { container, status: None });
+                self.gone(container, sandbox);
             }
         }
     }
 
+    /// A container of an earlier agent is not there any more; something that it has started may be.
+    fn gone(&self, container: ContainerName, sandbox: Option<String>) {
+        self.records.forget(&container);
+        let worker = self.clone();
+        self.runtime.spawn_blocking(move || {
+            end_marked(&container, sandbox.as_deref());
+            (worker.report)(Input::ContainerExited { container, status: None });
+        });
+    }
+
     /// Reports that a container runs, and waits for its end.
     fn alive(&self, container: &ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
-        lock(&self.live).insert(container.clone(), live);
+        lock(&self.live).insert(container.clone(), live.clone());
         let pid = u32::try_from(live.pid).unwrap_or(0);
         (self.report)(Input::ContainerStarted { container: container.clone(), pid });
         let (worker, container) = (self.clone(), container.clone());
@@ -184,15 +212,23 @@ impl Worker {
         }
         let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { None };
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
-        if nested || !containers::group_is_empty(live.pid) {
+        // A program that was killed has not ended what it started.
+        let killed = live.sandbox.is_some() && status.is_none_or(|status| status & 0x7f != 0);
+        if nested || killed || !containers::group_is_empty(live.pid) {
             let worker = self.clone();
             let name = container.clone();
-            let ended = self.runtime.spawn_blocking(move || worker.end_all(&name)).await;
+            let sandbox = live.sandbox.filter(|_| killed);
+            let ended = self.runtime.spawn_blocking(move || {
+                worker.end_all(&name);
+                end_marked(&name, sandbox.as_deref());
+            });
+            let ended = ended.await;
             if let Err(error) = ended {
                 tracing::warn!(%container, "the thread that ends a container has failed: {error}");
             }
         }
         lock(&self.live).remove(&container);
+        self.records.forget(&container);
         (self.report)(Input::ContainerExited { container, status });
     }
 
@@ -210,7 +246,7 @@ impl Worker {
         let all: Vec<(ContainerName, Live)> = lock(&self.live)
             .iter()
             .filter(|(name, _)| *name == container || name.is_inside(container))
-            .map(|(name, live)| (name.clone(), *live))
+            .map(|(name, live)| (name.clone(), live.clone()))
             .collect();
         for (name, live) in all.into_iter().rev() {
             while let Err(error) = containers::destroy(live.pid, live.started, DESTROY_LIMIT) {
@@ -220,19 +256,13 @@ impl Worker {
     }
 }
 
-/// Shows volumes in the sandbox: links to their folders, which belong to the container's user.
-fn link_volumes(spec: &ContainerSpec, sandbox: &Path, user: Option<&User>) -> anyhow::Result<()> {
-    for (seen, folder) in &spec.volumes {
-        let inside = Path::new(seen).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        anyhow::ensure!(inside, "The volume path '{seen}' leads out of the sandbox");
-        containers::create_sandbox(Path::new(folder), user)?;
-        let link = sandbox.join(seen);
-        if let Some(parent) = link.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        store::replace_link(&link, Path::new(folder))?;
+/// Ends what an executor has left behind that is no longer its descendant.
+fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
+    if let Some(sandbox) = sandbox
+        && let Err(error) = containers::destroy_marked(MARK, sandbox.as_ref(), DESTROY_LIMIT)
+    {
+        tracing::warn!(%container, "{error}");
     }
-    Ok(())
 }
 
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.

@@ -10,6 +10,7 @@ use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
+use super::disk::DiskUses;
 use super::world::Shell;
 use super::{executor_api, metrics, operator_api, views};
 use crate::common::{self, Common, Shared};
@@ -36,12 +37,19 @@ pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) driver: Driver<Agent>,
     pub(super) shell: Arc<Shell>,
+    pub(super) disk: DiskUses,
     pub(super) started: Time,
     routes: Table<Route>,
 }
 
 impl Handler {
-    pub(super) fn new(common: Arc<Common>, driver: Driver<Agent>, shell: Arc<Shell>, started: Time) -> Handler {
+    pub(super) fn new(
+        common: Arc<Common>,
+        driver: Driver<Agent>,
+        shell: Arc<Shell>,
+        disk: DiskUses,
+        started: Time,
+    ) -> Handler {
         let routes = common::add_routes(Table::new(PROCESS), PROCESS, Route::Shared)
             .add(PROCESS, "/api/v1", Route::Operator)
             .add(PROCESS, "/api/v1/executor", Route::Executor)
@@ -51,7 +59,7 @@ impl Handler {
             .add("monitor", "/statistics", Route::Statistics)
             .add(PROCESS, "/monitor/statistics", Route::Statistics)
             .add("metrics", "/snapshot", Route::Metrics);
-        Handler { common, driver, shell, started, routes }
+        Handler { common, driver, shell, disk, started, routes }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -103,9 +111,9 @@ impl Handler {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let (snapshot, containers) = (self.snapshot().await, self.shell.containers.clone());
-        let now = self.driver.now();
+        let (now, disk) = (self.driver.now(), self.disk.clone());
         let written = tokio::task::spawn_blocking(move || {
-            write(&views::statistics::Measured { snapshot, usage: containers.usage(), now })
+            write(&views::statistics::Measured { snapshot, usage: containers.usage(), disk, now })
         });
         match written.await {
             Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),

@@ -29,7 +29,11 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     for executor in executors(&snapshot) {
         used += &resources::from_proto(&executor.resources()).unwrap_or_default();
     }
-    metrics.resources("slave/", &snapshot.resources, &used);
+    let mut total = Resources::clone(&snapshot.resources);
+    if let Some(oversubscribed) = &snapshot.oversubscribed {
+        total += &**oversubscribed;
+    }
+    metrics.resources("slave/", &total, &used);
     gauges(&mut metrics, &snapshot);
     let delay = handler.common.flags.duration("gc_delay").unwrap_or_default();
     metrics.set("slave/executor_directory_max_allowed_age_secs", delay.as_secs_f64());
@@ -48,7 +52,7 @@ fn counters(metrics: &mut Metrics, snapshot: &Snapshot) {
     }
     for (name, value) in [
         ("slave/executors_terminated", counters.executors_terminated),
-        ("slave/executors_preempted", 0),
+        ("slave/executors_preempted", counters.executors_preempted),
         ("slave/valid_status_updates", counters.valid_status_updates),
         ("slave/invalid_status_updates", counters.invalid_status_updates),
         ("slave/valid_framework_messages", counters.valid_framework_messages),

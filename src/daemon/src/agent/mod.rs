@@ -5,12 +5,16 @@
 mod config;
 mod containers;
 mod detector;
+mod disk;
 mod executor_api;
 mod handler;
 mod metrics;
 mod operator_api;
+mod oversubscription;
+mod records;
 mod validate;
 mod views;
+mod volumes;
 mod world;
 
 use std::future::Future;
@@ -20,7 +24,7 @@ use std::sync::Arc;
 
 use agent::{Agent, ContainerName, Input, Outbox, Recovered, Tree};
 use anyhow::Context;
-use base::Pid;
+use base::{Pid, Time};
 use protos::mesos::slave_info::Capability;
 use tokio::sync::{Notify, watch};
 use wire::Limits;
@@ -35,8 +39,10 @@ use crate::driver::{Driver, World as _};
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
-use containers::Containers;
+use containers::{Containers, Report};
+use disk::DiskUses;
 use handler::Handler;
+use records::Records;
 use world::{Exit, Shell};
 
 /// An agent that serves.
@@ -85,20 +91,29 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     let info = config::info(&flags, &identity, &work_dir)?;
 
+    let policy = oversubscription::policy(&flags)?;
+
     let meta = PathBuf::from(config.meta_dir());
-    let recovered = read_checkpoints(&meta, flags.on("strict"))?;
+    let records = Records::new(&runtime_dir(&flags), &meta);
+    let mut recovered = read_checkpoints(&meta, flags.on("strict"))?;
+    recovered.nested = records.read();
+    let own = resources::from_proto(&info.resources).unwrap_or_default();
+    volumes::delete_later(volumes::left_overs(&work_dir, &own));
     let clock = Clock::start();
     let seed = u64::from_le_bytes(crate::random::bytes());
     let mut out = Outbox::default();
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
-    let core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
+    let program = config.program.clone();
+    let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
+    core.oversubscribe(policy, clock.now());
     let driver = Driver::new(core, clock);
 
     let exited = driver.clone();
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
     let reports = driver.clone();
+    let report: Report = Arc::new(move |input| reports.submit(input));
     let containers =
-        Containers::start(move |input| reports.submit(input)).context("the launcher's thread cannot be started")?;
+        Containers::start(report.clone(), records, program).context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common =
@@ -110,6 +125,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         streams: Streams::new(Limits::default().stream),
         answers: Answers::default(),
         containers,
+        report,
+        clock,
         meta,
         redetect: redetect.clone(),
         exit,
@@ -117,17 +134,20 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         capabilities,
     });
     let started = driver.now();
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), started));
+    let uses = DiskUses::default();
+    let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
     attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
     out.outputs.into_iter().for_each(|output| shell.carry_out(output));
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
-    let tasks = vec![
+    let mut tasks = vec![
         detector::watch(master, driver.clone(), redetect),
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
+    tasks.extend(disk_watch);
     let server = server.serve(handler.clone(), handler);
     Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })
 }
@@ -176,9 +196,19 @@ fn work_dir(flags: &Flags) -> anyhow::Result<PathBuf> {
     given.canonicalize().with_context(|| format!("cannot use the work folder '{}'", given.display()))
 }
 
+/// `--runtime_dir`: for what need not survive a reboot.
+fn runtime_dir(flags: &Flags) -> PathBuf {
+    match flags.get("runtime_dir").filter(|path| !path.is_empty()) {
+        Some(path) => PathBuf::from(path),
+        None if nix::unistd::access("/var/run", nix::unistd::AccessFlags::W_OK).is_ok() => "/var/run/mesos".into(),
+        None => std::env::temp_dir().join("mesos/runtime"),
+    }
+}
+
 fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     let found = store::read_meta(meta).context("the checkpoints cannot be read")?;
-    let tree = Tree { files: found.files, links: found.links, folders: found.folders };
+    let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
+    let tree = Tree { files: found.files, links: found.links, folders: found.folders, times };
     Ok(Recovered::read(&tree, strict)?)
 }
 
@@ -219,7 +249,13 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     for isolator in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
         if !matches!(
             isolator,
-            "posix/cpu" | "posix/mem" | "filesystem/posix" | "environment_secret" | "volume/sandbox_path"
+            "posix/cpu"
+                | "posix/mem"
+                | "filesystem/posix"
+                | "environment_secret"
+                | "volume/sandbox_path"
+                | "disk/du"
+                | "posix/disk"
         ) {
             return refused(
                 "isolation",
@@ -230,7 +266,7 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     if !matches!(flags.get("containerizers"), None | Some("mesos")) {
         return refused("containerizers", "only the containerizer mesos is supported".to_owned());
     }
-    for name in ["modules", "modules_dir", "hooks", "acls", "credential", "http_credentials", "firewall_rules"] {
+    for name in ["modules_dir", "hooks", "acls", "credential", "http_credentials", "firewall_rules"] {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
             return refused(name, "is not supported by this version of tepui".to_owned());
         }

@@ -131,8 +131,9 @@ async fn containers(
     show_nested: bool,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
     let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
+    let disk = handler.disk.clone();
     let listed = tokio::task::spawn_blocking(move || {
-        let measured = views::statistics::Measured { snapshot, usage: live.usage(), now };
+        let measured = views::statistics::Measured { snapshot, usage: live.usage(), disk, now };
         views::statistics::messages(&measured, show_nested)
     });
     listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))

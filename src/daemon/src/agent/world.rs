@@ -6,14 +6,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::{Agent, Answer, ContainerName, Input, Outbox, Output, Persist};
+use ::containers::User;
+use agent::oversubscription::{Load, Measurement};
+use agent::{Agent, Answer, ContainerName, GoneVolume, Input, Outbox, Output, Persist, VolumeLink};
 use base::{Pid, Time};
 use protos::mesos::slave_info::Capability;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
-use super::containers::Containers;
+use super::containers::{Containers, Report};
+use super::views::statistics::used;
+use super::volumes;
 use crate::answers::Answers;
+use crate::clock::Clock;
 use crate::common::Common;
 use crate::driver::{Core, World};
 use crate::files::Files;
@@ -56,6 +61,9 @@ pub(super) struct Shell {
     pub(super) streams: Streams,
     pub(super) answers: Answers<Answer>,
     pub(super) containers: Containers,
+    /// Tells the core what has become of something.
+    pub(super) report: Report,
+    pub(super) clock: Clock,
     /// `<work_dir>/meta`.
     pub(super) meta: PathBuf,
     /// Asks leader detection to report anew.
@@ -95,12 +103,19 @@ impl World<Agent> for Shell {
                 attach(&self.common.files, &container, &spec.sandbox);
                 self.containers.launch(container, spec);
             }
-            Output::Reattach { container, pid } => self.reattach(container, pid),
+            Output::Reattach { container, pid, recorded, sandbox } => {
+                self.containers.reattach(container, pid, recorded, sandbox);
+            }
             Output::Signal { container, signal } => self.containers.signal(container, signal),
             Output::Destroy { container } => self.containers.destroy(container),
             Output::Delete { paths } => self.delete(paths),
-            Output::CreateVolume { path } => self.create_volume(&path),
-            Output::DestroyVolume { path } => delete(Path::new(&path)),
+            Output::ChangeVolumes { change, gone, new } => self.change_volumes(change, &gone, &new),
+            Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
+                if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {
+                    (self.report)(Input::ContainerUpdateFailed { container, why: format!("{error:#}") });
+                }
+            }
+            Output::Measure => self.measure(),
             Output::RedetectMaster => self.redetect.notify_one(),
             Output::Exit { code, message } => {
                 self.exit.send_replace(Some(Exit { code, message }));
@@ -110,17 +125,31 @@ impl World<Agent> for Shell {
 }
 
 impl Shell {
-    /// Watches a container of an earlier agent; its pid file says since when its pid means it.
-    fn reattach(&self, container: ContainerName, pid: u32) {
-        self.containers.reattach(container, pid, None);
+    /// Makes and takes away volumes. If that fails the agent would lie about what it has, so it ends.
+    fn change_volumes(&self, change: u64, gone: &[GoneVolume], new: &[String]) {
+        match volumes::change(gone, new) {
+            Ok(aside) => {
+                volumes::delete_later(aside);
+                (self.report)(Input::VolumesChanged { change });
+            }
+            Err(error) => {
+                self.exit.send_replace(Some(Exit { code: 1, message: format!("{error:#}") }));
+            }
+        }
     }
 
-    /// Makes a persistent volume's folder. Without it the agent would lie about what it has, so it ends.
-    fn create_volume(&self, path: &str) {
-        if let Err(error) = std::fs::create_dir_all(path) {
-            let message = format!("the volume '{path}' cannot be created: {error}");
-            self.exit.send_replace(Some(Exit { code: 1, message }));
-        }
+    /// Looks at what containers use, in the background.
+    fn measure(&self) {
+        let (containers, report, clock) = (self.containers.clone(), self.report.clone(), self.clock);
+        tokio::task::spawn_blocking(move || {
+            let [one_minute, five_minutes, fifteen_minutes] = crate::host::load();
+            let usage = containers.usage();
+            let measurement = Measurement {
+                load: Load { one_minute, five_minutes, fifteen_minutes },
+                containers: usage.iter().map(|(name, usage)| (name.clone(), used(usage, clock.now()))).collect(),
+            };
+            report(Input::Measured { measurement: Box::new(measurement) });
+        });
     }
 
     /// Deletes folders and files in the background; what cannot be deleted is told in the log.
@@ -133,6 +162,20 @@ impl Shell {
             }
         });
     }
+}
+
+fn link_volumes(
+    sandbox: &Path,
+    user: Option<&str>,
+    appear: &[VolumeLink],
+    vanish: &[VolumeLink],
+) -> anyhow::Result<()> {
+    let user = match user {
+        Some(name) if !appear.is_empty() => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        _ => None,
+    };
+    volumes::hide(sandbox, vanish)?;
+    volumes::show(sandbox, appear, user.as_ref())
 }
 
 /// Shows a sandbox under its three names (wire/disk.md 8). Containers inside others are reached through those.
@@ -158,7 +201,8 @@ fn detach_below(files: &Files, path: &str) {
     }
 }
 
-fn delete(path: &Path) {
+/// Deletes a folder or a file; what cannot be deleted is told in the log.
+pub(super) fn delete(path: &Path) {
     let folder = std::fs::symlink_metadata(path).map(|metadata| metadata.is_dir());
     let gone = match folder {
         Ok(true) => std::fs::remove_dir_all(path),

@@ -6,6 +6,7 @@
 mod probe;
 mod state;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -52,13 +53,14 @@ fn seconds(number: f64) -> Duration {
 
 impl Checks {
     /// The checks that `task` asks for; one that cannot be carried out is told of in the log and left out.
-    pub(crate) fn of(task: &Task) -> Checks {
+    /// Commands run in `sandbox`, if the task has one of its own.
+    pub(crate) fn of(task: &Task, sandbox: Option<&Path>) -> Checks {
         let mut checks = Checks::default();
         if let Some(check) = &task.health_check {
             let kind =
                 Kind::Health(HealthState::new(check.consecutive_failures(), seconds(check.grace_period_seconds())));
             checks.add(
-                Probe::of_health_check(check, task),
+                Probe::of_health_check(check, task, sandbox),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );
@@ -66,7 +68,7 @@ impl Checks {
         if let Some(check) = &task.check {
             let kind = Kind::Status(StatusState::new(check.r#type()));
             checks.add(
-                Probe::of_check(check, task),
+                Probe::of_check(check, task, sandbox),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );

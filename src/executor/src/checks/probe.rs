@@ -5,10 +5,11 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use containers::{Launcher, Output, Program, Spec, WaitStatus};
+use containers::{Launcher, Output, Program, Spec, User, WaitStatus};
 use prost::Message;
 use rustix::event::PollFlags;
 
@@ -60,9 +61,9 @@ pub(super) enum Outcome {
 }
 
 impl Probe {
-    pub(super) fn of_health_check(check: &HealthCheck, task: &Task) -> Result<Probe, String> {
+    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
         match check.r#type() {
-            CheckType::Command => Probe::command(check.command.as_deref().ok_or("no command")?, task),
+            CheckType::Command => Probe::command(check.command.as_deref().ok_or("no command")?, task, sandbox),
             CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
             CheckType::Tcp => {
                 let tcp = check.tcp.as_ref().ok_or("no tcp")?;
@@ -72,22 +73,31 @@ impl Probe {
         }
     }
 
-    pub(super) fn of_check(check: &CheckInfo, task: &Task) -> Result<Probe, String> {
+    pub(super) fn of_check(check: &CheckInfo, task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
         match check.r#type() {
-            CheckType::Command => Probe::command(&check.command.as_ref().ok_or("no command")?.command, task),
+            CheckType::Command => Probe::command(&check.command.as_ref().ok_or("no command")?.command, task, sandbox),
             CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
             CheckType::Tcp => Ok(Probe::Tcp { address: address(None, check.tcp.as_ref().ok_or("no tcp")?.port)? }),
             CheckType::Unknown => Err("unknown type".to_owned()),
         }
     }
 
-    /// The check's command sees what the task's does, and its own variables.
-    fn command(bytes: &[u8], task: &Task) -> Result<Probe, String> {
+    /// The check's command sees what the task's does, and its own variables. A task with a sandbox of its own does not
+    /// have the executor's variables.
+    fn command(bytes: &[u8], task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
         let command = Command::decode(bytes).map_err(|error| error.to_string())?;
         let task_command =
             task.command.as_deref().map(Command::decode).transpose().map_err(|error| error.to_string())?;
         let mut spec = Spec::new(program(&command).map_err(|error| error.to_string())?);
-        let of_task = environment(std::env::vars_os(), task.allocation_role(), &task_command.unwrap_or_default());
+        let task_command = task_command.unwrap_or_default();
+        let mut inherited: Vec<_> = std::env::vars_os().collect();
+        if let Some(sandbox) = sandbox {
+            inherited.retain(|(name, _)| name == "PATH");
+            inherited.push(("MESOS_SANDBOX".into(), sandbox.into()));
+            spec.working_dir = Some(sandbox.to_owned());
+            spec.user = user(command.user.as_deref().or(task_command.user.as_deref()))?;
+        }
+        let of_task = environment(inherited.into_iter(), task.allocation_role(), &task_command);
         spec.environment = environment(of_task.into_iter(), None, &command);
         to_stderr(&mut spec);
         Ok(Probe::Command(Box::new(spec)))
@@ -217,6 +227,12 @@ impl Waiting {
             }
         }
     }
+}
+
+/// The user that a task of a pod runs as, if it is not the executor's own.
+fn user(name: Option<&str>) -> Result<Option<User>, String> {
+    let user = name.map(User::by_name).transpose().map_err(|error| error.to_string())?;
+    Ok(user.filter(|user| !user.is_current()))
 }
 
 fn spawn(spec: &Spec) -> Result<Probing, String> {

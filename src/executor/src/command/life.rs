@@ -47,7 +47,7 @@ struct Running {
 
 impl Running {
     fn new(task: Task) -> Running {
-        let checks = Checks::of(&task);
+        let checks = Checks::of(&task, None);
         Running {
             task,
             pid: None,

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use containers::WaitStatus;
 
+use crate::checks::Checks;
 use crate::exchange::Answer;
 use crate::kill::Escalation;
 use crate::messages::{AgentResponse, ContainerId, Reason, Task, TaskState, TaskStatus, Waited};
@@ -39,11 +40,14 @@ pub(super) struct TaskContainer {
     /// When its `max_completion_time` is over.
     pub(super) complete_by: Option<Instant>,
     pub(super) overdue: bool,
+    pub(super) checks: Checks,
+    /// What the health check has said last.
+    pub(super) healthy: Option<bool>,
 }
 
 impl TaskContainer {
     /// A task that is about to be launched.
-    pub(super) fn new(task: Task, bytes: Vec<u8>, id: ContainerId, group: usize) -> TaskContainer {
+    pub(super) fn new(task: Task, bytes: Vec<u8>, id: ContainerId, group: usize, checks: Checks) -> TaskContainer {
         TaskContainer {
             task,
             bytes,
@@ -55,6 +59,8 @@ impl TaskContainer {
             signal: None,
             complete_by: None,
             overdue: false,
+            checks,
+            healthy: None,
         }
     }
 

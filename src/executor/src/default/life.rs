@@ -1,14 +1,18 @@
 //! The default executor's life: groups of containers launched, watched and ended through the agent.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use containers::ChildSignals;
 use prost::Message;
 use rustix::event::PollFlags;
 
 use super::container::{Stage, TaskContainer};
+use super::health::FIRST_PROBE;
 use super::launch::launch_call;
+use crate::checks::Checks;
 use crate::clock;
 use crate::environment::Settings;
 use crate::exchange::{Answer, Exchange, ExchangeError};
@@ -22,6 +26,8 @@ use crate::poller::{Idleness, Poller, Token, earlier};
 
 /// Tokens from here on are exchanges'.
 const FIRST_EXCHANGE: Token = 16;
+/// A probe of a check has ended.
+const CHILDREN: Token = 2;
 /// How long the agent may take to acknowledge the last updates, once it is there to do so.
 const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
 /// The pause before a call that has told nothing is made again.
@@ -40,12 +46,15 @@ enum Purpose {
 
 pub(super) struct DefaultExecutor {
     link: Link,
+    pub(super) children: ChildSignals,
     idleness: Idleness,
     knows_killing: bool,
     /// This executor's own container; known from the first subscription on.
     own_id: Option<ContainerId>,
     /// Every task so far; never more than the agent launches in an executor's life.
-    tasks: Vec<TaskContainer>,
+    pub(super) tasks: Vec<TaskContainer>,
+    /// Whether a health check has ended a task.
+    pub(super) unhealthy: bool,
     groups: usize,
     /// Calls on their way, each with the index of its task.
     exchanges: BTreeMap<Token, (usize, Purpose, Exchange)>,
@@ -56,20 +65,22 @@ pub(super) struct DefaultExecutor {
 }
 
 impl DefaultExecutor {
-    pub(super) fn new(settings: Settings) -> DefaultExecutor {
-        DefaultExecutor {
+    pub(super) fn new(settings: Settings) -> io::Result<DefaultExecutor> {
+        Ok(DefaultExecutor {
             link: Link::new(settings),
+            children: ChildSignals::open()?,
             idleness: Idleness::default(),
             knows_killing: false,
             own_id: None,
             tasks: Vec::new(),
+            unhealthy: false,
             groups: 0,
             exchanges: BTreeMap::new(),
             next_token: FIRST_EXCHANGE,
             exit_at: None,
             shutting_down: false,
             done: false,
-        }
+        })
     }
 
     pub(super) fn run(mut self) -> ExitCode {
@@ -91,15 +102,18 @@ impl DefaultExecutor {
         let until = self.idleness.before_wait(self.wake_at());
         let mut poller = Poller::default();
         self.link.interests(&mut poller);
+        poller.add(CHILDREN, self.children.fd(), PollFlags::IN);
         for (token, (_, _, exchange)) in &self.exchanges {
             poller.add(*token, exchange.fd(), exchange.interest());
         }
+        self.probe_interests(&mut poller);
         for (token, found) in poller.wait(until) {
             self.idleness.busy();
-            if token < FIRST_EXCHANGE {
-                self.link.on_ready(token, found);
-            } else {
-                self.on_exchange(token, found);
+            match token {
+                CHILDREN => self.reap(),
+                FIRST_PROBE.. => self.on_probe(token, found),
+                FIRST_EXCHANGE.. => self.on_exchange(token, found),
+                _ => self.link.on_ready(token, found),
             }
         }
     }
@@ -108,7 +122,8 @@ impl DefaultExecutor {
         let of_task = |task: &TaskContainer| {
             let force_at = task.escalation.and_then(|escalation| escalation.wake_at());
             let signal_at = task.signal.map(|(_, at)| at);
-            earlier(earlier(force_at, signal_at), earlier(task.complete_by, task.again_at))
+            let probe_at = task.checks.wake_at();
+            earlier(earlier(earlier(force_at, signal_at), earlier(task.complete_by, task.again_at)), probe_at)
         };
         let tasks = self.tasks.iter().filter(|task| task.is_live()).filter_map(of_task).min();
         earlier(earlier(tasks, self.exit_at), self.link.wake_at())
@@ -135,6 +150,8 @@ impl DefaultExecutor {
             task.overdue = task.escalation.is_none();
             self.kill(index, Duration::ZERO);
         }
+        self.tasks[index].checks.on_time(now);
+        self.tell_findings(index);
         if !self.link.is_subscribed() {
             return;
         }
@@ -214,7 +231,9 @@ impl DefaultExecutor {
             self.link.launched(task.task_id.clone(), bytes.clone());
             let value = clock::uuid_text(clock::uuid());
             let id = ContainerId { value, parent: self.own_id.clone().map(Box::new) };
-            self.tasks.push(TaskContainer::new(task, bytes, id, number));
+            let sandbox = self.link.settings().sandbox.clone().unwrap_or_default().join("containers").join(&id.value);
+            let checks = Checks::of(&task, Some(&sandbox));
+            self.tasks.push(TaskContainer::new(task, bytes, id, number, checks));
         }
         for index in first..self.tasks.len() {
             self.tell(index, TaskState::Starting, |_| {});
@@ -247,12 +266,13 @@ impl DefaultExecutor {
     }
 
     /// Asks a task to end, and forces it after `grace`. A task that has been asked already is not asked again.
-    fn kill(&mut self, index: usize, grace: Duration) {
+    pub(super) fn kill(&mut self, index: usize, grace: Duration) {
         let now = clock::now();
         let task = &mut self.tasks[index];
         if task.escalation.is_some() {
             return;
         }
+        task.checks.stop();
         task.escalation = Some(Escalation::new(now, grace));
         task.signal = Some((SIGTERM, now));
         if self.knows_killing && !task.overdue {
@@ -358,6 +378,7 @@ impl DefaultExecutor {
         let task = &mut self.tasks[index];
         if task.escalation.is_none() {
             task.complete_by = task.task.max_completion_time.map(|time| clock::now() + time.duration());
+            task.checks.start(clock::now());
             self.tell(index, TaskState::Running, |_| {});
         }
         self.call(index, Purpose::Wait);
@@ -393,7 +414,9 @@ impl DefaultExecutor {
     fn end(&mut self, index: usize, complete: impl FnOnce(&TaskContainer, &mut TaskStatus)) {
         let mut status = self.status(index, TaskState::Failed);
         complete(&self.tasks[index], &mut status);
+        status.healthy = self.unhealthy.then_some(false);
         self.tasks[index].stage = Stage::Ended;
+        self.tasks[index].checks.stop();
         let ill = status.state == TaskState::Failed as i32 || status.state == TaskState::Killed as i32;
         self.link.update(status);
         if ill {
@@ -413,11 +436,13 @@ impl DefaultExecutor {
             task_id: task.task.task_id.clone(),
             state: state as i32,
             container_status: Some(ContainerStatus { container_id: Some(task.id.clone()) }),
+            check_status: task.checks.status(),
+            healthy: task.healthy,
             ..TaskStatus::default()
         }
     }
 
-    fn tell(&mut self, index: usize, state: TaskState, complete: impl FnOnce(&mut TaskStatus)) {
+    pub(super) fn tell(&mut self, index: usize, state: TaskState, complete: impl FnOnce(&mut TaskStatus)) {
         let mut status = self.status(index, state);
         complete(&mut status);
         self.link.update(status);

@@ -1,8 +1,9 @@
 //! The default executor: groups of tasks, each task a container nested in the executor's (mesos-features 2.3).
 //!
-//! It starts no process itself; the agent does, asked over its API.
+//! The agent starts the containers, asked over its API; only the probes of checks are processes of the executor's own.
 
 mod container;
+mod health;
 mod launch;
 mod life;
 
@@ -14,8 +15,12 @@ use crate::environment::Settings;
 ///
 /// Exits with success however the tasks end; with failure if the environment is not an agent's.
 pub fn main() -> ExitCode {
-    match Settings::read(&|name| std::env::var_os(name)) {
-        Ok(settings) => life::DefaultExecutor::new(settings).run(),
+    let settings = match Settings::read(&|name| std::env::var_os(name)) {
+        Ok(settings) => settings,
+        Err(error) => return crate::refuse(&error),
+    };
+    match life::DefaultExecutor::new(settings) {
+        Ok(executor) => executor.run(),
         Err(error) => crate::refuse(&error),
     }
 }

@@ -12,12 +12,14 @@ use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
 
+use super::super::disk::{DiskUse, DiskUses};
 use super::state::source;
 
 /// An agent, and what its containers use.
 pub(in crate::agent) struct Measured {
     pub(in crate::agent) snapshot: Arc<Snapshot>,
     pub(in crate::agent) usage: BTreeMap<ContainerName, Usage>,
+    pub(in crate::agent) disk: DiskUses,
     pub(in crate::agent) now: Time,
 }
 
@@ -30,25 +32,34 @@ impl Measured {
         let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
         executors.filter_map(|executor| {
             let usage = self.usage.get(&executor.container)?;
-            Some((&**executor, statistics(executor, usage, self.now)))
+            Some((&**executor, statistics(executor, usage, self.disk.of(&executor.container), self.now)))
         })
     }
 }
 
-fn statistics(executor: &Executor, usage: &Usage, now: Time) -> mesos::ResourceStatistics {
-    let held = resources::from_proto(&executor.resources()).unwrap_or_default();
-    let memory = (held.mem().to_f64() * MEGABYTE) as u64;
+/// What a container uses, without its limits.
+pub(in crate::agent) fn used(usage: &Usage, now: Time) -> mesos::ResourceStatistics {
     mesos::ResourceStatistics {
         timestamp: now.as_secs_f64(),
         processes: Some(usage.processes),
         threads: Some(usage.threads),
         cpus_user_time_secs: Some(usage.cpus_user_time.as_secs_f64()),
         cpus_system_time_secs: Some(usage.cpus_system_time.as_secs_f64()),
+        mem_rss_bytes: Some(usage.mem_rss_bytes),
+        ..Default::default()
+    }
+}
+
+fn statistics(executor: &Executor, usage: &Usage, disk: Option<DiskUse>, now: Time) -> mesos::ResourceStatistics {
+    let held = resources::from_proto(&executor.resources()).unwrap_or_default();
+    let memory = (held.mem().to_f64() * MEGABYTE) as u64;
+    mesos::ResourceStatistics {
         cpus_soft_limit: Some(held.cpus().to_f64()),
         mem_limit_bytes: Some(memory),
         mem_soft_limit_bytes: Some(memory),
-        mem_rss_bytes: Some(usage.mem_rss_bytes),
-        ..Default::default()
+        disk_used_bytes: disk.map(|disk| disk.used),
+        disk_limit_bytes: disk.and_then(|disk| disk.limit),
+        ..used(usage, now)
     }
 }
 

@@ -1,0 +1,232 @@
+//! Folders that containers see in their sandboxes, and how full a sandbox is.
+//!
+//! A sandbox belongs to its task's user, who may put a symbolic link wherever he likes. So everything here goes down
+//! from the sandbox one name at a time and follows no link.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+
+use crate::User;
+
+/// A folder could not be shown, given or made.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The path is absolute, or leads upwards.
+    #[error("The path '{}' leads out of the sandbox", .0.display())]
+    Outside(PathBuf),
+    /// Something else has the name already.
+    #[error("'{}' is there already", .0.display())]
+    Taken(PathBuf),
+    /// A step failed.
+    #[error("Failed to {step} '{}'", path.display())]
+    Step {
+        /// What was being done.
+        step: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> FolderError {
+    let path = path.to_owned();
+    move |errno| FolderError::Step { step, path: path.clone(), source: errno.into() }
+}
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+
+/// Gives an existing folder, not what is in it, to `owner`.
+///
+/// # Errors
+/// If it is no folder, or the system refuses. A symbolic link is no folder.
+pub fn give_folder(path: &Path, owner: &User) -> Result<(), FolderError> {
+    let folder = rustix::fs::open(path, FOLDER, Mode::empty()).map_err(failed("open the folder", path))?;
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(failed("change the owner of", path))
+}
+
+/// Makes the folder `relative` inside `sandbox` unless it is there, for the sandbox's owner.
+///
+/// # Errors
+/// If the path leads out of the sandbox, or the system refuses.
+pub fn make_inside(sandbox: &Path, relative: &Path) -> Result<(), FolderError> {
+    if relative.components().all(is_inside) && std::fs::metadata(sandbox.join(relative)).is_ok_and(|m| m.is_dir()) {
+        return Ok(());
+    }
+    open_inside(sandbox, relative, true).map(drop)
+}
+
+/// Puts a symbolic link to `target` at `seen` inside `sandbox`; folders on the way are made for the sandbox's owner.
+///
+/// # Errors
+/// If the path leads out of the sandbox, something else is there, or the system refuses.
+pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), FolderError> {
+    let (folder, name) = split(sandbox, seen, true)?;
+    match rustix::fs::symlinkat(target, &folder, name) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST) if leads_to(&folder, name, target) => Ok(()),
+        Err(Errno::EXIST) => Err(FolderError::Taken(seen.to_owned())),
+        Err(errno) => Err(failed("link", seen)(errno)),
+    }
+}
+
+/// Takes the symbolic link to `target` at `seen` away, if it is there.
+///
+/// # Errors
+/// If the path leads out of the sandbox, or the system refuses.
+pub fn unlink_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), FolderError> {
+    let (folder, name) = match split(sandbox, seen, false) {
+        Ok(found) => found,
+        Err(FolderError::Step { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if !leads_to(&folder, name, target) {
+        return Ok(());
+    }
+    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(failed("unlink", seen)(errno)),
+    }
+}
+
+fn leads_to(folder: &OwnedFd, name: &OsStr, target: &Path) -> bool {
+    rustix::fs::readlinkat(folder, name, Vec::new())
+        .is_ok_and(|found| found.to_bytes() == target.as_os_str().as_bytes())
+}
+
+fn is_inside(part: Component<'_>) -> bool {
+    matches!(part, Component::Normal(_) | Component::CurDir)
+}
+
+/// The open folder that `seen` lies in, and its name there.
+fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a OsStr), FolderError> {
+    let outside = || FolderError::Outside(seen.to_owned());
+    if !seen.components().all(is_inside) {
+        return Err(outside());
+    }
+    let name = seen.file_name().ok_or_else(outside)?;
+    let folder = open_inside(sandbox, seen.parent().unwrap_or(Path::new("")), make)?;
+    Ok((folder, name))
+}
+
+/// Opens a folder inside `sandbox`, name by name; missing ones are made for the sandbox's owner if `make`.
+fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, FolderError> {
+    let mut folder = rustix::fs::open(sandbox, FOLDER, Mode::empty()).map_err(failed("open the folder", sandbox))?;
+    let owner = rustix::fs::fstat(&folder).map_err(failed("look at", sandbox))?;
+    let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+    for part in relative.components() {
+        let name = match part {
+            Component::Normal(name) => name,
+            Component::CurDir => continue,
+            _ => return Err(FolderError::Outside(relative.to_owned())),
+        };
+        let open = |folder: &OwnedFd| rustix::fs::openat(folder, name, FOLDER, Mode::empty());
+        folder = match open(&folder) {
+            Err(Errno::NOENT) if make => {
+                match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(errno) => return Err(failed("create the folder", relative)(errno)),
+                }
+                let made = open(&folder).map_err(failed("open the folder", relative))?;
+                rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", relative))?;
+                made
+            }
+            outcome => outcome.map_err(failed("open the folder", relative))?,
+        };
+    }
+    Ok(folder)
+}
+
+/// How many bytes of disk a folder and all in it take, as du(1) counts. Links are not followed, file systems mounted
+/// inside are not entered, and what cannot be read, or vanishes meanwhile, counts nothing. A file with several names
+/// counts once for each.
+pub fn disk_usage(path: &Path) -> u64 {
+    /// The unit of `st_blocks`.
+    const BLOCK: u64 = 512;
+    let Ok(own) = std::fs::symlink_metadata(path) else { return 0 };
+    let mut bytes = own.blocks() * BLOCK;
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.dev() != own.dev() {
+                continue;
+            }
+            bytes += metadata.blocks() * BLOCK;
+            if metadata.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tepui-folders-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn links_come_and_go() {
+        let sandbox = folder("links");
+        let seen = Path::new("./a/b/data");
+        link_inside(&sandbox, seen, Path::new("/target")).unwrap();
+        link_inside(&sandbox, seen, Path::new("/target")).unwrap();
+        assert_eq!(fs::read_link(sandbox.join("a/b/data")).unwrap(), Path::new("/target"));
+        assert!(matches!(link_inside(&sandbox, seen, Path::new("/other")), Err(FolderError::Taken(_))));
+        unlink_inside(&sandbox, seen, Path::new("/other")).unwrap();
+        assert!(sandbox.join("a/b/data").symlink_metadata().is_ok());
+        unlink_inside(&sandbox, seen, Path::new("/target")).unwrap();
+        unlink_inside(&sandbox, Path::new("none/such"), Path::new("/target")).unwrap();
+        assert!(sandbox.join("a/b/data").symlink_metadata().is_err());
+        fs::remove_dir_all(&sandbox).unwrap();
+    }
+
+    #[test]
+    fn no_way_out() {
+        let (sandbox, outside) = (folder("inside"), folder("outside"));
+        for bad in ["../x", "/x", "a/../../x", ""] {
+            let error = link_inside(&sandbox, Path::new(bad), Path::new("/t")).unwrap_err();
+            assert!(matches!(error, FolderError::Outside(_)), "{bad}: {error}");
+        }
+        std::os::unix::fs::symlink(&outside, sandbox.join("trap")).unwrap();
+        assert!(link_inside(&sandbox, Path::new("trap/x"), Path::new("/t")).is_err());
+        assert!(make_inside(&sandbox, Path::new("trap/x")).is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        // A link to a folder is a folder that is there already.
+        make_inside(&sandbox, Path::new("trap")).unwrap();
+        make_inside(&sandbox, Path::new("c/d")).unwrap();
+        assert!(sandbox.join("c/d").is_dir());
+        fs::remove_dir_all(&sandbox).unwrap();
+        fs::remove_dir_all(&outside).unwrap();
+    }
+
+    #[test]
+    fn disk_usage_counts_files_and_not_what_links_lead_to() {
+        let (sandbox, outside) = (folder("full"), folder("elsewhere"));
+        let empty = disk_usage(&sandbox);
+        fs::create_dir(sandbox.join("sub")).unwrap();
+        fs::write(sandbox.join("sub/file"), vec![1; 1 << 20]).unwrap();
+        fs::write(outside.join("file"), vec![1; 1 << 20]).unwrap();
+        std::os::unix::fs::symlink(&outside, sandbox.join("link")).unwrap();
+        let grown = disk_usage(&sandbox) - empty;
+        assert!((1 << 20..3 << 19).contains(&grown), "{grown}");
+        assert_eq!(disk_usage(&sandbox.join("none")), 0);
+        fs::remove_dir_all(&sandbox).unwrap();
+        fs::remove_dir_all(&outside).unwrap();
+    }
+}

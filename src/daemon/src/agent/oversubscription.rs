@@ -1,0 +1,153 @@
+//! `--resource_estimator` and `--qos_controller`: which of the agent's policies are in force, and with what settings.
+//!
+//! The policies themselves are in the crate `agent`. As with Mesos they are named as modules, with parameters in
+//! `--modules`; modules in files cannot be loaded.
+
+use std::collections::BTreeMap;
+
+use agent::oversubscription::{FixedEstimator, LoadController, Policy};
+use protos::json::Value;
+use resources::{Resources, Role};
+
+use crate::flags::{FlagError, Flags};
+
+/// The estimator that always offers the same; its parameter is `resources`.
+const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
+/// The controller that looks at the load; its parameters are `load_threshold_5min` and `load_threshold_15min`.
+const LOAD: &str = "org_apache_mesos_LoadQoSController";
+
+type Parameters = BTreeMap<String, String>;
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+/// Reads the flags of oversubscription.
+///
+/// # Errors
+/// A module that is not one of ours, and parameters that cannot be used.
+pub(super) fn policy(flags: &Flags) -> Result<Policy, FlagError> {
+    let modules = modules(flags)?;
+    let mut policy = Policy {
+        estimate_interval: flags.duration("oversubscribed_resources_interval").unwrap_or_default(),
+        correction_interval: flags.duration("qos_correction_interval_min").unwrap_or_default(),
+        ..Policy::default()
+    };
+    if let Some(name) = flags.get("resource_estimator").filter(|name| !name.is_empty()) {
+        let parameters = parameters("resource_estimator", name, FIXED, &modules)?;
+        policy.estimator = Some(Box::new(FixedEstimator::new(&fixed(parameters)?)));
+    }
+    if let Some(name) = flags.get("qos_controller").filter(|name| !name.is_empty()) {
+        let parameters = parameters("qos_controller", name, LOAD, &modules)?;
+        policy.controller = Some(Box::new(load(parameters)?));
+    }
+    Ok(policy)
+}
+
+/// The parameters of the modules in `--modules`:
+/// `{"libraries": [{"modules": [{"name": _, "parameters": [{"key": _, "value": _}]}]}]}`.
+fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, FlagError> {
+    let Some(text) = flags.get("modules").filter(|text| !text.is_empty()) else { return Ok(BTreeMap::new()) };
+    let value = Value::parse(text.as_bytes()).map_err(|error| refused("modules", error.to_string()))?;
+    let mut found = BTreeMap::new();
+    for module in list(&value, "libraries").iter().flat_map(|library| list(library, "modules")) {
+        let name = text_of(module, "name");
+        if ![FIXED, LOAD].contains(&name.as_str()) {
+            return Err(refused("modules", format!("the module '{name}' is not built in, and none can be loaded")));
+        }
+        let parameters = list(module, "parameters").iter();
+        let parameters = parameters.map(|one| (text_of(one, "key"), text_of(one, "value"))).collect();
+        if found.insert(name.clone(), parameters).is_some() {
+            return Err(refused("modules", format!("the module '{name}' is there twice")));
+        }
+    }
+    Ok(found)
+}
+
+/// The items of a field that is an array; none if it is missing or something else.
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value.get(name).and_then(Value::as_array).unwrap_or_default()
+}
+
+fn text_of(value: &Value, name: &str) -> String {
+    value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn parameters<'a>(
+    flag: &'static str,
+    name: &str,
+    known: &str,
+    modules: &'a BTreeMap<String, Parameters>,
+) -> Result<&'a Parameters, FlagError> {
+    if name != known {
+        return Err(refused(flag, format!("'{name}' is not supported: only {known} is built in")));
+    }
+    modules.get(name).ok_or_else(|| refused(flag, format!("--modules does not say the parameters of '{name}'")))
+}
+
+fn fixed(parameters: &Parameters) -> Result<Resources, FlagError> {
+    let text = parameters.get("resources").map(String::as_str).unwrap_or_default();
+    let resources = resources::parse_text(text, &Role::star());
+    let resources = resources.map_err(|error| refused("modules", format!("'resources' of {FIXED}: {error}")))?;
+    if resources.is_empty() {
+        return Err(refused("modules", format!("{FIXED} needs the parameter 'resources'")));
+    }
+    Ok(resources)
+}
+
+fn load(parameters: &Parameters) -> Result<LoadController, FlagError> {
+    let limit = |key: &str| match parameters.get(key).map(|text| text.parse::<f64>()) {
+        None => Ok(None),
+        Some(Ok(limit)) if limit.is_finite() && limit >= 0.0 => Ok(Some(limit)),
+        Some(_) => Err(refused("modules", format!("'{key}' of {LOAD} is not a number of at least 0"))),
+    };
+    let controller =
+        LoadController { five_minutes: limit("load_threshold_5min")?, fifteen_minutes: limit("load_threshold_15min")? };
+    if controller == LoadController::default() {
+        return Err(refused("modules", format!("{LOAD} needs 'load_threshold_5min' or 'load_threshold_15min'")));
+    }
+    Ok(controller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn read(estimator: &str, controller: &str, name: &str, key: &str, value: &str) -> Result<Policy, String> {
+        let mut flags = Flags::defaults(Part::Agent);
+        let modules = format!(
+            r#"{{"libraries":[{{"modules":[{{"name":"{name}","parameters":[{{"key":"{key}","value":"{value}"}}]}}]}}]}}"#
+        );
+        for (flag, value) in
+            [("modules", modules.as_str()), ("resource_estimator", estimator), ("qos_controller", controller)]
+        {
+            flags.set(flag, value).unwrap();
+        }
+        policy(&flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn modules_of_ours_have_parameters() {
+        assert!(policy(&Flags::defaults(Part::Agent)).unwrap().estimator.is_none());
+        assert!(read(FIXED, "", FIXED, "resources", "cpus:4").unwrap().estimator.is_some());
+        assert!(read("", LOAD, LOAD, "load_threshold_5min", "3.5").unwrap().controller.is_some());
+        assert!(read("", "", FIXED, "resources", "cpus:4").unwrap().estimator.is_none());
+    }
+
+    #[test]
+    fn others_are_refused_by_name() {
+        for (estimator, controller, name, key, value, said) in [
+            ("mine", "", FIXED, "resources", "cpus:4", "'mine' is not supported"),
+            (FIXED, "", "mine", "resources", "cpus:4", "'mine' is not built in"),
+            (FIXED, "", FIXED, "resource", "cpus:4", "needs the parameter 'resources'"),
+            (FIXED, "", FIXED, "resources", "cpus:x", "'resources'"),
+            (FIXED, "", LOAD, "load_threshold_5min", "1", "does not say the parameters"),
+            ("", LOAD, LOAD, "load_threshold_5min", "NaN", "'load_threshold_5min'"),
+            ("", LOAD, LOAD, "limit", "1", "needs 'load_threshold_5min'"),
+        ] {
+            let error = read(estimator, controller, name, key, value).err().unwrap();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

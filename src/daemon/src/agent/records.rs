@@ -1,0 +1,130 @@
+//! Notes about containers inside executors, for the agent's next start: `<runtime_dir>/containers` (wire/disk.md 6).
+//!
+//! Executors' own containers are in the agent's checkpoints; these are not.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agent::{ContainerName, RecoveredNested};
+use base::{ContainerId, Time};
+
+/// The file with a container's first process.
+const PID: &str = "pid";
+/// The file that names the agent that a tree of containers belongs to: several agents may share a runtime folder.
+const OWNER: &str = "agent";
+
+/// How deep containers may lie in each other.
+const DEPTH_MAX: usize = 32;
+
+/// Notes about containers inside executors.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    /// `<runtime_dir>/containers`.
+    root: PathBuf,
+    /// What names this agent: its meta folder.
+    owner: String,
+}
+
+impl Records {
+    pub(super) fn new(runtime_dir: &Path, meta: &Path) -> Records {
+        Records { root: runtime_dir.join("containers"), owner: meta.to_string_lossy().into_owned() }
+    }
+
+    fn folder(&self, container: &ContainerName) -> PathBuf {
+        let mut parts = container.as_str().split('.');
+        let root = self.root.join(parts.next().unwrap_or_default());
+        parts.fold(root, |folder, id| folder.join("containers").join(id))
+    }
+
+    /// Notes that a container inside another one runs. Without the note it only cannot be found again.
+    pub(super) fn note(&self, container: &ContainerName, pid: i32) {
+        if container.parent().is_none() {
+            return;
+        }
+        let folder = self.folder(container);
+        let written = std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(self.folder(&container.root()).join(OWNER), &self.owner))
+            .and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
+        if let Err(error) = written {
+            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
+        }
+    }
+
+    /// Forgets a container, with those inside it.
+    pub(super) fn forget(&self, container: &ContainerName) {
+        let folder = self.folder(container);
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// What this agent has noted and not forgotten, outer containers first.
+    pub(super) fn read(&self) -> Vec<RecoveredNested> {
+        let mut found = Vec::new();
+        for (id, folder) in children(&self.root) {
+            let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
+            if owner == self.owner {
+                read_inside(&ContainerName::top(&id), &folder, DEPTH_MAX, &mut found);
+            }
+        }
+        found
+    }
+}
+
+fn read_inside(container: &ContainerName, folder: &Path, depth: usize, found: &mut Vec<RecoveredNested>) {
+    if depth == 0 {
+        return;
+    }
+    for (id, folder) in children(&folder.join("containers")) {
+        let child = container.child(&id);
+        if let Some((pid, recorded)) = read_pid(&folder.join(PID)) {
+            found.push(RecoveredNested { container: child.clone(), pid, recorded: Some(recorded) });
+        }
+        read_inside(&child, &folder, depth - 1, found);
+    }
+}
+
+fn children(folder: &Path) -> Vec<(ContainerId, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let child = |entry: std::fs::DirEntry| Some((ContainerId::new(entry.file_name().to_str()?).ok()?, entry.path()));
+    let mut children: Vec<_> = entries.filter_map(child).collect();
+    children.sort_by(|a, b| a.1.cmp(&b.1));
+    children
+}
+
+fn read_pid(path: &Path) -> Option<(u32, Time)> {
+    let written: SystemTime = std::fs::metadata(path).ok()?.modified().ok()?;
+    let pid = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some((pid, Time::from_epoch(written.duration_since(UNIX_EPOCH).ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_read_by_the_same_agent_only() {
+        let folder = std::env::temp_dir().join(format!("tepui-records-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let id = |text: &str| ContainerId::new(text).unwrap();
+        let root = ContainerName::top(&id("a"));
+        let (child, inner) = (root.child(&id("b")), root.child(&id("b")).child(&id("c")));
+        own.note(&root, 1);
+        own.note(&child, 2);
+        own.note(&inner, 3);
+        let names = |records: &Records| -> Vec<(String, u32)> {
+            records.read().iter().map(|nested| (nested.container.to_string(), nested.pid)).collect()
+        };
+        assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
+        assert_eq!(names(&Records::new(&folder, Path::new("/other/meta"))), []);
+        own.forget(&inner);
+        assert_eq!(names(&own), [("a.b".to_owned(), 2)]);
+        own.forget(&root);
+        own.forget(&root);
+        assert_eq!(names(&own), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,73 @@
+//! Checks of a pod's tasks: probes on time, what they find told for their own task, and the end of an ill one.
+//!
+//! COMMAND probes are processes of the executor, in the task's sandbox: without namespaces that is where the task is.
+
+use containers::WaitStatus;
+use rustix::event::PollFlags;
+
+use super::life::DefaultExecutor;
+use crate::checks::Finding;
+use crate::clock;
+use crate::kill::grace_of;
+use crate::messages::{Reason, TaskState};
+use crate::poller::{Poller, Token};
+
+/// The tokens of probes start here, far beyond those of exchanges.
+pub(super) const FIRST_PROBE: Token = 1 << 48;
+/// A task has a health check and a check at most.
+const PROBES_PER_TASK: Token = 2;
+
+impl DefaultExecutor {
+    /// Adds what the probes that are under way wait for.
+    pub(super) fn probe_interests<'a>(&'a self, poller: &mut Poller<'a>) {
+        for (first, task) in (FIRST_PROBE..).step_by(PROBES_PER_TASK as usize).zip(&self.tasks) {
+            task.checks.interests(first, poller);
+        }
+    }
+
+    /// Acts on what a wait has found about a probe.
+    pub(super) fn on_probe(&mut self, token: Token, found: PollFlags) {
+        let number = token - FIRST_PROBE;
+        let (index, item) = ((number / PROBES_PER_TASK) as usize, (number % PROBES_PER_TASK) as usize);
+        if let Some(task) = self.tasks.get_mut(index) {
+            task.checks.on_ready(item, found, clock::now());
+            self.tell_findings(index);
+        }
+    }
+
+    /// Children have ended; they can be nothing but probes.
+    pub(super) fn reap(&mut self) {
+        self.children.clear();
+        while let Some((pid, status)) = containers::reap() {
+            self.on_child(pid, status);
+        }
+    }
+
+    fn on_child(&mut self, pid: i32, status: WaitStatus) {
+        for index in 0..self.tasks.len() {
+            if self.tasks[index].checks.on_child(pid, status, clock::now()) {
+                return self.tell_findings(index);
+            }
+        }
+    }
+
+    /// Tells what a task's checks have found, and ends a task that has been ill for too long.
+    pub(super) fn tell_findings(&mut self, index: usize) {
+        while let Some(finding) = self.tasks[index].checks.next() {
+            let (reason, kill) = match finding {
+                Finding::Status => (Reason::TaskCheckStatusUpdated, false),
+                Finding::Health { healthy, kill } => {
+                    self.tasks[index].healthy = Some(healthy);
+                    (Reason::TaskHealthCheckStatusUpdated, kill)
+                }
+            };
+            self.tell(index, TaskState::Running, |status| status.reason = Some(reason as i32));
+            if kill {
+                // From now on every end of this pod's tasks is told as one of an ill pod.
+                self.unhealthy = true;
+                let grace = grace_of(None, self.tasks[index].task.kill_policy);
+                self.kill(index, grace);
+            }
+        }
+    }
+}
