@@ -114,16 +114,8 @@ impl Allocator {
         match &asked {
             Asked::Some(some) => self.ask_some(some, ask),
             // Looking for a few costs less than walking past many.
-            Asked::Everybody if unmet.len() * 32 < self.tree.active_clients() => {
-                let mut clients = Vec::new();
-                for role in unmet {
-                    self.tree.walk_below(self.roles.get(*role).node, |client| {
-                        clients.push(client);
-                        ControlFlow::Continue(())
-                    });
-                }
-                clients.sort_unstable();
-                self.ask_some(&clients, ask);
+            Asked::Everybody if unmet.len() * 4 < self.tree.active_clients() => {
+                self.tree.walk_siblings(unmet.iter().map(|role| self.roles.get(*role).node), ask);
             }
             Asked::Everybody => self.tree.walk(&mut ask),
         }

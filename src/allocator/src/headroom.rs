@@ -92,7 +92,9 @@ impl<'a> Ledger<'a> {
 
     /// Something is missing to the guarantees of a role, and is served now.
     pub(crate) fn is_unmet(&self, role: RoleIx) -> bool {
-        !self.unmet(Some(self.roles.top(role))).is_empty()
+        let top = self.roles.top(role);
+        let Some(account) = self.roles.get(top).account() else { return false };
+        !account.unmet.is_empty() && (self.given.iter().all(|(to, _)| *to != top) || !self.unmet(Some(top)).is_empty())
     }
 
     /// Something is missing to somebody's guarantees that is among these amounts.

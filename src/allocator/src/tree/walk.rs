@@ -1,6 +1,8 @@
 //! Visiting the active clients in the order in which they are to be served.
 
 use super::order::Key;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::{Kind, NodeIx, ROOT, Tree};
@@ -26,6 +28,26 @@ impl Tree {
                 Kind::Client(_) => {}
                 _ => stack.push(self.children(key.node)),
             }
+        }
+    }
+
+    /// Visits the active clients at and below some roles that are siblings, in the order in which [`Tree::walk`] would. Where few
+    /// are visited before the visitor breaks off, the others need not be sorted.
+    pub(crate) fn walk_siblings(
+        &self,
+        roles: impl Iterator<Item = NodeIx>,
+        mut visit: impl FnMut(u32) -> ControlFlow<()>,
+    ) {
+        let mut keys: BinaryHeap<Reverse<&Key>> =
+            roles.filter_map(|role| self.nodes[role as usize].key.as_ref()).map(Reverse).collect();
+        let mut done = ControlFlow::Continue(());
+        while done.is_continue()
+            && let Some(Reverse(key)) = keys.pop()
+        {
+            self.walk_below(key.node, |client| {
+                done = visit(client);
+                done
+            });
         }
     }
 
