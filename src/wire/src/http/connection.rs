@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -78,7 +79,16 @@ async fn serve_http<H: Handler, S: MessageSink>(
         tokio::select! {
             // In this order: hyper's reading comes before watching.
             biased;
-            result = poll_fn(|cx| connection.as_mut().get_mut().poll_without_shutdown(cx)) => break result,
+            result = poll_fn(|cx| {
+                let polled = connection.as_mut().get_mut().poll_without_shutdown(cx);
+                match control.poll_gathered(cx) {
+                    Poll::Ready(Err(_)) => Poll::Ready(None),
+                    _ => polled.map(Some),
+                }
+            }) => match result {
+                Some(result) => break result,
+                None => return,
+            },
             () = poll_fn(|cx| control.poll_end(cx, client_gone)) => match control.phase() {
                 Phase::Streaming => return,
                 _ => client_gone = true,
@@ -89,7 +99,7 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 }
             }
             _ = check.tick() => {
-                if control.phase() == Phase::Answering && control.written() == written {
+                if control.owes() && control.written() == written {
                     tracing::info!(%peer, "a client does not read its answer: cut off");
                     return;
                 }
@@ -102,6 +112,10 @@ async fn serve_http<H: Handler, S: MessageSink>(
             }
         }
     };
+    let last = poll_fn(|cx| control.poll_gathered(cx));
+    if !matches!(tokio::time::timeout(limits.stalled, last).await, Ok(Ok(()))) {
+        return;
+    }
     let Some(mut stream) = control.take_stream() else { return };
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");

@@ -1,6 +1,8 @@
 //! The socket as hyper sees it. Bytes that were read ahead come first, nothing goes out that no handler answered, and
 //! the client's end is noticed while hyper does not read.
 //!
+//! A client that does not wait for its answers gets them together: short ones gather here until hyper has nothing more to do.
+//!
 //! hyper answers malformed requests with 400 and `Expect: 100-continue` with an interim response; Mesos does neither.
 //! Both are written before or without an answer of ours, are recognised by that, and are swallowed.
 
@@ -34,6 +36,8 @@ pub(super) enum Phase {
 
 /// At most this much is read ahead while a request is handled: later requests of a client that does not wait.
 const READ_AHEAD: usize = 64 << 10;
+/// At most this much of short answers gathers before it is written.
+const GATHERED: usize = 16 << 10;
 
 /// What the parts of one connection share. They run in one task.
 #[derive(Debug)]
@@ -55,13 +59,20 @@ struct Socket {
     /// None once the connection has been taken apart.
     stream: Option<TcpStream>,
     read_ahead: BytesMut,
+    /// Answers that hyper has written and the socket has not been given yet.
+    gathered: BytesMut,
     /// The client sends no more.
     ended: bool,
 }
 
 impl Control {
     pub(super) fn new(stream: TcpStream, read_ahead: Bytes) -> Control {
-        let socket = Socket { stream: Some(stream), read_ahead: BytesMut::from(read_ahead), ended: false };
+        let socket = Socket {
+            stream: Some(stream),
+            read_ahead: BytesMut::from(read_ahead),
+            gathered: BytesMut::new(),
+            ended: false,
+        };
         Control {
             cut: Arc::default(),
             phase: AtomicU8::new(Phase::Idle as u8),
@@ -88,6 +99,39 @@ impl Control {
     /// How many bytes the client's side of the socket has taken.
     pub(super) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Whether the client has not taken all of an answer.
+    pub(super) fn owes(&self) -> bool {
+        self.phase() == Phase::Answering || !lock(&self.socket).gathered.is_empty()
+    }
+
+    /// Writes what has gathered.
+    pub(super) fn poll_gathered(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Socket { stream, gathered, .. } = &mut *lock(&self.socket);
+        while !gathered.is_empty() {
+            let Some(stream) = stream else { return Poll::Ready(Err(io::ErrorKind::NotConnected.into())) };
+            match ready!(Pin::new(stream).poll_write(cx, gathered))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                length => {
+                    gathered.advance(length);
+                    self.written.fetch_add(length as u64, Ordering::Relaxed);
+                }
+            }
+        }
+        // Gives the memory back: most connections are idle most of the time.
+        *gathered = BytesMut::new();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Takes the parts of a short answer; false if they are to be written at once.
+    fn gather(&self, parts: &[IoSlice<'_>], length: usize) -> bool {
+        let gathered = &mut lock(&self.socket).gathered;
+        if self.phase() != Phase::Answering || gathered.len() + length > GATHERED {
+            return false;
+        }
+        parts.iter().for_each(|part| gathered.extend_from_slice(part));
+        true
     }
 
     /// Takes the socket out, once hyper is done with it.
@@ -188,6 +232,10 @@ impl AsyncWrite for ConnectionIo {
         if let Some(swallowed) = self.unasked(data, data.len()) {
             return Poll::Ready(Ok(swallowed));
         }
+        if self.control.gather(&[IoSlice::new(data)], data.len()) {
+            return Poll::Ready(Ok(data.len()));
+        }
+        ready!(self.control.poll_gathered(cx))?;
         self.with_stream(|stream| stream.poll_write(cx, data)).map(|result| self.count(result))
     }
 
@@ -197,9 +245,14 @@ impl AsyncWrite for ConnectionIo {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let first = parts.first().map_or(&[][..], |part| part);
-        if let Some(swallowed) = self.unasked(first, parts.iter().map(|part| part.len()).sum()) {
+        let length = parts.iter().map(|part| part.len()).sum();
+        if let Some(swallowed) = self.unasked(first, length) {
             return Poll::Ready(Ok(swallowed));
         }
+        if self.control.gather(parts, length) {
+            return Poll::Ready(Ok(length));
+        }
+        ready!(self.control.poll_gathered(cx))?;
         self.with_stream(|stream| stream.poll_write_vectored(cx, parts)).map(|result| self.count(result))
     }
 
@@ -208,7 +261,8 @@ impl AsyncWrite for ConnectionIo {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // hyper flushes when its own buffer is empty, and a TCP socket keeps none.
+        // hyper flushes when its own buffer is empty, and a TCP socket keeps none. What has gathered is written by the
+        // connection's task once hyper has nothing more to do.
         let answering = matches!(self.control.phase(), Phase::Answering | Phase::Streaming);
         if answering && self.control.body_done.load(Ordering::Relaxed) {
             self.control.enter(Phase::Idle);
