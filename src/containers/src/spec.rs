@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::User;
+use crate::{ProgramFile, User};
 
 /// The program of a [`Spec`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,13 @@ pub enum Program {
         /// Path or name of the program file.
         file: OsString,
         /// All arguments, the zeroth included.
+        argv: Vec<OsString>,
+    },
+    /// An open program file (no script) and its whole argv, as it is given.
+    Open {
+        /// The program.
+        file: ProgramFile,
+        /// All arguments, the zeroth included; it must be there.
         argv: Vec<OsString>,
     },
 }
@@ -77,9 +84,6 @@ pub struct Rlimit {
 pub struct Spec {
     /// What is run.
     pub program: Program,
-    /// The open program file, run if its path leads through folders that [`Spec::user`] may not enter. It must be a
-    /// program for the kernel itself, no script.
-    pub opened: Option<Arc<OwnedFd>>,
     /// The whole environment; of two variables with one name the later one counts.
     pub environment: Vec<(OsString, OsString)>,
     /// The current directory; entered before the user is switched. `None`: the caller's.
@@ -105,7 +109,6 @@ impl Spec {
     pub fn new(program: Program) -> Spec {
         Spec {
             program,
-            opened: None,
             environment: Vec::new(),
             working_dir: None,
             stdout: Output::Null,

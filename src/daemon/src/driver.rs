@@ -46,7 +46,7 @@ pub trait World<C: Core>: Send + Sync + 'static {
     /// Ends the process: a core that cannot keep its promises must not go on.
     fn persist(&self, entries: Vec<C::Persist>) -> anyhow::Result<()>;
 
-    /// Carries out what a core wants. Called on the reactor's thread; must not block.
+    /// Carries out what a core wants. Called on the reactor's thread; must not block, nor look at the core.
     fn carry_out(&self, output: C::Output);
 }
 
@@ -71,6 +71,8 @@ struct Shared<C: Core> {
     to_write: AtomicU64,
     /// How many of those are durable.
     durable: watch::Sender<u64>,
+    /// Where batches go while the driver runs. Locked while outputs are carried out: they keep their order.
+    committer: Mutex<Option<Committer<C>>>,
 }
 
 /// What one batch led to.
@@ -91,6 +93,7 @@ impl<C: Core> Driver<C> {
                 clock,
                 to_write: AtomicU64::new(0),
                 durable: watch::Sender::new(0),
+                committer: Mutex::new(None),
             }),
         }
     }
@@ -108,6 +111,22 @@ impl<C: Core> Driver<C> {
         drop(queue);
         if first {
             self.shared.notify.notify_one();
+        }
+    }
+
+    /// Handles an input now, after those queued before, and carries out what it led to unless that waits for a write.
+    ///
+    /// For those who wait for an answer: if it comes at once, whoever asks for the next one does so in the same turn of the
+    /// reactor, and what a turn sends goes out together.
+    pub fn handle_now(&self, input: C::Input) {
+        lock(&self.shared.queue).push(input);
+        self.turn();
+    }
+
+    fn turn(&self) {
+        self.handle_queue();
+        if let Some(committer) = &mut *lock(&self.shared.committer) {
+            committer.commit_all(&self.shared);
         }
     }
 
@@ -155,27 +174,26 @@ impl<C: Core> Driver<C> {
         }
     }
 
-    /// Drives the core until persisting fails.
+    /// Drives the core until persisting fails. To be called once, and never from two tasks.
     ///
     /// # Errors
     /// What [`World::persist`] said.
     pub async fn run(&self, world: Arc<impl World<C>>) -> anyhow::Result<()> {
-        let mut committer = Committer::start(world.clone(), self.shared.clone());
+        let (committer, mut from_disk) = Committer::start(world);
+        *lock(&self.shared.committer) = Some(committer);
+        // The writing thread and the world live as long as this future, whoever else holds the driver.
+        let _end = Ending(&self.shared);
         loop {
-            self.wait(&mut committer).await?;
+            self.wait(&mut from_disk).await?;
             if lock(&self.shared.core).next_wake().is_some_and(|at| at <= self.now()) {
                 self.handle(vec![C::wake()]);
             }
-            self.handle_queue();
-            let batches = std::mem::take(&mut *lock(&self.shared.pending));
-            for batch in batches {
-                committer.commit(batch, &*world);
-            }
+            self.turn();
         }
     }
 
     /// Waits for an input, a timer or a finished write; carries out what the write held back.
-    async fn wait(&self, committer: &mut Committer<C, impl World<C>>) -> anyhow::Result<()> {
+    async fn wait(&self, from_disk: &mut FromDisk<C>) -> anyhow::Result<()> {
         let wake = lock(&self.shared.core).next_wake();
         let timer = async {
             match wake {
@@ -185,10 +203,25 @@ impl<C: Core> Driver<C> {
         };
         tokio::select! {
             biased;
-            written = committer.written() => written,
-            () = self.shared.notify.notified() => Ok(()),
-            () = timer => Ok(()),
+            written = from_disk.recv() => match (written, &mut *lock(&self.shared.committer)) {
+                (Some(written), Some(committer)) => committer.written(written?, &self.shared),
+                _ => anyhow::bail!("the thread that writes to disk has ended"),
+            },
+            () = self.shared.notify.notified() => {}
+            () = timer => {}
         }
+        Ok(())
+    }
+}
+
+/// Lets the committer go when the driver's task ends.
+struct Ending<'a, C: Core>(&'a Shared<C>);
+
+impl<C: Core> Drop for Ending<'_, C> {
+    fn drop(&mut self) {
+        let committer = lock(&self.0.committer).take();
+        // Outside of the lock: the world's end may be told to whoever holds the driver.
+        drop(committer);
     }
 }
 
@@ -200,17 +233,18 @@ struct Written<C: Core> {
     outputs: Vec<C::Output>,
 }
 
+type FromDisk<C> = mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>;
+
 /// Writes batches on a thread of its own, and holds later outputs back until earlier writes are done.
-struct Committer<C: Core, W: World<C>> {
+struct Committer<C: Core> {
     to_disk: mpsc::UnboundedSender<Batch<C>>,
-    from_disk: mpsc::UnboundedReceiver<anyhow::Result<Written<C>>>,
+    /// How many batches are being written or wait behind such.
     in_flight: usize,
-    world: Arc<W>,
-    shared: Arc<Shared<C>>,
+    world: Arc<dyn World<C>>,
 }
 
-impl<C: Core, W: World<C>> Committer<C, W> {
-    fn start(world: Arc<W>, shared: Arc<Shared<C>>) -> Committer<C, W> {
+impl<C: Core> Committer<C> {
+    fn start(world: Arc<impl World<C>>) -> (Committer<C>, FromDisk<C>) {
         let (to_disk, mut batches) = mpsc::unbounded_channel::<Batch<C>>();
         let (done, from_disk) = mpsc::unbounded_channel();
         let writer = world.clone();
@@ -231,33 +265,27 @@ impl<C: Core, W: World<C>> Committer<C, W> {
                 }
             }
         });
-        Committer { to_disk, from_disk, in_flight: 0, world, shared }
+        (Committer { to_disk, in_flight: 0, world }, from_disk)
     }
 
-    /// Carries a batch out at once if nothing must be written before it, else sends it to the disk.
-    fn commit(&mut self, batch: Batch<C>, world: &impl World<C>) {
-        if batch.persist.is_empty() && self.in_flight == 0 {
-            batch.outputs.into_iter().for_each(|output| world.carry_out(output));
-            return;
+    /// Carries out at once what need not be written first, and sends the rest to the disk.
+    fn commit_all(&mut self, shared: &Shared<C>) {
+        for batch in std::mem::take(&mut *lock(&shared.pending)) {
+            if batch.persist.is_empty() && self.in_flight == 0 {
+                batch.outputs.into_iter().for_each(|output| self.world.carry_out(output));
+                continue;
+            }
+            self.in_flight += 1;
+            // The writer ends only after an error, which the driver's task hears of.
+            let _ = self.to_disk.send(batch);
         }
-        self.in_flight += 1;
-        // The writer ends only after an error, which `written` reports.
-        let _ = self.to_disk.send(batch);
     }
 
-    /// Waits for a write and carries out what it held back; waits for ever if there is none.
-    async fn written(&mut self) -> anyhow::Result<()> {
-        if self.in_flight == 0 {
-            return std::future::pending().await;
-        }
-        let Some(written) = self.from_disk.recv().await else {
-            anyhow::bail!("the thread that writes to disk has ended");
-        };
-        let written = written?;
+    /// Carries out what a write held back.
+    fn written(&mut self, written: Written<C>, shared: &Shared<C>) {
         self.in_flight -= written.count;
-        self.shared.durable.send_modify(|count| *count += written.writes);
+        shared.durable.send_modify(|count| *count += written.writes);
         written.outputs.into_iter().for_each(|output| self.world.carry_out(output));
-        Ok(())
     }
 }
 

@@ -4,5 +4,7 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
-    executor::main(std::env::args_os().nth(1).as_deref())
+    // An agent names it as if it were the whole program: 'tepui executor command'.
+    let mut words = std::env::args_os().skip(1).skip_while(|word| word == "executor");
+    executor::main(words.next().as_deref())
 }

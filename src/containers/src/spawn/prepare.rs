@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::{SpawnError, Step};
 use crate::lookup::candidates;
-use crate::{Output, Program, Rlimit, RlimitKind, Spec, User};
+use crate::{Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
 
 /// A null-terminated array of C strings, as execve takes it.
 pub(super) struct CArray {
@@ -62,6 +62,8 @@ impl Stream {
 pub(super) struct Prepared {
     pub(super) program: String,
     pub(super) files: CArray,
+    /// The program itself, if it is given as an open file.
+    pub(super) open: Option<ProgramFile>,
     pub(super) argv: CArray,
     /// `/bin/sh`, the file, the arguments: for a file that the kernel does not know how to run. The second element is
     /// set to the candidate in the child.
@@ -69,7 +71,6 @@ pub(super) struct Prepared {
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
     streams: [Stream; 3],
-    opened: Option<Arc<OwnedFd>>,
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
     pub(super) die_with_parent: bool,
@@ -84,10 +85,16 @@ impl Prepared {
                 (candidates(file, &spec.environment), vec![file.clone()])
             }
             Program::Argv { file, argv } => (candidates(file, &spec.environment), argv.clone()),
+            Program::Open { argv, .. } => (Vec::new(), argv.clone()),
+        };
+        let open = match &spec.program {
+            Program::Open { file, .. } => Some(file.clone()),
+            _ => None,
         };
         let program = match &spec.program {
             Program::Shell(_) => "/bin/sh".to_owned(),
             Program::Argv { file, .. } => file.to_string_lossy().into_owned(),
+            Program::Open { argv, .. } => argv.first().map_or_else(String::new, |a| a.to_string_lossy().into_owned()),
         };
         let argv = c_array(argv, "argument list")?;
         let script_argv = [c"/bin/sh".as_ptr(), ptr::null()].into_iter().chain(argv.items().iter().skip(1).copied());
@@ -103,6 +110,7 @@ impl Prepared {
         ];
         Ok(Prepared {
             files: c_array(files, "name of the program")?,
+            open,
             script_argv,
             argv,
             environment: c_array(environment(&spec.environment), "environment")?,
@@ -111,18 +119,12 @@ impl Prepared {
                 None => None,
             },
             streams,
-            opened: spec.opened.clone(),
             user,
             new_session: spec.new_session,
             die_with_parent: spec.die_with_parent,
             rlimits: spec.rlimits.iter().map(rlimit).collect(),
             program,
         })
-    }
-
-    /// The open program file; -1 if there is none.
-    pub(super) fn opened_fd(&self) -> RawFd {
-        self.opened.as_ref().map_or(-1, |file| file.as_raw_fd())
     }
 
     /// The descriptors for standard input, output and error; -1 leaves the caller's.

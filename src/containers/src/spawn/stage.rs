@@ -121,6 +121,15 @@ const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
 /// # Safety
 /// As [`run_stage`].
 unsafe fn execute(prepared: &mut Prepared) {
+    if let Some(file) = &prepared.open {
+        // SAFETY: an open descriptor, an empty path, and null-terminated arrays of C strings, all kept by the parent.
+        unsafe {
+            let (argv, environment) = (prepared.argv.as_ptr(), prepared.environment.as_ptr());
+            let (fd, path, flags) = (file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
+            libc::syscall(libc::SYS_execveat, fd, path, argv, environment, flags);
+        }
+        return;
+    }
     let mut refused = false;
     for &file in prepared.files.items() {
         // SAFETY: null-terminated arrays of C strings, kept by the parent.
@@ -138,20 +147,6 @@ unsafe fn execute(prepared: &mut Prepared) {
             libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
             _ => return,
         }
-    }
-    if refused && prepared.opened_fd() > 2 {
-        let (argv, environment) = (prepared.argv.as_ptr(), prepared.environment.as_ptr());
-        // SAFETY: as above; the empty path means the open file itself, which is closed on exec like all others.
-        unsafe {
-            libc::syscall(
-                libc::SYS_execveat,
-                prepared.opened_fd(),
-                c"".as_ptr(),
-                argv,
-                environment,
-                libc::AT_EMPTY_PATH,
-            )
-        };
     }
     if refused {
         // SAFETY: the C library's errno of this thread.

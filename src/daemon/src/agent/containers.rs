@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use agent::{ContainerName, ContainerSpec, Input};
 use base::Time;
-use containers::{Attached, Guard, Launcher, Output, Program, Spec, StartTime, Usage, User};
+use containers::{Attached, Guard, Launcher, Output, Program, ProgramFile, Spec, StartTime, Usage, User};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -55,15 +55,19 @@ pub(super) struct Containers {
 }
 
 impl Containers {
-    /// Starts the launcher's thread. `report` hears what becomes of containers.
+    /// Starts the launcher's thread. `report` hears what becomes of containers; `executor` is run in place of the program
+    /// that it is named after.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(super) fn start(report: Report, records: Records, program: String) -> std::io::Result<Containers> {
+    pub(super) fn start(
+        executor: Option<(String, ProgramFile)>,
+        report: Report,
+        records: Records,
+    ) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
-        let opened = std::fs::File::open(&program).ok().map(|file| Arc::new(file.into()));
-        let worker = Worker { live: live.clone(), report, records, program, opened, runtime: Handle::current() };
+        let worker = Worker { live: live.clone(), report, records, executor, runtime: Handle::current() };
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             for job in queue {
                 worker.work(job);
@@ -112,9 +116,8 @@ struct Worker {
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     report: Report,
     records: Records,
-    /// The agent's own program, which runs executors too, and its open file: not every user can reach its path.
-    program: String,
-    opened: Option<Arc<OwnedFd>>,
+    /// The executors' program under the name that the core knows it by.
+    executor: Option<(String, ProgramFile)>,
     runtime: Handle,
 }
 
@@ -151,8 +154,7 @@ impl Worker {
             store::replace_link(Path::new(latest), sandbox)?;
         }
         volumes::show(sandbox, &spec.volumes, user.as_ref())?;
-        let opened = self.opened.clone().filter(|_| spec.program == self.program);
-        let child = Launcher::posix().spawn(&Spec { opened, ..to_spec(spec, user) })?;
+        let child = Launcher::posix().spawn(&self.to_spec(spec, user))?;
         let pid = child.pid();
         let started = containers::start_time(pid);
         let (pid, pidfd) = child.into_parts();
@@ -254,6 +256,26 @@ impl Worker {
             }
         }
     }
+
+    fn to_spec(&self, spec: &ContainerSpec, user: Option<User>) -> Spec {
+        let sandbox = Path::new(&spec.sandbox);
+        let argv = spec.argv.iter().map(OsString::from).collect();
+        let program = match &self.executor {
+            Some((name, file)) if *name == spec.program && spec.argv.get(1).is_some_and(|word| word == "executor") => {
+                Program::Open { file: file.clone(), argv }
+            }
+            _ => Program::Argv { file: OsString::from(&spec.program), argv },
+        };
+        let environment = spec.environment.iter();
+        Spec {
+            environment: environment.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
+            working_dir: Some(sandbox.to_owned()),
+            stdout: Output::File(sandbox.join("stdout")),
+            stderr: Output::File(sandbox.join("stderr")),
+            user,
+            ..Spec::new(program)
+        }
+    }
 }
 
 /// Ends what an executor has left behind that is no longer its descendant.
@@ -277,19 +299,4 @@ fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
     }
     anyhow::ensure!(spec.uris.is_empty(), "Fetching URIs is not supported by this agent");
     Ok(())
-}
-
-fn to_spec(spec: &ContainerSpec, user: Option<User>) -> Spec {
-    let sandbox = Path::new(&spec.sandbox);
-    let program =
-        Program::Argv { file: OsString::from(&spec.program), argv: spec.argv.iter().map(OsString::from).collect() };
-    let environment = spec.environment.iter();
-    Spec {
-        environment: environment.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
-        working_dir: Some(sandbox.to_owned()),
-        stdout: Output::File(sandbox.join("stdout")),
-        stderr: Output::File(sandbox.join("stderr")),
-        user,
-        ..Spec::new(program)
-    }
 }

@@ -39,7 +39,7 @@ async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Re
         driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
     });
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::ExecutorSubscribe { stream: StreamId(stream), request: RequestId(number), call });
+    handler.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request: RequestId(number), call });
     match outcome.await {
         Ok(Answer::Stream) => response,
         Ok(refusal) => {
@@ -52,7 +52,7 @@ async fn subscribe(handler: &Handler, call: Box<Call>, encoding: Encoding) -> Re
 
 async fn other(handler: &Handler, call: Box<Call>) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::ExecutorCall { request: RequestId(number), call });
+    handler.driver.handle_now(Input::ExecutorCall { request: RequestId(number), call });
     match outcome.await {
         Ok(answer) => respond(answer, Encoding::Json),
         Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),

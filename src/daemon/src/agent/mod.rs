@@ -11,6 +11,7 @@ mod handler;
 mod metrics;
 mod operator_api;
 mod oversubscription;
+mod program;
 mod records;
 mod validate;
 mod views;
@@ -103,7 +104,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let seed = u64::from_le_bytes(crate::random::bytes());
     let mut out = Outbox::default();
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
-    let program = config.program.clone();
+    let executor = program::open().map(|file| (config.program.clone(), file));
     let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
     core.oversubscribe(policy, clock.now());
     let driver = Driver::new(core, clock);
@@ -113,7 +114,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let reports = driver.clone();
     let report: Report = Arc::new(move |input| reports.submit(input));
     let containers =
-        Containers::start(report.clone(), records, program).context("the launcher's thread cannot be started")?;
+        Containers::start(executor, report.clone(), records).context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common =

@@ -142,7 +142,7 @@ async fn containers(
 /// A call about a container: the core's.
 async fn core(handler: &Handler, call: Call, encoding: Encoding) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
+    handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
     match outcome.await {
         Ok(answer) => respond(answer, encoding),
         Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),

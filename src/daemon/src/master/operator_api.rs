@@ -127,7 +127,11 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, 
 /// A call that changes the cluster: the core's.
 pub(super) async fn change(handler: &Handler, call: Call) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::OperatorCall { request: RequestId(number), call: Box::new(call), principal: None });
+    handler.driver.handle_now(Input::OperatorCall {
+        request: RequestId(number),
+        call: Box::new(call),
+        principal: None,
+    });
     match outcome.await {
         Ok(Outcome::Answer(answer)) => respond(answer),
         Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
@@ -141,7 +145,7 @@ async fn subscribe(handler: &Handler, encoding: Encoding) -> Response {
         driver.submit(Input::StreamClosed { stream: StreamId(stream) });
     });
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::OperatorSubscribe {
+    handler.driver.handle_now(Input::OperatorSubscribe {
         request: RequestId(number),
         stream: StreamId(stream),
         principal: None,

@@ -48,7 +48,7 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Res
     });
     let text = crate::random::uuid_text();
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::Subscribe {
+    handler.driver.handle_now(Input::Subscribe {
         request: RequestId(number),
         stream: StreamId(stream),
         stream_text: text.as_str().into(),
@@ -67,7 +67,7 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Res
 
 async fn other(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
     let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::SchedulerCall {
+    handler.driver.handle_now(Input::SchedulerCall {
         request: RequestId(number),
         stream_id: request.header(STREAM_ID).map(str::to_owned),
         call,

@@ -144,6 +144,18 @@ async fn pipelined_in_order() {
 }
 
 #[tokio::test]
+async fn an_answer_does_not_wait_for_the_next() {
+    let fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    raw.write("GET /accepted HTTP/1.1\r\n\r\nGET /wait HTTP/1.1\r\n\r\nGET /accepted HTTP/1.1\r\n\r\n").await;
+    // The second is still being worked on.
+    assert_eq!(raw.response().await.status(), 202);
+    fixture.handler.release.notify_one();
+    assert_eq!(raw.response().await.text(), "waited");
+    assert_eq!(raw.response().await.status(), 202);
+}
+
+#[tokio::test]
 async fn keep_alive_and_close() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
