@@ -1,6 +1,6 @@
 //! The live clock: the one place where the daemons read the system's time.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use base::Time;
 
@@ -31,4 +31,28 @@ impl Clock {
 }
 
 /// Further away than any timer: what [`Time::NEVER`] becomes.
-const YEARS: std::time::Duration = std::time::Duration::from_secs(100 * 365 * 86_400);
+const YEARS: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Measures how long the daemon's own work takes, for metrics. Nothing is decided by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopwatch {
+    began: Instant,
+}
+
+impl Stopwatch {
+    /// Begins now.
+    #[allow(clippy::disallowed_methods, reason = "this is where the time comes from")]
+    pub fn start() -> Stopwatch {
+        Stopwatch { began: Instant::now() }
+    }
+
+    /// How long ago it began.
+    pub fn elapsed(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// How long it ran when `later` began.
+    pub fn until(&self, later: Stopwatch) -> Duration {
+        later.began.saturating_duration_since(self.began)
+    }
+}

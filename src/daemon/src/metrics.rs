@@ -2,14 +2,16 @@
 //!
 //! It measures nothing; each daemon fills it from what its core has counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::time::Duration;
 
 use protos::json::Writer;
 use protos::mesos;
 use resources::{Name, Resources};
 use wire::http::{Request, Response};
 
+use crate::clock::Stopwatch;
 use crate::host;
 
 /// Metrics by name.
@@ -76,6 +78,64 @@ impl Metrics {
     }
 }
 
+/// How long something took, the last times that it was done (MET-02).
+#[derive(Debug)]
+pub struct Timings {
+    window: Duration,
+    /// When each began, and milliseconds; oldest first.
+    samples: VecDeque<(Stopwatch, f64)>,
+}
+
+impl Timings {
+    /// So many are kept at most, as Mesos does.
+    const KEPT: usize = 1000;
+
+    /// None yet. Statistics leave out what is older than `window`.
+    pub fn new(window: Duration) -> Timings {
+        Timings { window, samples: VecDeque::new() }
+    }
+
+    /// Adds one.
+    pub fn add(&mut self, began: Stopwatch, took: Duration) {
+        if self.samples.len() >= Timings::KEPT {
+            self.samples.pop_front();
+        }
+        self.samples.push_back((began, took.as_secs_f64() * 1e3));
+    }
+
+    /// Sets `<name>` to the last value, and `<name>/count`, `/min`, `/max` and `/p50` to `/p9999`; nothing if there is none.
+    pub fn tell(&self, name: &str, metrics: &mut Metrics) {
+        let Some((_, last)) = self.samples.back() else { return };
+        metrics.set(name, *last);
+        let recent = self.samples.iter().filter(|(began, _)| began.elapsed() <= self.window);
+        let mut sorted: Vec<f64> = recent.map(|(_, took)| *took).collect();
+        sorted.sort_by(f64::total_cmp);
+        metrics.count(format!("{name}/count"), sorted.len());
+        let places = [
+            ("min", 0.0),
+            ("p50", 0.5),
+            ("p90", 0.9),
+            ("p95", 0.95),
+            ("p99", 0.99),
+            ("p999", 0.999),
+            ("p9999", 0.9999),
+        ];
+        for (place, part) in places.into_iter().chain([("max", 1.0)]) {
+            if let Some(value) = percentile(&sorted, part) {
+                metrics.set(format!("{name}/{place}"), value);
+            }
+        }
+    }
+}
+
+/// The value below which that part of the sorted values lies, between two of them if need be.
+fn percentile(sorted: &[f64], part: f64) -> Option<f64> {
+    let place = part * sorted.len().checked_sub(1)? as f64;
+    let below = sorted.get(place.floor() as usize)?;
+    let above = sorted.get(place.ceil() as usize)?;
+    Some(below + (above - below) * place.fract())
+}
+
 /// Answers `/metrics/snapshot?timeout=`. Nothing here takes time, so a good timeout changes nothing.
 pub async fn answer(request: &Request, collect: impl Future<Output = Metrics>) -> Response {
     if let Some(text) = request.query.get("timeout")
@@ -84,4 +144,26 @@ pub async fn answer(request: &Request, collect: impl Future<Output = Metrics>) -
         return Response::bad_request(format!("Invalid timeout '{text}': {error}."));
     }
     Response::ok_jsonp(collect.await.json(), request.query.get("jsonp"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statistics_of_timings() {
+        let mut timings = Timings::new(Duration::from_secs(60));
+        let mut metrics = Metrics::default();
+        timings.tell("t", &mut metrics);
+        assert_eq!(metrics, Metrics::default());
+        for millis in [5, 1, 3, 2, 4] {
+            timings.add(Stopwatch::start(), Duration::from_millis(millis));
+        }
+        timings.tell("t", &mut metrics);
+        let of = |name: &str| metrics.get(name).unwrap();
+        assert_eq!((of("t"), of("t/count"), of("t/min"), of("t/max"), of("t/p50")), (4.0, 5.0, 1.0, 5.0, 3.0));
+        assert!((of("t/p90") - 4.6).abs() < 1e-9);
+        (0..2000).for_each(|_| timings.add(Stopwatch::start(), Duration::ZERO));
+        assert_eq!(timings.samples.len(), Timings::KEPT);
+    }
 }

@@ -3,9 +3,11 @@
 //! It books nothing in the core; `offers.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use allocator::{
-    AgentOptions, Allocator, Attribute, Filter, FrameworkOptions, Held, Holder, Offering, RegexLimits, Weight,
+    AgentOptions, Allocator, Attribute, Filter, FrameworkOptions, Held, Holder, InverseAnswer, InverseOffering,
+    Offering, Quota, RegexLimits, UpdateAvailableError, Weight,
 };
 use base::{AgentId, FrameworkId, Time};
 use protos::mesos::domain_info::FaultDomain;
@@ -22,6 +24,14 @@ pub(crate) struct Allocation {
     allocator: Allocator,
     now: Time,
     regex_limits: RegexLimits,
+    /// Set after a failover until enough agents are back.
+    hold: Option<Hold>,
+}
+
+/// Nothing is offered until so many agents are registered, or until that instant (mesos-features.md ALL-80).
+struct Hold {
+    agents: usize,
+    until: Time,
 }
 
 impl Allocation {
@@ -35,7 +45,12 @@ impl Allocation {
             region: domain.map(|domain| domain.region.name.clone()),
             seed,
         };
-        Allocation { allocator: Allocator::new(settings), now, regex_limits: config.offer_constraints_limits }
+        Allocation {
+            allocator: Allocator::new(settings),
+            now,
+            regex_limits: config.offer_constraints_limits,
+            hold: None,
+        }
     }
 
     /// What follows happens now.
@@ -78,6 +93,22 @@ impl Allocation {
         }
     }
 
+    /// What a role is guaranteed, and the most that it may have.
+    pub(crate) fn set_quota(&mut self, role: &Role, quota: Quota) {
+        self.allocator.set_quota(role, quota);
+    }
+
+    /// An operator's operation on what nobody holds.
+    ///
+    /// # Errors
+    /// What it needs is not there, or is held.
+    pub(crate) fn update_available(&mut self, id: &AgentId, conversions: &[Conversion]) -> Result<(), String> {
+        self.allocator.update_available(id, conversions).map_err(|why| match why {
+            UpdateAvailableError::NotAvailable { source, .. } => source.to_string(),
+            unknown => unknown.to_string(),
+        })
+    }
+
     /// An agent with what frameworks use of it.
     pub(crate) fn add_agent(&mut self, agent: &Agent, used: &BTreeMap<FrameworkId, Resources>) {
         let mut list = Vec::new();
@@ -86,7 +117,38 @@ impl Allocation {
             list.extend(by_role.map(|(role, part)| (framework.clone(), role, part)));
         }
         self.allocator.add_agent(&agent.id, agent_options(agent), &agent.total, &list);
+        self.set_unavailability(&agent.id, agent.unavailability);
         self.set_agent_active(&agent.id, agent.active());
+    }
+
+    /// The only hosts whose agents may be offered; none: all may.
+    pub(crate) fn set_whitelist(&mut self, hostnames: Option<BTreeSet<String>>) {
+        self.allocator.set_whitelist(hostnames);
+    }
+
+    /// When an agent will be away. The caller has taken back what its frameworks were told of it.
+    pub(crate) fn set_unavailability(&mut self, id: &AgentId, window: Option<protos::mesos::Unavailability>) {
+        let window = window.map(|window| allocator::Unavailability {
+            start: Time::from_epoch(Duration::from_nanos(u64::try_from(window.start.nanoseconds).unwrap_or_default())),
+            duration: window.duration.map(|span| Duration::from_nanos(span.nanoseconds.unsigned_abs())),
+        });
+        self.allocator.set_unavailability(id, window);
+    }
+
+    /// Who is to be asked to leave which agent.
+    pub(crate) fn inverse_offers(&mut self) -> Vec<InverseOffering> {
+        self.allocator.inverse_offers(self.now)
+    }
+
+    /// An inverse offer is answered, or no longer out.
+    pub(crate) fn answer_inverse(
+        &mut self,
+        framework: &FrameworkId,
+        agent: &AgentId,
+        answer: Option<InverseAnswer>,
+        filter: Option<Filter>,
+    ) {
+        self.allocator.answer_inverse_offer(framework, agent, answer, filter, self.now);
     }
 
     pub(crate) fn update_agent(&mut self, agent: &Agent) {
@@ -146,6 +208,17 @@ impl Allocation {
         self.allocator.transform(holder, conversions, Held::Offered).map_err(|why| why.to_string())
     }
 
+    /// Nothing is to be offered until `agents` agents are registered, or until `until`.
+    pub(crate) fn hold(&mut self, agents: usize, until: Time) {
+        self.hold = Some(Hold { agents, until });
+    }
+
+    /// Whether nothing may be offered yet, with that many agents registered.
+    pub(crate) fn is_held(&mut self, agents: usize) -> bool {
+        self.hold.take_if(|hold| agents >= hold.agents || self.now >= hold.until);
+        self.hold.is_some()
+    }
+
     /// What is to be offered now.
     pub(crate) fn allocate(&mut self, now: Time) -> Vec<Offering> {
         match self.allocator.next_wake() {
@@ -155,7 +228,7 @@ impl Allocation {
     }
 
     pub(crate) fn next_wake(&self) -> Option<Time> {
-        self.allocator.next_wake()
+        self.hold.as_ref().map_or_else(|| self.allocator.next_wake(), |hold| Some(hold.until))
     }
 
     /// The allocator itself, for its views.

@@ -52,6 +52,11 @@ pub struct Config {
     pub fair_sharing_excluded_resource_names: Vec<String>,
     /// `--offer_constraints_re2_max_mem` and `--offer_constraints_re2_max_program_size`.
     pub offer_constraints_limits: allocator::RegexLimits,
+    /// `--allocator_agent_recovery_factor`: after a failover of a master with quotas, the share (0 to 1) of agents that must be
+    /// back before anything is offered.
+    pub allocator_agent_recovery_factor: f64,
+    /// `--allocator_recovery_timeout`: how long that may take at most.
+    pub allocator_recovery_timeout: Duration,
     /// `--role_sorter=random` instead of `drf`.
     pub random_role_sorter: bool,
     /// `--framework_sorter=random` instead of `drf`.
@@ -87,6 +92,8 @@ impl Default for Config {
             filter_gpu_resources: true,
             fair_sharing_excluded_resource_names: Vec::new(),
             offer_constraints_limits: allocator::RegexLimits::default(),
+            allocator_agent_recovery_factor: 0.8,
+            allocator_recovery_timeout: Duration::from_secs(600),
             random_role_sorter: false,
             random_framework_sorter: false,
             weights: Vec::new(),

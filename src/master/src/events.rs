@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use base::Pid;
-use protos::mesos::{self, internal, scheduler::Event, scheduler::event};
+use protos::mesos::scheduler::{self, Event, event};
+use protos::mesos::{self, internal};
 
 use crate::io::{Outbox, Output};
 use crate::master::Master;
@@ -52,6 +53,7 @@ impl Master {
 
     /// SUBSCRIBED; `again` chooses between the two messages for drivers.
     pub(crate) fn tell_subscribed(&mut self, key: FrameworkKey, again: bool, out: &mut Outbox) {
+        self.count_call(key, scheduler::call::Type::Subscribe);
         let Some(framework_id) = self.frameworks.get(key.0).map(|framework| framework.proto_id()) else { return };
         let master_info = (*self.info).clone();
         let (id, info) = (framework_id.clone(), master_info.clone());
@@ -111,6 +113,38 @@ impl Master {
             out,
             |event| event.rescind = Some(event::Rescind { offer_id }),
             || Some(internal::RescindResourceOfferMessage { offer_id: id }.into()),
+        );
+    }
+
+    /// INVERSE_OFFERS; drivers ignore them.
+    pub(crate) fn tell_inverse_offers(
+        &mut self,
+        key: FrameworkKey,
+        inverse_offers: Vec<mesos::InverseOffer>,
+        out: &mut Outbox,
+    ) {
+        self.tell(
+            key,
+            event::Type::InverseOffers,
+            out,
+            |event| event.inverse_offers = Some(event::InverseOffers { inverse_offers }),
+            || None,
+        );
+    }
+
+    /// RESCIND_INVERSE_OFFER; drivers ignore it.
+    pub(crate) fn tell_rescind_inverse(
+        &mut self,
+        key: FrameworkKey,
+        inverse_offer_id: mesos::OfferId,
+        out: &mut Outbox,
+    ) {
+        self.tell(
+            key,
+            event::Type::RescindInverseOffer,
+            out,
+            |event| event.rescind_inverse_offer = Some(event::RescindInverseOffer { inverse_offer_id }),
+            || None,
         );
     }
 

@@ -2,6 +2,7 @@
 //!
 //! It does nothing by itself: [`crate::Master::handle`] takes inputs and fills an [`Outbox`].
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::Pid;
@@ -83,6 +84,11 @@ pub enum Input {
         stream: StreamId,
         /// Who is authenticated, if anybody.
         principal: Option<Arc<str>>,
+    },
+    /// `--whitelist` says something else than before.
+    Whitelist {
+        /// The only hosts whose agents may be offered; none: all may.
+        hostnames: Option<BTreeSet<String>>,
     },
     /// The instant that [`crate::Master::next_wake`] named has come.
     Wake,

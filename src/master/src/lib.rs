@@ -14,11 +14,13 @@ mod config;
 mod counters;
 mod events;
 mod frameworks;
+mod inverse_offers;
 mod io;
 mod master;
 mod message;
 mod messages;
 mod offers;
+mod operations;
 mod operator;
 mod registry;
 mod snapshot;
@@ -41,7 +43,7 @@ pub use registry::RegistryOp;
 pub use snapshot::Snapshot;
 pub use state::{
     Agent, AgentCapabilities, AgentKey, Connection, Executor, Framework, FrameworkCapabilities, FrameworkCounts,
-    FrameworkKey, Offer, OfferKey, ResourceProvider, Task, TaskKey,
+    FrameworkKey, InverseOffer, Machine, MachineKey, Maintenance, Offer, OfferKey, ResourceProvider, Task, TaskKey,
 };
 pub use table::Table;
 

@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use allocator::Quota;
 use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos::{self, internal::Registry};
+use resources::Role;
 use rustc_hash::FxHashMap;
 
 use crate::allocation::Allocation;
@@ -16,7 +18,10 @@ use crate::io::{Input, Outbox, StreamId};
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
-use crate::state::{Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, Offer, OfferKey, TaskKey};
+use crate::state::{
+    Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, InverseOffer, Maintenance, Offer, OfferKey,
+    TaskKey,
+};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
 
@@ -44,6 +49,11 @@ pub struct Master {
     pub(crate) gone: BTreeMap<AgentId, mesos::TimeInfo>,
     pub(crate) counters: Counters,
     pub(crate) weights: BTreeMap<String, f64>,
+    /// Roles with a quota that says something.
+    pub(crate) quotas: Arc<BTreeMap<Role, Quota>>,
+    pub(crate) maintenance: Maintenance,
+    /// Outstanding inverse offers; they are numbered together with the offers.
+    pub(crate) inverse_offers: Arc<BTreeMap<OfferKey, InverseOffer>>,
 
     pub(crate) agent_ids: FxHashMap<AgentId, AgentKey>,
     pub(crate) agent_pids: FxHashMap<Pid, AgentKey>,
@@ -102,6 +112,9 @@ impl Master {
             gone: BTreeMap::new(),
             counters: Counters::default(),
             weights: BTreeMap::new(),
+            quotas: Arc::default(),
+            maintenance: Maintenance::default(),
+            inverse_offers: Arc::default(),
             agent_ids: FxHashMap::default(),
             agent_pids: FxHashMap::default(),
             agent_books: FxHashMap::default(),
@@ -123,6 +136,7 @@ impl Master {
             snapshot: None,
         };
         master.recover(registry);
+        master.await_allocation();
         master
     }
 
@@ -145,6 +159,7 @@ impl Master {
             Input::OperatorSubscribe { request, stream, principal } => {
                 self.operator_subscribe(request, stream, principal, out);
             }
+            Input::Whitelist { hostnames } => self.allocation.set_whitelist(hostnames),
             Input::Wake => self.wake(out),
         }
         self.settle_drained(out);
@@ -187,9 +202,17 @@ impl Master {
                 Timer::AgentRemoval => self.removal_permit(out),
                 Timer::RecoveredAgents => self.recovered_timeout(out),
                 Timer::OfferTimeout { offer } => self.offer_timeout(OfferKey(offer), out),
+                Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(OfferKey(offer), out),
+                // The batch that this wake-up makes is a run of the allocator.
+                Timer::Allocation => self.await_allocation(),
                 Timer::RegistryGc => self.registry_gc(out),
             }
         }
+    }
+
+    /// The next run of the allocator, if nothing happens before.
+    fn await_allocation(&mut self) {
+        self.timers.set(self.now + self.config.allocation_interval, Timer::Allocation);
     }
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {

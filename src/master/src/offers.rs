@@ -19,6 +19,9 @@ const HIDDEN: &str = "ephemeral_ports";
 impl Master {
     /// Lets the allocator run, and sends what it has found: one event for each framework.
     pub(crate) fn make_offers(&mut self, out: &mut Outbox) {
+        if self.allocation.is_held(self.agents.len()) {
+            return;
+        }
         let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::Offer>, Vec<String>)> = BTreeMap::new();
         for offering in self.allocation.allocate(self.now) {
             let framework = self.framework_by_id(offering.framework.as_str());
@@ -43,6 +46,7 @@ impl Master {
                 framework.counts.offers_sent += count;
             }
         }
+        self.make_inverse_offers(out);
     }
 
     /// Enters an offer in the books; its form on the wire, and its agent's pid.
@@ -125,6 +129,7 @@ impl Master {
         for key in self.offers_of(framework) {
             self.rescind_offer(key, out);
         }
+        self.drop_inverse_offers(|offer| offer.framework == framework, true, out);
     }
 
     /// Takes a framework's offers in some roles back.
@@ -137,10 +142,11 @@ impl Master {
     }
 
     /// Gives all offers of a framework back without a word to it.
-    pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, _out: &mut Outbox) {
+    pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
         for key in self.offers_of(framework) {
             self.discard_offer(key, None);
         }
+        self.drop_inverse_offers(|offer| offer.framework == framework, false, out);
     }
 
     /// Takes all offers of an agent back.
@@ -149,6 +155,7 @@ impl Master {
         for key in keys {
             self.rescind_offer(key, out);
         }
+        self.drop_inverse_offers(|offer| offer.agent == agent, true, out);
     }
 
     /// An offer has not been answered in time.
@@ -191,7 +198,7 @@ pub(crate) fn offer_to_proto(
         resources,
         attributes: agent.info.attributes.clone(),
         executor_ids: executors.map(|executor| executor.info.executor_id.clone()).collect(),
-        unavailability: None,
+        unavailability: agent.unavailability,
         allocation_info: multi_role.then_some(role),
     }
 }

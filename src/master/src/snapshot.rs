@@ -5,15 +5,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use allocator::RoleView;
+use allocator::{Quota, RoleView};
 use base::{AgentId, Time};
 use protos::mesos;
-use resources::Resources;
+use resources::{Resources, Role};
 
 use crate::counters::Counters;
+use crate::inverse_offers::inverse_offer_to_proto;
 use crate::master::Master;
 use crate::offers::offer_to_proto;
-use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Offer, OfferKey};
+use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Maintenance, Offer, OfferKey};
 use crate::table::Table;
 
 /// A master's state at an instant.
@@ -39,6 +40,12 @@ pub struct Snapshot {
     pub unreachable: usize,
     /// Weights that were set.
     pub weights: BTreeMap<String, f64>,
+    /// Roles with a quota.
+    pub quotas: Arc<BTreeMap<Role, Quota>>,
+    /// The maintenance of the cluster.
+    pub maintenance: Maintenance,
+    /// Outstanding inverse offers.
+    pub inverse_offers: Arc<BTreeMap<OfferKey, InverseOffer>>,
     /// The roles that are in use, and what they have.
     pub roles: Vec<RoleView>,
     /// What has been counted.
@@ -60,6 +67,9 @@ impl Snapshot {
             recovered: Arc::clone(&master.recovered),
             unreachable: master.unreachable.len(),
             weights: master.weights.clone(),
+            quotas: Arc::clone(&master.quotas),
+            maintenance: master.maintenance.clone(),
+            inverse_offers: Arc::clone(&master.inverse_offers),
             roles: master.allocation.allocator().roles(),
             counters: master.counters.clone(),
             subscribers: master.subscribers.len(),
@@ -81,6 +91,13 @@ impl Snapshot {
         let offer = self.offers.get(key.0)?;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
         Some(offer_to_proto(&self.info.id, key, offer, agent, framework))
+    }
+
+    /// An inverse offer as its framework sees it.
+    pub fn inverse_offer_to_proto(&self, key: OfferKey) -> Option<mesos::InverseOffer> {
+        let offer = self.inverse_offers.get(&key)?;
+        let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
+        Some(inverse_offer_to_proto(&self.info.id, key, offer, agent, framework))
     }
 
     /// What each framework's executors take, by framework: one pass over all agents.

@@ -73,6 +73,12 @@ impl<T> Table<T> {
         key
     }
 
+    /// Takes the next number for something that is no row.
+    pub fn take_key(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
     /// Puts a row back under a number that it had before.
     pub fn put(&mut self, key: u64, row: Arc<T>) {
         let chunk = self.chunks.entry(key / CHUNK).or_insert_with(|| Arc::new(Chunk { rows: BTreeMap::new() }));

@@ -27,6 +27,10 @@ pub(crate) enum Timer {
     RecoveredAgents,
     /// An offer is too old.
     OfferTimeout { offer: u64 },
+    /// The allocator is to run although nothing has happened: operators watch that it does.
+    Allocation,
+    /// An inverse offer is too old.
+    InverseOfferTimeout { offer: u64 },
     /// The registry is to be swept.
     RegistryGc,
 }

@@ -33,6 +33,14 @@ pub enum RoleError {
     /// White space or DEL.
     #[error("Role component '{0}' is invalid because it contains backspace or whitespace")]
     Characters(String),
+    /// More bytes than [`Role::MAX_BYTES`].
+    #[error("Role names cannot be longer than {max} bytes: '{start}...' has {bytes}", max = Role::MAX_BYTES)]
+    TooLong {
+        /// The first characters of the name.
+        start: String,
+        /// Its length.
+        bytes: usize,
+    },
 }
 
 /// A valid role name; cheap to clone.
@@ -42,6 +50,10 @@ pub struct Role(Arc<str>);
 static STAR: LazyLock<Role> = LazyLock::new(|| Role("*".into()));
 
 impl Role {
+    /// How many bytes a name may have. A role's volumes lie in a folder of its name, and file systems allow no more; Mesos has
+    /// no limit, and a path of many components costs the square of its length.
+    pub const MAX_BYTES: usize = 255;
+
     /// Checks a role's name.
     ///
     /// # Errors
@@ -126,6 +138,9 @@ fn check(text: &str) -> Result<(), RoleError> {
     if text.is_empty() {
         return Err(RoleError::Empty);
     }
+    if text.len() > Role::MAX_BYTES {
+        return Err(RoleError::TooLong { start: text.chars().take(32).collect(), bytes: text.len() });
+    }
     if text.starts_with('/') {
         return Err(RoleError::LeadingSlash(text.to_owned()));
     }
@@ -197,6 +212,14 @@ mod tests {
         ] {
             assert_eq!(Role::parse(bad).unwrap_err().to_string(), why, "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_name_fits_a_folder() {
+        let long = format!("a/{}", "b".repeat(Role::MAX_BYTES - 2));
+        assert_eq!(role(&long).depth(), 2);
+        let why = "Role names cannot be longer than 255 bytes: 'a/bbbbbbbbbbbbbbbbbbbbbbbbbbbbbb...' has 256";
+        assert_eq!(Role::parse(&format!("{long}b")).unwrap_err().to_string(), why);
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         min_allocatable_resources: resources::parse_alternatives(flags.text("min_allocatable_resources"))
             .map_err(|error| refused("min_allocatable_resources", error.to_string()))?,
         filter_gpu_resources: flags.on("filter_gpu_resources"),
+        allocator_agent_recovery_factor: recovery_factor(flags)?,
+        allocator_recovery_timeout: duration("allocator_recovery_timeout", defaults.allocator_recovery_timeout),
         fair_sharing_excluded_resource_names: names("fair_sharing_excluded_resource_names"),
         offer_constraints_limits: allocator::RegexLimits {
             max_memory: flags
@@ -117,6 +119,14 @@ fn removal_rate(flags: &Flags) -> Result<Option<(u32, Duration)>, FlagError> {
 }
 
 /// A percentage, as the share that it means.
+fn recovery_factor(flags: &Flags) -> Result<f64, FlagError> {
+    const NAME: &str = "allocator_agent_recovery_factor";
+    match flags.text(NAME).parse::<f64>() {
+        Ok(factor) if (0.0..=1.0).contains(&factor) => Ok(factor),
+        _ => Err(refused(NAME, "must be between 0 and 1")),
+    }
+}
+
 fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
     const NAME: &str = "recovery_agent_removal_limit";
     let text = flags.get(NAME).unwrap_or("100%");
@@ -184,6 +194,7 @@ mod tests {
             ("agent_removal_rate_limit", "x/1mins"),
             ("agent_removal_rate_limit", "1/0secs"),
             ("recovery_agent_removal_limit", "101%"),
+            ("allocator_agent_recovery_factor", "1.5"),
             ("offer_timeout", "0secs"),
             ("role_sorter", "fair"),
             ("weights", "a=0"),

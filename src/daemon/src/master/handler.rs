@@ -5,14 +5,14 @@
 use std::sync::Arc;
 
 use base::Time;
-use master::{Input, Master, Message, Snapshot};
+use master::{Input, Message, Snapshot};
 use protos::mesos;
 use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::documents::Documents;
-use super::world::Shell;
+use super::world::{Live, Shell};
 use super::{legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
@@ -38,7 +38,7 @@ enum Route {
 /// What answers the master's requests.
 pub(super) struct Handler {
     pub(super) common: Arc<Common>,
-    pub(super) driver: Driver<Master>,
+    pub(super) driver: Driver<Live>,
     pub(super) shell: Arc<Shell>,
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
@@ -49,7 +49,7 @@ pub(super) struct Handler {
 impl Handler {
     pub(super) fn new(
         common: Arc<Common>,
-        driver: Driver<Master>,
+        driver: Driver<Live>,
         shell: Arc<Shell>,
         info: Arc<mesos::MasterInfo>,
         started: Time,
@@ -74,7 +74,7 @@ impl Handler {
 
     /// What the cluster looks like after everything that was asked for before.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
-        self.driver.read(Master::snapshot).await
+        self.driver.read(Live::snapshot).await.0
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {

@@ -3,13 +3,17 @@
 //!
 //! It decides nothing; the core answers.
 
-use protos::json::{Dialect, FromJson, Value, Writer};
+use protos::json::{Dialect, FromJson, ToJson, Value, Writer};
+use protos::mesos::maintenance::Schedule;
 use protos::mesos::master::call::{self, Type};
+use protos::mesos::quota::QuotaRequest;
 use protos::mesos::{self, master::Call};
-use wire::http::{Query, Request, Response};
+use wire::http::{Query, Request, Response, StatusCode};
 
 use super::handler::Handler;
-use super::operator_api::change;
+use super::operator_api::{change, decide};
+use super::scheduler_api::respond;
+use super::views::settings;
 use crate::common;
 
 /// An older endpoint.
@@ -79,17 +83,23 @@ pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, re
     if method == "GET" {
         return Response::ok_jsonp(document(handler, endpoint).await, request.query.get("jsonp"));
     }
-    match to_call(endpoint, rest, request) {
+    if endpoint == Endpoint::Quota && method == "DELETE" {
+        return remove_quota(handler, rest).await;
+    }
+    match to_call(endpoint, request) {
         Ok(call) => change(handler, call).await,
         Err(text) => Response::bad_request(text),
     }
 }
 
-/// What a GET tells. Quota and maintenance are empty as long as nobody can set them.
+/// What a GET tells.
 async fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
     let snapshot = handler.snapshot().await;
-    Writer::document(|w| match endpoint {
-        Endpoint::Weights => {
+    match endpoint {
+        Endpoint::Quota => settings::quota(&snapshot).json(Dialect::V0),
+        Endpoint::MaintenanceSchedule => settings::schedule(&snapshot).json(Dialect::V0),
+        Endpoint::MaintenanceStatus => settings::maintenance_status(&snapshot).json(Dialect::V0),
+        _ => Writer::document(|w| {
             w.array(|w| {
                 for (role, weight) in &snapshot.weights {
                     w.object(|w| {
@@ -98,76 +108,97 @@ async fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
                     });
                 }
             });
-        }
-        _ => {
-            w.object(|_| {});
-        }
-    })
+        }),
+    }
 }
 
-fn to_call(endpoint: Endpoint, rest: &str, request: &Request) -> Result<Call, String> {
+/// `DELETE /quota/<role>`: the role may have slashes. The path stands in each refusal.
+async fn remove_quota(handler: &Handler, role: &str) -> Response {
+    let role = role.trim_matches('/');
+    if role.is_empty() {
+        let why = "Failed to parse remove quota request for path '/master/quota': expected 3 tokens, found 2 tokens";
+        return Response::bad_request(why);
+    }
+    let mut call = Call::default();
+    call.set_type(Type::RemoveQuota);
+    call.remove_quota = Some(call::RemoveQuota { role: role.to_owned() });
+    let outcome = decide(handler, call).await;
+    match outcome {
+        Some(mut answer) => {
+            if let Some(why) = answer.text.strip_prefix("Failed to remove quota: ") {
+                answer.text = format!("Failed to remove quota for path '/master/quota/{role}': {why}");
+            }
+            respond(answer)
+        }
+        None => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn to_call(endpoint: Endpoint, request: &Request) -> Result<Call, String> {
     let body = request.body.full();
     let mut call = Call::default();
     match endpoint {
         Endpoint::Teardown => {
-            let form = common::form(body)?;
+            let form = decoded(body)?;
             let id = form.get("frameworkId").ok_or("Missing 'frameworkId' query parameter in the request body")?;
             call.set_type(Type::Teardown);
             call.teardown = Some(call::Teardown { framework_id: mesos::FrameworkId { value: id.to_owned() } });
         }
         Endpoint::Reserve => {
-            let form = common::form(body)?;
+            let form = decoded(body)?;
+            let source = form.get("source").is_some();
             call.set_type(Type::ReserveResources);
             call.reserve_resources = Some(call::ReserveResources {
                 slave_id: agent(&form)?,
-                resources: resources(&form, "resources")?,
-                source: if form.get("source").is_some() { resources(&form, "source")? } else { Vec::new() },
+                resources: resources(&form, "resources", "Error parsing")?,
+                source: if source { resources(&form, "source", "Error parsing")? } else { Vec::new() },
             });
         }
         Endpoint::Unreserve => {
-            let form = common::form(body)?;
+            let form = decoded(body)?;
+            let (slave_id, resources) = (agent(&form)?, resources(&form, "resources", "Error in parsing")?);
             call.set_type(Type::UnreserveResources);
-            call.unreserve_resources =
-                Some(call::UnreserveResources { slave_id: agent(&form)?, resources: resources(&form, "resources")? });
+            call.unreserve_resources = Some(call::UnreserveResources { slave_id, resources });
         }
         Endpoint::CreateVolumes => {
-            let form = common::form(body)?;
+            let form = decoded(body)?;
+            let (slave_id, volumes) = (agent(&form)?, resources(&form, "volumes", "Error in parsing")?);
             call.set_type(Type::CreateVolumes);
-            call.create_volumes =
-                Some(call::CreateVolumes { slave_id: agent(&form)?, volumes: resources(&form, "volumes")? });
+            call.create_volumes = Some(call::CreateVolumes { slave_id, volumes });
         }
         Endpoint::DestroyVolumes => {
-            let form = common::form(body)?;
+            let form = decoded(body)?;
+            let (slave_id, volumes) = (agent(&form)?, resources(&form, "volumes", "Error in parsing")?);
             call.set_type(Type::DestroyVolumes);
-            call.destroy_volumes =
-                Some(call::DestroyVolumes { slave_id: agent(&form)?, volumes: resources(&form, "volumes")? });
+            call.destroy_volumes = Some(call::DestroyVolumes { slave_id, volumes });
         }
         Endpoint::Weights => {
             call.set_type(Type::UpdateWeights);
-            call.update_weights = Some(call::UpdateWeights { weight_infos: list(body)? });
-        }
-        Endpoint::Quota if request.method.as_str() == "DELETE" => {
-            call.set_type(Type::RemoveQuota);
-            call.remove_quota = Some(call::RemoveQuota { role: rest.to_owned() });
+            call.update_weights = Some(call::UpdateWeights { weight_infos: weights(body)? });
         }
         Endpoint::Quota => {
             call.set_type(Type::SetQuota);
-            call.set_quota = Some(call::SetQuota { quota_request: one(body)? });
+            call.set_quota = Some(call::SetQuota { quota_request: quota(body)? });
         }
         Endpoint::MaintenanceSchedule | Endpoint::MaintenanceStatus => {
+            let schedule = Schedule::from_json(body, Dialect::V0).map_err(|error| error.to_string())?;
             call.set_type(Type::UpdateMaintenanceSchedule);
-            call.update_maintenance_schedule = Some(call::UpdateMaintenanceSchedule { schedule: one(body)? });
+            call.update_maintenance_schedule = Some(call::UpdateMaintenanceSchedule { schedule });
         }
         Endpoint::MachineDown => {
             call.set_type(Type::StartMaintenance);
-            call.start_maintenance = Some(call::StartMaintenance { machines: list(body)? });
+            call.start_maintenance = Some(call::StartMaintenance { machines: list(&array(body)?)? });
         }
         Endpoint::MachineUp => {
             call.set_type(Type::StopMaintenance);
-            call.stop_maintenance = Some(call::StopMaintenance { machines: list(body)? });
+            call.stop_maintenance = Some(call::StopMaintenance { machines: list(&array(body)?)? });
         }
     }
     Ok(call)
+}
+
+fn decoded(body: &[u8]) -> Result<Query, String> {
+    common::form(body).map_err(|why| format!("Unable to decode query string: {why}"))
 }
 
 fn agent(form: &Query) -> Result<mesos::SlaveId, String> {
@@ -175,19 +206,35 @@ fn agent(form: &Query) -> Result<mesos::SlaveId, String> {
     Ok(mesos::SlaveId { value: id.to_owned() })
 }
 
-fn resources(form: &Query, name: &str) -> Result<Vec<mesos::Resource>, String> {
+fn resources(form: &Query, name: &str, failed: &str) -> Result<Vec<mesos::Resource>, String> {
     let text = form.get(name).ok_or_else(|| format!("Missing '{name}' query parameter in the request body"))?;
-    list(text.as_bytes()).map_err(|why| format!("Error in parsing '{name}' query parameter: {why}"))
+    let read = array(text.as_bytes()).and_then(|items| list(&items));
+    read.map_err(|why| format!("{failed} '{name}' query parameter in the request body: {why}"))
 }
 
-fn one<M: FromJson>(body: &[u8]) -> Result<M, String> {
-    M::from_json(body, Dialect::V0).map_err(|error| format!("Failed to parse the request's body: {error}"))
+fn quota(body: &[u8]) -> Result<QuotaRequest, String> {
+    let shown = || String::from_utf8_lossy(body).into_owned();
+    let value = Value::parse(body);
+    if let Err(why) = value {
+        return Err(format!("Failed to parse set quota request JSON '{}': {why}", shown()));
+    }
+    QuotaRequest::from_json(body, Dialect::V0)
+        .map_err(|why| format!("Failed to validate set quota request JSON '{}': {why}", shown()))
 }
 
-/// A JSON array of messages.
-fn list<M: FromJson>(body: &[u8]) -> Result<Vec<M>, String> {
+fn weights(body: &[u8]) -> Result<Vec<mesos::WeightInfo>, String> {
+    let shown = || String::from_utf8_lossy(body).into_owned();
+    let items =
+        array(body).map_err(|why| format!("Failed to parse update weights request JSON '{}': {why}", shown()))?;
+    list(&items).map_err(|why| format!("Failed to convert weights JSON array to protobuf '{}': {why}", shown()))
+}
+
+fn array(body: &[u8]) -> Result<Vec<Value>, String> {
     let value = Value::parse(body).map_err(|error| error.to_string())?;
-    let items = value.as_array().ok_or("Expecting a JSON array")?;
+    Ok(value.as_array().ok_or("Expecting a JSON array")?.to_vec())
+}
+
+fn list<M: FromJson>(items: &[Value]) -> Result<Vec<M>, String> {
     let read = |item: &Value| {
         let mut text = Vec::new();
         item.write(&mut text);

@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
+use allocator::RoleView;
 use master::{Framework, Snapshot};
 use protos::mesos::{OperationState, TaskState, offer, scheduler};
-use resources::Resources;
+use resources::{Name, Resources};
 use wire::http::{Request, Response};
 
 use super::handler::Handler;
-use super::views;
+use super::world::Live;
 use crate::metrics::Metrics;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
@@ -21,11 +22,19 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
 ///
 /// If that fails (a thread that panics), there are none.
 pub(super) async fn collect(handler: &Handler) -> Metrics {
-    let snapshot = handler.snapshot().await;
+    let (snapshot, runs) = handler.driver.read(Live::snapshot).await;
+    let mut timers = Metrics::default();
+    runs.tell(&mut timers);
+    let registry_bytes = {
+        let registry = crate::sync::lock(&handler.shell.registry);
+        registry.timings(&mut timers);
+        registry.size()
+    };
     let facts = Facts {
+        timers,
         uptime: handler.driver.now().since(handler.started),
         cache_hits: handler.documents.hits(),
-        registry_bytes: crate::sync::lock(&handler.shell.registry).size(),
+        registry_bytes,
         per_framework: handler.common.flags.on("publish_per_framework_metrics"),
     };
     let computed = tokio::task::spawn_blocking(move || compute(&snapshot, &facts));
@@ -37,6 +46,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
 
 /// What the snapshot does not hold.
 struct Facts {
+    timers: Metrics,
     uptime: Duration,
     cache_hits: u64,
     registry_bytes: usize,
@@ -44,7 +54,7 @@ struct Facts {
 }
 
 fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
-    let mut metrics = Metrics::default();
+    let mut metrics = facts.timers.clone();
     metrics.system();
     metrics.set("master/elected", 1.0);
     metrics.set("master/uptime_secs", facts.uptime.as_secs_f64());
@@ -162,13 +172,48 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
         metrics.set(format!("{label}/total"), total.get(&name).to_f64());
         metrics.set(format!("{label}/offered_or_allocated"), taken.get(&name).to_f64());
     }
-    for (role, view) in views::roles::collect(snapshot) {
-        let mut held = view.allocated;
-        held += &view.offered;
-        metrics.set(format!("allocator/mesos/roles/{role}/shares/dominant"), held.ratio(&total));
-    }
+    roles(metrics, snapshot);
     metrics.set("allocator/event_queue_dispatches", 0.0);
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
+}
+
+/// What the allocator tells of each role: share, refusals, quota.
+fn roles(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let mut consumed = resources::Quantities::new();
+    for view in &snapshot.roles {
+        let role = &view.role;
+        if !view.frameworks.is_empty() {
+            metrics.set(format!("allocator/mesos/roles/{role}/shares/dominant"), view.dominant_share);
+        }
+        metrics.set(format!("allocator/mesos/offer_filters/roles/{role}/active"), view.refusals as f64);
+        if role.parent().is_none() {
+            consumed += &view.consumed;
+        }
+        quota(metrics, view);
+    }
+    consumption(metrics, "", &consumed);
+}
+
+fn quota(metrics: &mut Metrics, view: &RoleView) {
+    consumption(metrics, view.role.as_str(), &view.consumed);
+    let label = |name: &Name| format!("allocator/mesos/quota/roles/{}/resources/{name}", view.role);
+    for (name, amount) in view.quota.guarantees.iter() {
+        metrics.set(format!("{}/guarantee", label(&name)), amount.to_f64());
+    }
+    for (name, limit) in view.quota.limits.iter() {
+        metrics.set(format!("{}/limit", label(&name)), limit.to_f64());
+    }
+    let guaranteed = view.quota.guarantees.iter().map(|(name, _)| name);
+    for name in guaranteed.chain(view.quota.limits.iter().map(|(name, _)| name)) {
+        metrics.set(format!("{}/offered_or_allocated", label(&name)), view.held.get(&name).to_f64());
+    }
+}
+
+/// The root of all roles has no name.
+fn consumption(metrics: &mut Metrics, role: &str, consumed: &resources::Quantities) {
+    for (name, amount) in consumed.iter() {
+        metrics.set(format!("allocator/mesos/quota/roles/{role}/resources/{name}/consumed"), amount.to_f64());
+    }
 }
 
 fn registrar(metrics: &mut Metrics, bytes: usize) {

@@ -12,10 +12,12 @@ mod registry;
 mod scheduler_api;
 mod validate;
 mod views;
+mod whitelist;
 mod world;
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
@@ -37,7 +39,7 @@ use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use handler::Handler;
 use registry::RegistryStore;
-use world::Shell;
+use world::{Live, Shell};
 
 /// A master that serves.
 #[derive(Debug)]
@@ -58,6 +60,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let core_config = config::config(&flags)?;
     let identity = identity(&flags)?;
     let registry = RegistryStore::open(&flags)?;
+    let whitelist = whitelist_path(&flags);
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
     let address = server.address();
@@ -68,7 +71,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let clock = Clock::start();
     let seed = u64::from_le_bytes(crate::random::bytes());
     let core = Master::new(core_config, info.clone(), registry.registry(), seed, clock.now());
-    let driver = Driver::new(core, clock);
+    let driver = Driver::new(Live::new(core), clock);
 
     let exited = driver.clone();
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
@@ -91,6 +94,9 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     common.attach_log("/master/log");
     let started = driver.now();
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));
+    if let Some(path) = whitelist {
+        tokio::spawn(whitelist::watch(path, driver.clone()));
+    }
     let core = tokio::spawn(async move { driver.run(shell).await });
     let server = server.serve(handler.clone(), handler);
     Ok(RunningMaster { address, server, exit: exit_seen, core })
@@ -115,6 +121,12 @@ impl RunningMaster {
         self.server.stop().await;
         result
     }
+}
+
+/// The file of `--whitelist`; none if there is no such flag, or all agents may be offered.
+fn whitelist_path(flags: &Flags) -> Option<PathBuf> {
+    let text = flags.get("whitelist").filter(|text| !text.is_empty() && *text != "*")?;
+    Some(PathBuf::from(text.strip_prefix("file://").unwrap_or(text)))
 }
 
 async fn exit_reason(exit: &mut watch::Receiver<Option<String>>) -> String {
@@ -159,7 +171,6 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
         "acls",
         "rate_limits",
         "credentials",
-        "whitelist",
         "firewall_rules",
         "http_framework_authenticators",
     ] {

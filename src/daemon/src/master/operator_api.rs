@@ -126,6 +126,11 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, 
 
 /// A call that changes the cluster: the core's.
 pub(super) async fn change(handler: &Handler, call: Call) -> Response {
+    decide(handler, call).await.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
+}
+
+/// What the core answers; none if it has none, because it is ending.
+pub(super) async fn decide(handler: &Handler, call: Call) -> Option<master::Answer> {
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::OperatorCall {
         request: RequestId(number),
@@ -133,8 +138,8 @@ pub(super) async fn change(handler: &Handler, call: Call) -> Response {
         principal: None,
     });
     match outcome.await {
-        Ok(Outcome::Answer(answer)) => respond(answer),
-        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+        Ok(Outcome::Answer(answer)) => Some(answer),
+        Ok(Outcome::Open) | Err(_) => None,
     }
 }
 

@@ -2,20 +2,29 @@
 //!
 //! An operation costs what it changes: what the store holds of agents is kept beside it, by id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use master::RegistryOp;
 use protos::json::{Dialect, ToJson};
 use protos::mesos;
 use protos::mesos::internal::{Registry, registry};
+use protos::mesos::maintenance::Schedule;
+use protos::mesos::quota::QuotaConfig;
 use store::{FileRegistry, MemoryRegistry, Update};
 
+use crate::clock::Stopwatch;
 use crate::flags::{FlagError, Flags};
+use crate::metrics::{Metrics, Timings};
 
 /// The name of the registry's file below the work folder.
 const FILE: &str = "registry.redb";
+/// How far back the statistics of writes reach.
+const WRITES_WINDOW: Duration = Duration::from_secs(24 * 3600);
+/// What the entry of the leading master takes at least.
+const LEAST_BYTES: usize = 64;
 
 /// A store and what the operations need to know of it.
 pub(super) struct RegistryStore {
@@ -24,6 +33,14 @@ pub(super) struct RegistryStore {
     admitted: BTreeMap<String, registry::Slave>,
     unreachable: BTreeMap<String, registry::UnreachableSlave>,
     gone: BTreeMap<String, registry::GoneSlave>,
+    quotas: BTreeMap<String, QuotaConfig>,
+    old_quotas: Vec<registry::Quota>,
+    machines: Option<registry::Machines>,
+    schedules: Vec<Schedule>,
+    capabilities: Vec<registry::MinimumCapability>,
+    /// How long reading it at the start took, and how long each write.
+    fetched_in: Duration,
+    writes: Timings,
 }
 
 impl RegistryStore {
@@ -44,9 +61,26 @@ impl RegistryStore {
                 return Err(FlagError::Refused { name: "registry", why }.into());
             }
         };
+        let began = Stopwatch::start();
         let loaded = store.load().context("the registry cannot be read")?;
+        let fetched_in = began.elapsed();
         let Parts { admitted, unreachable, gone } = Parts::of(&loaded);
-        Ok(RegistryStore { store, loaded, admitted, unreachable, gone })
+        let quotas = loaded.quota_configs.iter().map(|config| (config.role.clone(), config.clone()));
+        Ok(RegistryStore {
+            admitted,
+            unreachable,
+            gone,
+            quotas: quotas.collect(),
+            #[allow(deprecated)]
+            old_quotas: loaded.quotas.clone(),
+            machines: loaded.machines.clone(),
+            schedules: loaded.schedules.clone(),
+            capabilities: loaded.minimum_capabilities.clone(),
+            fetched_in,
+            writes: Timings::new(WRITES_WINDOW),
+            store,
+            loaded,
+        })
     }
 
     /// What the masters before have left.
@@ -63,7 +97,10 @@ impl RegistryStore {
         for operation in operations {
             self.updates(operation, &mut updates);
         }
-        self.store.commit(&updates).context("the registry cannot be written")
+        let began = Stopwatch::start();
+        self.store.commit(&updates).context("the registry cannot be written")?;
+        self.writes.add(began, began.elapsed());
+        Ok(())
     }
 
     /// The registry as the store holds it now, as JSON.
@@ -77,63 +114,104 @@ impl RegistryStore {
         }
     }
 
+    /// `registrar/state_fetch_ms`, `registrar/state_store_ms` and what is made of the latter (MET-02).
+    pub(super) fn timings(&self, metrics: &mut Metrics) {
+        metrics.set("registrar/state_fetch_ms", self.fetched_in.as_secs_f64() * 1e3);
+        self.writes.tell("registrar/state_store_ms", metrics);
+    }
+
     /// About how many bytes the registry takes.
     pub(super) fn size(&self) -> usize {
-        self.admitted.values().map(prost::Message::encoded_len).sum()
+        let agents: usize = self.admitted.values().map(prost::Message::encoded_len).sum();
+        let quotas: usize = self.quotas.values().map(prost::Message::encoded_len).sum();
+        let machines = self.machines.as_ref().map_or(0, prost::Message::encoded_len);
+        let master = self.loaded.master.as_ref().map_or(0, prost::Message::encoded_len);
+        agents + quotas + machines + master.max(LEAST_BYTES)
     }
 
     /// The changes of the store that one operation makes. What an operation means is the core's to say: it is applied to
-    /// a registry that holds only the agents that it names.
+    /// a registry that holds only what it can touch.
     fn updates(&mut self, operation: &RegistryOp, updates: &mut Vec<Update>) {
         let ids = named_agents(operation);
-        let mut part = Registry::default();
-        for id in &ids {
+        let mut part = self.part(operation, &ids);
+        let before = part.clone();
+        operation.apply(&mut part);
+        updates.extend(store::changes(&before, &part));
+        self.learn(operation, &ids, part);
+    }
+
+    fn part(&self, operation: &RegistryOp, ids: &[mesos::SlaveId]) -> Registry {
+        let mut part = Registry { minimum_capabilities: self.capabilities.clone(), ..Registry::default() };
+        for id in ids {
             part.slaves.get_or_insert_default().slaves.extend(self.admitted.get(&id.value).cloned());
             part.unreachable.get_or_insert_default().slaves.extend(self.unreachable.get(&id.value).cloned());
             part.gone.get_or_insert_default().slaves.extend(self.gone.get(&id.value).cloned());
         }
-        operation.apply(&mut part);
-        updates.extend(part.master.as_ref().map(Update::master));
-        updates.extend(part.weights.iter().map(Update::weight));
-        updates.extend(part.minimum_capabilities.iter().map(Update::minimum_capability));
+        match operation {
+            RegistryOp::UpdateQuota(configs) => {
+                #[allow(deprecated)]
+                part.quotas.clone_from(&self.old_quotas);
+                let named: BTreeSet<&str> = configs.iter().map(|config| config.role.as_str()).collect();
+                part.quota_configs.extend(named.iter().filter_map(|role| self.quotas.get(*role)).cloned());
+                // Whether others have quotas matters, too: the capability stays as long as anybody has.
+                let other = self.quotas.iter().find(|(role, _)| !named.contains(role.as_str()));
+                part.quota_configs.extend(other.map(|(_, config)| config.clone()));
+            }
+            RegistryOp::UpdateMaintenanceSchedule(_)
+            | RegistryOp::StartMaintenance(_)
+            | RegistryOp::StopMaintenance(_) => {
+                part.machines.clone_from(&self.machines);
+                part.schedules.clone_from(&self.schedules);
+            }
+            _ => {}
+        }
+        part
+    }
+
+    /// Remembers what the part has become.
+    fn learn(&mut self, operation: &RegistryOp, ids: &[mesos::SlaveId], part: Registry) {
         let after = Parts::of(&part);
-        for id in &ids {
+        for id in ids {
             let key = &id.value;
-            let writes = (Update::agent as fn(&_) -> _, Update::no_agent as fn(&_) -> _);
-            settle(&mut self.admitted, key, after.admitted.get(key), writes, id, updates);
-            let writes = (Update::unreachable as fn(&_) -> _, Update::not_unreachable as fn(&_) -> _);
-            settle(&mut self.unreachable, key, after.unreachable.get(key), writes, id, updates);
-            let writes = (Update::agent_gone as fn(&_) -> _, Update::agent_not_gone as fn(&_) -> _);
-            settle(&mut self.gone, key, after.gone.get(key), writes, id, updates);
+            settle(&mut self.admitted, key, after.admitted.get(key));
+            settle(&mut self.unreachable, key, after.unreachable.get(key));
+            settle(&mut self.gone, key, after.gone.get(key));
+        }
+        self.capabilities = part.minimum_capabilities;
+        match operation {
+            RegistryOp::UpdateQuota(configs) => {
+                configs.iter().for_each(|config| drop(self.quotas.remove(&config.role)));
+                self.quotas.extend(part.quota_configs.into_iter().map(|config| (config.role.clone(), config)));
+                #[allow(deprecated)]
+                self.old_quotas.clone_from(&part.quotas);
+            }
+            RegistryOp::UpdateMaintenanceSchedule(_)
+            | RegistryOp::StartMaintenance(_)
+            | RegistryOp::StopMaintenance(_) => {
+                self.machines = part.machines;
+                self.schedules = part.schedules;
+            }
+            _ => {}
         }
     }
 }
 
-/// How the store is told of an entry, and of its end.
-type Changes<T> = (fn(&T) -> Update, fn(&mesos::SlaveId) -> Update);
-
-/// Makes `known` have what is there now, and adds the change of the store if that is one.
-fn settle<T: Clone + PartialEq>(
-    known: &mut BTreeMap<String, T>,
-    key: &str,
-    now: Option<&T>,
-    (write, remove): Changes<T>,
-    id: &mesos::SlaveId,
-    updates: &mut Vec<Update>,
-) {
+/// Makes `known` have what is there now.
+fn settle<T: Clone>(known: &mut BTreeMap<String, T>, key: &str, now: Option<&T>) {
     match now {
-        Some(entry) if known.get(key) != Some(entry) => {
-            updates.push(write(entry));
-            known.insert(key.to_owned(), entry.clone());
-        }
-        None if known.remove(key).is_some() => updates.push(remove(id)),
-        _ => {}
+        Some(entry) => drop(known.insert(key.to_owned(), entry.clone())),
+        None => drop(known.remove(key)),
     }
 }
 
 fn named_agents(operation: &RegistryOp) -> Vec<mesos::SlaveId> {
     match operation {
-        RegistryOp::Recover(_) | RegistryOp::UpdateWeights(_) => Vec::new(),
+        RegistryOp::Recover(_)
+        | RegistryOp::UpdateWeights(_)
+        | RegistryOp::UpdateQuota(_)
+        | RegistryOp::UpdateMaintenanceSchedule(_)
+        | RegistryOp::StartMaintenance(_)
+        | RegistryOp::StopMaintenance(_) => Vec::new(),
         RegistryOp::AdmitAgent(info) | RegistryOp::UpdateAgent(info) | RegistryOp::MarkAgentReachable(info) => {
             info.id.iter().cloned().collect()
         }
@@ -182,6 +260,21 @@ mod tests {
         mesos::SlaveId { value: text.to_owned() }
     }
 
+    fn quota(role: &str, value: f64) -> QuotaConfig {
+        let guarantees = [("cpus".to_owned(), mesos::value::Scalar { value })].into();
+        QuotaConfig { role: role.to_owned(), guarantees, limits: BTreeMap::new() }
+    }
+
+    fn machine(name: &str) -> mesos::MachineId {
+        mesos::MachineId { hostname: Some(name.to_owned()), ip: None }
+    }
+
+    fn schedule(names: &[&str]) -> Schedule {
+        let machine_ids = names.iter().map(|name| machine(name)).collect();
+        let window = mesos::maintenance::Window { machine_ids, ..Default::default() };
+        Schedule { windows: vec![window] }
+    }
+
     /// A list of the same agents in another order says the same.
     fn sorted(mut registry: Registry) -> Registry {
         registry.slaves.get_or_insert_default().slaves.sort_by_key(|a| a.info.id.clone().map(|id| id.value));
@@ -208,6 +301,13 @@ mod tests {
             RegistryOp::MarkAgentGone { id: id("c"), time },
             RegistryOp::Prune { unreachable: vec![id("b")], gone: vec![] },
             RegistryOp::UpdateWeights(vec![mesos::WeightInfo { role: Some("r".into()), weight: 2.0 }]),
+            RegistryOp::UpdateQuota(vec![quota("q", 1.0), quota("r", 2.0)]),
+            RegistryOp::UpdateQuota(vec![quota("q", 0.0), quota("s", 0.0)]),
+            RegistryOp::UpdateMaintenanceSchedule(schedule(&["m", "n"])),
+            RegistryOp::StartMaintenance(vec![machine("m")]),
+            RegistryOp::UpdateQuota(vec![quota("r", 0.0)]),
+            RegistryOp::UpdateMaintenanceSchedule(schedule(&["m"])),
+            RegistryOp::StopMaintenance(vec![machine("m")]),
         ];
         let mut wanted = Registry::default();
         for operation in &operations {

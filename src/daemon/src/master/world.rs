@@ -3,6 +3,7 @@
 //! It decides nothing.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::{Pid, Time};
 use master::{Answer, Input, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
@@ -11,26 +12,72 @@ use wire::libprocess::Network;
 use super::registry::RegistryStore;
 use super::views;
 use crate::answers::Answers;
+use crate::clock::Stopwatch;
 use crate::driver::{Core, World};
+use crate::metrics::{Metrics, Timings};
 use crate::streams::Streams;
 use crate::sync::lock;
 
-impl Core for Master {
+/// The core, and what its runs of the allocator have cost: the core itself reads no clock.
+pub(super) struct Live {
+    core: Master,
+    runs: Runs,
+}
+
+/// The allocator's runs so far.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    count: u64,
+    took: Arc<Mutex<Timings>>,
+    latency: Arc<Mutex<Timings>>,
+}
+
+/// How far back the statistics of runs reach.
+const RUNS_WINDOW: Duration = Duration::from_secs(3600);
+
+impl Live {
+    pub(super) fn new(core: Master) -> Live {
+        let timings = || Arc::new(Mutex::new(Timings::new(RUNS_WINDOW)));
+        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() } }
+    }
+
+    /// What a reader may see.
+    pub(super) fn snapshot(&mut self) -> (Arc<Snapshot>, Runs) {
+        (self.core.snapshot(), self.runs.clone())
+    }
+}
+
+impl Runs {
+    /// `allocator/mesos/allocation_runs` and the timers of runs. A run never waits for another: its latency is the time that
+    /// the batch before it took.
+    pub(super) fn tell(&self, metrics: &mut Metrics) {
+        metrics.set("allocator/mesos/allocation_runs", self.count as f64);
+        lock(&self.took).tell("allocator/mesos/allocation_run_ms", metrics);
+        lock(&self.latency).tell("allocator/mesos/allocation_run_latency_ms", metrics);
+    }
+}
+
+impl Core for Live {
     type Input = Input;
     type Persist = RegistryOp;
     type Output = Output;
 
     fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> (Vec<RegistryOp>, Vec<Output>) {
         let mut out = Outbox::default();
+        let began = Stopwatch::start();
         for input in inputs {
-            self.handle(input, now, &mut out);
+            self.core.handle(input, now, &mut out);
         }
-        self.end_batch(now, &mut out);
+        let run = Stopwatch::start();
+        self.core.end_batch(now, &mut out);
+        self.runs.count += 1;
+        lock(&self.runs.latency).add(began, began.until(run));
+        lock(&self.runs.took).add(run, run.elapsed());
         (out.persist, out.outputs)
     }
 
     fn next_wake(&self) -> Option<Time> {
-        Master::next_wake(self)
+        self.core.next_wake()
     }
 
     fn wake() -> Input {
@@ -58,7 +105,7 @@ pub(super) struct Shell {
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,
 }
 
-impl World<Master> for Shell {
+impl World<Live> for Shell {
     fn persist(&self, entries: Vec<RegistryOp>) -> anyhow::Result<()> {
         lock(&self.registry).apply(&entries)
     }

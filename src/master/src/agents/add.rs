@@ -48,6 +48,8 @@ impl Master {
             deactivated: false,
             drain: None,
             drain_start: None,
+            unavailability: None,
+            inverse_answers: BTreeMap::new(),
             total: arrival.total,
             used: Resources::new(),
             offered: Resources::new(),
@@ -68,6 +70,7 @@ impl Master {
         let ping = self.timers.set(self.now, Timer::Ping { agent: key, observer });
         let book = AgentBook { observer, ponged: true, ping: Some(ping), ..AgentBook::default() };
         self.agent_books.insert(key, book);
+        self.learn_unavailability(key, out);
         key
     }
 

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use protos::mesos;
 use protos::mesos::internal::{
-    CheckpointResourcesMessage, DrainSlaveMessage, KillTaskMessage, ReconcileTasksMessage, ShutdownFrameworkMessage,
-    SlaveReregisteredMessage,
+    DrainSlaveMessage, KillTaskMessage, ReconcileTasksMessage, ShutdownFrameworkMessage, SlaveReregisteredMessage,
 };
 use protos::mesos::task_status::{Reason, Source};
-use resources::Format;
 
 use super::{Arrival, Returning};
 use crate::counters::Counter;
@@ -33,6 +31,7 @@ impl Master {
         // What is offered may not be there any more.
         self.rescind_offers_on(key, out);
         self.reconnect_agent(key, arrival, out);
+        self.learn_unavailability(key, out);
         let reconciliations = self.missing_tasks(key, &returning);
         self.tell_reregistered(key, reconciliations, out);
         self.drop_missing_executors(key, &returning);
@@ -178,8 +177,7 @@ impl Master {
             }
         }
         if !agent.capabilities.resource_provider {
-            let resources = agent.checkpointed.to_proto(Format::PreRefinement);
-            out.send(&agent.pid, CheckpointResourcesMessage { resources });
+            self.send_checkpointed(key, out);
         }
     }
 

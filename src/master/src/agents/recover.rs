@@ -32,6 +32,13 @@ impl Master {
             }
         }
         self.recover_weights(registry);
+        self.recover_quotas(registry);
+        self.recover_maintenance(registry);
+        // Guarantees could be given away to others before the agents that could meet them are back.
+        let expected = (self.recovered.len() as f64 * self.config.allocator_agent_recovery_factor) as usize;
+        if !self.quotas.is_empty() && expected > 0 {
+            self.allocation.hold(expected, self.now + self.config.allocator_recovery_timeout);
+        }
         if !self.recovered.is_empty() {
             self.timers.set(self.now + self.config.agent_reregister_timeout, Timer::RecoveredAgents);
         }

@@ -21,12 +21,14 @@ pub(crate) struct Removal {
 
 impl Master {
     /// An agent is gone for good: its tasks are lost, whatever their framework can tell apart (TSK-73).
-    pub(crate) fn remove_agent(&mut self, key: AgentKey, why: &str, cause: Counter, out: &mut Outbox) {
+    pub(crate) fn remove_agent(&mut self, key: AgentKey, why: &str, cause: Option<Counter>, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
         out.info(format!("Removing agent {} ({}): {why}", agent.id, agent.info.hostname));
         out.persist.push(RegistryOp::RemoveAgent(agent.proto_id()));
         self.count(Counter::SlaveRemovals);
-        self.count(cause);
+        if let Some(cause) = cause {
+            self.count(cause);
+        }
         let removal = Removal {
             state: TaskState::TaskLost,
             reason: Reason::SlaveRemoved,

@@ -1,7 +1,6 @@
 //! The scheduler calls, one file each, and the ways to them: by HTTP and by message.
 
 mod accept;
-mod accept_inverse_offers;
 mod acknowledge;
 mod acknowledge_operation_status;
 mod check;
@@ -20,9 +19,11 @@ mod suppress;
 mod update_framework;
 
 pub use check::{validate_call, validate_principal};
+pub(crate) use normalize::allocate;
 
 use std::sync::Arc;
 
+use protos::mesos::allocator::inverse_offer_status::Status;
 use protos::mesos::scheduler::{Call, call::Type};
 
 use crate::counters::Counter;
@@ -123,7 +124,7 @@ impl Master {
         }
     }
 
-    fn count_call(&mut self, key: FrameworkKey, kind: Type) {
+    pub(crate) fn count_call(&mut self, key: FrameworkKey, kind: Type) {
         if let Some(framework) = self.framework_mut(key) {
             *framework.counts.calls.entry(kind as i32).or_default() += 1;
         }
@@ -140,10 +141,12 @@ impl Master {
             Type::Accept => self.accept(key, call.accept.unwrap_or_default(), out),
             Type::Decline => self.decline(key, &call.decline.unwrap_or_default(), out),
             Type::AcceptInverseOffers => {
-                self.accept_inverse_offers(&call.accept_inverse_offers.unwrap_or_default().inverse_offer_ids, out);
+                let body = call.accept_inverse_offers.unwrap_or_default();
+                self.answer_inverse_offers(key, &body.inverse_offer_ids, Status::Accept, body.filters, out);
             }
             Type::DeclineInverseOffers => {
-                self.accept_inverse_offers(&call.decline_inverse_offers.unwrap_or_default().inverse_offer_ids, out);
+                let body = call.decline_inverse_offers.unwrap_or_default();
+                self.answer_inverse_offers(key, &body.inverse_offer_ids, Status::Decline, body.filters, out);
             }
             Type::Revive => self.revive(key, call.revive.unwrap_or_default().roles, out),
             Type::Suppress => self.suppress(key, call.suppress.unwrap_or_default().roles, out),

@@ -23,6 +23,10 @@ impl Master {
             out.warn(format!("Ignoring the registration of agent {from} ({}): {why}", message.slave.hostname));
             return;
         }
+        if self.is_down(&message.slave.hostname, &from) {
+            self.refuse_down(&message.slave.hostname, &from, out);
+            return;
+        }
         if let Some(known) = self.agent_pids.get(&from).copied() {
             if self.agent(known).is_some_and(|agent| agent.connected) {
                 self.tell_registered(known, out);
@@ -31,7 +35,7 @@ impl Master {
             self.remove_agent(
                 known,
                 "a new agent registered at the same address",
-                Counter::SlaveRemovalsRegistered,
+                Some(Counter::SlaveRemovalsRegistered),
                 out,
             );
         }

@@ -32,6 +32,10 @@ impl Master {
                 return;
             }
         };
+        if self.is_down(&message.slave.hostname, &from) {
+            self.refuse_down(&message.slave.hostname, &from, out);
+            return;
+        }
         let known = self.agent_ids.get(&id).copied();
         if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
             out.warn(format!("Agent {id} comes back from another address: {from}"));
@@ -120,7 +124,7 @@ impl Master {
         let Some(old) = self.agent_pids.get(pid).copied() else { return };
         if self.agent(old).is_some_and(|agent| agent.id != *id) {
             let why = "a new agent registered at the same address";
-            self.remove_agent(old, why, Counter::SlaveRemovalsRegistered, out);
+            self.remove_agent(old, why, Some(Counter::SlaveRemovalsRegistered), out);
         }
     }
 }

@@ -14,7 +14,7 @@ impl Master {
         let id = &message.slave_id.value;
         match self.agent_by_id(id) {
             Some(key) if self.agent(key).is_some_and(|agent| agent.pid == *from) => {
-                self.remove_agent(key, "the agent unregistered", Counter::SlaveRemovalsUnregistered, out);
+                self.remove_agent(key, "the agent unregistered", Some(Counter::SlaveRemovalsUnregistered), out);
             }
             Some(_) => out.warn(format!("Ignoring that {from} unregisters agent {id}: it is not its own")),
             None => out.warn(format!("Ignoring that {from} unregisters agent {id}: it is not registered")),

@@ -18,6 +18,10 @@ impl Master {
         }
         let key = self.agent_by_id(&id);
         let agent = key.and_then(|key| self.agent(key)).cloned();
+        if let Some(machine) = agent.as_ref().and_then(|agent| self.scheduled_machine(agent)) {
+            let why = format!("Agent {id} is part of a maintenance schedule under Machine {machine}");
+            return Err(Answer::bad_request(why));
+        }
         if agent.as_ref().is_some_and(|agent| !agent.capabilities.agent_draining) {
             return Err(Answer::bad_request(format!("Agent {id} is not capable of draining")));
         }

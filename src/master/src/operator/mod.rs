@@ -3,8 +3,11 @@
 mod announce;
 mod deactivate_agent;
 mod drain_agent;
+mod maintenance;
 mod mark_agent_gone;
+mod quota;
 mod reactivate_agent;
+mod resources;
 mod subscribe;
 mod teardown;
 mod update_weights;
@@ -24,10 +27,15 @@ impl Master {
         &mut self,
         request: RequestId,
         call: Call,
-        _principal: Option<Arc<str>>,
+        principal: Option<Arc<str>>,
         out: &mut Outbox,
     ) {
         let kind = call.r#type();
+        if let Some((agent, operation)) = resources::operation_of(&kind, call.clone()) {
+            let result = self.operate_on(&agent, &operation, principal.as_deref(), out);
+            out.respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted()));
+            return;
+        }
         let agent_id = |id: Option<protos::mesos::SlaveId>| id.unwrap_or_default().value;
         let result = match kind {
             Type::Teardown => self.operator_teardown(&call.teardown.unwrap_or_default().framework_id.value, out),
@@ -40,6 +48,14 @@ impl Master {
             }
             Type::DrainAgent => self.drain_agent(call.drain_agent.unwrap_or_default(), out),
             Type::UpdateWeights => self.update_weights(call.update_weights.unwrap_or_default().weight_infos, out),
+            Type::UpdateQuota => self.update_quota(call.update_quota.unwrap_or_default(), out),
+            Type::SetQuota => self.set_quota(&call.set_quota.unwrap_or_default().quota_request, out),
+            Type::RemoveQuota => self.remove_quota(&call.remove_quota.unwrap_or_default().role, out),
+            Type::UpdateMaintenanceSchedule => {
+                self.update_schedule(call.update_maintenance_schedule.unwrap_or_default().schedule, out)
+            }
+            Type::StartMaintenance => self.start_maintenance(&call.start_maintenance.unwrap_or_default().machines, out),
+            Type::StopMaintenance => self.stop_maintenance(&call.stop_maintenance.unwrap_or_default().machines, out),
             _ => Err(Answer::status(501, format!("{} is not implemented yet", kind.as_str_name()))),
         };
         out.respond(request, result.map_or_else(|answer| answer, |()| Answer::ok()));

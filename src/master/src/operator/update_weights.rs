@@ -14,13 +14,14 @@ impl Master {
         let mut updates = Vec::with_capacity(weights.len());
         for info in weights {
             let role = info.role().trim().to_owned();
-            let invalid = |why: &str| Answer::bad_request(format!("Invalid weight for role '{role}': {why}"));
-            Role::parse(&role).map_err(|why| invalid(&why.to_string()))?;
+            let prefix = "Failed to validate update weights request JSON";
+            Role::parse(&role).map_err(|why| Answer::bad_request(format!("{prefix}: Invalid role '{role}': {why}")))?;
             if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(&role)) {
-                return Err(invalid("the role is not present in the master's --roles"));
+                return Err(Answer::bad_request(format!("{prefix}: Unknown role '{role}'")));
             }
             if !(info.weight.is_finite() && info.weight > 0.0) {
-                return Err(invalid("weights must be positive"));
+                let why = format!("Invalid weight '{}': Weights must be positive", info.weight);
+                return Err(Answer::bad_request(format!("{prefix} for role '{role}': {why}")));
             }
             updates.push(WeightInfo { role: Some(role), weight: info.weight });
         }

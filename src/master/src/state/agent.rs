@@ -59,6 +59,10 @@ pub struct Agent {
     pub drain: Option<mesos::DrainInfo>,
     /// When this master believes that the draining began.
     pub drain_start: Option<Time>,
+    /// When it is not to be counted on: its machine's maintenance.
+    pub unavailability: Option<mesos::Unavailability>,
+    /// What frameworks have answered when they were asked to leave it.
+    pub inverse_answers: BTreeMap<FrameworkKey, mesos::allocator::InverseOfferStatus>,
     /// All it has: its own, its providers', and oversubscribed resources.
     pub total: Resources,
     /// What tasks and executors take.

@@ -5,7 +5,9 @@
 mod agent;
 mod capabilities;
 mod framework;
+mod inverse_offer;
 mod keys;
+mod machine;
 mod offer;
 mod task;
 
@@ -14,7 +16,9 @@ pub use agent::{Agent, Executor, ResourceProvider};
 pub use capabilities::{AgentCapabilities, FrameworkCapabilities};
 pub(crate) use framework::FrameworkBook;
 pub use framework::{Connection, Framework, FrameworkCounts};
+pub use inverse_offer::InverseOffer;
 pub use keys::{AgentKey, FrameworkKey, OfferKey, TaskKey};
+pub use machine::{Machine, MachineKey, Maintenance};
 pub use offer::Offer;
 pub use task::Task;
 pub(crate) use task::is_terminal;

@@ -7,7 +7,7 @@ use protos::mesos::internal::{
 };
 use protos::mesos::offer::{Operation, operation};
 use protos::mesos::scheduler::{Call, call};
-use protos::mesos::{self, executor_info, master, slave_info};
+use protos::mesos::{self, executor_info, slave_info};
 use resources::{Format, Resources, Role, parse_text};
 
 use super::script::Script;
@@ -26,16 +26,16 @@ pub(super) fn master_info(number: u32) -> mesos::MasterInfo {
     }
 }
 
-fn resources(text: &str) -> Vec<mesos::Resource> {
+pub(super) fn resources(text: &str) -> Vec<mesos::Resource> {
     let set: Resources = parse_text(text, &Role::star()).unwrap_or_default();
     set.to_proto(Format::PreRefinement)
 }
 
-fn agent_id(script: &Script, name: &str) -> mesos::SlaveId {
+pub(super) fn agent_id(script: &Script, name: &str) -> mesos::SlaveId {
     mesos::SlaveId { value: script.agent_ids.get(name).cloned().unwrap_or_else(|| name.to_owned()) }
 }
 
-fn framework_id(script: &Script, name: &str) -> mesos::FrameworkId {
+pub(super) fn framework_id(script: &Script, name: &str) -> mesos::FrameworkId {
     mesos::FrameworkId { value: script.framework_ids.get(name).cloned().unwrap_or_else(|| name.to_owned()) }
 }
 
@@ -112,6 +112,8 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
         "ack-operation" => call::Type::AcknowledgeOperationStatus,
         "update-framework" => call::Type::UpdateFramework,
         "reconcile-operations" => call::Type::ReconcileOperations,
+        "accept-inverse" => call::Type::AcceptInverseOffers,
+        "decline-inverse" => call::Type::DeclineInverseOffers,
         text => call::Type::from_str_name(&text.to_uppercase()).ok_or_else(|| format!("what is '{text}'?"))?,
     };
     let mut call =
@@ -128,6 +130,14 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
             call.accept = Some(call::Accept { offer_ids: offers(words.at(2)), operations, filters });
         }
         call::Type::Decline => call.decline = Some(call::Decline { offer_ids: offers(words.at(2)), filters }),
+        call::Type::AcceptInverseOffers => {
+            let inverse_offer_ids = offers(words.at(2));
+            call.accept_inverse_offers = Some(call::AcceptInverseOffers { inverse_offer_ids, filters });
+        }
+        call::Type::DeclineInverseOffers => {
+            let inverse_offer_ids = offers(words.at(2));
+            call.decline_inverse_offers = Some(call::DeclineInverseOffers { inverse_offer_ids, filters });
+        }
         call::Type::Revive => {
             call.revive = Some(call::Revive { roles: words.from(2).into_iter().map(str::to_owned).collect() });
         }
@@ -196,7 +206,8 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
 }
 
 /// In the order of the line: `launch=t1:cpus:1;mem:32` (`+e1` after the id for a custom executor of that id), several by
-/// `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and `op=`.
+/// `,`; `group=e1:t1,t2:cpus:1;mem:32`; `reserve=cpus:1`, `unreserve=`, `create=64`, `destroy=64`, with `role=` and `op=`; `uses=64` gives
+/// the tasks a volume.
 fn operations(script: &Script, words: &Words<'_>) -> Result<Vec<Operation>, String> {
     let agent = agent_id(script, words.get("on").unwrap_or("a"));
     let mut operations = Vec::new();
@@ -204,7 +215,7 @@ fn operations(script: &Script, words: &Words<'_>) -> Result<Vec<Operation>, Stri
         let mut operation = match kind {
             "launch" => launch(script, words, &agent, text),
             "group" => launch_group(script, words, &agent, text)?,
-            "reserve" | "unreserve" | "create" | "destroy" => on_resources(words, kind, text),
+            "reserve" | "unreserve" | "create" | "destroy" | "grow" | "shrink" => on_resources(words, kind, text),
             _ => continue,
         };
         let launches = matches!(kind, "launch" | "group");
@@ -246,34 +257,14 @@ fn launch_group(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text
 
 fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
     let role = words.get("role").unwrap_or("r").to_owned();
-    let reservation = mesos::resource::ReservationInfo {
-        r#type: Some(mesos::resource::reservation_info::Type::Dynamic as i32),
-        role: Some(role.clone()),
-        principal: words.get("principal").map(str::to_owned),
-        labels: None,
-    };
-    let volume = matches!(kind, "create" | "destroy");
-    let mut list = resources(&if volume { format!("disk:{text}") } else { text.to_owned() });
-    for resource in &mut list {
-        resource.role = None;
-        resource.reservations = vec![reservation.clone()];
-        resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some(role.clone()) });
-        if volume {
-            resource.disk = Some(mesos::resource::DiskInfo {
-                persistence: Some(mesos::resource::disk_info::Persistence {
-                    id: words.get("volume").unwrap_or("v1").to_owned(),
-                    principal: words.get("principal").map(str::to_owned),
-                }),
-                volume: Some(mesos::Volume {
-                    mode: mesos::volume::Mode::Rw as i32,
-                    container_path: "data".to_owned(),
-                    ..Default::default()
-                }),
-                source: None,
-            });
-        }
-    }
     let mut operation = Operation::default();
+    let volume = matches!(kind, "create" | "destroy" | "grow" | "shrink");
+    let mut list = match volume {
+        true => volumes(words, text),
+        false => reserved(words, text),
+    };
+    let allocation = mesos::resource::AllocationInfo { role: Some(role) };
+    list.iter_mut().for_each(|resource| resource.allocation_info = Some(allocation.clone()));
     match kind {
         "reserve" => {
             operation.set_type(operation::Type::Reserve);
@@ -287,12 +278,69 @@ fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
             operation.set_type(operation::Type::Create);
             operation.create = Some(operation::Create { volumes: list });
         }
-        _ => {
+        "destroy" => {
             operation.set_type(operation::Type::Destroy);
             operation.destroy = Some(operation::Destroy { volumes: list });
         }
+        "grow" => {
+            let mut addition = reserved(words, &format!("disk:{}", words.get("by").unwrap_or("1")));
+            addition.iter_mut().for_each(|resource| resource.allocation_info = Some(allocation.clone()));
+            operation.set_type(operation::Type::GrowVolume);
+            operation.grow_volume = Some(operation::GrowVolume {
+                volume: list.pop().unwrap_or_default(),
+                addition: addition.pop().unwrap_or_default(),
+            });
+        }
+        _ => {
+            operation.set_type(operation::Type::ShrinkVolume);
+            let subtract = mesos::value::Scalar { value: words.number("by").unwrap_or(1.0) };
+            operation.shrink_volume =
+                Some(operation::ShrinkVolume { volume: list.pop().unwrap_or_default(), subtract });
+        }
     }
     operation
+}
+
+/// `cpus:1;mem:2`, reserved to `role=` (`a,a/b` is a stack; `static`, `none`), with `principal=` and `label=`.
+pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
+    let label = |value: &str| mesos::Label { key: "l".to_owned(), value: Some(value.to_owned()) };
+    let reservation = |role: &str| mesos::resource::ReservationInfo {
+        r#type: Some(match words.has("static") {
+            true => mesos::resource::reservation_info::Type::Static as i32,
+            false => mesos::resource::reservation_info::Type::Dynamic as i32,
+        }),
+        role: Some(role.to_owned()),
+        principal: words.get("principal").map(str::to_owned),
+        labels: words.get("label").map(|value| mesos::Labels { labels: vec![label(value)] }),
+    };
+    let mut list = resources(text);
+    for resource in &mut list {
+        resource.role = None;
+        let stack = words.get("role").unwrap_or("r").split(',').filter(|role| *role != "none");
+        resource.reservations = stack.map(reservation).collect();
+    }
+    list
+}
+
+/// A volume of so many megabytes: `volume=` is its id.
+pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
+    let mut list = reserved(words, &format!("disk:{text}"));
+    for resource in &mut list {
+        resource.shared = words.has("shared").then(mesos::resource::SharedInfo::default);
+        resource.disk = Some(mesos::resource::DiskInfo {
+            persistence: Some(mesos::resource::disk_info::Persistence {
+                id: words.get("volume").unwrap_or("v1").to_owned(),
+                principal: words.get("principal").map(str::to_owned),
+            }),
+            volume: Some(mesos::Volume {
+                mode: mesos::volume::Mode::Rw as i32,
+                container_path: "data".to_owned(),
+                ..Default::default()
+            }),
+            source: None,
+        });
+    }
+    list
 }
 
 fn task(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text: &str) -> mesos::TaskInfo {
@@ -307,11 +355,15 @@ fn task(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text: &str) 
         ..Default::default()
     });
     let value = |amount: f64| mesos::value::Scalar { value: amount };
+    let mut wanted = resources(wanted);
+    if let Some(amount) = words.get("uses") {
+        wanted.extend(volumes(words, amount));
+    }
     mesos::TaskInfo {
         name: id.to_owned(),
         task_id: task_id(id),
         slave_id: agent.clone(),
-        resources: resources(wanted),
+        resources: wanted,
         command: executor.is_none().then_some(command),
         executor,
         limits: words.number("limit_cpus").map(|amount| ("cpus".to_owned(), value(amount))).into_iter().collect(),
@@ -517,44 +569,4 @@ fn operation_status(script: &mut Script, words: &Words<'_>) -> UpdateOperationSt
         status,
         operation_uuid: Some(mesos::Uuid { value: hex.chunks(2).filter_map(byte).collect() }),
     }
-}
-
-/// `operator teardown f`, `operator gone a`, `operator deactivate a`, `operator reactivate a`, `operator drain a`,
-/// `operator weights role:2`.
-pub(super) fn operator(script: &Script, words: &Words<'_>) -> Result<master::Call, String> {
-    let (slave_id, mut call) = (agent_id(script, words.at(2)), master::Call::default());
-    match words.at(1) {
-        "teardown" => {
-            call.set_type(master::call::Type::Teardown);
-            call.teardown = Some(master::call::Teardown { framework_id: framework_id(script, words.at(2)) });
-        }
-        "gone" => {
-            call.set_type(master::call::Type::MarkAgentGone);
-            call.mark_agent_gone = Some(master::call::MarkAgentGone { slave_id });
-        }
-        "deactivate" => {
-            call.set_type(master::call::Type::DeactivateAgent);
-            call.deactivate_agent = Some(master::call::DeactivateAgent { slave_id });
-        }
-        "reactivate" => {
-            call.set_type(master::call::Type::ReactivateAgent);
-            call.reactivate_agent = Some(master::call::ReactivateAgent { slave_id });
-        }
-        "drain" => {
-            call.set_type(master::call::Type::DrainAgent);
-            let mark_gone = words.has("mark_gone").then_some(true);
-            call.drain_agent = Some(master::call::DrainAgent { slave_id, max_grace_period: None, mark_gone });
-        }
-        "weights" => {
-            call.set_type(master::call::Type::UpdateWeights);
-            let read = |text: &str| {
-                let (role, weight) = text.split_once(':').unwrap_or((text, "1"));
-                mesos::WeightInfo { role: Some(role.to_owned()), weight: weight.parse().unwrap_or(f64::NAN) }
-            };
-            let weight_infos = words.from(2).into_iter().map(read).collect();
-            call.update_weights = Some(master::call::UpdateWeights { weight_infos });
-        }
-        other => return Err(format!("what is '{other}'?")),
-    }
-    Ok(call)
 }

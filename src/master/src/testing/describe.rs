@@ -39,11 +39,30 @@ pub fn describe_op(op: &RegistryOp) -> String {
         RegistryOp::MarkAgentDrained(id) => format!("persist MarkAgentDrained {}", id.value),
         RegistryOp::DeactivateAgent(id) => format!("persist DeactivateAgent {}", id.value),
         RegistryOp::ReactivateAgent(id) => format!("persist ReactivateAgent {}", id.value),
+        RegistryOp::UpdateQuota(configs) => {
+            let amounts = |map: &std::collections::BTreeMap<String, mesos::value::Scalar>| {
+                let list: Vec<String> = map.iter().map(|(name, scalar)| format!("{name}:{}", scalar.value)).collect();
+                list.join(";")
+            };
+            let one =
+                |c: &mesos::quota::QuotaConfig| format!("{}/{}/{}", c.role, amounts(&c.guarantees), amounts(&c.limits));
+            format!("persist UpdateQuota {}", configs.iter().map(one).collect::<Vec<_>>().join(" "))
+        }
+        RegistryOp::UpdateMaintenanceSchedule(schedule) => {
+            let windows: Vec<String> = schedule.windows.iter().map(|window| machines(&window.machine_ids)).collect();
+            format!("persist UpdateMaintenanceSchedule {}", windows.join(" ")).trim_end().to_owned()
+        }
+        RegistryOp::StartMaintenance(ids) => format!("persist StartMaintenance {}", machines(ids)),
+        RegistryOp::StopMaintenance(ids) => format!("persist StopMaintenance {}", machines(ids)),
         RegistryOp::UpdateWeights(list) => {
             let list: Vec<String> = list.iter().map(|w| format!("{}:{}", w.role(), w.weight)).collect();
             format!("persist UpdateWeights {}", list.join(" "))
         }
     }
+}
+
+fn machines(ids: &[mesos::MachineId]) -> String {
+    ids.iter().map(|id| format!("{}@{}", id.hostname(), id.ip())).collect::<Vec<_>>().join(",")
 }
 
 /// One output. Processes and streams stand in angle brackets, for a script to put names in their places.
@@ -111,9 +130,8 @@ fn details(message: &Outgoing) -> String {
         Outgoing::UpdateFramework(m) => format!("{} pid={}", m.framework_id.value, m.pid()),
         Outgoing::CheckpointResources(m) => amounts(&m.resources),
         Outgoing::ApplyOperation(m) => {
-            let kind = m.operation_info.r#type().as_str_name();
             let hex: String = m.operation_uuid.value.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{kind} uuid={hex}")
+            format!("{} uuid={hex}", operation(&m.operation_info))
         }
         Outgoing::AcknowledgeOperationStatus(m) => format!("status={}", short(&m.status_uuid.value)),
         Outgoing::ReconcileOperations(m) => format!("{} operations", m.operations.len()),
@@ -137,6 +155,27 @@ fn details(message: &Outgoing) -> String {
         Outgoing::FrameworkError(m) => m.message.clone(),
         Outgoing::SubmitScheduler(m) => format!("okay={}", m.okay),
     }
+}
+
+/// An operation's type and what it is about.
+fn operation(operation: &mesos::offer::Operation) -> String {
+    let kind = operation.r#type().as_str_name();
+    let about = if let Some(body) = &operation.reserve {
+        amounts(&body.resources)
+    } else if let Some(body) = &operation.unreserve {
+        amounts(&body.resources)
+    } else if let Some(body) = &operation.create {
+        amounts(&body.volumes)
+    } else if let Some(body) = &operation.destroy {
+        amounts(&body.volumes)
+    } else if let Some(body) = &operation.grow_volume {
+        format!("{} by {}", amounts(std::slice::from_ref(&body.volume)), amounts(std::slice::from_ref(&body.addition)))
+    } else if let Some(body) = &operation.shrink_volume {
+        format!("{} by {}", amounts(std::slice::from_ref(&body.volume)), body.subtract.value)
+    } else {
+        String::new()
+    };
+    format!("{kind} {about}")
 }
 
 fn update(update: &StatusUpdate) -> String {
@@ -182,6 +221,21 @@ pub(super) fn describe_state(snapshot: &Snapshot) -> Vec<String> {
             text(&agent.used),
             text(&agent.offered),
         ));
+    }
+    for (role, quota) in &*snapshot.quotas {
+        let limits: Vec<String> = quota.limits.iter().map(|(name, limit)| format!("{name}:{limit}")).collect();
+        let guarantees = quota.guarantees.to_string().replace(' ', "");
+        lines.push(format!("quota {role} guarantees={guarantees} limits={}", limits.join(";")));
+    }
+    for machine in snapshot.maintenance.machines.values() {
+        let ids = machines(std::slice::from_ref(&machine.id));
+        lines.push(format!("machine {ids} {}", machine.mode.as_str_name()));
+    }
+    for agent in snapshot.agents.values() {
+        let answers = agent.inverse_answers.values().map(|answer| {
+            format!("answer {} {} {}", agent.id, answer.framework_id.value, answer.status().as_str_name())
+        });
+        lines.extend(answers);
     }
     lines.extend(snapshot.recovered.keys().map(|id| format!("recovered {id}")));
     if snapshot.unreachable > 0 {

@@ -9,7 +9,20 @@ pub(super) fn offer(offer: &mesos::Offer) -> String {
     let role = offer.allocation_info.as_ref().map(|info| format!("@{}", info.role())).unwrap_or_default();
     let executors: Vec<&str> = offer.executor_ids.iter().map(|id| id.value.as_str()).collect();
     let executors = if executors.is_empty() { String::new() } else { format!(" executors={}", executors.join(",")) };
-    format!("{}{role}({} {}{executors})", offer.id.value, offer.slave_id.value, amounts(&offer.resources))
+    let window = offer.unavailability.map(|window| format!(" {}", unavailability(&window))).unwrap_or_default();
+    format!("{}{role}({} {}{executors}{window})", offer.id.value, offer.slave_id.value, amounts(&offer.resources))
+}
+
+fn inverse_offer(offer: &mesos::InverseOffer) -> String {
+    let agent = offer.slave_id.clone().unwrap_or_default().value;
+    format!("{}({agent} {})", offer.id.value, unavailability(&offer.unavailability))
+}
+
+/// `from=60s for=30s`.
+fn unavailability(window: &mesos::Unavailability) -> String {
+    let seconds = |nanoseconds: i64| nanoseconds / 1_000_000_000;
+    let span = window.duration.map(|span| format!(" for={}s", seconds(span.nanoseconds))).unwrap_or_default();
+    format!("from={}s{span}", seconds(window.start.nanoseconds))
 }
 
 /// A scheduler's event.
@@ -19,6 +32,10 @@ pub(super) fn scheduler(event: &scheduler::Event) -> String {
         body.framework_id.value.clone()
     } else if let Some(body) = &event.offers {
         body.offers.iter().map(offer).collect::<Vec<_>>().join(" ")
+    } else if let Some(body) = &event.inverse_offers {
+        body.inverse_offers.iter().map(inverse_offer).collect::<Vec<_>>().join(" ")
+    } else if let Some(body) = &event.rescind_inverse_offer {
+        body.inverse_offer_id.value.clone()
     } else if let Some(body) = &event.rescind {
         body.offer_id.value.clone()
     } else if let Some(body) = &event.update {

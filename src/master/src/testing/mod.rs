@@ -7,6 +7,7 @@ mod build;
 mod describe;
 mod events;
 mod invariants;
+mod operator;
 #[cfg(test)]
 mod random;
 mod script;

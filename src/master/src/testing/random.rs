@@ -33,7 +33,7 @@ fn line(script: &mut Script, (kind, who, which, more): Step) -> String {
         offer.map_or(("none".to_owned(), agent.to_owned()), |(key, agent)| (format!("{master}-O{key}"), agent.clone()));
     let state = STATES[usize::from(more) % STATES.len()];
     let uuid = more % 5 + 1;
-    match kind % 32 {
+    match kind % 41 {
         0 | 1 => format!("register {agent} cpus:4;mem:4096;disk:100"),
         2 | 3 => {
             let tasks: Vec<String> = (0..which % 4).map(|n| format!("{framework}/t{n}:{state}")).collect();
@@ -65,6 +65,25 @@ fn line(script: &mut Script, (kind, who, which, more): Step) -> String {
         28 => format!("operator {} {agent}", ["gone", "drain", "deactivate", "reactivate"][usize::from(more % 4)]),
         29 => format!("update-agent {agent} revocable=cpus:{}", more % 4),
         30 => format!("after {}secs", [1, 7, 80, 700][usize::from(more % 4)]),
+        31 => {
+            format!("operator quota {}/cpus:{}/cpus:{} force", ["r", "q"][usize::from(which % 2)], more % 3, more % 5)
+        }
+        32 => format!("operator {} {agent} cpus:{} role=r", ["reserve", "unreserve"][usize::from(which % 2)], more % 3),
+        33 => format!(
+            "operator {} {agent} 8 by=2 role=r",
+            ["create", "destroy", "grow", "shrink"][usize::from(which % 4)]
+        ),
+        34 => format!("operator reserve {agent} disk:{} role=r", more % 64),
+        35 => format!("operator schedule {agent}@10.0.2.{}:{}", which % 4, more),
+        36 => format!("operator {} {agent}@10.0.2.{}", ["down", "up"][usize::from(more % 2)], which % 4),
+        37 => format!(
+            "{}-inverse {framework} {master}-O{} refuse={}",
+            ["accept", "decline"][usize::from(more % 2)],
+            which,
+            more % 3
+        ),
+        38 => format!("operator weights {}:{}", ["r", "q", "s"][usize::from(which % 3)], more % 4),
+        39 if more % 4 == 0 => "operator schedule".to_owned(),
         _ if more % 8 == 0 => "restart".to_owned(),
         _ => format!("exited {framework}"),
     }

@@ -8,7 +8,7 @@ use protos::mesos::internal::Registry;
 use protos::mesos::{self, scheduler};
 
 use super::words::{Words, duration};
-use super::{build, describe, invariants};
+use super::{build, describe, invariants, operator};
 use crate::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
 
 /// The instant at which scripts begin.
@@ -201,8 +201,13 @@ impl Script {
                 let from = self.driver(name, words);
                 Input::Message { from, message: Message::Call(Box::new(build::subscribe(self, words))) }
             }
+            "whitelist" => {
+                let hostnames = words.from(1).into_iter().map(str::to_owned).collect();
+                Input::Whitelist { hostnames: (!words.has("*")).then_some(hostnames) }
+            }
             "operator" => {
-                Input::OperatorCall { request, call: Box::new(build::operator(self, words)?), principal: None }
+                let call = Box::new(operator::operator(self, words)?);
+                Input::OperatorCall { request, call, principal: principal(words) }
             }
             _ => match build::agent_message(self, words)? {
                 Some((from, message)) => Input::Message { from, message },

@@ -7,11 +7,15 @@ mod container;
 mod executor;
 mod framework_info;
 mod group;
+mod maintenance;
 mod offer_constraints;
+mod quota;
 mod task;
 
 pub(crate) use agent::{agent_fits, registration, reregistration};
 pub(crate) use framework_info::{failover_timeout, framework_info, roles_of, subscription_update};
 pub(crate) use group::{Group, GroupNeeds, group};
+pub(crate) use maintenance::{machine_text, machines, schedule};
 pub(crate) use offer_constraints::offer_constraints;
+pub(crate) use quota::{amounts_text, quota_config, quota_of, quota_request};
 pub(crate) use task::{Launch, Needs, task};

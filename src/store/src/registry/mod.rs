@@ -35,14 +35,18 @@ pub trait RegistryStore: Send {
     /// # Errors
     /// As [`load`](RegistryStore::load) and [`commit`](RegistryStore::commit).
     fn save(&mut self, wanted: &Registry) -> Result<(), StoreError> {
-        let old = entries(parts::split(&self.load()?));
-        let new = entries(parts::split(wanted));
-        let gone = old.keys().filter(|key| !new.contains_key(*key)).cloned().map(|key| Update { key, value: None });
-        let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(*value));
-        let changed = changed.map(|(key, value)| Update { key: key.clone(), value: Some(value.clone()) });
-        let updates: Vec<Update> = gone.chain(changed).collect();
+        let updates = changes(&self.load()?, wanted);
         if updates.is_empty() { Ok(()) } else { self.commit(&updates) }
     }
+}
+
+/// What makes a registry that is equal to `old` equal to `new`. Both may be parts of registries, if the same is left out.
+pub fn changes(old: &Registry, new: &Registry) -> Vec<Update> {
+    let (old, new) = (entries(parts::split(old)), entries(parts::split(new)));
+    let gone = old.keys().filter(|key| !new.contains_key(*key)).cloned().map(|key| Update { key, value: None });
+    let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(*value));
+    let changed = changed.map(|(key, value)| Update { key: key.clone(), value: Some(value.clone()) });
+    gone.chain(changed).collect()
 }
 
 fn entries(updates: Vec<Update>) -> BTreeMap<String, Vec<u8>> {

@@ -11,7 +11,7 @@ use resources::{Format, Resources};
 use wire::negotiate::Encoding;
 
 use super::index::Index;
-use super::{Context, roles};
+use super::{Context, roles, settings};
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
 
@@ -162,6 +162,7 @@ fn framework(
             slave_id: agent.proto_id(),
             hostname: agent.info.hostname.clone(),
             resources: endpoint_form(&offer.resources),
+            unavailability: agent.unavailability,
             allocation_info: Some(mesos::resource::AllocationInfo { role: Some(offer.role.as_str().to_owned()) }),
             ..mesos::Offer::default()
         })
@@ -175,7 +176,7 @@ fn framework(
         reregistered_time: framework.reregistered.map(time),
         unregistered_time: framework.unregistered.map(time),
         offers: offers.collect(),
-        inverse_offers: Vec::new(),
+        inverse_offers: own.inverse_offers.iter().filter_map(|key| snapshot.inverse_offer_to_proto(*key)).collect(),
         allocated_resources: endpoint_form(&own.used),
         offered_resources: endpoint_form(&own.offered),
         offer_constraints: framework.offer_constraints.as_deref().cloned(),
@@ -214,16 +215,16 @@ fn small(context: &Context, kind: Type) -> Response {
         }
         Type::GetQuota => {
             answer.set_type(response::Type::GetQuota);
-            answer.get_quota = Some(response::GetQuota { status: mesos::quota::QuotaStatus::default() });
+            answer.get_quota = Some(response::GetQuota { status: settings::quota(snapshot) });
         }
         Type::GetMaintenanceStatus => {
             answer.set_type(response::Type::GetMaintenanceStatus);
-            let status = mesos::maintenance::ClusterStatus::default();
+            let status = settings::maintenance_status(snapshot);
             answer.get_maintenance_status = Some(response::GetMaintenanceStatus { status });
         }
         Type::GetMaintenanceSchedule => {
             answer.set_type(response::Type::GetMaintenanceSchedule);
-            let schedule = mesos::maintenance::Schedule::default();
+            let schedule = settings::schedule(snapshot);
             answer.get_maintenance_schedule = Some(response::GetMaintenanceSchedule { schedule });
         }
         _ => {}

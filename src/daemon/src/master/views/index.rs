@@ -18,6 +18,8 @@ pub(super) struct Belongings<'s> {
     pub(super) offered: Resources,
     /// Its outstanding offers.
     pub(super) offers: Vec<(OfferKey, &'s Offer)>,
+    /// Its outstanding inverse offers.
+    pub(super) inverse_offers: Vec<OfferKey>,
     /// Its executors, and where they run.
     pub(super) executors: Vec<(&'s Agent, &'s ExecutorId, &'s Executor)>,
 }
@@ -53,6 +55,9 @@ impl<'s> Index<'s> {
             let own = frameworks.entry(offer.framework).or_default();
             own.offered += &offer.resources;
             own.offers.push((OfferKey(key), offer));
+        }
+        for (key, offer) in &*snapshot.inverse_offers {
+            frameworks.entry(offer.framework).or_default().inverse_offers.push(*key);
         }
         Index { frameworks, agents, none: Belongings::default() }
     }

@@ -6,6 +6,7 @@ pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
 mod index;
 pub(in crate::master) mod roles;
+pub(super) mod settings;
 pub(in crate::master) mod slaves;
 pub(in crate::master) mod state;
 pub(in crate::master) mod summary;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use allocator::Quota;
 use master::{FrameworkKey, Snapshot};
 use protos::json::Writer;
 use protos::mesos;
@@ -17,17 +18,21 @@ pub(in crate::master) struct RoleView {
     pub(in crate::master) allocated: Quantities,
     pub(in crate::master) offered: Quantities,
     pub(in crate::master) reserved: Quantities,
-    /// The part of `allocated` that is reserved.
-    reserved_used: Quantities,
+    /// What counts for quota: as the allocator has it.
+    consumed: Quantities,
+    quota: Quota,
     pub(in crate::master) frameworks: BTreeSet<String>,
 }
 
-/// All roles that have a framework, a reservation or a weight, and those above them.
+/// All roles that have a framework, a reservation, a weight or a quota, and those above them.
 pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleView> {
     let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
     for (role, weight) in &snapshot.weights {
         with_ancestors(&mut roles, role, |_| {});
         roles.entry(role.clone()).or_default().weight = Some(*weight);
+    }
+    for (role, quota) in &*snapshot.quotas {
+        roles.entry(role.as_str().to_owned()).or_default().quota = quota.clone();
     }
     let index = Index::new(snapshot);
     for (key, framework) in snapshot.frameworks.iter() {
@@ -37,11 +42,8 @@ pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleVi
         }
         let own = index.of(FrameworkKey(key));
         for (role, used) in own.used.allocations() {
-            let (amounts, reserved) = (used.quantities(), used.reserved().quantities());
-            with_ancestors(&mut roles, role.as_str(), |view| {
-                view.allocated += &amounts;
-                view.reserved_used += &reserved;
-            });
+            let amounts = used.quantities();
+            with_ancestors(&mut roles, role.as_str(), |view| view.allocated += &amounts);
             roles.entry(role.as_str().to_owned()).or_default().frameworks.insert(framework.id.as_str().to_owned());
         }
         for (role, offered) in own.offered.allocations() {
@@ -53,6 +55,11 @@ pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleVi
         for (role, reserved) in agent.total.reservations() {
             let amounts = reserved.quantities();
             with_ancestors(&mut roles, role.as_str(), |view| view.reserved += &amounts);
+        }
+    }
+    for known in &snapshot.roles {
+        if let Some(view) = roles.get_mut(known.role.as_str()) {
+            view.consumed = known.consumed.clone();
         }
     }
     roles
@@ -83,16 +90,19 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
 fn role(w: &mut Writer<'_>, name: &str, view: &RoleView) {
     let mut together = view.allocated.clone();
     together += &view.offered;
-    let mut consumed = view.reserved.saturating_sub(&view.reserved_used);
-    consumed += &view.allocated;
     w.key("name").string(name);
     w.key("weight").double(view.weight.unwrap_or(1.0));
     w.key("quota").object(|w| {
         w.key("role").string(name);
-        w.key("guarantee").object(|_| {});
-        w.key("limit").object(|_| {});
+        w.key("guarantee");
+        parts::quantities(w, &view.quota.guarantees);
+        w.key("limit").object(|w| {
+            for (name, limit) in view.quota.limits.iter() {
+                w.key(name.as_str()).double(limit.to_f64());
+            }
+        });
         w.key("consumed");
-        parts::quantities(w, &consumed);
+        parts::quantities(w, &view.consumed);
     });
     for (key, amounts) in [
         ("resources", &together),

@@ -2,8 +2,15 @@
 //!
 //! It writes nothing; the shell stores the registry that [`RegistryOp::apply`] changes.
 
+mod maintenance;
+mod quota;
+
+pub(crate) use maintenance::without;
+
 use protos::mesos;
 use protos::mesos::internal::{Registry, registry};
+use protos::mesos::maintenance::Schedule;
+use protos::mesos::quota::QuotaConfig;
 
 /// One change of the registry. All of a batch are applied in order and stored at once.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +61,14 @@ pub enum RegistryOp {
     ReactivateAgent(mesos::SlaveId),
     /// Weights of roles; later ones replace earlier ones of the same role.
     UpdateWeights(Vec<mesos::WeightInfo>),
+    /// Quotas of roles, each whole; one that says nothing is taken away.
+    UpdateQuota(Vec<QuotaConfig>),
+    /// The maintenance schedule in the place of the one before.
+    UpdateMaintenanceSchedule(Schedule),
+    /// Machines that are scheduled go down.
+    StartMaintenance(Vec<mesos::MachineId>),
+    /// Machines that are down come up, and leave the schedule.
+    StopMaintenance(Vec<mesos::MachineId>),
 }
 
 /// The registry's name for the capability that draining and deactivation ask of later masters.
@@ -98,6 +113,10 @@ impl RegistryOp {
             }
             RegistryOp::ReactivateAgent(id) => set_drain(registry, id, None, false),
             RegistryOp::UpdateWeights(weights) => update_weights(registry, weights),
+            RegistryOp::UpdateQuota(configs) => quota::update(registry, configs),
+            RegistryOp::UpdateMaintenanceSchedule(schedule) => maintenance::update_schedule(registry, schedule),
+            RegistryOp::StartMaintenance(machines) => maintenance::start(registry, machines),
+            RegistryOp::StopMaintenance(machines) => maintenance::stop(registry, machines),
         }
     }
 }
@@ -180,6 +199,11 @@ fn require(registry: &mut Registry, capability: &str) {
     if !list.iter().any(|known| known.capability == capability) {
         list.push(registry::MinimumCapability { capability: capability.to_owned() });
     }
+}
+
+/// Masters that do not know `capability` may lead again.
+fn release(registry: &mut Registry, capability: &str) {
+    registry.minimum_capabilities.retain(|known| known.capability != capability);
 }
 
 fn update_weights(registry: &mut Registry, weights: &[mesos::WeightInfo]) {

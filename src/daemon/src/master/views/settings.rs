@@ -1,0 +1,56 @@
+//! What operators have set for the cluster: quotas, the maintenance schedule and what has become of it
+//! (mesos-features.md OPM-35, OPM-36, OPM-41).
+
+use std::collections::BTreeMap;
+
+use master::{MachineKey, Snapshot};
+use protos::mesos::machine_info::Mode;
+use protos::mesos::maintenance::{ClusterStatus, Schedule, cluster_status::DrainingMachine};
+use protos::mesos::quota::{QuotaConfig, QuotaInfo, QuotaStatus};
+use resources::{Format, Quantities, Resource, Resources};
+
+/// `/quota` and GET_QUOTA: each quota in the form of today and in the one of before.
+pub(in crate::master) fn quota(snapshot: &Snapshot) -> QuotaStatus {
+    let mut status = QuotaStatus::default();
+    for (role, quota) in &*snapshot.quotas {
+        let role = role.as_str().to_owned();
+        let info = QuotaInfo { role: Some(role.clone()), principal: None, guarantee: plain(&quota.guarantees) };
+        #[allow(deprecated)]
+        status.infos.push(info);
+        let (guarantees, limits) = (quota.guarantees.to_map(), quota.limits.to_map());
+        status.configs.push(QuotaConfig { role, guarantees, limits });
+    }
+    status
+}
+
+fn plain(amounts: &Quantities) -> Vec<protos::mesos::Resource> {
+    let resources: Resources = amounts.iter().map(|(name, amount)| Resource::scalar(name, amount)).collect();
+    resources.to_proto(Format::PostRefinement)
+}
+
+/// `/maintenance/schedule` and GET_MAINTENANCE_SCHEDULE.
+pub(in crate::master) fn schedule(snapshot: &Snapshot) -> Schedule {
+    snapshot.maintenance.schedule.as_deref().cloned().unwrap_or_default()
+}
+
+/// `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with what frameworks say to it, and those that are down.
+pub(in crate::master) fn maintenance_status(snapshot: &Snapshot) -> ClusterStatus {
+    let mut answers: BTreeMap<MachineKey, Vec<_>> = BTreeMap::new();
+    for agent in snapshot.agents.values().filter(|agent| !agent.inverse_answers.is_empty()) {
+        let machine = MachineKey::new(&agent.info.hostname, &agent.pid.address().ip().to_string());
+        answers.entry(machine).or_default().extend(agent.inverse_answers.values().cloned());
+    }
+    let mut status = ClusterStatus::default();
+    for (key, machine) in &*snapshot.maintenance.machines {
+        let id = machine.id.clone();
+        match machine.mode {
+            Mode::Draining => {
+                let statuses = answers.remove(key).unwrap_or_default();
+                status.draining_machines.push(DrainingMachine { id, statuses });
+            }
+            Mode::Down => status.down_machines.push(id),
+            Mode::Up => {}
+        }
+    }
+    status
+}

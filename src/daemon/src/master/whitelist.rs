@@ -1,0 +1,65 @@
+//! `--whitelist`: a file of the hostnames whose agents may be offered, read again every few seconds (mesos-features.md ALL-72).
+//!
+//! It decides nothing; the core is told what the file says when it says something else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use master::Input;
+
+use super::world::Live;
+use crate::driver::Driver;
+
+/// How often the file is read.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Tells the core what the file says, for ever. A file that cannot be read changes nothing.
+pub(super) async fn watch(path: PathBuf, driver: Driver<Live>) {
+    let mut known: Option<BTreeSet<String>> = None;
+    let mut readable = true;
+    loop {
+        let file = path.clone();
+        let read = tokio::task::spawn_blocking(move || read(&file)).await;
+        match read {
+            Ok(Ok(hostnames)) => {
+                readable = true;
+                if hostnames != known {
+                    known.clone_from(&hostnames);
+                    driver.submit(Input::Whitelist { hostnames });
+                }
+            }
+            Ok(Err(error)) => {
+                if std::mem::replace(&mut readable, false) {
+                    tracing::warn!("the whitelist {} cannot be read: {error}; it stays as it is", path.display());
+                }
+            }
+            Err(_) => return,
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// The hostnames; none if all agents may be offered.
+fn read(path: &Path) -> std::io::Result<Option<BTreeSet<String>>> {
+    Ok(parse(&std::fs::read_to_string(path)?))
+}
+
+fn parse(text: &str) -> Option<BTreeSet<String>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let hostnames: BTreeSet<String> = lines.map(str::to_owned).collect();
+    (!hostnames.contains("*")).then_some(hostnames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_means_all_and_an_empty_file_nobody() {
+        assert_eq!(parse("*\n"), None);
+        assert_eq!(parse(""), Some(BTreeSet::new()));
+        let two = ["a.example", "b.example"].map(str::to_owned).into();
+        assert_eq!(parse(" a.example\n\nb.example\r\n"), Some(two));
+    }
+}

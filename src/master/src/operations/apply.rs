@@ -1,0 +1,104 @@
+//! An operation that is allowed, and whose resources are there, is carried out: in the master's books at once, and on the agent
+//! by message (mesos-features.md SCH-79, RES-51).
+//!
+//! The allocator has been told already.
+
+use std::sync::Arc;
+
+use protos::mesos::internal::{ApplyOperationMessage, CheckpointResourcesMessage, ResourceVersionUuid};
+use protos::mesos::offer::Operation;
+use protos::mesos::{self, OperationState, OperationStatus};
+use resources::{Conversion, Format};
+
+use super::{agent_text, without_allocations};
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::state::{AgentKey, FrameworkKey};
+
+impl Master {
+    /// Carries an operation out. `framework` is none if an operator wants it.
+    pub(crate) fn apply_operation(
+        &mut self,
+        key: AgentKey,
+        framework: Option<FrameworkKey>,
+        operation: Operation,
+        conversions: &[Conversion],
+        out: &mut Outbox,
+    ) {
+        let Some(agent) = self.agent_mut(key) else { return };
+        for conversion in conversions {
+            agent.total -= &conversion.consumed.unallocated();
+            agent.total += &conversion.converted.unallocated();
+        }
+        agent.checkpointed = agent.total.to_checkpoint();
+        match agent.capabilities.resource_provider {
+            true => self.send_operation(key, framework, operation, out),
+            false => self.send_checkpointed(key, out),
+        }
+    }
+
+    /// An agent without resource providers is told all of its reservations and volumes at once, and answers nothing.
+    pub(crate) fn send_checkpointed(&mut self, key: AgentKey, out: &mut Outbox) {
+        let Some(agent) = self.agent(key) else { return };
+        let able = agent.capabilities.reservation_refinement;
+        if !able && agent.checkpointed.has_refined_reservations() {
+            // It cannot be told: the old form has one level only.
+            let agent = agent_text(agent);
+            out.warn(format!("Not telling agent {agent} its reservations: it does not know refined ones"));
+            return;
+        }
+        let format = if able { Format::PostRefinement } else { Format::PreRefinement };
+        let resources = agent.checkpointed.to_proto(format);
+        out.send(&agent.pid, CheckpointResourcesMessage { resources });
+    }
+
+    /// Any other agent is told the operation, which is remembered until its end is acknowledged.
+    fn send_operation(
+        &mut self,
+        key: AgentKey,
+        framework: Option<FrameworkKey>,
+        operation_info: Operation,
+        out: &mut Outbox,
+    ) {
+        let uuid = mesos::Uuid { value: self.next_uuid() };
+        let framework_id = framework.and_then(|key| self.framework(key)).map(|framework| framework.proto_id());
+        let Some(agent) = self.agent(key) else { return };
+        let version = agent.resource_version.clone().unwrap_or_default();
+        let message = ApplyOperationMessage {
+            framework_id: framework_id.clone(),
+            operation_info: without_allocations(&operation_info),
+            operation_uuid: uuid.clone(),
+            resource_version_uuid: ResourceVersionUuid { resource_provider_id: None, uuid: version },
+        };
+        out.send(&agent.pid, message);
+        let latest_status = OperationStatus {
+            operation_id: operation_info.id.clone(),
+            state: OperationState::OperationPending as i32,
+            slave_id: Some(agent.proto_id()),
+            ..Default::default()
+        };
+        let operation = mesos::Operation {
+            framework_id,
+            slave_id: Some(agent.proto_id()),
+            info: operation_info,
+            latest_status,
+            statuses: Vec::new(),
+            uuid: uuid.clone(),
+        };
+        if let Some(agent) = self.agent_mut(key) {
+            agent.operations.insert(uuid.value, Arc::new(operation));
+        }
+    }
+
+    /// 16 bytes that this master has not made before (SplitMix64, twice).
+    fn next_uuid(&mut self) -> Vec<u8> {
+        let mut half = || {
+            self.next_operation += 1;
+            let mut z = self.seed.wrapping_add(self.next_operation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (z ^ (z >> 31)).to_be_bytes()
+        };
+        [half(), half()].concat()
+    }
+}

@@ -1,0 +1,49 @@
+//! The rules of each kind of operation (mesos-features.md SCH-79, RES-31 to RES-44).
+//!
+//! Whether the resources are there is not looked at.
+
+use protos::mesos::offer::{Operation, operation::Type};
+use resources::{AgentAbilities, Requester};
+
+use crate::state::Agent;
+
+/// Holds an operation against the rules of its kind.
+///
+/// # Errors
+/// The rule that it breaks.
+pub(crate) fn check(operation: &Operation, requester: Requester<'_>, agent: &Agent) -> Result<(), String> {
+    let abilities = AgentAbilities {
+        hierarchical_role: agent.capabilities.hierarchical_role,
+        reservation_refinement: agent.capabilities.reservation_refinement,
+        resize_volume: agent.capabilities.resize_volume,
+    };
+    let checkpointed = &agent.checkpointed;
+    let result = match operation.r#type() {
+        Type::Reserve => {
+            let body = operation.reserve.as_ref().ok_or("Expecting 'reserve' to be present")?;
+            resources::check_reserve(body, requester, abilities)
+        }
+        Type::Unreserve => {
+            resources::check_unreserve(operation.unreserve.as_ref().ok_or("Expecting 'unreserve' to be present")?)
+        }
+        Type::Create => {
+            let body = operation.create.as_ref().ok_or("Expecting 'create' to be present")?;
+            resources::check_create(body, checkpointed, requester, abilities)
+        }
+        Type::Destroy => {
+            let body = operation.destroy.as_ref().ok_or("Expecting 'destroy' to be present")?;
+            resources::check_destroy(body, checkpointed, [&agent.used.unallocated()])
+        }
+        Type::GrowVolume => {
+            let body = operation.grow_volume.as_ref().ok_or("Expecting 'grow_volume' to be present")?;
+            resources::check_grow(body, abilities)
+        }
+        Type::ShrinkVolume => {
+            let body = operation.shrink_volume.as_ref().ok_or("Expecting 'shrink_volume' to be present")?;
+            resources::check_shrink(body, abilities)
+        }
+        Type::CreateDisk | Type::DestroyDisk => return Err("Operation not supported".to_owned()),
+        Type::Launch | Type::LaunchGroup | Type::Unknown => return Err("Unknown operation".to_owned()),
+    };
+    result.map_err(|why| why.to_string())
+}

@@ -1,0 +1,17 @@
+//! Operations on an agent's resources, asked for by a framework or an operator: the rules, and what follows once they hold.
+//!
+//! It takes no offers and answers nobody: `calls/operations.rs` and `operator/resources.rs` do.
+
+mod apply;
+mod check;
+mod forms;
+
+pub(crate) use check::check;
+pub(crate) use forms::{fill_allocations, without_allocations};
+
+use crate::state::Agent;
+
+/// An agent in the words of an answer: `S0 at slave(1)@10.0.0.1:5051 (host)`.
+pub(crate) fn agent_text(agent: &Agent) -> String {
+    format!("{} at {} ({})", agent.id, agent.pid, agent.info.hostname)
+}

@@ -1,0 +1,193 @@
+//! UPDATE_QUOTA, SET_QUOTA and REMOVE_QUOTA, and the legacy endpoint (mesos-features.md 12.3): the checks that look at the
+//! cluster, and the change.
+//!
+//! What a quota does to offers, to later ones and to those that are out, is the allocator's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use allocator::Quota;
+use protos::mesos::internal::Registry;
+use protos::mesos::master::call::UpdateQuota;
+use protos::mesos::quota::{QuotaConfig, QuotaRequest};
+use resources::{Quantities, Role};
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::registry::RegistryOp;
+use crate::state::OfferKey;
+use crate::validate::{self, amounts_text};
+
+/// Quotas by role.
+type Quotas = BTreeMap<Role, Quota>;
+
+impl Master {
+    /// All or nothing. Each quota takes the place of its role's.
+    pub(crate) fn update_quota(&mut self, call: UpdateQuota, out: &mut Outbox) -> Result<(), Answer> {
+        let mut updates = Quotas::new();
+        for config in &call.quota_configs {
+            let (role, quota) = validate::quota_config(config, &self.config).map_err(Answer::bad_request)?;
+            updates.insert(role, quota);
+        }
+        let invalid = |why: String| Answer::bad_request(format!("Invalid QuotaConfig: {why}"));
+        if !call.force() {
+            self.check_consumed(&updates).map_err(invalid)?;
+        }
+        let mut all = Quotas::clone(&self.quotas);
+        all.extend(updates.clone());
+        check_hierarchy(&all).map_err(invalid)?;
+        if !call.force() {
+            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+                invalid(format!(
+                    "total quota guarantees '{guaranteed}' exceed cluster capacity '{capacity}' (use 'force' flag to \
+                     bypass this check)"
+                ))
+            })?;
+        }
+        self.change_quotas(updates, out);
+        Ok(())
+    }
+
+    /// The older call: a role that has no quota yet gets one whose guarantees are its limits.
+    pub(crate) fn set_quota(&mut self, request: &QuotaRequest, out: &mut Outbox) -> Result<(), Answer> {
+        let (role, quota) = validate::quota_request(request, &self.config).map_err(Answer::bad_request)?;
+        let refused = |why: String| Answer::bad_request(format!("Failed to validate set quota request: {why}"));
+        if self.quotas.contains_key(&role) {
+            return Err(refused(format!("Cannot set quota for role '{role}' which already has quota")));
+        }
+        let mut all = Quotas::clone(&self.quotas);
+        all.insert(role.clone(), quota.clone());
+        check_hierarchy(&all).map_err(refused)?;
+        if role.parent().is_some() {
+            return Err(Answer::bad_request(format!("Setting quota on nested role '{role}' is not supported yet")));
+        }
+        if !request.force() {
+            self.check_capacity(&all).map_err(|(guaranteed, capacity)| {
+                let why = format!(
+                    "Quota guarantees overcommit the cluster (use 'force' to bypass this check): Total quota guarantees \
+                     '{guaranteed}' exceed cluster capacity '{capacity}'"
+                );
+                Answer::status(409, why)
+            })?;
+        }
+        self.change_quotas([(role, quota)].into(), out);
+        Ok(())
+    }
+
+    /// A role without quota is answered; Mesos's master does not survive the call.
+    pub(crate) fn remove_quota(&mut self, role: &str, out: &mut Outbox) -> Result<(), Answer> {
+        let refused = |why: String| Answer::bad_request(format!("Failed to remove quota: {why}"));
+        if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
+            return Err(refused(format!("Unknown role '{role}'")));
+        }
+        let Some((role, _)) = self.quotas.get_key_value(role) else {
+            return Err(refused(format!("Role '{role}' has no quota set")));
+        };
+        let role = role.clone();
+        let mut all = Quotas::clone(&self.quotas);
+        all.remove(&role);
+        check_hierarchy(&all).map_err(refused)?;
+        self.change_quotas([(role, Quota::default())].into(), out);
+        Ok(())
+    }
+
+    fn change_quotas(&mut self, updates: Quotas, out: &mut Outbox) {
+        let configs = updates.iter().map(|(role, quota)| config_of(role, quota)).collect();
+        out.persist.push(RegistryOp::UpdateQuota(configs));
+        self.snapshot = None;
+        let quotas = Arc::make_mut(&mut self.quotas);
+        for (role, quota) in &updates {
+            self.allocation.set_quota(role, quota.clone());
+            match quota.is_default() {
+                true => quotas.remove(role),
+                false => quotas.insert(role.clone(), quota.clone()),
+            };
+        }
+        for (framework, role, agent) in self.allocation.allocator().in_the_way_of_quota() {
+            let (Some(framework), Some(agent)) =
+                (self.framework_by_id(framework.as_str()), self.agent_by_id(agent.as_str()))
+            else {
+                continue;
+            };
+            let offers = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
+            let meant = |key: &OfferKey| {
+                self.offers.get(key.0).is_some_and(|offer| offer.framework == framework && offer.role == role)
+            };
+            let meant: Vec<OfferKey> = offers.into_iter().filter(meant).collect();
+            meant.into_iter().for_each(|offer| self.rescind_offer(offer, out));
+        }
+    }
+
+    fn check_consumed(&self, updates: &Quotas) -> Result<(), String> {
+        for (role, quota) in updates {
+            let consumed = self.allocation.allocator().role_view(role).map(|view| view.consumed).unwrap_or_default();
+            if !quota.limits.allows(&consumed) {
+                return Err(format!(
+                    "Role '{role}' is already consuming '{}'; this is more than the requested limits '{}' (use 'force' \
+                     flag to bypass this check)",
+                    amounts_text(consumed.iter()),
+                    amounts_text(quota.limits.iter())
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the registered agents, also those without a connection, have what all roles are guaranteed. If not: both.
+    fn check_capacity(&self, quotas: &Quotas) -> Result<(), (String, String)> {
+        let mut guaranteed = Quantities::new();
+        let top = quotas.iter().filter(|(role, _)| role.parent().is_none());
+        top.for_each(|(_, quota)| guaranteed += &quota.guarantees);
+        let there = self.allocation.allocator().capacity();
+        match there.contains(&guaranteed) {
+            true => Ok(()),
+            false => Err((amounts_text(guaranteed.iter()), amounts_text(there.iter()))),
+        }
+    }
+
+    /// Takes over what the masters before have set; those before 1.9 wrote what is guaranteed and limited alike.
+    pub(crate) fn recover_quotas(&mut self, registry: &Registry) {
+        #[allow(deprecated)]
+        let old = registry.quotas.iter().map(|quota| {
+            let amounts = |r: &protos::mesos::Resource| (r.name.clone(), r.scalar.unwrap_or_default());
+            let map: BTreeMap<_, _> = quota.info.guarantee.iter().map(amounts).collect();
+            QuotaConfig { role: quota.info.role().to_owned(), guarantees: map.clone(), limits: map }
+        });
+        let quotas = Arc::make_mut(&mut self.quotas);
+        for config in old.chain(registry.quota_configs.iter().cloned()) {
+            if let (Ok(role), Ok(quota)) = (Role::parse(&config.role), validate::quota_of(&config)) {
+                self.allocation.set_quota(&role, quota.clone());
+                quotas.insert(role, quota);
+            }
+        }
+    }
+}
+
+/// A role's quota as a message.
+fn config_of(role: &Role, quota: &Quota) -> QuotaConfig {
+    let (guarantees, limits) = (quota.guarantees.to_map(), quota.limits.to_map());
+    QuotaConfig { role: role.as_str().to_owned(), guarantees, limits }
+}
+
+/// What a role is guaranteed must hold what the roles right below it are guaranteed together.
+fn check_hierarchy(quotas: &Quotas) -> Result<(), String> {
+    let mut below: BTreeMap<Role, Quantities> = BTreeMap::new();
+    for (role, quota) in quotas {
+        if let Some(parent) = role.parent() {
+            *below.entry(parent).or_default() += &quota.guarantees;
+        }
+    }
+    for (parent, sum) in below {
+        let own = quotas.get(&parent).map(|quota| quota.guarantees.clone()).unwrap_or_default();
+        if !own.contains(&sum) {
+            return Err(format!(
+                "Invalid quota configuration. Parent role '{}' with guarantees ({}) does not contain the sum of its \
+                 children's guarantees ({})",
+                parent.components().last().unwrap_or_default(),
+                amounts_text(own.iter()),
+                amounts_text(sum.iter())
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! RESERVE_RESOURCES, UNRESERVE_RESOURCES, CREATE_VOLUMES, DESTROY_VOLUMES, GROW_VOLUME, SHRINK_VOLUME, and the legacy endpoints
+//! (mesos-features.md OPM-29 to OPM-34).
+//!
+//! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
+
+use protos::mesos::master::call;
+use protos::mesos::offer::{Operation, operation};
+use resources::{Conversion, Requester, Resources};
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::operations::{agent_text, check, without_allocations};
+use crate::state::{AgentKey, OfferKey};
+
+/// The operation of a call, and the agent that it is for; none if the call is of another kind.
+pub(crate) fn operation_of(call: &call::Type, body: protos::mesos::master::Call) -> Option<(String, Operation)> {
+    use operation::Type;
+    let mut wanted = Operation::default();
+    let agent = match call {
+        call::Type::ReserveResources => {
+            let call::ReserveResources { slave_id, source, resources } = body.reserve_resources.unwrap_or_default();
+            wanted.set_type(Type::Reserve);
+            wanted.reserve = Some(operation::Reserve { source, resources });
+            slave_id
+        }
+        call::Type::UnreserveResources => {
+            let call::UnreserveResources { slave_id, resources } = body.unreserve_resources.unwrap_or_default();
+            wanted.set_type(Type::Unreserve);
+            wanted.unreserve = Some(operation::Unreserve { resources });
+            slave_id
+        }
+        call::Type::CreateVolumes => {
+            let call::CreateVolumes { slave_id, volumes } = body.create_volumes.unwrap_or_default();
+            wanted.set_type(Type::Create);
+            wanted.create = Some(operation::Create { volumes });
+            slave_id
+        }
+        call::Type::DestroyVolumes => {
+            let call::DestroyVolumes { slave_id, volumes } = body.destroy_volumes.unwrap_or_default();
+            wanted.set_type(Type::Destroy);
+            wanted.destroy = Some(operation::Destroy { volumes });
+            slave_id
+        }
+        call::Type::GrowVolume => {
+            let call::GrowVolume { slave_id, volume, addition } = body.grow_volume.unwrap_or_default();
+            wanted.set_type(Type::GrowVolume);
+            wanted.grow_volume = Some(operation::GrowVolume { volume, addition });
+            slave_id.unwrap_or_default()
+        }
+        call::Type::ShrinkVolume => {
+            let call::ShrinkVolume { slave_id, volume, subtract } = body.shrink_volume.unwrap_or_default();
+            wanted.set_type(Type::ShrinkVolume);
+            wanted.shrink_volume = Some(operation::ShrinkVolume { volume, subtract });
+            slave_id.unwrap_or_default()
+        }
+        _ => return None,
+    };
+    Some((agent.value, wanted))
+}
+
+impl Master {
+    /// Carries an operator's operation out on resources that nobody uses.
+    pub(crate) fn operate_on(
+        &mut self,
+        agent_id: &str,
+        operation: &Operation,
+        principal: Option<&str>,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
+        let unknown = || Answer::bad_request("No agent found with specified ID");
+        let key = self.agent_by_id(agent_id).ok_or_else(unknown)?;
+        let agent = self.agent(key).ok_or_else(unknown)?;
+        let kind = operation.r#type();
+        let invalid = |why: String| {
+            let place = match kind {
+                operation::Type::Unreserve | operation::Type::Destroy => String::new(),
+                _ => format!(" on agent {}", agent_text(agent)),
+            };
+            Answer::bad_request(format!("Invalid {} operation{place}: {why}", kind.as_str_name()))
+        };
+        check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
+        let operation = without_allocations(operation);
+        let conversions = resources::conversions(&operation).map_err(|why| invalid(why.to_string()))?;
+        self.free_for(key, &conversions, out)?;
+        self.apply_operation(key, None, operation, &conversions, out);
+        Ok(())
+    }
+
+    /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not help.
+    fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), Answer> {
+        let Some(agent) = self.agent(key).cloned() else { return Err(Answer::status(409, "")) };
+        let unused = &agent.total - &agent.used.unallocated();
+        unused.apply_conversions(conversions).map_err(|why| Answer::status(409, why.to_string()))?;
+        let mut wanted = Resources::new();
+        conversions.iter().for_each(|step| wanted += &step.consumed);
+        let mut offers: Vec<OfferKey> = Vec::new();
+        if let Some(book) = self.agent_books.get(&key) {
+            offers.extend(&book.offers);
+        }
+        loop {
+            let refused = match self.allocation.update_available(&agent.id, conversions) {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            };
+            let touches = |offer: &OfferKey| {
+                let offer = self.offers.get(offer.0);
+                offer.is_some_and(|offer| &wanted - &offer.resources.unallocated() != wanted)
+            };
+            let Some(at) = offers.iter().position(touches) else { return Err(Answer::status(409, refused)) };
+            let offer = offers.remove(at);
+            self.rescind_offer(offer, out);
+        }
+    }
+}

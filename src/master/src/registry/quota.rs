@@ -1,0 +1,54 @@
+//! Quotas in the registry (mesos-features.md MNT-31, HA-27).
+//!
+//! It checks nothing: `operator/update_quota.rs` has.
+
+use protos::mesos::internal::Registry;
+use protos::mesos::quota::QuotaConfig;
+
+/// The registry's name for the capability that quotas ask of later masters.
+const QUOTA: &str = "QUOTA_V2";
+
+/// Each of `configs` takes the place of its role's quota; one without guarantees and limits ends it.
+pub(super) fn update(registry: &mut Registry, configs: &[QuotaConfig]) {
+    for config in configs {
+        registry.quota_configs.retain(|known| known.role != config.role);
+        // The form of masters before 1.9.
+        #[allow(deprecated)]
+        registry.quotas.retain(|known| known.info.role() != config.role);
+        if !is_default(config) {
+            registry.quota_configs.push(config.clone());
+        }
+    }
+    match registry.quota_configs.is_empty() {
+        true => super::release(registry, QUOTA),
+        false => super::require(registry, QUOTA),
+    }
+}
+
+/// A guarantee of 0 is none, a limit of 0 is one.
+fn is_default(config: &QuotaConfig) -> bool {
+    config.limits.is_empty() && config.guarantees.values().all(|amount| amount.value == 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos::value::Scalar;
+
+    use super::*;
+
+    fn config(role: &str, guarantee: f64, limit: Option<f64>) -> QuotaConfig {
+        let map = |value| [("cpus".to_owned(), Scalar { value })].into();
+        QuotaConfig { role: role.to_owned(), guarantees: map(guarantee), limits: limit.map(map).unwrap_or_default() }
+    }
+
+    #[test]
+    fn the_last_quota_takes_the_capability_with_it() {
+        let mut registry = Registry::default();
+        update(&mut registry, &[config("a", 1.0, None), config("b", 0.0, Some(0.0)), config("c", 0.0, None)]);
+        let roles: Vec<&str> = registry.quota_configs.iter().map(|config| config.role.as_str()).collect();
+        assert_eq!(roles, ["a", "b"]);
+        assert_eq!(registry.minimum_capabilities[0].capability, QUOTA);
+        update(&mut registry, &[config("a", 0.0, None), QuotaConfig { role: "b".to_owned(), ..Default::default() }]);
+        assert_eq!(registry, Registry::default());
+    }
+}

@@ -1,0 +1,57 @@
+//! Machines under maintenance, and the schedule (mesos-features.md 12.1).
+//!
+//! It does not decide what a mode means for the agents of a machine; `operator/maintenance.rs` does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use protos::mesos::machine_info::Mode;
+use protos::mesos::maintenance::Schedule;
+use protos::mesos::{MachineId, Unavailability};
+
+/// Names a machine: two names are one if they differ only in the case of the host's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MachineKey {
+    hostname: String,
+    ip: String,
+}
+
+impl MachineKey {
+    /// The machine of that host name and address; either may be empty.
+    pub fn new(hostname: &str, ip: &str) -> MachineKey {
+        MachineKey { hostname: hostname.to_lowercase(), ip: ip.to_owned() }
+    }
+}
+
+impl From<&MachineId> for MachineKey {
+    fn from(id: &MachineId) -> MachineKey {
+        MachineKey::new(id.hostname(), id.ip())
+    }
+}
+
+/// A machine that is scheduled or down. One that is up has no entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Its name as the operator has written it.
+    pub id: MachineId,
+    /// Draining or down.
+    pub mode: Mode,
+    /// When it is not to be counted on.
+    pub unavailability: Option<Unavailability>,
+}
+
+/// The maintenance of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Maintenance {
+    /// The schedule; none if nobody has set one, or all of it is done.
+    pub schedule: Option<Arc<Schedule>>,
+    /// Machines that are scheduled or down.
+    pub machines: Arc<BTreeMap<MachineKey, Machine>>,
+}
+
+impl Maintenance {
+    /// The machine, unless it is up.
+    pub fn machine(&self, key: &MachineKey) -> Option<&Machine> {
+        self.machines.get(key)
+    }
+}
