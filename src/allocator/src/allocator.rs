@@ -51,6 +51,10 @@ pub struct Allocator {
     pub(crate) queue_late: Vec<u32>,
     /// A client was opened since the last run: every agent with something free is to be visited.
     pub(crate) opened: bool,
+    pub(crate) caps: crate::holding::Caps,
+    /// When what is counted happens, and when shares are held against what is fair next.
+    pub(crate) now: Time,
+    pub(crate) next_sample: Option<Time>,
     pub(crate) last_interval: Time,
     /// When what waits for the next interval run has waited long enough.
     pub(crate) rest_until: Option<Time>,
@@ -84,6 +88,9 @@ impl Allocator {
             queue: Vec::new(),
             queue_late: Vec::new(),
             opened: false,
+            caps: crate::holding::Caps::default(),
+            now: Time::EPOCH,
+            next_sample: None,
             last_interval: Time::EPOCH,
             rest_until: None,
             nothing: Arc::default(),

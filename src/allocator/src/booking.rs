@@ -99,6 +99,7 @@ impl Allocator {
     /// Offers resources of an agent to a client.
     pub(crate) fn book_offer(&mut self, ix: u32, client: ClientIx, resources: &Arc<Resources>) {
         self.hold(ix, client, resources, Held::Offered, Counted::Yes);
+        self.clients.get_mut(client).ledger.sent(self.now);
         let agent = &mut self.agents[ix as usize];
         if Arc::ptr_eq(&agent.free, resources) && !resources.iter().any(Resource::is_shared) {
             // The common case: all that was free.
@@ -156,11 +157,17 @@ impl Allocator {
             taken = holding.remove(held, wanted);
             less = before - &holding.get(held).quantities();
         });
+        if held == Held::Offered {
+            self.caps.loosen(self.clients.get(client).framework);
+        }
         let state = self.clients.get_mut(client);
         if !still {
             state.agents.remove(&agent);
         }
         *state.sum(held) -= &less;
+        if held == Held::Offered {
+            self.note_waiting(client);
+        }
         taken
     }
 
@@ -196,6 +203,7 @@ impl Allocator {
         }
         if let Some(node) = node {
             self.count(node, agent, &sums.own, shared, counted);
+            self.note_share(client);
         }
     }
 
@@ -241,6 +249,7 @@ impl Allocator {
                 self.tree.adjust(at, &Quantities::new(), &gone);
                 next = self.tree.parent(at);
             }
+            self.note_share(client);
         }
         true
     }
@@ -256,5 +265,6 @@ impl Allocator {
             let sums = Sums::of(&(holding.offered().clone() + holding.used()));
             self.count(node, agent, &sums.own, &sums.shared, Counted::Yes);
         }
+        self.note_share(client);
     }
 }

@@ -8,6 +8,7 @@ use rustc_hash::FxHashSet;
 use slab::Slab;
 
 use crate::Held;
+use crate::fairness::Ledger;
 use crate::tree::NodeIx;
 
 /// The epoch of a client that is not there; the clock of epochs starts above it.
@@ -31,6 +32,7 @@ pub(crate) struct Client {
     pub(crate) agents: FxHashSet<u32>,
     pub(crate) offered: Quantities,
     pub(crate) used: Quantities,
+    pub(crate) ledger: Ledger,
     refusals: u32,
     opened: u64,
 }
@@ -79,6 +81,7 @@ impl Clients {
             agents: FxHashSet::default(),
             offered: Quantities::default(),
             used: Quantities::default(),
+            ledger: Ledger::default(),
             refusals: 0,
             opened: 0,
         };

@@ -173,5 +173,6 @@ impl Allocator {
         }
         self.roles.count_reservations(total, gone, &mut self.tree);
         self.tree.set_total(&self.cluster);
+        self.caps.loosen_all();
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::policies::Policies;
 use crate::{Attribute, OfferConstraints};
 use resources::{Name, Quantities, Resources, Role};
 
@@ -20,6 +21,8 @@ pub struct Config {
     pub allocation_interval: Duration,
     /// The master's region (`--domain`); agents of another region are offered to region-aware frameworks only.
     pub region: Option<String>,
+    /// How long offers and refusals last, how much one framework may hold, how finely agents are offered.
+    pub policies: Policies,
     /// Where the order in which agents are visited starts from. Two runs with the same seed and inputs are equal.
     pub seed: u64,
 }
@@ -35,6 +38,7 @@ impl Default for Config {
             fair_sharing_excluded: BTreeSet::new(),
             allocation_interval: Duration::from_secs(1),
             region: None,
+            policies: Policies::default(),
             seed: 0,
         }
     }
@@ -60,6 +64,8 @@ pub struct FrameworkCapabilities {
 /// A framework as its subscription describes it.
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkOptions {
+    /// What it is called; policies may name it so.
+    pub name: String,
     /// The roles that it is subscribed to.
     pub roles: BTreeSet<Role>,
     /// The roles in which it wants no offers now; those that it is not subscribed to are ignored.
@@ -106,10 +112,8 @@ pub struct AgentOptions {
 impl AgentOptions {
     /// Nothing differs by which a framework may have judged the agent.
     pub(crate) fn is_same_place(&self, other: &AgentOptions) -> bool {
-        let place = |options: &AgentOptions| {
-            (options.hostname.clone(), options.region.clone(), options.zone.clone(), options.attributes.clone())
-        };
-        place(self) == place(other)
+        (&self.hostname, &self.region, &self.zone, &self.attributes)
+            == (&other.hostname, &other.region, &other.zone, &other.attributes)
     }
 }
 

@@ -35,12 +35,22 @@ pub(crate) struct Answers {
     pub(crate) short: Vec<RoleIx>,
     /// What is set aside for guarantees has kept something from somebody.
     pub(crate) held_back: bool,
+    /// Frameworks that would have taken something, but hold too much as offers.
+    pub(crate) capped: Vec<u32>,
+    /// Only one slice of the agent was given away: ask again for the next.
+    pub(crate) again: bool,
 }
 
 impl Answers {
     pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<Ledger<'_>>) -> Answers {
         let (short, held_back) = ledger.map_or((Vec::new(), false), |ledger| (ledger.short, ledger.held_back));
-        Answers { offers, short, held_back }
+        Answers { offers, short, held_back, capped: Vec::new(), again: false }
+    }
+
+    /// There may be a further slice for somebody. Shared resources are offered once in a run.
+    pub(crate) fn is_to_go_on(&self) -> bool {
+        let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
+        self.again && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
     }
 }
 
@@ -67,6 +77,7 @@ impl Allocator {
         for (agent, client) in self.endings.take_resting() {
             self.end_refusal(agent, client, nanos(now), true);
         }
+        self.open_loose();
         self.run(now, true)
     }
 
@@ -110,6 +121,7 @@ impl Allocator {
 
     fn run(&mut self, now: Time, interval: bool) -> Vec<Offering> {
         let mut offerings = Vec::new();
+        self.sample_fairness(now);
         self.wake();
         let mut agents = if self.is_paused(now) { Vec::new() } else { self.candidates(interval) };
         if !agents.is_empty() {
@@ -125,6 +137,7 @@ impl Allocator {
         if !self.queue_late.is_empty() {
             self.await_interval(now);
         }
+        self.await_loose(now);
         offerings
     }
 
@@ -160,10 +173,14 @@ impl Allocator {
     /// Asks, in order of share, those who may take what is free on an agent.
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
         let asked = self.asked(ix);
-        let answers = self.ask(ix, &asked, shared, takers.of(self));
-        let unasked = &mut self.agents[ix as usize].unasked;
-        *unasked = Unasked { since: self.clients.now(), ..Unasked::default() };
-        self.book_answers(ix, answers, offerings);
+        self.agents[ix as usize].unasked = Unasked::default();
+        let mut again = true;
+        while again {
+            let answers = self.ask(ix, &asked, shared, takers.of(self));
+            self.agents[ix as usize].unasked.since = self.clients.now();
+            again = answers.is_to_go_on();
+            self.book_answers(ix, answers, offerings);
+        }
     }
 
     /// Who is to be asked about an agent.
@@ -182,6 +199,9 @@ impl Allocator {
     /// Books what a visit has come to.
     pub(crate) fn book_answers(&mut self, ix: u32, answers: Answers, offerings: &mut Vec<Offering>) {
         self.note_kept(ix, &answers.short, answers.held_back);
+        for framework in answers.capped {
+            self.caps.cap(framework);
+        }
         // Of what exists only as a whole, quota may let somebody have the larger when the smaller is gone.
         let mut again = !answers.offers.is_empty() && self.has_whole_parts(ix);
         for (client, resources) in answers.offers {
@@ -200,13 +220,14 @@ impl Allocator {
     fn ask(&self, ix: u32, asked: &Asked, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, shared);
         let mut ledger = self.ledger(Stage::Shares);
-        let mut offers = Vec::new();
+        let cut = portions.is_cut();
+        let (mut offers, mut capped) = (Vec::new(), Vec::new());
         let takers = takers.filter(|_| portions.is_plain());
         if let Some(ledger) = &mut ledger
             && self.clients.own_minima() == 0
             && portions.is_set_aside(ledger)
         {
-            return Answers { offers, short: Vec::new(), held_back: true };
+            return Answers { held_back: true, ..Answers::new(offers, None) };
         }
         let ask = |client| {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
@@ -214,12 +235,16 @@ impl Allocator {
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
             if let Some(offer) = portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
+                if !self.is_within_cap(state.framework, &offer, &offers) {
+                    capped.push(state.framework);
+                    return ControlFlow::Continue(());
+                }
                 portions.take(&offer);
                 if let Some(ledger) = &mut ledger {
                     ledger.give(state.role, &offer);
                 }
                 offers.push((client, offer));
-                if portions.is_empty() {
+                if cut || portions.is_empty() {
                     return ControlFlow::Break(());
                 }
             }
@@ -232,7 +257,7 @@ impl Allocator {
                 self.ask_some(&some.collect::<Vec<_>>(), ask);
             }
         }
-        Answers::new(offers, ledger)
+        Answers { capped, again: cut, ..Answers::new(offers, ledger) }
     }
 
     /// Asks some, who are sorted by number, in order.

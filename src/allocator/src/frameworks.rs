@@ -8,6 +8,7 @@ use resources::{Resources, Role};
 
 use crate::allocator::{Allocator, bare};
 use crate::clients::ClientIx;
+use crate::policies::Patience;
 use crate::{FrameworkCapabilities, FrameworkOptions, Held, OfferConstraints};
 
 /// One framework. One that is not known has only been heard of from agents that run its tasks.
@@ -17,6 +18,9 @@ pub(crate) struct Framework {
     name: Arc<str>,
     pub(crate) known: bool,
     pub(crate) active: bool,
+    /// What it is called; for policies.
+    pub(crate) title: String,
+    pub(crate) patience: Patience,
     pub(crate) capabilities: FrameworkCapabilities,
     pub(crate) constraints: OfferConstraints,
     /// Subscribed roles, and those in which it still holds something.
@@ -55,6 +59,7 @@ impl Allocator {
         let Some(ix) = self.known(id) else { return };
         let widened = self.frameworks[ix as usize].capabilities != options.capabilities;
         self.frameworks[ix as usize].capabilities = options.capabilities;
+        self.frameworks[ix as usize].title.clone_from(&options.name);
         let old = std::mem::replace(&mut self.frameworks[ix as usize].constraints, options.constraints.clone());
         for role in &options.roles {
             let client = self.ensure_client(ix, role);
@@ -169,6 +174,8 @@ impl Allocator {
             name: id.as_str().into(),
             known: false,
             active: false,
+            title: String::new(),
+            patience: Patience::default(),
             capabilities: FrameworkCapabilities::default(),
             constraints: OfferConstraints::default(),
             clients: BTreeMap::new(),
@@ -215,6 +222,7 @@ impl Allocator {
         let Some(node) = state.node else { return };
         let wants = state.subscribed && !state.suppressed && self.frameworks[state.framework as usize].active;
         let comes = self.tree.set_active(node, wants);
+        self.note_waiting(client);
         if wants && (comes || changed) {
             self.open(client);
         }
@@ -242,6 +250,7 @@ impl Allocator {
 
     fn drop_framework(&mut self, ix: u32) {
         if let Some(framework) = self.frameworks.try_remove(ix as usize) {
+            self.caps.forget(ix);
             self.maintenance.forget_framework(ix);
             self.framework_ix.remove(&framework.id);
         }

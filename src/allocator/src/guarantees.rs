@@ -71,12 +71,16 @@ impl Allocator {
             if self.roles.accounts.unmet.is_empty() {
                 break;
             }
-            let answers = self.ask_guaranteed(ix);
-            let offered: Resources = answers.offers.iter().map(|(_, offer)| offer.shared()).sum();
-            if !offered.is_empty() {
-                shared.insert(ix, offered);
+            let mut again = true;
+            while again {
+                let answers = self.ask_guaranteed(ix);
+                let offered: Resources = answers.offers.iter().map(|(_, offer)| offer.shared()).sum();
+                if !offered.is_empty() {
+                    shared.insert(ix, offered);
+                }
+                again = answers.is_to_go_on();
+                self.book_answers(ix, answers, offerings);
             }
-            self.book_answers(ix, answers, offerings);
         }
         self.rng.shuffle(agents);
         agents.retain(|ix| !self.agents[*ix as usize].free.is_empty());
@@ -92,6 +96,7 @@ impl Allocator {
         }
         let asked = self.asked(ix);
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, None);
+        let (cut, mut capped) = (portions.is_cut(), Vec::new());
         let mut ask = |client: ClientIx| {
             let state = self.clients.get(client);
             if !ledger.is_unmet(state.role) {
@@ -101,10 +106,14 @@ impl Allocator {
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
             if let Some(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) {
+                if !self.is_within_cap(state.framework, &offer, &offers) {
+                    capped.push(state.framework);
+                    return ControlFlow::Continue(());
+                }
                 portions.take(&offer);
                 ledger.give(state.role, &offer);
                 offers.push((client, offer));
-                if !ledger.serves(&counted(portions.free())) {
+                if cut || !ledger.serves(&counted(portions.free())) {
                     return ControlFlow::Break(());
                 }
             }
@@ -119,7 +128,7 @@ impl Allocator {
             }
             Asked::Everybody => self.tree.walk(&mut ask),
         }
-        Answers::new(offers, Some(ledger))
+        Answers { capped, again: cut, ..Answers::new(offers, Some(ledger)) }
     }
 
     /// Something that counts for quota exists only as a whole on an agent.

@@ -13,6 +13,7 @@ use crate::agents::Agent;
 use crate::clients::{Client, ClientIx};
 use crate::frameworks::Framework;
 use crate::headroom::{Bound, Ledger};
+use crate::policies::Slicer;
 use crate::{Config, FrameworkCapabilities};
 
 /// The free resources of one agent during one visit.
@@ -32,6 +33,8 @@ pub(crate) struct Portions<'a> {
     bounded: FxHashMap<(usize, Bound), usize>,
     /// The last refusal that was compared with a portion, and how it came out.
     last: Option<(*const Resources, usize, bool)>,
+    /// How the agent is cut, if it is not offered whole.
+    slicer: Option<Slicer>,
 }
 
 struct Portion {
@@ -58,6 +61,7 @@ impl<'a> Portions<'a> {
             plain: Vec::new(),
             bounded: FxHashMap::default(),
             last: None,
+            slicer: config.policies.offer_granularity.as_ref().and_then(|most| Slicer::new(&agent.total, most)),
         };
         portions.set_free(match without {
             Some(offered) => Arc::new(&*agent.free - offered),
@@ -87,6 +91,11 @@ impl<'a> Portions<'a> {
     /// Nothing is left for anybody.
     pub(crate) fn is_empty(&self) -> bool {
         self.free.is_empty()
+    }
+
+    /// The agent is offered in slices: after each the order is another one.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.slicer.is_some()
     }
 
     /// What a client is to be offered now, if anything.
@@ -159,6 +168,10 @@ impl<'a> Portions<'a> {
         } else {
             self.free.clone()
         };
+        let resources = match &self.slicer {
+            Some(slicer) => Arc::new(slicer.cut(&resources, |part| self.is_worth_it(part))),
+            None => resources,
+        };
         let reserved = self.reserved.iter().map(own).collect();
         self.plain.push(self.made.len());
         self.add(reserved, stripped, resources)
@@ -201,6 +214,10 @@ impl<'a> Portions<'a> {
     /// What is left for others.
     pub(crate) fn free(&self) -> &Resources {
         &self.free
+    }
+
+    fn is_worth_it(&self, part: &Resources) -> bool {
+        is_enough(part, &part.quantities(), &self.config.min_allocatable)
     }
 
     /// What is free without what is reserved for others and what is stripped: shared, revocable, refined.

@@ -5,7 +5,7 @@
 //! only raises the client's epoch: those of an older epoch are void, and dropped when their agent's list is touched.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use base::Time;
@@ -45,6 +45,8 @@ pub(crate) struct AgentRefusals {
     /// Sorted by client.
     list: Vec<Refusal>,
     latest: Option<Arc<Resources>>,
+    /// How often clients have refused this agent in a row, with the client's epoch; only kept where that matters.
+    streaks: BTreeMap<ClientIx, (u64, u8)>,
 }
 
 impl AgentRefusals {
@@ -82,6 +84,21 @@ impl AgentRefusals {
             let until = (r.until != NEXT_INTERVAL).then(|| time(r.until));
             (r.client, &*r.refused, until)
         })
+    }
+
+    /// Counts one more refusal in a row; how many there were before.
+    pub(crate) fn again(&mut self, client: ClientIx, clients: &Clients) -> u8 {
+        let Some(now) = clients.epoch(client) else { return 0 };
+        self.streaks.retain(|client, (epoch, _)| clients.epoch(*client) == Some(*epoch));
+        let (_, count) = self.streaks.entry(client).or_insert((now, 0));
+        let before = *count;
+        *count = count.saturating_add(1);
+        before
+    }
+
+    /// The client uses something here: its next refusal is a first one.
+    pub(crate) fn used(&mut self, client: ClientIx) {
+        self.streaks.remove(&client);
     }
 
     /// The one copy of what was refused: frameworks that refuse the same share it.
@@ -230,6 +247,7 @@ pub(crate) fn clear(refusals: &mut AgentRefusals, clients: &mut Clients) -> Vec<
         clients.count_refusals(*client, 0, 1);
     }
     refusals.latest = None;
+    refusals.streaks.clear();
     had.dedup();
     had
 }

@@ -45,6 +45,7 @@ impl Allocator {
         filter: Option<Filter>,
         now: Time,
     ) {
+        self.set_time(now);
         let Some((client, ix)) = self.holder(holder) else { return };
         let resources = bare(resources);
         self.unbook(ix, client, &resources, held);
@@ -55,7 +56,8 @@ impl Allocator {
             // Even a refusal for no time lasts until the next interval run: else one that declines everything would be
             // offered it again at once, for ever.
             let least = self.config.allocation_interval;
-            let until = (!filter.refuse.is_zero()).then(|| now + filter.refuse.max(least));
+            let refuse = self.backed_off(ix, client, holder.role, filter.refuse);
+            let until = (!refuse.is_zero()).then(|| now + refuse.max(least));
             let new = refusals::New { agent: ix, client, refused: &resources, until };
             refusals::store(new, &mut self.agents[ix as usize].refusals, &mut self.endings, &mut self.clients);
             if until.is_none() {
@@ -69,6 +71,7 @@ impl Allocator {
     pub fn take_up_offered(&mut self, holder: Holder<'_>, resources: &Resources) {
         if let Some((client, ix)) = self.holder(holder) {
             self.take_up(ix, client, &bare(resources));
+            self.agents[ix as usize].refusals.used(client);
         }
     }
 

@@ -12,6 +12,7 @@
 //!
 //! It knows nothing of agents, filters or offers: whoever walks it decides what to offer.
 
+mod fair;
 mod order;
 mod shares;
 mod walk;

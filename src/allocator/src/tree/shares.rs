@@ -3,12 +3,19 @@
 //! Shares are quotients of whole thousandths, rounded once: two equal fractions compare as equal, which sums of binary
 //! fractions (0.1 of 0.3 against 1 of 3) would not.
 
+use resources::Quantities;
+
 use super::{Kind, NodeIx, Share, Tree};
 
 impl Tree {
     /// A node's dominant share, not divided by its weight: the largest part that it has of any kind of scalar.
     pub(crate) fn dominant_share(&self, node: NodeIx) -> f64 {
         self.allocation(node).ratio(&self.counted)
+    }
+
+    /// The dominant share that some amounts are.
+    pub(crate) fn share_of(&self, amounts: &Quantities) -> f64 {
+        amounts.ratio(&self.counted)
     }
 
     /// What a node is sorted by: its dominant share divided by its weight.

@@ -1,0 +1,197 @@
+//! What is kept of one framework in one role: how its offers ended, how long it held them, how long it waited, and what
+//! share it had over time. Each entry costs a few additions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Time;
+use resources::{Name, Quantities};
+
+/// Upper bounds of the holding time histogram, in seconds; one more bucket is above all.
+pub const HOLDING_BOUNDS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0, 3600.0];
+
+/// How an offer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferEnd {
+    /// By ACCEPT; what was not used of it counts as unused.
+    Accepted,
+    /// By DECLINE.
+    Declined,
+    /// The master took it back.
+    Rescinded,
+    /// The master took it back because nobody had answered in time.
+    TimedOut,
+}
+
+/// Offers by how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfferCounts {
+    /// Made.
+    pub sent: u64,
+    /// Ended by ACCEPT.
+    pub accepted: u64,
+    /// Ended by DECLINE.
+    pub declined: u64,
+    /// Taken back.
+    pub rescinded: u64,
+    /// Taken back because nobody had answered in time.
+    pub timed_out: u64,
+}
+
+/// How long offers were held.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Holding {
+    /// Ended offers by [`HOLDING_BOUNDS`], the last ones above all; not cumulative.
+    pub buckets: [u64; HOLDING_BOUNDS.len() + 1],
+    /// Of all, in seconds.
+    pub sum: f64,
+    /// The longest, in seconds.
+    pub longest: f64,
+}
+
+/// How long the framework wanted offers and had none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Since when it has been waiting now, if it has.
+    pub since: Option<Time>,
+    /// How often a wait has ended with an offer.
+    pub ended: u64,
+    /// How long these waits took in all.
+    pub total: Duration,
+    /// The longest of them.
+    pub longest: Duration,
+}
+
+/// Amounts times seconds, by name.
+pub type ResourceSeconds = BTreeMap<Name, f64>;
+
+/// Sums over the samples of share and target, in share-seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// How long in all.
+    pub seconds: f64,
+    /// What it had.
+    pub share: f64,
+    /// What would have been fair.
+    pub target: f64,
+    /// What it had less than that.
+    pub missing: f64,
+}
+
+/// See the module's text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) offers: OfferCounts,
+    pub(crate) holding: Holding,
+    pub(crate) waiting: Waiting,
+    pub(crate) refused: ResourceSeconds,
+    pub(crate) unused: ResourceSeconds,
+    pub(crate) sampled: Sampled,
+    /// The share now and since when, and its integral until then.
+    share: f64,
+    since: Time,
+    integral: f64,
+    /// The integral at the last sample, and when that was.
+    mark: Option<(Time, f64)>,
+}
+
+impl Ledger {
+    pub(crate) fn sent(&mut self, now: Time) {
+        self.offers.sent += 1;
+        if let Some(since) = self.waiting.since.take() {
+            let waited = now.since(since);
+            self.waiting.ended += 1;
+            self.waiting.total += waited;
+            self.waiting.longest = self.waiting.longest.max(waited);
+        }
+    }
+
+    /// It wants offers and holds none, or not.
+    pub(crate) fn waits(&mut self, waits: bool, now: Time) {
+        match waits {
+            true => drop(self.waiting.since.get_or_insert(now)),
+            false => self.waiting.since = None,
+        }
+    }
+
+    pub(crate) fn ended(&mut self, end: OfferEnd, held: Duration, offered: &Quantities, used: &Quantities) {
+        *match end {
+            OfferEnd::Accepted => &mut self.offers.accepted,
+            OfferEnd::Declined => &mut self.offers.declined,
+            OfferEnd::Rescinded => &mut self.offers.rescinded,
+            OfferEnd::TimedOut => &mut self.offers.timed_out,
+        } += 1;
+        let seconds = held.as_secs_f64();
+        let bucket = HOLDING_BOUNDS.partition_point(|bound| *bound < seconds);
+        self.holding.buckets[bucket] += 1;
+        self.holding.sum += seconds;
+        self.holding.longest = self.holding.longest.max(seconds);
+        let sums = if end == OfferEnd::Accepted { &mut self.unused } else { &mut self.refused };
+        for (name, amount) in offered.saturating_sub(used).iter() {
+            *sums.entry(name).or_default() += amount.to_f64() * seconds;
+        }
+    }
+
+    /// The share is another one from now on.
+    pub(crate) fn share_is(&mut self, share: f64, now: Time) {
+        self.integral += self.share * now.since(self.since).as_secs_f64();
+        (self.share, self.since) = (share, now);
+    }
+
+    /// Adds what has passed since the last sample, held against a fair share of `target`.
+    pub(crate) fn sample(&mut self, target: f64, now: Time) {
+        self.share_is(self.share, now);
+        if let Some((last, integral)) = self.mark {
+            let seconds = now.since(last).as_secs_f64();
+            let had = self.integral - integral;
+            self.sampled.seconds += seconds;
+            self.sampled.share += had;
+            self.sampled.target += target * seconds;
+            self.sampled.missing += (target * seconds - had).max(0.0);
+        }
+        self.mark = Some((now, self.integral));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use resources::parse_quantities;
+
+    use super::*;
+
+    fn amounts(text: &str) -> Quantities {
+        parse_quantities(text).unwrap()
+    }
+
+    #[test]
+    fn offers_are_counted_and_charged() {
+        let mut ledger = Ledger::default();
+        let at = Time::from_secs;
+        ledger.waits(true, at(10));
+        ledger.sent(at(13));
+        ledger.ended(OfferEnd::Accepted, Duration::from_secs(2), &amounts("cpus:4;mem:10"), &amounts("cpus:1"));
+        ledger.ended(OfferEnd::Declined, Duration::from_secs(3), &amounts("cpus:4"), &Quantities::new());
+        ledger.ended(OfferEnd::TimedOut, Duration::from_secs(7200), &amounts("cpus:1"), &Quantities::new());
+        assert_eq!(ledger.offers, OfferCounts { sent: 1, accepted: 1, declined: 1, rescinded: 0, timed_out: 1 });
+        assert_eq!((ledger.waiting.ended, ledger.waiting.total), (1, Duration::from_secs(3)));
+        assert_eq!(ledger.unused, ResourceSeconds::from([(Name::Cpus, 6.0), (Name::Mem, 20.0)]));
+        assert_eq!(ledger.refused, ResourceSeconds::from([(Name::Cpus, 7212.0)]));
+        assert_eq!(ledger.holding.buckets[5], 2, "at most 5 seconds");
+        assert_eq!(ledger.holding.buckets[12], 1, "above all");
+        assert_eq!(ledger.holding.longest, 7200.0);
+    }
+
+    #[test]
+    fn shares_over_time() {
+        let mut ledger = Ledger::default();
+        let at = Time::from_secs;
+        ledger.share_is(0.5, at(0));
+        ledger.sample(0.5, at(0));
+        ledger.share_is(0.1, at(4));
+        ledger.sample(0.5, at(8));
+        assert_eq!(ledger.sampled.seconds, 8.0);
+        assert!((ledger.sampled.share - 2.4).abs() < 1e-9);
+        assert!((ledger.sampled.target - 4.0).abs() < 1e-9);
+        assert!((ledger.sampled.missing - 1.6).abs() < 1e-9);
+    }
+}

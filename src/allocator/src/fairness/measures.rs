@@ -1,0 +1,64 @@
+//! One number for the whole cluster: Jain's index, and three measures of unfairness.
+//!
+//! S is a framework's share over time, F its fair share over the same time. All are over the frameworks that compete: that want
+//! offers or have something.
+
+use super::ClientFairness;
+
+/// How fair the cluster is. Without two frameworks that compete it is perfectly fair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measures {
+    /// Jain's index of S / F: 1 when all are served alike, 1/n when one of n has everything (Jain, Chiu, Hawe 1984).
+    pub jain: f64,
+    /// 1 - min S / max S: 0 when all have the same, whatever they want.
+    pub relative_gap: f64,
+    /// The largest |S - F| / F.
+    pub deviation: f64,
+    /// The share-seconds that the framework treated worst lacks, as a part of those that it should have had.
+    pub lost_share: f64,
+    /// How many compete.
+    pub competitors: usize,
+}
+
+impl Default for Measures {
+    fn default() -> Measures {
+        Measures { jain: 1.0, relative_gap: 0.0, deviation: 0.0, lost_share: 0.0, competitors: 0 }
+    }
+}
+
+impl Measures {
+    pub(crate) fn of(clients: &[ClientFairness]) -> Measures {
+        let competing = clients.iter().filter(|client| client.wants || client.share > 0.0);
+        let pairs: Vec<(f64, f64, f64)> = competing.map(over_time).filter(|(_, fair, _)| *fair > 0.0).collect();
+        let mut measures = Measures { competitors: pairs.len(), ..Measures::default() };
+        if pairs.len() < 2 {
+            return measures;
+        }
+        let (mut sum, mut squares, mut least, mut most) = (0.0, 0.0, f64::INFINITY, 0.0_f64);
+        for (share, fair, lost) in &pairs {
+            let part = share / fair;
+            sum += part;
+            squares += part * part;
+            least = least.min(*share);
+            most = most.max(*share);
+            measures.deviation = measures.deviation.max((share - fair).abs() / fair);
+            measures.lost_share = measures.lost_share.max(*lost);
+        }
+        if most > 0.0 {
+            measures.relative_gap = 1.0 - least / most;
+            measures.jain = sum * sum / (pairs.len() as f64 * squares);
+        }
+        measures
+    }
+}
+
+/// Share, fair share, and what part of that was lacking: over the samples, or of now if there is none yet.
+fn over_time(client: &ClientFairness) -> (f64, f64, f64) {
+    let sampled = &client.sampled;
+    if sampled.seconds > 0.0 && sampled.target > 0.0 {
+        let (share, fair) = (sampled.share / sampled.seconds, sampled.target / sampled.seconds);
+        return (share, fair, sampled.missing / sampled.target);
+    }
+    let missing = (client.target - client.share).max(0.0);
+    (client.share, client.target, if client.target > 0.0 { missing / client.target } else { 0.0 })
+}

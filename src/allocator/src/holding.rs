@@ -1,0 +1,132 @@
+//! Where the policies of holding and refusal meet the allocator's state: timeouts, back-off, the cap on what is held as
+//! offers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{FrameworkId, Time};
+use resources::{Quantities, Resources, Role};
+
+use crate::Filter;
+use crate::allocator::Allocator;
+use crate::clients::ClientIx;
+use crate::policies::Policies;
+
+/// Frameworks that were passed over because of what they hold as offers.
+#[derive(Debug, Default)]
+pub(crate) struct Caps {
+    capped: BTreeSet<u32>,
+    /// Of these, those that hold less now: to be asked about everything in the next interval run.
+    loose: BTreeSet<u32>,
+}
+
+impl Caps {
+    pub(crate) fn cap(&mut self, framework: u32) {
+        self.capped.insert(framework);
+    }
+
+    /// A framework holds less than it did.
+    pub(crate) fn loosen(&mut self, framework: u32) {
+        if self.capped.remove(&framework) {
+            self.loose.insert(framework);
+        }
+    }
+
+    /// What all hold is another share than before.
+    pub(crate) fn loosen_all(&mut self) {
+        self.loose.append(&mut self.capped);
+    }
+
+    pub(crate) fn forget(&mut self, framework: u32) {
+        self.capped.remove(&framework);
+        self.loose.remove(&framework);
+    }
+
+    pub(crate) fn is_anybody_loose(&self) -> bool {
+        !self.loose.is_empty()
+    }
+}
+
+impl Allocator {
+    /// The policies in force.
+    #[must_use]
+    pub fn policies(&self) -> &Policies {
+        &self.config.policies
+    }
+
+    /// Replaces the policies; the caller has [checked](Policies::check) them. Refusals and offers that are out keep their times.
+    pub fn set_policies(&mut self, policies: Policies) {
+        self.config.policies = policies;
+        self.caps.loosen_all();
+        for (ix, agent) in &mut self.agents {
+            agent.unasked.everybody = true;
+            if !agent.queued {
+                agent.queued = true;
+                self.queue.push(ix as u32);
+            }
+        }
+    }
+
+    /// How long a framework may leave an offer in one of its roles unanswered; none: for ever.
+    #[must_use]
+    pub fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
+        let state = &self.frameworks[self.framework(framework)? as usize];
+        let policies = &self.config.policies;
+        let set = policies.offer_timeout(framework.as_str(), &state.title, role);
+        let learned = policies.adaptive_timeout.map(|limits| state.patience.limit(limits));
+        [set, learned].into_iter().flatten().min()
+    }
+
+    /// How long a refusal lasts that may be one of several in a row.
+    pub(crate) fn backed_off(&mut self, agent: u32, client: ClientIx, role: &Role, refuse: Duration) -> Duration {
+        let limits = self.config.policies.refusing(role);
+        let Some(backoff) = limits.backoff.filter(|_| !refuse.is_zero()) else { return refuse };
+        let before = self.agents[agent as usize].refusals.again(client, &self.clients);
+        let longest = backoff.max.min(limits.max.unwrap_or(Filter::MAX_REFUSE)).as_secs_f64();
+        let seconds = (refuse.as_secs_f64() * backoff.factor.powi(i32::from(before))).min(longest);
+        Duration::try_from_secs_f64(seconds).map_or(refuse, |longer| longer.max(refuse))
+    }
+
+    /// Whether a framework may hold one more offer, beside what it holds and what was just `given` to it.
+    pub(crate) fn is_within_cap(
+        &self,
+        framework: u32,
+        offer: &Resources,
+        given: &[(ClientIx, Arc<Resources>)],
+    ) -> bool {
+        let state = &self.frameworks[framework as usize];
+        let Some(cap) = self.config.policies.max_offered_share(state.id.as_str(), &state.title) else { return true };
+        let mut held = Quantities::new();
+        for client in state.clients.values() {
+            held += &self.clients.get(*client).offered;
+        }
+        for (client, resources) in given {
+            if self.clients.get(*client).framework == framework {
+                held += &resources.quantities();
+            }
+        }
+        held.is_empty() || self.tree.share_of(&(held + &offer.quantities())) <= cap
+    }
+
+    /// Opens those who hold less than when they were passed over.
+    pub(crate) fn open_loose(&mut self) {
+        for framework in std::mem::take(&mut self.caps.loose) {
+            let Some(state) = self.frameworks.get(framework as usize) else { continue };
+            let clients: Vec<ClientIx> = state.clients.values().copied().collect();
+            for client in clients {
+                let listed = self.clients.get(client).node.is_some_and(|node| self.tree.is_active(node));
+                if listed {
+                    self.open(client);
+                }
+            }
+        }
+    }
+
+    /// Somebody waits for the next interval run because of a cap.
+    pub(crate) fn await_loose(&mut self, now: Time) {
+        if self.caps.is_anybody_loose() {
+            self.await_interval(now);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What is learned of one framework: how long it takes to accept, and how much holding without use costs it.
+
+use std::time::Duration;
+
+use super::Adaptive;
+
+/// The smoothed time to acceptance and its mean deviation, in seconds, with the gains of RFC 6298 (1/8 and 1/4).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    learned: Option<(f64, f64)>,
+    /// From 1 down: halved by each offer that was held in vain, doubled by each that was used.
+    trust: f64,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { learned: None, trust: 1.0 }
+    }
+}
+
+/// Trust does not fall below this, so that it can be won back.
+const LEAST_TRUST: f64 = 1.0 / 1024.0;
+
+impl Patience {
+    /// An offer was used after `held`.
+    pub(crate) fn used(&mut self, held: Duration) {
+        let sample = held.as_secs_f64();
+        self.learned = Some(match self.learned {
+            None => (sample, sample / 2.0),
+            Some((mean, deviation)) => {
+                (mean + (sample - mean) / 8.0, deviation + ((sample - mean).abs() - deviation) / 4.0)
+            }
+        });
+        self.trust = (self.trust * 2.0).min(1.0);
+    }
+
+    /// An offer came back unused after `held`; a quick answer is no holding.
+    pub(crate) fn unused(&mut self, held: Duration, limits: Option<Adaptive>) {
+        if limits.is_some_and(|limits| held >= limits.min) {
+            self.trust = (self.trust / 2.0).max(LEAST_TRUST);
+        }
+    }
+
+    /// How long the next offer may be held.
+    pub(crate) fn limit(&self, limits: Adaptive) -> Duration {
+        let longest = limits.max.as_secs_f64();
+        let usual = self.learned.map_or(longest, |(mean, deviation)| mean + 4.0 * deviation);
+        let seconds = (usual.min(longest) * self.trust).max(limits.min.as_secs_f64());
+        Duration::try_from_secs_f64(seconds).unwrap_or(limits.max).clamp(limits.min, limits.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Adaptive = Adaptive { min: Duration::from_millis(100), max: Duration::from_secs(64) };
+
+    #[test]
+    fn follows_those_who_accept() {
+        let mut patience = Patience::default();
+        assert_eq!(patience.limit(LIMITS), LIMITS.max, "nothing is known yet");
+        for _ in 0..100 {
+            patience.used(Duration::from_secs(2));
+        }
+        let limit = patience.limit(LIMITS).as_secs_f64();
+        assert!((2.0..2.1).contains(&limit), "{limit}");
+    }
+
+    #[test]
+    fn shortens_for_those_who_hold_and_mends() {
+        let mut patience = Patience::default();
+        for halved in [32, 16, 8, 4] {
+            patience.unused(Duration::from_secs(9), Some(LIMITS));
+            assert_eq!(patience.limit(LIMITS), Duration::from_secs(halved));
+        }
+        patience.unused(Duration::from_millis(99), Some(LIMITS));
+        assert_eq!(patience.limit(LIMITS), Duration::from_secs(4), "a quick no is no holding");
+        for _ in 0..50 {
+            patience.unused(Duration::from_secs(9), Some(LIMITS));
+        }
+        assert_eq!(patience.limit(LIMITS), LIMITS.min);
+        for _ in 0..20 {
+            patience.used(Duration::from_secs(1));
+        }
+        assert!(patience.limit(LIMITS) > Duration::from_secs(1));
+    }
+}

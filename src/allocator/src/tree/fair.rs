@@ -1,0 +1,39 @@
+//! The tree as fair shares are worked out on it: every role and framework, whether it wants offers or not.
+
+use resources::{Name, Quantities};
+use rustc_hash::FxHashMap;
+
+use super::{Kind, NodeIx, ROOT, Tree};
+
+impl Tree {
+    /// How many nodes there may be; their numbers are below.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes with clients at or below them, by the node above.
+    pub(crate) fn children_by_parent(&self) -> FxHashMap<NodeIx, Vec<NodeIx>> {
+        let mut children: FxHashMap<NodeIx, Vec<NodeIx>> = FxHashMap::default();
+        for (ix, node) in self.nodes.iter().enumerate().skip(ROOT as usize + 1) {
+            if node.kind != Kind::Free && node.clients > 0 {
+                children.entry(node.parent).or_default().push(ix as NodeIx);
+            }
+        }
+        children
+    }
+
+    /// A node's weight among its siblings.
+    pub(crate) fn weight(&self, node: NodeIx) -> f64 {
+        self.nodes[node as usize].weight
+    }
+
+    /// The names that count for shares.
+    pub(crate) fn counted_names(&self) -> Vec<Name> {
+        self.counted.iter().map(|(name, _)| name).collect()
+    }
+
+    /// What the cluster has.
+    pub(crate) fn total(&self) -> &Quantities {
+        &self.total
+    }
+}
