@@ -20,6 +20,7 @@ pub mod master;
 mod metrics;
 mod parts;
 pub mod process;
+mod prometheus;
 mod random;
 mod streams;
 mod sync;

@@ -24,6 +24,11 @@ impl Metrics {
         self.0.insert(name.into(), value);
     }
 
+    /// All, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
+    }
+
     /// One metric's value.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()

@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use allocator::fairness::{EndedOffer, OfferEnd};
+use allocator::policies::Policies;
 use allocator::{
     AgentOptions, Allocator, Attribute, Filter, FrameworkOptions, Held, Holder, InverseAnswer, InverseOffering,
     Offering, Quota, RegexLimits, UpdateAvailableError, Weight,
@@ -16,7 +18,7 @@ use protos::mesos::{Filters, MasterInfo, OfferFilters, SlaveInfo};
 use resources::{Amount, Conversion, Name, Quantities, Resources, Role};
 
 use crate::config::Config;
-use crate::state::{Agent, Framework};
+use crate::state::{Agent, Framework, Offer};
 use crate::validate;
 
 /// The allocator, and the time that its inputs are given.
@@ -43,6 +45,7 @@ impl Allocation {
             fair_sharing_excluded: config.fair_sharing_excluded_resource_names.iter().map(|n| name(n)).collect(),
             allocation_interval: config.allocation_interval,
             region: domain.map(|domain| domain.region.name.clone()),
+            policies: config.policies.clone(),
             seed,
         };
         Allocation {
@@ -56,6 +59,7 @@ impl Allocation {
     /// What follows happens now.
     pub(crate) fn set_time(&mut self, now: Time) {
         self.now = now;
+        self.allocator.set_time(now);
     }
 
     pub(crate) fn add_framework(&mut self, framework: &Framework) {
@@ -175,7 +179,7 @@ impl Allocation {
         resources: &Resources,
         filters: Option<&Filters>,
     ) {
-        let filter = filters.map(|filters| Filter::from_refuse_seconds(filters.refuse_seconds));
+        let filter = filters.map(|filters| self.allocator.policies().filter(role, filters.refuse_seconds));
         let holder = Holder { framework, role, agent };
         self.allocator.recover(holder, resources, Held::Offered, filter, self.now);
     }
@@ -219,6 +223,23 @@ impl Allocation {
         self.hold.is_some()
     }
 
+    /// How long a framework may leave an offer unanswered; none: for ever.
+    pub(crate) fn offer_timeout(&self, framework: &FrameworkId, role: &Role) -> Option<Duration> {
+        self.allocator.offer_timeout(framework, role)
+    }
+
+    /// An offer was answered or taken back.
+    pub(crate) fn offer_ended(&mut self, framework: &FrameworkId, offer: &Offer, used: &Resources, end: OfferEnd) {
+        let held = self.now.since(offer.sent);
+        let (role, offered) = (&offer.role, &offer.resources);
+        self.allocator.offer_ended(&EndedOffer { framework, role, offered, used, held, end });
+    }
+
+    /// Replaces the policies, which have been checked.
+    pub(crate) fn set_policies(&mut self, policies: Policies) {
+        self.allocator.set_policies(policies);
+    }
+
     /// What is to be offered now.
     pub(crate) fn allocate(&mut self, now: Time) -> Vec<Offering> {
         match self.allocator.next_wake() {
@@ -249,6 +270,7 @@ fn framework_options(framework: &Framework, limits: RegexLimits) -> FrameworkOpt
     let known = framework.capabilities;
     let filters = framework.info.offer_filters.iter();
     FrameworkOptions {
+        name: framework.info.name.clone(),
         roles: parsed(&framework.roles),
         suppressed_roles: parsed(&framework.suppressed),
         capabilities: allocator::FrameworkCapabilities {

@@ -5,6 +5,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use allocator::policies::Policies;
+
 use resources::{Amount, Name, Quantities};
 
 /// The settings of a master core. The defaults are Mesos's (mesos-features.md B.1).
@@ -20,8 +22,8 @@ pub struct Config {
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
     /// `--recovery_agent_removal_limit`: the largest share (0 to 1) of recovered agents that may be lost.
     pub recovery_agent_removal_limit: f64,
-    /// `--offer_timeout`: how long an offer may stay unanswered; never rescinded if unset.
-    pub offer_timeout: Option<Duration>,
+    /// `--policies`, `--offer_timeout`, `--offer_granularity`: how long offers and refusals last, how finely agents are offered.
+    pub policies: Policies,
     /// `--max_completed_frameworks`.
     pub max_completed_frameworks: usize,
     /// `--max_completed_tasks_per_framework`.
@@ -73,7 +75,7 @@ impl Default for Config {
             agent_reregister_timeout: Duration::from_secs(600),
             agent_removal_rate_limit: None,
             recovery_agent_removal_limit: 1.0,
-            offer_timeout: None,
+            policies: Policies::default(),
             max_completed_frameworks: 50,
             max_completed_tasks_per_framework: 1000,
             max_unreachable_tasks_per_framework: 1000,

@@ -65,7 +65,7 @@ impl Master {
         let agent = self.agent_by_id(offering.agent.as_str())?;
         let unavailability = self.agent(agent)?.unavailability?;
         let key = OfferKey(self.offers.take_key());
-        let timeout = self.config.offer_timeout;
+        let timeout = self.policies().offer_timeout;
         let timeout = timeout.map(|span| self.timers.set(self.now + span, Timer::InverseOfferTimeout { offer: key.0 }));
         let offer = InverseOffer { framework, agent, unavailability, timeout };
         let proto = inverse_offer_to_proto(&self.info.id, key, &offer, self.agent(agent)?, self.framework(framework)?);

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use allocator::policies::Policies;
 use base::Pid;
 use protos::mesos::{master, scheduler};
 
@@ -75,6 +76,13 @@ pub enum Input {
         call: Box<master::Call>,
         /// Who is authenticated, if anybody.
         principal: Option<Arc<str>>,
+    },
+    /// An operator replaces the policies of holding and refusal. It is answered by [`Output::Respond`].
+    UpdatePolicies {
+        /// The request to answer.
+        request: RequestId,
+        /// All policies; what is not named in them is as by default.
+        policies: Box<Policies>,
     },
     /// A SUBSCRIBE call of the operator API. It is answered by [`Output::OpenStream`].
     OperatorSubscribe {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allocator::Quota;
+use allocator::policies::Policies;
 use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos::{self, internal::Registry};
 use resources::Role;
@@ -160,6 +161,7 @@ impl Master {
                 self.operator_subscribe(request, stream, principal, out);
             }
             Input::Whitelist { hostnames } => self.allocation.set_whitelist(hostnames),
+            Input::UpdatePolicies { request, policies } => self.update_policies(request, *policies, out),
             Input::Wake => self.wake(out),
         }
         self.settle_drained(out);
@@ -189,6 +191,16 @@ impl Master {
         let snapshot = Arc::new(Snapshot::new(self));
         self.snapshot = Some(Arc::clone(&snapshot));
         snapshot
+    }
+
+    /// The policies of holding and refusal in force.
+    pub fn policies(&self) -> &Policies {
+        self.allocation.allocator().policies()
+    }
+
+    /// Who has what share beside what would be fair, and what became of the offers.
+    pub fn fairness(&self) -> allocator::fairness::Report {
+        self.allocation.allocator().fairness()
     }
 
     fn wake(&mut self, out: &mut Outbox) {

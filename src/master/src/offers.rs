@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use allocator::fairness::OfferEnd;
 use protos::mesos::{self, Filters};
 use resources::{Format, Resources, Role};
 
@@ -33,7 +34,7 @@ impl Master {
             };
             let mut resources = Arc::unwrap_or_clone(offering.resources);
             resources.allocate(&offering.role);
-            let offer = Offer { framework, agent, role: offering.role, resources, timeout: None };
+            let offer = Offer { framework, agent, role: offering.role, resources, sent: self.now, timeout: None };
             let Some((offer, pid)) = self.book_offer(offer) else { continue };
             let batch = batches.entry(framework).or_default();
             batch.0.push(offer);
@@ -52,7 +53,8 @@ impl Master {
     /// Enters an offer in the books; its form on the wire, and its agent's pid.
     fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, String)> {
         let key = OfferKey(self.offers.next_key());
-        if let Some(timeout) = self.config.offer_timeout {
+        let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
+        if let Some(timeout) = timeout.flatten() {
             offer.timeout = Some(self.timers.set(self.now + timeout, Timer::OfferTimeout { offer: key.0 }));
         }
         let agent = self.agent_mut(offer.agent)?;
@@ -93,9 +95,17 @@ impl Master {
     }
 
     /// Gives an offer's resources back without a word to its framework.
-    pub(crate) fn discard_offer(&mut self, key: OfferKey, filters: Option<&Filters>) {
+    pub(crate) fn discard_offer(&mut self, key: OfferKey, filters: Option<&Filters>, end: OfferEnd) {
         let Some(offer) = self.take_offer(key) else { return };
+        self.offer_ended(&offer, &Resources::new(), end);
         self.recover_offered(offer.framework, offer.agent, &offer.role, &offer.resources, filters);
+    }
+
+    /// Enters into the books of fairness how an offer ended.
+    pub(crate) fn offer_ended(&mut self, offer: &Offer, used: &Resources, end: OfferEnd) {
+        if let Some(framework) = self.frameworks.get(offer.framework.0) {
+            self.allocation.offer_ended(&framework.id, offer, used, end);
+        }
     }
 
     /// Gives offered resources back to the allocator.
@@ -115,8 +125,12 @@ impl Master {
 
     /// Takes an offer back and tells its framework.
     pub(crate) fn rescind_offer(&mut self, key: OfferKey, out: &mut Outbox) {
+        self.take_back(key, OfferEnd::Rescinded, out);
+    }
+
+    fn take_back(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
         let Some(framework) = self.offers.get(key.0).map(|offer| offer.framework) else { return };
-        self.discard_offer(key, None);
+        self.discard_offer(key, None, end);
         let offer_id = mesos::OfferId { value: self.made_id("O", key.0) };
         self.tell_rescind(framework, offer_id, out);
         if let Some(framework) = self.framework_mut(framework) {
@@ -144,7 +158,7 @@ impl Master {
     /// Gives all offers of a framework back without a word to it.
     pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
         for key in self.offers_of(framework) {
-            self.discard_offer(key, None);
+            self.discard_offer(key, None, OfferEnd::Rescinded);
         }
         self.drop_inverse_offers(|offer| offer.framework == framework, false, out);
     }
@@ -160,7 +174,7 @@ impl Master {
 
     /// An offer has not been answered in time.
     pub(crate) fn offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
-        self.rescind_offer(key, out);
+        self.take_back(key, OfferEnd::TimedOut, out);
     }
 
     fn offers_of(&self, framework: FrameworkKey) -> BTreeSet<OfferKey> {

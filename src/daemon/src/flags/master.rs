@@ -269,11 +269,25 @@ pub(super) const MASTER: &[Flag] = &[
         help: "RE2 program size",
     },
     Flag {
+        name: "offer_granularity",
+        aliases: &[],
+        default: None,
+        kind: Kind::Text,
+        help: "offer larger agents in slices of at most this, such as cpus:8;mem:32768",
+    },
+    Flag {
         name: "offer_timeout",
         aliases: &[],
         default: None,
         kind: Kind::Duration,
         help: "rescind unanswered offers; >0",
+    },
+    Flag {
+        name: "policies",
+        aliases: &[],
+        default: None,
+        kind: Kind::Path,
+        help: "file (TOML or JSON) of policies of holding and refusal; see docs/allocation.md",
     },
     Flag { name: "port", aliases: &[], default: Some("5050"), kind: Kind::Count, help: "listen port" },
     Flag {

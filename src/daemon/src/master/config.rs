@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use master::Config;
 
+use super::policies;
 use crate::flags::{FlagError, Flags, parse_bytes};
 
 /// Reads the settings of the core from flags.
@@ -41,10 +42,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         )?,
         agent_removal_rate_limit: removal_rate(flags)?,
         recovery_agent_removal_limit: removal_limit(flags)?,
-        offer_timeout: match flags.duration("offer_timeout") {
-            Some(Duration::ZERO) => return Err(refused("offer_timeout", "must be greater than zero")),
-            other => other,
-        },
+        policies: policies::read(flags)?,
         max_completed_frameworks: size("max_completed_frameworks", defaults.max_completed_frameworks),
         max_completed_tasks_per_framework: size(
             "max_completed_tasks_per_framework",

@@ -31,6 +31,7 @@ enum Route {
     Roles,
     Redirect,
     Metrics,
+    Prometheus,
     Registry,
     Legacy(legacy::Endpoint),
 }
@@ -65,6 +66,7 @@ impl Handler {
             .add("master", "/roles", Route::Roles)
             .add("master", "/redirect", Route::Redirect)
             .add("metrics", "/snapshot", Route::Metrics)
+            .add("metrics", "", Route::Prometheus)
             .add("registrar(1)", "/registry", Route::Registry);
         for endpoint in legacy::Endpoint::ALL {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
@@ -85,6 +87,7 @@ impl Handler {
             Route::Redirect if rest.is_empty() => self.redirect(),
             Route::Redirect => Response::not_found(),
             Route::Metrics => metrics::answer(self, request).await,
+            Route::Prometheus => metrics::prometheus(self, request).await,
             Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request).await,
             Route::Registry => self.registry(request),
             Route::State => self.view(route, request, views::state::write).await,

@@ -2,17 +2,21 @@
 //!
 //! Gauges are computed from a snapshot, counters are the core's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use allocator::RoleView;
+use allocator::fairness::Report;
 use master::{Framework, Snapshot};
 use protos::mesos::{OperationState, TaskState, offer, scheduler};
 use resources::{Name, Resources};
 use wire::http::{Request, Response};
 
+use super::fairness;
 use super::handler::Handler;
 use super::world::Live;
 use crate::metrics::Metrics;
+use crate::prometheus::Text;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, collect(handler)).await
@@ -22,7 +26,47 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
 ///
 /// If that fails (a thread that panics), there are none.
 pub(super) async fn collect(handler: &Handler) -> Metrics {
-    let (snapshot, runs) = handler.driver.read(Live::snapshot).await;
+    let (snapshot, report, facts) = look(handler).await;
+    let computed = tokio::task::spawn_blocking(move || {
+        let mut metrics = compute(&snapshot, &facts);
+        let names = names(&snapshot);
+        fairness::flat(&mut metrics, &report, facts.per_framework.then_some(&names), snapshot.time);
+        metrics
+    });
+    computed.await.unwrap_or_else(|error| {
+        tracing::warn!("metrics cannot be computed: {error}");
+        Metrics::default()
+    })
+}
+
+/// `/metrics`: the same figures in Prometheus's text format.
+pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response {
+    if !crate::common::reads(request) {
+        return Response::method_not_allowed(&["GET"], request.method.as_str());
+    }
+    let (snapshot, report, facts) = look(handler).await;
+    let written = tokio::task::spawn_blocking(move || {
+        let mut text = Text::default();
+        for (name, value) in compute(&snapshot, &facts).iter() {
+            text.flat(name, value);
+        }
+        fairness::families(&mut text, &report, &names(&snapshot), snapshot.time);
+        text.write()
+    });
+    match written.await {
+        Ok(text) => Response::ok_body(crate::prometheus::MEDIA_TYPE, text),
+        Err(error) => Response::internal(error.to_string()),
+    }
+}
+
+fn names(snapshot: &Snapshot) -> fairness::Names {
+    snapshot.frameworks.values().map(|framework| (framework.id.clone(), framework.info.name.clone())).collect()
+}
+
+/// All that metrics are made of, as of now.
+async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
+    let look = |live: &mut Live| (live.snapshot(), live.fairness());
+    let ((snapshot, runs), report) = handler.driver.read(look).await;
     let mut timers = Metrics::default();
     runs.tell(&mut timers);
     let registry_bytes = {
@@ -37,11 +81,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
         registry_bytes,
         per_framework: handler.common.flags.on("publish_per_framework_metrics"),
     };
-    let computed = tokio::task::spawn_blocking(move || compute(&snapshot, &facts));
-    computed.await.unwrap_or_else(|error| {
-        tracing::warn!("metrics cannot be computed: {error}");
-        Metrics::default()
-    })
+    (snapshot, report, facts)
 }
 
 /// What the snapshot does not hold.

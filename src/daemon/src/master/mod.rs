@@ -4,10 +4,13 @@
 
 mod config;
 mod documents;
+mod fairness;
 mod handler;
 mod legacy;
 mod metrics;
 mod operator_api;
+mod own_calls;
+mod policies;
 mod registry;
 mod scheduler_api;
 mod validate;

@@ -11,12 +11,15 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::scheduler_api::respond;
 use super::world::Outcome;
-use super::{metrics, validate, views};
+use super::{metrics, own_calls, validate, views};
 use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+    if let Some((own, call)) = own_calls::find(request) {
+        return own_calls::answer(handler, request, own, call).await;
+    }
     match check(request) {
         Ok((call, encoding)) => act(handler, call, encoding).await,
         Err(refusal) => *refusal,

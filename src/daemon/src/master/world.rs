@@ -5,6 +5,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use allocator::fairness::Report;
+use allocator::policies::Policies;
 use base::{Pid, Time};
 use master::{Answer, Input, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
@@ -44,6 +46,16 @@ impl Live {
     /// What a reader may see.
     pub(super) fn snapshot(&mut self) -> (Arc<Snapshot>, Runs) {
         (self.core.snapshot(), self.runs.clone())
+    }
+
+    /// The policies of holding and refusal.
+    pub(super) fn policies(&mut self) -> Policies {
+        self.core.policies().clone()
+    }
+
+    /// Who has what share beside what would be fair.
+    pub(super) fn fairness(&mut self) -> Report {
+        self.core.fairness()
     }
 }
 

@@ -3,7 +3,9 @@
 //! The operations are in files of their own: `launch.rs`, `launch_group.rs`, `operations.rs`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use allocator::fairness::OfferEnd;
 use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::scheduler::call::Accept;
 use protos::mesos::task_status::Reason;
@@ -13,7 +15,7 @@ use resources::{Resources, Role};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{AgentKey, FrameworkKey, OfferKey};
+use crate::state::{AgentKey, FrameworkKey, Offer, OfferKey};
 use crate::tasks::{MasterStatus, lost_or};
 
 /// What an ACCEPT has to work with, and what of it is left as its operations are carried out.
@@ -21,6 +23,8 @@ pub(crate) struct Deal {
     pub framework: FrameworkKey,
     pub agent: AgentKey,
     pub role: Role,
+    /// The offers themselves.
+    pub offers: Vec<Arc<Offer>>,
     /// All that was offered.
     pub offered: Resources,
     /// What is left, with what operations have made of it.
@@ -112,11 +116,13 @@ impl Master {
                 framework: key,
                 agent: offer.agent,
                 role: offer.role.clone(),
+                offers: Vec::new(),
                 offered: Resources::new(),
                 left: Resources::new(),
                 aside: Resources::new(),
             });
             deal.offered += &offer.resources;
+            deal.offers.push(offer);
         }
         let count = offers.len() as u64;
         if let Some(framework) = self.framework_mut(key) {
@@ -130,6 +136,13 @@ impl Master {
         let made = &deal.left - &deal.offered;
         let declined = &deal.left - &made;
         let made = made + &deal.aside;
+        let mut used = &deal.offered - &declined;
+        for offer in &deal.offers {
+            // With several offers, what was used is of the first ones that have it.
+            let part = &offer.resources - &(&offer.resources - &used);
+            used -= &part;
+            self.offer_ended(offer, &part, OfferEnd::Accepted);
+        }
         self.recover_offered(deal.framework, deal.agent, &deal.role, &made, None);
         self.recover_offered(deal.framework, deal.agent, &deal.role, &declined, Some(&filters));
     }
@@ -141,7 +154,7 @@ impl Master {
             let offer = self.offer_by_id(&id.value);
             let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
             if let Some(offer) = own {
-                self.discard_offer(offer, None);
+                self.discard_offer(offer, None, OfferEnd::Rescinded);
             }
         }
         for operation in call.operations {

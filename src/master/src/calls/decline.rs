@@ -1,5 +1,6 @@
 //! DECLINE: offers go back, and the framework does not want them for a while.
 
+use allocator::fairness::OfferEnd;
 use protos::mesos::scheduler::call::Decline;
 
 use crate::counters::Counter;
@@ -22,7 +23,7 @@ impl Master {
                 );
                 continue;
             };
-            self.discard_offer(offer, Some(&filters));
+            self.discard_offer(offer, Some(&filters), OfferEnd::Declined);
             if let Some(framework) = self.framework_mut(key) {
                 framework.counts.offers_declined += 1;
             }

@@ -10,6 +10,7 @@ mod reactivate_agent;
 mod resources;
 mod subscribe;
 mod teardown;
+mod update_policies;
 mod update_weights;
 
 pub(crate) use subscribe::Subscribers;

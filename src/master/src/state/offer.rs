@@ -2,6 +2,7 @@
 //!
 //! Its form on the wire is made when it is sent; see `offers.rs`.
 
+use base::Time;
 use resources::{Resources, Role};
 
 use super::{AgentKey, FrameworkKey};
@@ -18,6 +19,8 @@ pub struct Offer {
     pub role: Role,
     /// What; allocated to the role.
     pub resources: Resources,
+    /// When it was sent.
+    pub sent: Time,
     /// When it is too old.
     pub(crate) timeout: Option<Token>,
 }

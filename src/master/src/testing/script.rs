@@ -123,7 +123,7 @@ impl Script {
     fn configure(&mut self, words: &Words<'_>) -> Result<(), String> {
         let config = &mut self.config;
         let span = |name: &str| words.get(name).and_then(duration);
-        config.offer_timeout = span("offer_timeout").or(config.offer_timeout);
+        config.policies.offer_timeout = span("offer_timeout").or(config.policies.offer_timeout);
         config.agent_ping_timeout = span("agent_ping_timeout").unwrap_or(config.agent_ping_timeout);
         config.agent_reregister_timeout = span("agent_reregister_timeout").unwrap_or(config.agent_reregister_timeout);
         config.registry_gc_interval = span("registry_gc_interval").unwrap_or(config.registry_gc_interval);

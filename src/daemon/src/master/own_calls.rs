@@ -1,0 +1,97 @@
+//! Calls of the operator API that are tepui's own: POST /api/v1 with a `type` that Mesos does not know.
+//!
+//! They look like Mesos's, but have no protobuf form: body and answer are JSON. A new one is a line in [`Own::of`], and a branch of
+//! [`answer`]; docs/operator.md says what each takes and gives.
+
+use allocator::policies::Policies;
+use master::{Input, RequestId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wire::http::{Method, Request, Response, StatusCode};
+use wire::negotiate::{Encoding, accepted_encoding};
+
+use super::fairness;
+use super::handler::Handler;
+use super::scheduler_api::respond;
+use super::world::{Live, Outcome};
+
+/// A call of tepui's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    GetPolicies,
+    UpdatePolicies,
+    GetFairness,
+}
+
+impl Own {
+    /// The call by that name.
+    fn of(name: &str) -> Option<Own> {
+        Some(match name {
+            "GET_POLICIES" => Own::GetPolicies,
+            "UPDATE_POLICIES" => Own::UpdatePolicies,
+            "GET_FAIRNESS" => Own::GetFairness,
+            _ => return None,
+        })
+    }
+}
+
+/// No call of ours needs a larger body.
+const MOST: usize = 4 << 20;
+
+/// Which of our calls a request makes, and with what; none if it is one for Mesos's API.
+pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
+    #[derive(Deserialize)]
+    struct Named {
+        r#type: Option<String>,
+    }
+    let json = request.header("content-type").and_then(Encoding::of_content_type) == Some(Encoding::Json);
+    let body = request.body.full();
+    if request.method != Method::POST || !json || body.len() > MOST {
+        return None;
+    }
+    let named: Named = serde_json::from_slice(body).ok()?;
+    let own = Own::of(&named.r#type?)?;
+    Some((own, serde_json::from_slice(body).ok()?))
+}
+
+pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut call: Value) -> Response {
+    match accepted_encoding(request) {
+        Ok(_)
+            if request
+                .header("accept")
+                .is_none_or(|accept| wire::negotiate::accepts(Some(accept), "application/json")) => {}
+        Ok(_) => return Response::text(StatusCode::NOT_ACCEPTABLE, "This call is answered as 'application/json' only"),
+        Err(refusal) => return *refusal,
+    }
+    match own {
+        Own::GetPolicies => {
+            let policies = handler.driver.read(Live::policies).await;
+            reply("GET_POLICIES", "get_policies", json!({ "policies": policies }))
+        }
+        Own::GetFairness => {
+            let report = handler.driver.read(Live::fairness).await;
+            reply("GET_FAIRNESS", "get_fairness", fairness::document(&report))
+        }
+        Own::UpdatePolicies => {
+            let given = call.get_mut("update_policies").and_then(|call| call.get_mut("policies")).map(Value::take);
+            match given.map(serde_json::from_value::<Policies>) {
+                Some(Ok(policies)) => update(handler, policies).await,
+                Some(Err(why)) => Response::bad_request(format!("Invalid policies: {why}")),
+                None => Response::bad_request("Expecting 'update_policies.policies' to be present"),
+            }
+        }
+    }
+}
+
+async fn update(handler: &Handler, policies: Policies) -> Response {
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.submit(Input::UpdatePolicies { request: RequestId(number), policies: Box::new(policies) });
+    match outcome.await {
+        Ok(Outcome::Answer(answer)) => respond(answer),
+        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn reply(kind: &str, field: &str, value: Value) -> Response {
+    Response::ok_json(json!({ "type": kind, field: value }).to_string())
+}

@@ -1,0 +1,98 @@
+//! `--policies`, `--offer_timeout` and `--offer_granularity`: the policies of holding and refusal at start.
+
+use allocator::policies::Policies;
+
+use crate::flags::{FlagError, Flags};
+
+const FILE: &str = "policies";
+
+/// All policies that the flags give. What a flag and the file both say must be the same.
+///
+/// # Errors
+/// The flag that cannot be followed, and why.
+pub(super) fn read(flags: &Flags) -> Result<Policies, FlagError> {
+    let mut policies = match flags.get(FILE) {
+        Some(path) => of_file(path)?,
+        None => Policies::default(),
+    };
+    if let Some(timeout) = flags.duration("offer_timeout") {
+        if timeout.is_zero() {
+            return Err(refused("offer_timeout", "must be greater than zero"));
+        }
+        if policies.offer_timeout.is_some_and(|other| other != timeout) {
+            return Err(refused("offer_timeout", "says otherwise than the file of --policies"));
+        }
+        policies.offer_timeout = Some(timeout);
+    }
+    if let Some(text) = flags.get("offer_granularity") {
+        let granularity =
+            resources::parse_quantities(text).map_err(|why| refused("offer_granularity", why.to_string()))?;
+        if policies.offer_granularity.as_ref().is_some_and(|other| *other != granularity) {
+            return Err(refused("offer_granularity", "says otherwise than the file of --policies"));
+        }
+        policies.offer_granularity = Some(granularity);
+        policies.check().map_err(|why| refused("offer_granularity", why.to_string()))?;
+    }
+    policies.check().map_err(|why| refused(FILE, why.to_string()))?;
+    Ok(policies)
+}
+
+fn of_file(path: &str) -> Result<Policies, FlagError> {
+    let path = path.strip_prefix("file://").unwrap_or(path);
+    let text = std::fs::read_to_string(path).map_err(|why| refused(FILE, format!("cannot read '{path}': {why}")))?;
+    // JSON begins with a brace; TOML never does.
+    if text.trim_start().starts_with('{') {
+        return serde_json::from_str(&text).map_err(|why| refused(FILE, format!("'{path}': {why}")));
+    }
+    toml::from_str(&text).map_err(|why| refused(FILE, format!("'{path}': {}", why.message())))
+}
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flags::Part;
+
+    fn with(given: &[(&str, &str)]) -> Result<Policies, String> {
+        let mut flags = Flags::defaults(Part::Master);
+        for (name, value) in given {
+            flags.set(name, value).unwrap();
+        }
+        read(&flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn flags_and_files() {
+        assert_eq!(with(&[]).unwrap(), Policies::default());
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let toml = file("p.toml", "offer_timeout = \"1mins\"\n[roles.batch]\nrefusal = { max = \"5secs\" }");
+        let json = file("p.json", r#"{"offer_timeout": "1mins", "roles": {"batch": {"refusal": {"max": "5secs"}}}}"#);
+        let policies = with(&[("policies", &toml)]).unwrap();
+        assert_eq!(policies.offer_timeout, Some(Duration::from_secs(60)));
+        assert_eq!(with(&[("policies", &json)]).unwrap(), policies);
+        assert_eq!(with(&[("policies", &format!("file://{json}")), ("offer_timeout", "60secs")]).unwrap(), policies);
+        for (given, why) in [
+            (vec![("policies", toml.as_str()), ("offer_timeout", "2mins")], "says otherwise"),
+            (vec![("policies", "/does/not/exist")], "cannot read '/does/not/exist'"),
+            (vec![("offer_timeout", "0secs")], "must be greater than zero"),
+            (vec![("offer_granularity", "cpus:0")], "must name at least one resource"),
+            (vec![("offer_granularity", "cpus")], "Failed to parse 'cpus'"),
+        ] {
+            let error = with(&given).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let wrong = file("w.toml", "refusal = { min = \"2mins\", max = \"1mins\" }");
+        let error = with(&[("policies", &wrong)]).unwrap_err();
+        assert!(error.contains("refusal: min (2mins) is greater than max (1mins)"), "{error}");
+    }
+}

@@ -1,0 +1,24 @@
+//! UPDATE_POLICIES, a call of tepui's own: policies of holding and refusal at run time.
+
+use allocator::policies::Policies;
+
+use crate::io::{Answer, Outbox, RequestId};
+use crate::master::Master;
+
+impl Master {
+    /// All or nothing. They hold for offers and refusals from now on, until the master ends: a file is what outlives it.
+    pub(crate) fn update_policies(&mut self, request: RequestId, policies: Policies, out: &mut Outbox) {
+        let answer = match policies.check() {
+            Ok(()) => {
+                self.allocation.set_policies(policies);
+                out.log(
+                    crate::Level::Info,
+                    "The policies of holding and refusal were replaced by an operator".to_owned(),
+                );
+                Answer::ok()
+            }
+            Err(why) => Answer::bad_request(format!("Invalid policies: {why}")),
+        };
+        out.respond(request, answer);
+    }
+}
