@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use base::AgentId;
+use base::{AgentId, Time};
 use resources::{Name, Quantities, Resources};
 
 use crate::clients::ClientIx;
@@ -18,6 +18,8 @@ static NOTHING: Resources = Resources::new();
 pub(crate) struct Holding {
     offered: Option<Arc<Resources>>,
     used: Option<Arc<Resources>>,
+    /// Since when there is something in each.
+    since: [Time; 2],
 }
 
 impl Holding {
@@ -37,6 +39,11 @@ impl Holding {
         self.get(Held::Used)
     }
 
+    /// Since when something has been held in this way.
+    pub(crate) fn since(&self, held: Held) -> Time {
+        self.since[usize::from(held == Held::Used)]
+    }
+
     pub(crate) fn of(&mut self, held: Held) -> &mut Option<Arc<Resources>> {
         match held {
             Held::Offered => &mut self.offered,
@@ -45,7 +52,10 @@ impl Holding {
     }
 
     /// Adds to what is held; the first is not copied.
-    pub(crate) fn add(&mut self, held: Held, resources: &Arc<Resources>) {
+    pub(crate) fn add(&mut self, held: Held, resources: &Arc<Resources>, now: Time) {
+        if self.get(held).is_empty() {
+            self.since[usize::from(held == Held::Used)] = now;
+        }
         match self.of(held) {
             Some(set) => *Arc::make_mut(set) += &**resources,
             empty => *empty = (!resources.is_empty()).then(|| resources.clone()),

@@ -131,13 +131,13 @@ impl Allocator {
 
     /// Adds to what a client holds on an agent, and to its sums.
     fn put(&mut self, agent: u32, client: ClientIx, resources: &Arc<Resources>, held: Held, sums: &Sums) {
-        let mut more = None;
+        let (mut more, now) = (None, self.now);
         let holds = self.agents[agent as usize].change(client, |holding| {
             if sums.shared.is_empty() {
-                holding.add(held, resources);
+                holding.add(held, resources, now);
             } else {
                 let before = holding.get(held).quantities();
-                holding.add(held, resources);
+                holding.add(held, resources, now);
                 more = Some(holding.get(held).quantities() - &before);
             }
         });

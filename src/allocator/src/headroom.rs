@@ -260,6 +260,13 @@ impl Allocator {
     }
 }
 
+/// What of resources is within limits, if only what counts is cut.
+pub(crate) fn within(resources: &Resources, limits: &Limits) -> Resources {
+    let there = counted(resources);
+    let most = |(name, amount): (Name, Amount)| (name.clone(), limits.get(&name).map_or(amount, |l| l.min(amount)));
+    shrink(resources, there.iter().map(most).collect())
+}
+
 /// Cuts what counts down to these amounts. What can be divided comes first, then what exists only as a whole, smallest
 /// first, as far as it fits: so that of less, no part is taken that was not in more. (Mesos goes in random order.)
 fn shrink(resources: &Resources, mut left: Quantities) -> Resources {

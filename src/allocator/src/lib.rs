@@ -29,6 +29,7 @@ mod cluster;
 mod config;
 mod constraints;
 mod cycle;
+mod explain;
 pub mod fairness;
 mod frameworks;
 mod guarantees;
@@ -55,6 +56,7 @@ pub use config::{
 pub use constraints::{
     Attribute, Constraint, ConstraintsError, OfferConstraints, PatternError, Predicate, RegexLimits, Selector,
 };
+pub use explain::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing};
 pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
 pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;

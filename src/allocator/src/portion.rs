@@ -238,6 +238,6 @@ impl<'a> Portions<'a> {
 }
 
 /// Contains one of the alternatives; without any, is not empty.
-fn is_enough(resources: &Resources, amounts: &Quantities, minimum: &[Quantities]) -> bool {
+pub(crate) fn is_enough(resources: &Resources, amounts: &Quantities, minimum: &[Quantities]) -> bool {
     !resources.is_empty() && (minimum.is_empty() || minimum.iter().any(|m| amounts.contains(m)))
 }

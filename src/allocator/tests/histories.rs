@@ -9,7 +9,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Config, Filter, FrameworkCapabilities, FrameworkOptions, Held, Quota, Weight};
+use allocator::{
+    AgentOptions, Attribute, Config, Constraint, Filter, FrameworkCapabilities, FrameworkOptions, Held, InverseAnswer,
+    OfferConstraints, Predicate, Quota, RegexLimits, Selector, Unavailability, Weight,
+};
 use base::{AgentId, FrameworkId};
 use proptest::prelude::*;
 use protos::mesos::resource::DiskInfo;
@@ -121,6 +124,16 @@ enum Op {
         who: usize,
         role: usize,
     },
+    /// An agent is to be away, or not any more.
+    Maintenance(usize, bool),
+    /// A framework answers an inverse offer of an agent.
+    Leave {
+        who: usize,
+        at: usize,
+        answer: Option<bool>,
+        refuse: Option<u8>,
+    },
+    Hold(usize, u16),
     Allocate,
     AllocateAll,
     Tick(u16),
@@ -151,6 +164,10 @@ fn op() -> impl Strategy<Value = Op> {
         4 => (any::<usize>(), any::<u8>()).prop_map(|(which, part)| Op::TakeUp { which, part }),
         2 => (any::<usize>(), any::<bool>()).prop_map(|(which, refine)| Op::Reserve { which, refine }),
         1 => (0..3usize, 0..6usize).prop_map(|(who, role)| Op::OperatorReserve { who, role }),
+        2 => (0..3usize, any::<bool>()).prop_map(|(who, away)| Op::Maintenance(who, away)),
+        3 => (0..4usize, 0..3usize, proptest::option::of(any::<bool>()), proptest::option::of(any::<u8>()))
+            .prop_map(|(who, at, answer, refuse)| Op::Leave { who, at, answer, refuse }),
+        1 => (0..4usize, any::<u16>()).prop_map(|(agents, millis)| Op::Hold(agents, millis)),
         8 => Just(Op::Allocate),
         4 => Just(Op::AllocateAll),
         4 => any::<u16>().prop_map(Op::Tick),
@@ -176,9 +193,23 @@ fn options(roles: &[usize], suppressed: &[usize], capabilities: u8, minimum: boo
             region_aware: bit(5),
         },
         min_allocatable,
+        constraints: constraints(&roles, capabilities),
         roles,
         ..FrameworkOptions::default()
     }
+}
+
+/// A quarter of the frameworks want agents with a certain attribute, or without it, in their first role.
+fn constraints(roles: &BTreeSet<Role>, bits: u8) -> OfferConstraints {
+    let predicate = match bits >> 5 {
+        0 => Predicate::TextMatches("[ab]".to_owned()),
+        1 => Predicate::NotExists,
+        _ => return OfferConstraints::default(),
+    };
+    let constraint = Constraint { selector: Selector::Attribute("rack".to_owned()), predicate };
+    let role = roles.iter().next().into_iter();
+    let groups = role.map(|role| (role.as_str().to_owned(), vec![vec![constraint.clone()]])).collect();
+    OfferConstraints::new(groups, RegexLimits::default()).unwrap()
 }
 
 fn agent_options(at: usize, bits: u8) -> AgentOptions {
@@ -186,6 +217,9 @@ fn agent_options(at: usize, bits: u8) -> AgentOptions {
     // Old or far agents are rare.
     options.capabilities.multi_role = bits & 7 != 0;
     options.capabilities.hierarchical_role = bits & 56 != 0;
+    let rack = ["a", "b", "c"].get(usize::from(bits & 3));
+    options.attributes =
+        rack.iter().map(|text| Attribute { name: "rack".to_owned(), text: Some((**text).to_owned()) }).collect();
     options.region = (bits & 192 == 0).then(|| "far".to_owned());
     options
 }
@@ -210,6 +244,10 @@ fn pick(world: &World, which: usize, held: Held) -> Option<(Holding, Resources)>
     let all: Vec<_> = world.oracle.held.iter().filter(|(_, sets)| !sets[index(held)].is_empty()).collect();
     let (holding, sets) = all.get(which % all.len().max(1))?;
     Some(((*holding).clone(), sets[index(held)].clone()))
+}
+
+fn refusal(steps: u8) -> Filter {
+    Filter { refuse: Duration::from_millis(u64::from(steps / 64) * 900) }
 }
 
 /// Some of the entries.
@@ -251,8 +289,7 @@ fn step(world: &mut World, op: &Op) {
         }
         Op::Return { which, held: used, part: bits, refuse } => {
             if let Some((holding, resources)) = pick(world, *which, held(used)) {
-                let refuse = refuse.map(|r| Filter { refuse: Duration::from_millis(u64::from(r / 64) * 900) });
-                world.recover(&holding, &part(&resources, *bits), held(used), refuse);
+                world.recover(&holding, &part(&resources, *bits), held(used), refuse.map(refusal));
             }
         }
         Op::TakeUp { which, part: bits } => {
@@ -278,22 +315,31 @@ fn step(world: &mut World, op: &Op) {
                 let _ = world.update_available(&agent(*who), &Conversion::new(consumed, converted));
             }
         }
+        Op::Maintenance(who, away) => {
+            let window = away.then(|| Unavailability { start: world.now, duration: None });
+            world.set_unavailability(&agent(*who), window);
+        }
+        Op::Leave { who, at, answer, refuse } => {
+            let answer = answer.map(|yes| if yes { InverseAnswer::Accept } else { InverseAnswer::Decline });
+            world.leave(&framework(*who), &agent(*at), answer, refuse.map(refusal));
+        }
+        Op::Hold(agents, millis) => world.hold(*agents, Duration::from_millis(u64::from(*millis) % 3000)),
         Op::Allocate => drop(world.allocate()),
         Op::AllocateAll => drop(world.allocate_all()),
         Op::Tick(millis) => world.tick(Duration::from_millis(u64::from(*millis) % 3000)),
     }
 }
 
-/// As many as `PROPTEST_CASES` says; else what a change should wait for.
+/// As many as `PROPTEST_CASES` says; else what comes to a hundred thousand steps.
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(900)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_step_agrees_with_the_rules(seed: u64, ops in proptest::collection::vec(op(), 1..120)) {
+    fn every_step_agrees_with_the_rules(seed: u64, ops in proptest::collection::vec(op(), 1..240)) {
         let mut world = World::new(Config { seed, ..Config::default() });
         for op in &ops {
             step(&mut world, op);

@@ -6,21 +6,25 @@
 //!
 //! ```text
 //! config min=cpus:1|mem:64 interval=1s gpu-filter=off region=here excluded=gpus seed=1      (first line, optional)
-//! agent ID RESOURCES [hostname=H] [region=R] [old] [used=FRAMEWORK/ROLE=RESOURCES]...       old: no roles, no hierarchy
+//! agent ID RESOURCES [hostname=H] [region=R] [zone=Z] [attr=NAME:TEXT,NAME:*] [old] [used=FRAMEWORK/ROLE=RESOURCES]...       old: no roles, no hierarchy
 //! total ID RESOURCES | remove ID | activate ID | deactivate ID | whitelist HOST,HOST | whitelist off
-//! framework ID ROLE[,ROLE] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT] [inactive]
+//! framework ID ROLE[,ROLE] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT]
+//!     [only.ROLE=GROUP|GROUP] [inactive]        a group: constraints by `;`: NAME, !NAME, NAME=TEXT, NAME!=TEXT, NAME~REGEX, NAME!~REGEX;
+//!                                               names: of attributes, or @hostname, @region, @zone
 //! update ID ROLE[,ROLE] ...                                                                 the same; not whether it is active
 //! suppress ID [ROLE,..] | revive ID [ROLE,..] | weight ROLE NUMBER
 //! quota ROLE [guarantee=TEXT] [limit=TEXT]                                                  neither: none
-//! constrain ID ROLE CONSTRAINT...          one group: NAME | !NAME | NAME=TEXT | NAME!=TEXT | NAME~REGEX | NAME!~REGEX
-//! maintenance AGENT in DURATION | maintenance AGENT off | inverse | inverse-accept ID AGENT [REFUSE] | inverse-decline ...
+//! maintenance AGENT IN|off                 the inverse offers that are to be rescinded; runs say which are made
+//! leave ID AGENT yes|no|none [REFUSE]      the answer to an inverse offer; none: it is rescinded
+//! hold AGENTS DURATION                     nothing is offered before so many agents are there, or that has passed
+//! explain ID ROLE                          why it has no offers
 //! run | interval | tick DURATION                                                            run, interval: the offers made
 //! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
 //! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
 //! finish ID/ROLE AGENT RESOURCES           what it uses comes back
 //! reserve ID/ROLE AGENT RESOURCES          what it is offered becomes reserved for the role
 //! operator-reserve ROLE AGENT RESOURCES
-//! shares | roles | quotas | free | refusals | wake | in-the-way                               what the allocator says
+//! shares | roles | quotas | free | refusals | wake | answers AGENT | in-the-way                           what the allocator says
 //! ```
 //!
 //! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar.
@@ -32,7 +36,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Config, Filter, FrameworkOptions, Held, Offering, Quota, Weight};
+use allocator::{
+    AgentOptions, Attribute, Config, Constraint, Filter, FrameworkOptions, Held, InverseAnswer, InverseAnswerView,
+    OfferConstraints, Offering, Predicate, Quota, RegexLimits, Selector, Unavailability, Weight,
+};
 use base::{AgentId, FrameworkId};
 use resources::{Amount, Conversion, Name, Quantities, Reservation, Resource, Resources, Role};
 use support::oracle::Holding;
@@ -109,6 +116,8 @@ fn add_agent(world: &mut World, id: &str, total: &str, words: &[&str]) {
             }
             Some(("hostname", text)) => options.hostname = text.to_owned(),
             Some(("region", text)) => options.region = Some(text.to_owned()),
+            Some(("zone", text)) => options.zone = Some(text.to_owned()),
+            Some(("attr", text)) => options.attributes = text.split(',').map(attribute).collect(),
             Some(("used", text)) => {
                 let (who, amount) = text.split_once('=').unwrap();
                 let (id, in_role) = who.split_once('/').unwrap();
@@ -120,10 +129,40 @@ fn add_agent(world: &mut World, id: &str, total: &str, words: &[&str]) {
     world.add_agent(&agent(id), options, &resources(total), &used);
 }
 
+fn attribute(text: &str) -> Attribute {
+    let (name, text) = text.split_once(':').unwrap();
+    Attribute { name: name.to_owned(), text: (text != "*").then(|| text.to_owned()) }
+}
+
+fn constraint(text: &str) -> Constraint {
+    let selector = |name: &str| match name {
+        "@hostname" => Selector::Hostname,
+        "@region" => Selector::Region,
+        "@zone" => Selector::Zone,
+        name => Selector::Attribute(name.to_owned()),
+    };
+    for sign in ["!=", "!~", "=", "~"] {
+        let Some((name, value)) = text.split_once(sign) else { continue };
+        let value = value.to_owned();
+        let predicate = match sign {
+            "!=" => Predicate::TextNotEquals(value),
+            "!~" => Predicate::TextNotMatches(value),
+            "=" => Predicate::TextEquals(value),
+            _ => Predicate::TextMatches(value),
+        };
+        return Constraint { selector: selector(name), predicate };
+    }
+    match text.strip_prefix('!') {
+        Some(name) => Constraint { selector: selector(name), predicate: Predicate::NotExists },
+        None => Constraint { selector: selector(text), predicate: Predicate::Exists },
+    }
+}
+
 /// `framework` and, with `update`, `update`.
 fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, words: &[&str]) {
     let mut options = FrameworkOptions { roles: roles(in_roles), ..FrameworkOptions::default() };
     let mut active = true;
+    let mut constraints = std::collections::BTreeMap::new();
     for word in words {
         match word.split_once('=') {
             None if *word == "inactive" => active = false,
@@ -142,12 +181,18 @@ fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, word
                     } = true;
                 }
             }
+            Some((key, _)) if key.starts_with("only.") => {
+                let groups = word.split_once('=').unwrap().1.split('|');
+                let groups = groups.map(|group| group.split(';').map(constraint).collect()).collect();
+                constraints.insert(key[5..].to_owned(), groups);
+            }
             Some((key, text)) if key.starts_with("min.") => {
                 options.min_allocatable.insert(role(&key[4..]), if text.is_empty() { vec![] } else { minimum(text) });
             }
             other => panic!("{other:?}"),
         }
     }
+    options.constraints = OfferConstraints::new(constraints, RegexLimits::default()).unwrap();
     if update {
         world.update_framework(&framework(id), &options);
     } else {
@@ -231,6 +276,18 @@ fn quotas(world: &World) -> String {
     text
 }
 
+fn maintenance(world: &mut World, id: &str, window: &str) -> String {
+    let unavailability =
+        (window != "off").then(|| Unavailability { start: world.now + duration(window), duration: None });
+    let asked = world.set_unavailability(&agent(id), unavailability);
+    asked.iter().map(|framework| format!("{framework} is no longer asked to leave {id}\n")).collect()
+}
+
+/// The inverse offers that the last run made.
+fn inverse(world: &World) -> String {
+    world.inverse.iter().map(|o| format!("{} is asked to leave {}\n", o.framework, o.agent)).collect()
+}
+
 fn in_the_way(world: &World) -> String {
     let list = world.allocator.in_the_way_of_quota();
     let text: String = list.iter().map(|(framework, role, agent)| format!("{agent} {framework}/{role}\n")).collect();
@@ -277,9 +334,26 @@ fn command(world: &mut World, words: &[&str]) -> String {
         ["quota", name, rest @ ..] => world.set_quota(&role(name), quota(rest)),
         ["quotas"] => return quotas(world),
         ["in-the-way"] => return in_the_way(world),
+        ["explain", id, name] => return world.allocator.explain(&framework(id), &role(name), world.now).to_string(),
+        ["maintenance", id, window] => return maintenance(world, id, window),
+        ["leave", id, at, says, refuse @ ..] => {
+            let answer = match *says {
+                "yes" => Some(InverseAnswer::Accept),
+                "no" => Some(InverseAnswer::Decline),
+                _ => None,
+            };
+            world.leave(&framework(id), &agent(at), answer, filter(refuse.first()));
+        }
+        ["answers", at] => {
+            let list = world.allocator.inverse_answers(&agent(at));
+            let line =
+                |v: &InverseAnswerView| format!("{} {:?} {:?} ago\n", v.framework, v.answer, world.now.since(v.at));
+            return if list.is_empty() { "none\n".to_owned() } else { list.iter().map(line).collect() };
+        }
+        ["hold", agents, span] => world.hold(agents.parse().unwrap(), duration(span)),
         ["tick", by] => world.tick(duration(by)),
-        ["run"] => return offers(&world.allocate()),
-        ["interval"] => return offers(&world.allocate_all()),
+        ["run"] => return offers(&world.allocate()) + &inverse(world),
+        ["interval"] => return offers(&world.allocate_all()) + &inverse(world),
         ["decline", who, at, refuse @ ..] => {
             let holding = holding(who, at);
             let all = offered(world, &holding);

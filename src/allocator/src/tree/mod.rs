@@ -13,6 +13,7 @@
 //! It knows nothing of agents, filters or offers: whoever walks it decides what to offer.
 
 mod fair;
+mod levels;
 mod order;
 mod shares;
 mod walk;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use resources::{Name, Quantities};
 
 use crate::bits::Bits;
+pub use levels::Level;
 pub(crate) use order::Share;
 use order::{Key, Order};
 

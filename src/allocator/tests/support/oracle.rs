@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allocator::{AgentOptions, Config, FrameworkOptions, Held, Quota, Weight};
+use allocator::{AgentOptions, Config, FrameworkOptions, Held, InverseAnswer, Quota, Weight};
 use base::{AgentId, FrameworkId, Time};
 use resources::{Amount, Name, Quantities, Resource, Resources, Role};
 
@@ -37,6 +37,26 @@ pub struct Refusal {
     pub ended: bool,
 }
 
+/// Who is asked to leave an agent under maintenance, and what they said.
+#[derive(Default)]
+pub struct Window {
+    pub asked: BTreeSet<FrameworkId>,
+    pub answers: BTreeMap<FrameworkId, InverseAnswer>,
+    /// Not asked again before that has passed.
+    pub filters: BTreeMap<FrameworkId, Time>,
+    /// Not necessarily asked again before the next interval run.
+    pub resting: BTreeSet<FrameworkId>,
+}
+
+impl Window {
+    pub fn forget(&mut self, id: &FrameworkId) {
+        self.asked.remove(id);
+        self.answers.remove(id);
+        self.filters.remove(id);
+        self.resting.remove(id);
+    }
+}
+
 /// The two parts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
@@ -46,6 +66,8 @@ pub enum Part {
 
 /// What a visit offers: to which framework, in which role.
 pub type Offers = Vec<(Role, FrameworkId, Resources)>;
+
+pub type Asked = BTreeSet<(AgentId, FrameworkId)>;
 
 pub type Holding = (FrameworkId, Role, AgentId);
 
@@ -58,6 +80,10 @@ pub struct Oracle {
     pub refusals: Vec<Refusal>,
     pub weights: BTreeMap<Role, Weight>,
     pub quotas: BTreeMap<Role, Quota>,
+    /// Agents under maintenance.
+    pub windows: BTreeMap<AgentId, Window>,
+    /// No offers before so many agents are there, or that time.
+    pub hold: Option<(usize, Time)>,
     pub whitelist: Option<BTreeSet<String>>,
     /// Allocations so far: of frameworks in roles, of roles by their own frameworks, and of roles with all below them.
     framework_counts: BTreeMap<(Role, FrameworkId), u64>,
@@ -317,6 +343,39 @@ impl Oracle {
                 && r.refused.contains(&offer)
         });
         (!refused).then_some(offer)
+    }
+
+    // --- maintenance --------------------------------------------------------------------------------------------------
+
+    /// REVIVE, or another connection, makes filters void; without a connection nothing is asked.
+    pub fn reconnect(&mut self, id: &FrameworkId, active: bool) {
+        if self.frameworks.contains_key(id) {
+            for window in self.windows.values_mut() {
+                window.filters.remove(id);
+                if !active {
+                    window.asked.remove(id);
+                }
+            }
+        }
+    }
+
+    /// Who is to be asked to leave which agent: those that must be now, and those that may be.
+    pub fn inverse_offers(&self, now: Time, interval: bool) -> (Asked, Asked) {
+        let (mut least, mut most) = (Asked::new(), Asked::new());
+        for (agent, window) in self.windows.iter().filter(|(id, _)| self.agents[*id].active) {
+            let holders: BTreeSet<_> = self.held.keys().filter(|(_, _, at)| at == agent).map(|(f, _, _)| f).collect();
+            for id in holders {
+                let active = self.frameworks.get(id).is_some_and(|framework| framework.active);
+                let filtered = window.filters.get(id).is_some_and(|until| *until >= now);
+                if active && !filtered && !window.asked.contains(id) {
+                    most.insert((agent.clone(), id.clone()));
+                    if interval || !window.resting.contains(id) {
+                        least.insert((agent.clone(), id.clone()));
+                    }
+                }
+            }
+        }
+        (least, most)
     }
 
     // --- quota --------------------------------------------------------------------------------------------------------

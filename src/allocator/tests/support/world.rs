@@ -7,16 +7,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allocator::{AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, Quota, Weight};
+use allocator::{
+    AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, InverseAnswer, InverseOffering, Offering,
+    Quota, Unavailability, Weight,
+};
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, Quantities, Resources, Role};
 
-use super::oracle::{Agent, Framework, Holding, Oracle, Part, Refusal, Until, counted};
+use super::oracle::{Agent, Framework, Holding, Oracle, Part, Refusal, Until, Window, counted};
 
 pub struct World {
     pub allocator: Allocator,
     pub oracle: Oracle,
     pub now: Time,
+    /// The inverse offers that the last run made.
+    pub inverse: Vec<InverseOffering>,
 }
 
 fn holder(holding: &Holding) -> Holder<'_> {
@@ -26,7 +31,7 @@ fn holder(holding: &Holding) -> Holder<'_> {
 impl World {
     pub fn new(config: Config) -> World {
         let oracle = Oracle::new(config.clone());
-        World { allocator: Allocator::new(config), oracle, now: Time::from_secs(1000) }
+        World { allocator: Allocator::new(config), oracle, now: Time::from_secs(1000), inverse: Vec::new() }
     }
 
     pub fn tick(&mut self, by: Duration) {
@@ -55,6 +60,7 @@ impl World {
             }
             self.oracle.refusals.retain(|r| active || r.framework != *id);
         }
+        self.oracle.reconnect(id, active);
         self.set_options(id, options);
         self.check();
     }
@@ -83,6 +89,7 @@ impl World {
         self.oracle.frameworks.remove(id);
         self.oracle.held.retain(|(f, _, _), _| f != id);
         self.oracle.refusals.retain(|r| r.framework != *id);
+        self.oracle.windows.values_mut().for_each(|window| window.forget(id));
         self.check();
     }
 
@@ -93,6 +100,7 @@ impl World {
             self.allocator.deactivate_framework(id);
             self.oracle.refusals.retain(|r| r.framework != *id);
         }
+        self.oracle.reconnect(id, active);
         if let Some(framework) = self.oracle.frameworks.get_mut(id) {
             framework.active = active;
         }
@@ -114,6 +122,7 @@ impl World {
             framework.options.suppressed_roles.retain(|role| !roles.is_empty() && !roles.contains(role));
         }
         self.oracle.refusals.retain(|r| r.framework != *id || !(roles.is_empty() || roles.contains(&r.role)));
+        self.oracle.reconnect(id, true);
         self.check();
     }
 
@@ -162,6 +171,7 @@ impl World {
     pub fn remove_agent(&mut self, id: &AgentId) {
         self.allocator.remove_agent(id);
         self.oracle.agents.remove(id);
+        self.oracle.windows.remove(id);
         self.oracle.held.retain(|(_, _, a), _| a != id);
         self.oracle.refusals.retain(|r| r.agent != *id);
         self.check();
@@ -183,6 +193,65 @@ impl World {
         self.allocator.set_whitelist(hostnames.clone());
         self.oracle.whitelist = hostnames;
         self.check();
+    }
+
+    /// Nothing is offered before so many agents are there, or that time has passed.
+    pub fn hold(&mut self, agents: usize, span: Duration) {
+        self.allocator.hold_for_agents(agents, self.now + span);
+        self.oracle.hold = Some((agents, self.now + span)).filter(|_| self.oracle.agents.len() < agents);
+        self.check();
+    }
+
+    // --- maintenance --------------------------------------------------------------------------------------------------
+
+    pub fn set_unavailability(&mut self, id: &AgentId, unavailability: Option<Unavailability>) -> Vec<FrameworkId> {
+        let asked = self.allocator.set_unavailability(id, unavailability);
+        let window = unavailability.filter(|_| self.oracle.agents.contains_key(id)).map(|_| Window::default());
+        let old = match window {
+            Some(window) => self.oracle.windows.insert(id.clone(), window),
+            None => self.oracle.windows.remove(id),
+        };
+        assert_eq!(asked, old.map_or_else(Vec::new, |old| old.asked.into_iter().collect()), "asked to leave {id}");
+        self.check();
+        asked
+    }
+
+    pub fn leave(&mut self, who: &FrameworkId, at: &AgentId, answer: Option<InverseAnswer>, filter: Option<Filter>) {
+        self.allocator.answer_inverse_offer(who, at, answer, filter, self.now);
+        if let Some(window) = self.oracle.windows.get_mut(at).filter(|_| self.oracle.frameworks.contains_key(who)) {
+            let asked = window.asked.remove(who);
+            if let Some(answer) = answer.filter(|_| asked) {
+                window.answers.insert(who.clone(), answer);
+            }
+            match filter.map(|filter| filter.refuse).filter(|refuse| !refuse.is_zero()) {
+                Some(refuse) => drop(window.filters.insert(who.clone(), self.now + refuse)),
+                None => drop(window.resting.insert(who.clone())),
+            }
+        }
+        self.check();
+    }
+
+    /// Exactly those are asked to leave that hold something, are connected, and neither asked already nor filtered.
+    fn check_inverse(&mut self, interval: bool) {
+        self.inverse = self.allocator.inverse_offers(self.now);
+        let made: BTreeSet<_> = self.inverse.iter().map(|o| (o.agent.clone(), o.framework.clone())).collect();
+        assert_eq!(made.len(), self.inverse.len(), "asked twice: {:?}", self.inverse);
+        let expected = self.oracle.inverse_offers(self.now, interval);
+        let (least, most) = expected;
+        assert!(made.is_subset(&most), "asked against the rules: {made:?}, not {most:?}");
+        assert!(made.is_superset(&least), "not asked: {least:?}, only {made:?}");
+        for (agent, framework) in made {
+            self.oracle.windows.entry(agent).or_default().asked.insert(framework);
+        }
+        if interval {
+            self.oracle.windows.values_mut().for_each(|window| window.resting.clear());
+        }
+        for (agent, window) in &self.oracle.windows {
+            let asked: Vec<_> = window.asked.iter().cloned().collect();
+            assert_eq!(self.allocator.inverse_offers_out(agent), asked, "asked to leave {agent}");
+            let answers = self.allocator.inverse_answers(agent).into_iter().map(|v| (v.framework, v.answer));
+            assert_eq!(answers.collect::<std::collections::BTreeMap<_, _>>(), window.answers, "answers of {agent}");
+        }
     }
 
     // --- what becomes of resources ------------------------------------------------------------------------------------
@@ -249,12 +318,14 @@ impl World {
     pub fn allocate(&mut self) -> Vec<Offering> {
         let offerings = self.allocator.allocate(self.now);
         self.run(&offerings, false);
+        self.check_inverse(false);
         offerings
     }
 
     pub fn allocate_all(&mut self) -> Vec<Offering> {
         let offerings = self.allocator.allocate_all(self.now);
         self.run(&offerings, true);
+        self.check_inverse(true);
         offerings
     }
 
@@ -288,6 +359,12 @@ impl World {
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
+        self.oracle.hold =
+            self.oracle.hold.filter(|(agents, until)| self.oracle.agents.len() < *agents && self.now < *until);
+        if self.oracle.hold.is_some() {
+            assert!(offerings.is_empty(), "offers are held until agents are back");
+            return self.check();
+        }
         let left = self.part(offerings, Part::Guarantees, interval);
         let left = self.part(left, Part::Shares, interval);
         assert!(left.is_empty(), "not by the rules: {left:?}");

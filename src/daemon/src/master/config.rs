@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use master::Config;
+use protos::json::{Dialect, FromJson};
+use protos::mesos;
 
 use super::policies;
 use crate::flags::{FlagError, Flags, parse_bytes};
@@ -88,6 +90,21 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         random_framework_sorter: random("framework_sorter", flags)?,
         weights: weights(flags)?,
     })
+}
+
+/// `--domain`: where the master is. Agents of other regions are offered to region-aware frameworks only.
+///
+/// # Errors
+/// It cannot be read, or has no fault domain.
+pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagError> {
+    const NAME: &str = "domain";
+    let Some(text) = flags.get(NAME) else { return Ok(None) };
+    let domain = mesos::DomainInfo::from_json(text.as_bytes(), Dialect::V0);
+    let domain = domain.map_err(|error| refused(NAME, error.to_string()))?;
+    if domain.fault_domain.is_none() {
+        return Err(refused(NAME, "`domain` must define `fault_domain`"));
+    }
+    Ok(Some(domain))
 }
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {

@@ -69,7 +69,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("master", identity.advertise);
-    let info = master_info(&identity, &pid);
+    let info = mesos::MasterInfo { domain: config::domain(&flags)?, ..master_info(&identity, &pid) };
 
     let clock = Clock::start();
     let seed = u64::from_le_bytes(crate::random::bytes());

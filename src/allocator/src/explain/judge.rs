@@ -1,0 +1,178 @@
+//! What stops an offer of one agent to one client: each rule of the run by itself, in its order.
+
+use resources::{Limits, Resource, Resources, Role};
+
+use super::{HeldBy, Obstacle};
+use crate::Held;
+use crate::agents::Agent;
+use crate::allocator::Allocator;
+use crate::clients::ClientIx;
+use crate::headroom::{Ledger, Stage, within};
+use crate::portion::is_enough;
+use crate::roles::RoleIx;
+
+impl Allocator {
+    /// The first thing that stops an offer of an agent to a client.
+    pub(super) fn judge(&self, ix: u32, client: ClientIx) -> Obstacle {
+        let agent = &self.agents[ix as usize];
+        if let Some(holding) = agent.holding(client).filter(|holding| !holding.offered().is_empty()) {
+            return Obstacle::Offered(holding.since(Held::Offered));
+        }
+        let whole = self.judge_agent(agent, client);
+        let what = whole.or_else(|| self.judge_free(agent, client));
+        what.unwrap_or_else(|| self.judge_part(agent, client))
+    }
+
+    /// What keeps the agent as a whole from the client.
+    fn judge_agent(&self, agent: &Agent, client: ClientIx) -> Option<Obstacle> {
+        let state = self.clients.get(client);
+        let role = &self.roles.get(state.role).role;
+        let framework = &self.frameworks[state.framework as usize];
+        let can = framework.capabilities;
+        if !agent.active {
+            return Some(Obstacle::Inactive);
+        }
+        if self.whitelist.as_ref().is_some_and(|hosts| !hosts.contains(&agent.options.hostname)) {
+            return Some(Obstacle::NotWhitelisted);
+        }
+        if !framework.constraints.allow(role, &agent.options) {
+            return Some(Obstacle::Constraints);
+        }
+        if can.multi_role && !agent.options.capabilities.multi_role {
+            return Some(Obstacle::OldAgent("MULTI_ROLE"));
+        }
+        if role.parent().is_some() && !agent.options.capabilities.hierarchical_role {
+            return Some(Obstacle::OldAgent("HIERARCHICAL_ROLE"));
+        }
+        if agent.has_gpus && self.config.filter_gpu_resources && !can.gpu_resources {
+            return Some(Obstacle::Capability("GPU_RESOURCES"));
+        }
+        let remote = agent.options.region.is_some() && agent.options.region != self.config.region;
+        (remote && !can.region_aware).then_some(Obstacle::Capability("REGION_AWARE"))
+    }
+
+    /// What makes too little of what the agent has: others hold it, or it is not for this client.
+    fn judge_free(&self, agent: &Agent, client: ClientIx) -> Option<Obstacle> {
+        let state = self.clients.get(client);
+        let role = &self.roles.get(state.role).role;
+        let can = self.frameworks[state.framework as usize].capabilities;
+        if !self.is_enough_for(client, &agent.total) {
+            return Some(Obstacle::TooSmall);
+        }
+        if !self.is_enough_for(client, &agent.free) {
+            return Some(Obstacle::Held(self.holders(agent)));
+        }
+        let own = agent.free.filter(|r| r.is_allocatable_to(role));
+        if !self.is_enough_for(client, &own) {
+            return Some(Obstacle::Reserved(others(&agent.free, role)));
+        }
+        let mut left = own;
+        let strips = [
+            (can.shared_resources, "SHARED_RESOURCES"),
+            (can.revocable_resources, "REVOCABLE_RESOURCES"),
+            (can.reservation_refinement, "RESERVATION_REFINEMENT"),
+        ];
+        for (able, capability) in strips {
+            if !able {
+                left = left.filter(|r| !takes(r, capability));
+            }
+            if !self.is_enough_for(client, &left) {
+                return Some(Obstacle::Stripped(capability));
+            }
+        }
+        None
+    }
+
+    /// What keeps the part that the client may see from it, or that part.
+    fn judge_part(&self, agent: &Agent, client: ClientIx) -> Obstacle {
+        let state = self.clients.get(client);
+        let role = &self.roles.get(state.role).role;
+        let can = self.frameworks[state.framework as usize].capabilities;
+        let seen = agent.free.filter(|r: &Resource| {
+            r.is_allocatable_to(role)
+                && (can.shared_resources || !r.is_shared())
+                && (can.revocable_resources || !r.is_revocable())
+                && (can.reservation_refinement || !r.has_refined_reservations())
+        });
+        let mut obstacle = None;
+        for stage in [Stage::Guarantees, Stage::Shares] {
+            let mut ledger = Ledger::new(&self.roles, &self.available, stage);
+            if stage == Stage::Guarantees && !ledger.is_unmet(state.role) {
+                continue;
+            }
+            let cut = ledger.bound(state.role).and_then(|bound| ledger.cut(bound, &seen));
+            let offer = cut.unwrap_or_else(|| seen.clone());
+            let now = if self.is_enough_for(client, &offer) {
+                match self.refusal_of(agent, client, &offer) {
+                    Some(until) => Obstacle::Refused(until),
+                    None if !self.is_within_cap(state.framework, &offer, &[]) => Obstacle::HoldsTooMuch,
+                    None => return Obstacle::Nothing(offer),
+                }
+            } else if self.is_enough_for(client, &within(&seen, &self.limits_left(state.role))) {
+                Obstacle::SetAside
+            } else {
+                Obstacle::Limit(role.top_level())
+            };
+            obstacle = Some(now);
+        }
+        obstacle.unwrap_or(Obstacle::TooSmall)
+    }
+
+    /// What the limits that hold for a role leave it.
+    fn limits_left(&self, role: RoleIx) -> Limits {
+        let account = self.roles.get(self.roles.top(role)).account();
+        account.map_or_else(Limits::new, |account| account.quota.limits.minus(&account.charged))
+    }
+
+    /// Until when an offer is refused, if it is.
+    fn refusal_of(&self, agent: &Agent, client: ClientIx, offer: &Resources) -> Option<Option<base::Time>> {
+        let refusals = agent.refusals.iter(&self.clients);
+        let blocking = refusals.filter(|(who, refused, _)| *who == client && refused.contains(offer));
+        // The longest; one until the next interval run is the shortest.
+        blocking.map(|(_, _, until)| until).max()
+    }
+
+    fn is_enough_for(&self, client: ClientIx, resources: &Resources) -> bool {
+        let own = self.clients.get(client).min_allocatable.as_ref();
+        is_enough(resources, &resources.quantities(), own.unwrap_or(&self.config.min_allocatable))
+    }
+
+    fn holders(&self, agent: &Agent) -> Vec<HeldBy> {
+        let mut list = Vec::new();
+        for (client, holding) in agent.holdings() {
+            let (framework, role) = self.names(client);
+            for held in [Held::Offered, Held::Used] {
+                let resources = holding.get(held);
+                if !resources.is_empty() {
+                    list.push(HeldBy {
+                        framework: framework.clone(),
+                        role: role.clone(),
+                        held,
+                        amounts: resources.quantities(),
+                        since: holding.since(held),
+                    });
+                }
+            }
+        }
+        list.sort_by(|a, b| (&a.framework, &a.role).cmp(&(&b.framework, &b.role)));
+        list
+    }
+}
+
+/// Whether it takes a capability to be offered a resource.
+fn takes(resource: &Resource, capability: &str) -> bool {
+    match capability {
+        "SHARED_RESOURCES" => resource.is_shared(),
+        "REVOCABLE_RESOURCES" => resource.is_revocable(),
+        _ => resource.has_refined_reservations(),
+    }
+}
+
+/// The roles for which free resources are reserved that this role may not have.
+fn others(free: &Resources, role: &Role) -> Vec<Role> {
+    let not_own = |r: &&Resource| !r.is_allocatable_to(role);
+    let mut roles: Vec<Role> = free.iter().filter(not_own).filter_map(|r| r.reservation_role().cloned()).collect();
+    roles.sort();
+    roles.dedup();
+    roles
+}

@@ -1,0 +1,166 @@
+//! Why a framework has no (or few) offers in a role: for each agent what stops an offer at present, and who comes before it.
+//!
+//! The answer is worked out from the allocator's state by the rules of its run, in the same order, for one client and all agents.
+//! It changes nothing, and it takes no part in a run. `text.rs` says it in words.
+
+mod judge;
+mod text;
+
+use base::{AgentId, FrameworkId, Time};
+use resources::{Quantities, Resources, Role};
+
+use crate::allocator::Allocator;
+use crate::{Held, Quota};
+
+pub use crate::tree::Level;
+
+/// Why somebody has no offers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// Who.
+    pub framework: FrameworkId,
+    /// In which of its roles.
+    pub role: Role,
+    /// When this was true.
+    pub at: Time,
+    /// Whether it wants offers at all.
+    pub standing: Standing,
+    /// Nothing is offered to anybody before so many agents are there, or before that time.
+    pub paused: Option<(usize, Time)>,
+    /// Its place in the order, from the top-level roles down to the frameworks of its role. Empty if it has none.
+    pub levels: Vec<Level>,
+    /// The quota of its top-level role, if it has one: what counts for all roles below.
+    pub quota: Option<QuotaStanding>,
+    /// What is set aside for guarantees that are not met, by role.
+    pub set_aside: Vec<(Role, Quantities)>,
+    /// Every agent, by id, and what stops an offer of it. Empty if the framework is not subscribed to the role.
+    pub agents: Vec<(AgentId, Obstacle)>,
+}
+
+/// Whether a framework wants offers in a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It does.
+    Wants,
+    /// The allocator does not know the framework.
+    Unknown,
+    /// It is subscribed to these roles only.
+    NotSubscribed(Vec<Role>),
+    /// It is not connected, or not activated.
+    Inactive,
+    /// It has suppressed offers in the role.
+    Suppressed,
+}
+
+/// A role's quota, and what is consumed of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuotaStanding {
+    /// The top-level role.
+    pub role: Role,
+    /// What it is guaranteed and may have.
+    pub quota: Quota,
+    /// What it consumes; offers count.
+    pub charged: Quantities,
+}
+
+/// What stops an offer of an agent; the first that applies, in the order of this list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Obstacle {
+    /// The framework has an offer of it, since then.
+    Offered(Time),
+    /// The agent is disconnected, draining or deactivated.
+    Inactive,
+    /// Its host is not on the whitelist.
+    NotWhitelisted,
+    /// The framework's offer constraints exclude it.
+    Constraints,
+    /// The agent lacks a capability that the framework's needs.
+    OldAgent(&'static str),
+    /// The framework lacks a capability: for agents with GPUs, or of another region.
+    Capability(&'static str),
+    /// It is too small for the least offer, whatever is free.
+    TooSmall,
+    /// What is free is too little; these hold the rest.
+    Held(Vec<HeldBy>),
+    /// What is free is reserved for these roles, at least the part that would make it enough.
+    Reserved(Vec<Role>),
+    /// What is free is shared, revocable or refined, and the framework lacks the capability.
+    Stripped(&'static str),
+    /// The limits of this top-level role leave too little.
+    Limit(Role),
+    /// Too little is left beside what is set aside for guarantees of others.
+    SetAside,
+    /// The framework has refused what it would be offered; none: until the next interval run.
+    Refused(Option<Time>),
+    /// It holds as much in offers as it may.
+    HoldsTooMuch,
+    /// Nothing: this would be offered, unless somebody before it takes it.
+    Nothing(Resources),
+}
+
+/// Who holds something on an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldBy {
+    /// The framework.
+    pub framework: FrameworkId,
+    /// In which role.
+    pub role: Role,
+    /// In an offer, or in use.
+    pub held: Held,
+    /// How much.
+    pub amounts: Quantities,
+    /// Since when it has held something there in this way.
+    pub since: Time,
+}
+
+impl Allocator {
+    /// Why a framework has no, or few, offers in a role. Costs time in proportion to the agents.
+    #[must_use]
+    pub fn explain(&self, framework: &FrameworkId, role: &Role, now: Time) -> Explanation {
+        let mut explanation = Explanation {
+            framework: framework.clone(),
+            role: role.clone(),
+            at: now,
+            standing: Standing::Unknown,
+            paused: self.recovering.filter(|(agents, until)| self.agents.len() < *agents && now < *until),
+            levels: Vec::new(),
+            quota: self.quota_standing(role),
+            set_aside: self.set_aside(),
+            agents: Vec::new(),
+        };
+        let Some(state) = self.framework(framework).map(|ix| &self.frameworks[ix as usize]).filter(|f| f.known) else {
+            return explanation;
+        };
+        let client = state.clients.get(role).copied().filter(|client| self.clients.get(*client).subscribed);
+        let Some(client) = client else {
+            let subscribed = state.clients.iter().filter(|(_, client)| self.clients.get(**client).subscribed);
+            explanation.standing = Standing::NotSubscribed(subscribed.map(|(role, _)| role.clone()).collect());
+            return explanation;
+        };
+        explanation.standing = match self.clients.get(client) {
+            _ if !state.active => Standing::Inactive,
+            client if client.suppressed => Standing::Suppressed,
+            _ => Standing::Wants,
+        };
+        explanation.levels = self.clients.get(client).node.map_or_else(Vec::new, |node| self.tree.levels(node));
+        explanation.agents = self.agents.iter().map(|(ix, a)| (a.id.clone(), self.judge(ix as u32, client))).collect();
+        explanation.agents.sort_by(|a, b| a.0.cmp(&b.0));
+        explanation
+    }
+
+    fn quota_standing(&self, role: &Role) -> Option<QuotaStanding> {
+        let state = self.roles.get(self.roles.find(&role.top_level())?);
+        let account = state.account()?;
+        Some(QuotaStanding { role: state.role.clone(), quota: account.quota.clone(), charged: account.charged.clone() })
+    }
+
+    fn set_aside(&self) -> Vec<(Role, Quantities)> {
+        let missing = |ix: &u32| {
+            let state = self.roles.get(*ix);
+            Some((state.role.clone(), state.account()?.unmet.clone()))
+        };
+        let mut list: Vec<_> = self.roles.accounts.unmet.iter().filter_map(missing).collect();
+        list.sort_by(|a, b| a.0.cmp(&b.0));
+        list
+    }
+}

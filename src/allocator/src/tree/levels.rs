@@ -1,0 +1,62 @@
+//! A client's place in the order, level by level: for explaining, not for runs.
+
+use super::{Kind, NodeIx, ROOT, Tree};
+
+/// How many of those before it a level names.
+const NAMED: usize = 5;
+
+/// One level of the order: a role or framework among those that it competes with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// The role, its own frameworks as a group (`role/.`), or the framework.
+    pub name: String,
+    /// The role whose children compete here; empty among top-level roles.
+    pub among: String,
+    /// What it is ordered by: its dominant share, divided by its weight.
+    pub share: f64,
+    /// How many come before it, and the first of them with their shares.
+    pub before: usize,
+    /// See `before`.
+    pub first: Vec<(String, f64)>,
+    /// How many compete, itself included; only those that want offers.
+    pub of: usize,
+}
+
+impl Tree {
+    /// The levels of a client's place, from the top. One that wants no offers is before or after nobody.
+    pub(crate) fn levels(&self, client: NodeIx) -> Vec<Level> {
+        let mut levels = Vec::new();
+        let mut at = client;
+        while at != ROOT {
+            levels.push(self.level(at));
+            at = self.nodes[at as usize].parent;
+        }
+        levels.reverse();
+        levels
+    }
+
+    fn level(&self, ix: NodeIx) -> Level {
+        let node = &self.nodes[ix as usize];
+        let parent = &self.nodes[node.parent as usize];
+        let place = parent.order.iter().position(|key| key.node == ix);
+        let first = parent.order.iter().take(place.unwrap_or_default().min(NAMED));
+        let among = match parent.kind {
+            // A seat is named after its role.
+            Kind::Seat => self.nodes[parent.parent as usize].name.to_string(),
+            _ => parent.name.to_string(),
+        };
+        Level {
+            name: node.name.to_string(),
+            among,
+            share: self.dominant_share(ix) / node.weight,
+            before: place.unwrap_or_default(),
+            first: first
+                .map(|key| {
+                    let weight = self.nodes[key.node as usize].weight;
+                    (key.name.to_string(), self.dominant_share(key.node) / weight)
+                })
+                .collect(),
+            of: if place.is_some() { parent.order.len() } else { 0 },
+        }
+    }
+}
