@@ -1,4 +1,5 @@
-//! A table of contents: the executor is in `executor`, every other command in `cli`, the daemons in `daemon`.
+//! A table of contents: the executor is in `executor`, what brings files for it in `fetcher`, every other command in
+//! `cli`, the daemons in `daemon`.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -6,8 +7,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     // Before anything else: an executor runs beside every task, and must touch as little of this program as it can.
-    if arguments.next().is_some_and(|first| first == "executor") {
+    let first = arguments.next();
+    if first.as_ref().is_some_and(|first| first == "executor") {
         return executor::main(arguments.next().as_deref());
+    }
+    if first.is_some_and(|first| first == "fetch") {
+        return fetcher::main();
     }
     cli::main()
 }

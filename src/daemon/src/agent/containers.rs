@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
+use super::fetch::Fetcher;
 use super::records::Records;
 use super::volumes;
 use crate::sync::lock;
@@ -24,9 +25,18 @@ use crate::sync::lock;
 /// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 
+/// How often, and with which pauses, the kernel is asked how a process of an earlier agent has ended.
+const STATUS_TRIES: u32 = 50;
+const STATUS_PAUSE: Duration = Duration::from_millis(2);
+/// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
+const FATAL: [i32; 4] = [2, 3, 9, 15];
+
 /// What the launcher's thread is asked to do, in order.
 enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
+    /// As `Launch`, once what it wants has been fetched; the sender takes `Fetched`.
+    Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<Job>),
+    Fetched(ContainerName, Box<ContainerSpec>, Option<User>, anyhow::Result<()>),
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
     Signal(ContainerName, i32),
     Destroy(ContainerName),
@@ -64,10 +74,12 @@ impl Containers {
         executor: Option<(String, ProgramFile)>,
         report: Report,
         records: Records,
+        fetcher: Fetcher,
     ) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
-        let worker = Worker { live: live.clone(), report, records, executor, runtime: Handle::current() };
+        let runtime = Handle::current();
+        let worker = Worker { live: live.clone(), report, records, executor, fetcher, runtime };
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             for job in queue {
                 worker.work(job);
@@ -77,7 +89,10 @@ impl Containers {
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        self.send(Job::Launch(container, spec));
+        match spec.uris.is_empty() {
+            true => self.send(Job::Launch(container, spec)),
+            false => self.send(Job::Fetch(container, spec, self.jobs.clone())),
+        }
     }
 
     /// Watches a process that an earlier agent started; `recorded` is when its pid was written down.
@@ -118,17 +133,23 @@ struct Worker {
     records: Records,
     /// The executors' program under the name that the core knows it by.
     executor: Option<(String, ProgramFile)>,
+    fetcher: Fetcher,
     runtime: Handle,
 }
 
 impl Worker {
     fn work(&self, job: Job) {
         match job {
-            Job::Launch(container, spec) => match self.launch(&container, &spec) {
-                Ok(()) => {}
-                Err(error) => {
-                    let why = format!("{error:#}");
-                    (self.report)(Input::ContainerStartFailed { container, why });
+            Job::Launch(container, spec) => {
+                let started = prepare(&spec).and_then(|user| self.spawn(&container, &spec, user));
+                self.tell_failure(container, started);
+            }
+            Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
+            Job::Fetched(container, spec, user, fetched) => match self.fetcher.end(&container) {
+                true => (self.report)(Input::ContainerExited { container, status: None }),
+                false => {
+                    let started = fetched.and_then(|()| self.spawn(&container, &spec, user));
+                    self.tell_failure(container, started);
                 }
             },
             Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
@@ -136,24 +157,37 @@ impl Worker {
                 if let Some(live) = lock(&self.live).get(&container) {
                     // A process that is gone needs no signal; its end is reported by the one who waits for it.
                     let _ = containers::signal_group(live.pid, signal);
+                } else if FATAL.contains(&signal) {
+                    self.fetcher.cancel(&container);
                 }
             }
             Job::Destroy(container) => self.destroy(&container),
         }
     }
 
-    fn launch(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
-        refuse_what_is_missing(spec)?;
-        let user = match &spec.user {
-            Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
-            None => None,
-        };
-        let sandbox = Path::new(&spec.sandbox);
-        containers::create_sandbox(sandbox, user.as_ref())?;
-        if let Some(latest) = &spec.latest {
-            store::replace_link(Path::new(latest), sandbox)?;
+    fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
+        if let Err(error) = started {
+            let why = format!("{error:#}");
+            (self.report)(Input::ContainerStartFailed { container, why });
         }
-        volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+    }
+
+    /// Fetches in the background; other containers are started meanwhile.
+    fn fetch(&self, container: ContainerName, spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
+        let user = match prepare(&spec) {
+            Ok(user) => user,
+            Err(error) => return self.tell_failure(container, Err(error)),
+        };
+        self.fetcher.begin(&container);
+        let fetcher = self.fetcher.clone();
+        self.runtime.spawn_blocking(move || {
+            let fetched = fetcher.fetch(&container, &spec, user.as_ref());
+            // The launcher's thread lives as long as this sender.
+            let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
+        });
+    }
+
+    fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, user: Option<User>) -> anyhow::Result<()> {
         let child = Launcher::posix().spawn(&self.to_spec(spec, user))?;
         let pid = child.pid();
         let started = containers::start_time(pid);
@@ -204,15 +238,19 @@ impl Worker {
         reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
     )]
     async fn wait(self, container: ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
+        let mut told = None;
         match AsyncFd::with_interest(pidfd, Interest::READABLE) {
             Ok(fd) => {
                 if let Err(error) = fd.readable().await {
                     tracing::warn!(%container, "cannot wait for a container: {error}");
                 }
+                if !ours {
+                    told = status_of(live.pid, fd.get_ref()).await;
+                }
             }
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
         }
-        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { None };
+        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { told };
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
         // A program that was killed has not ended what it started.
         let killed = live.sandbox.is_some() && status.is_none_or(|status| status & 0x7f != 0);
@@ -235,7 +273,7 @@ impl Worker {
     }
 
     fn destroy(&self, container: &ContainerName) {
-        if !lock(&self.live).contains_key(container) {
+        if self.fetcher.cancel(container) || !lock(&self.live).contains_key(container) {
             return;
         }
         // Ending may take seconds; other containers are started meanwhile.
@@ -287,6 +325,33 @@ fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
     }
 }
 
+/// How a process of an earlier agent has ended, if the kernel tells.
+async fn status_of(pid: i32, pidfd: &OwnedFd) -> Option<i32> {
+    for _ in 0..STATUS_TRIES {
+        if let Some(status) = containers::exit_status(pid, pidfd.as_fd()) {
+            return Some(status.raw());
+        }
+        tokio::time::sleep(STATUS_PAUSE).await;
+    }
+    None
+}
+
+/// Makes the sandbox and shows the volumes in it; the user to run as, if it is another one.
+fn prepare(spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
+    refuse_what_is_missing(spec)?;
+    let user = match &spec.user {
+        Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        None => None,
+    };
+    let sandbox = Path::new(&spec.sandbox);
+    containers::create_sandbox(sandbox, user.as_ref())?;
+    if let Some(latest) = &spec.latest {
+        store::replace_link(Path::new(latest), sandbox)?;
+    }
+    volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+    Ok(user)
+}
+
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
 fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
     if let Some(container) = &spec.container {
@@ -297,6 +362,5 @@ fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
             "Volumes in ContainerInfo are not supported by the posix launcher"
         );
     }
-    anyhow::ensure!(spec.uris.is_empty(), "Fetching URIs is not supported by this agent");
     Ok(())
 }

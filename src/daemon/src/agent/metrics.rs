@@ -37,6 +37,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     gauges(&mut metrics, &snapshot);
     let delay = handler.common.flags.duration("gc_delay").unwrap_or_default();
     metrics.set("slave/executor_directory_max_allowed_age_secs", delay.as_secs_f64());
+    fetches(&mut metrics, handler);
     absent(&mut metrics);
     metrics
 }
@@ -88,13 +89,22 @@ fn gauges(metrics: &mut Metrics, snapshot: &Snapshot) {
     }
 }
 
+fn fetches(metrics: &mut Metrics, handler: &Handler) {
+    let fetcher = &handler.shell.fetcher;
+    let ((total, used), (succeeded, failed)) = (fetcher.cache_sizes(), fetcher.counts());
+    for (name, value) in [
+        ("cache_size_total_bytes", total),
+        ("cache_size_used_bytes", used),
+        ("task_fetches_succeeded", succeeded),
+        ("task_fetches_failed", failed),
+    ] {
+        metrics.set(format!("containerizer/fetcher/{name}"), value as f64);
+    }
+}
+
 /// Parts of Mesos that this agent does not have: monitoring asks for their names all the same.
 fn absent(metrics: &mut Metrics) {
     for name in [
-        "containerizer/fetcher/cache_size_total_bytes",
-        "containerizer/fetcher/cache_size_used_bytes",
-        "containerizer/fetcher/task_fetches_failed",
-        "containerizer/fetcher/task_fetches_succeeded",
         "containerizer/mesos/container_destroy_errors",
         "containerizer/mesos/provisioner/bind/remove_rootfs_errors",
         "containerizer/mesos/provisioner/remove_container_errors",

@@ -7,6 +7,8 @@ mod containers;
 mod detector;
 mod disk;
 mod executor_api;
+mod fetch;
+mod fetch_cache;
 mod handler;
 mod metrics;
 mod operator_api;
@@ -42,6 +44,7 @@ use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use containers::{Containers, Report};
 use disk::DiskUses;
+use fetch::Fetcher;
 use handler::Handler;
 use records::Records;
 use world::{Exit, Shell};
@@ -104,6 +107,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let seed = u64::from_le_bytes(crate::random::bytes());
     let mut out = Outbox::default();
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
+    let program = config.program.clone();
     let executor = program::open().map(|file| (config.program.clone(), file));
     let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
     core.oversubscribe(policy, clock.now());
@@ -112,9 +116,10 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let exited = driver.clone();
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
     let reports = driver.clone();
+    let fetcher = Fetcher::new(&flags, &work_dir, program);
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let containers =
-        Containers::start(executor, report.clone(), records).context("the launcher's thread cannot be started")?;
+    let containers = Containers::start(executor, report.clone(), records, fetcher.clone())
+        .context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common =
@@ -128,6 +133,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         containers,
         report,
         clock,
+        fetcher,
         meta,
         redetect: redetect.clone(),
         exit,

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
 use super::containers::{Containers, Report};
+use super::fetch::Fetcher;
 use super::views::statistics::used;
 use super::volumes;
 use crate::answers::Answers;
@@ -64,6 +65,7 @@ pub(super) struct Shell {
     /// Tells the core what has become of something.
     pub(super) report: Report,
     pub(super) clock: Clock,
+    pub(super) fetcher: Fetcher,
     /// `<work_dir>/meta`.
     pub(super) meta: PathBuf,
     /// Asks leader detection to report anew.

@@ -1,0 +1,190 @@
+//! The fetcher's cache: which URI of which user lies in which file, who uses it, and what goes when it is full
+//! (mesos-features.md AGT-65).
+//!
+//! It keeps the books and deletes; the fetcher's processes write and read the files.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use containers::User;
+
+use crate::sync::lock;
+
+/// What a file of the cache is for: a user (empty for the agent's own) and a URI.
+pub(super) type Key = (String, String);
+
+#[derive(Debug, Default)]
+struct Entry {
+    name: String,
+    /// None while it is being downloaded.
+    bytes: Option<u64>,
+    /// How many fetches use it now.
+    users: usize,
+    /// When it was last wanted, as a count of wishes.
+    wanted: u64,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    entries: BTreeMap<Key, Entry>,
+    counter: u64,
+}
+
+/// The fetcher's cache.
+#[derive(Debug)]
+pub(super) struct FetchCache {
+    folder: PathBuf,
+    /// In bytes; zero: there is no cache.
+    limit: u64,
+    books: Mutex<Books>,
+    changed: Condvar,
+}
+
+/// What a fetch is to do with a file of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Download it to this name and use it from there.
+    Missing(String),
+    /// Use it.
+    Present(String),
+}
+
+impl FetchCache {
+    /// An empty cache in `folder`; what lies there is of an earlier agent and goes.
+    pub(super) fn new(folder: PathBuf, limit: u64) -> FetchCache {
+        if folder.exists() {
+            super::world::delete(&folder);
+        }
+        FetchCache { folder, limit, books: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// The folder for a user's files, made if need be; none if there is no cache.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn folder_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
+        if self.limit == 0 {
+            return Ok(None);
+        }
+        let folder = self.folder.join(user.map_or("agent", |user| &user.name));
+        containers::create_sandbox(&folder, user)?;
+        Ok(Some(folder))
+    }
+
+    /// Takes a file into use. While somebody else downloads it, this waits.
+    pub(super) fn acquire(&self, key: &Key) -> Found {
+        let mut books = lock(&self.books);
+        loop {
+            books.counter += 1;
+            let now = books.counter;
+            match books.entries.get_mut(key) {
+                Some(entry) if entry.bytes.is_some() => {
+                    entry.users += 1;
+                    entry.wanted = now;
+                    return Found::Present(entry.name.clone());
+                }
+                Some(_) => books = self.changed.wait(books).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    let name = format!("{now}");
+                    let entry = Entry { name: name.clone(), bytes: None, users: 1, wanted: now };
+                    books.entries.insert(key.clone(), entry);
+                    return Found::Missing(name);
+                }
+            }
+        }
+    }
+
+    /// Gives a file back that was acquired. `folder` is the one of its user; `fetched` says whether it is whole.
+    pub(super) fn release(&self, key: &Key, folder: &Path, fetched: bool) {
+        let mut books = lock(&self.books);
+        if let Some(entry) = books.entries.get_mut(key) {
+            entry.users = entry.users.saturating_sub(1);
+            if entry.bytes.is_none() {
+                let size = std::fs::metadata(folder.join(&entry.name)).ok().filter(|_| fetched);
+                entry.bytes = size.map(|metadata| metadata.len());
+            }
+            if entry.bytes.is_none() {
+                super::world::delete(&folder.join(&entry.name));
+                books.entries.remove(key);
+            }
+        }
+        self.evict(&mut books);
+        drop(books);
+        self.changed.notify_all();
+    }
+
+    /// Deletes what was not wanted for longest, and nobody uses, until the rest fits.
+    fn evict(&self, books: &mut Books) {
+        while Self::used(books) > self.limit {
+            let unused = books.entries.iter().filter(|(_, entry)| entry.users == 0 && entry.bytes.is_some());
+            let Some(oldest) = unused.min_by_key(|(_, entry)| entry.wanted).map(|(key, _)| key.clone()) else { return };
+            if let Some(entry) = books.entries.remove(&oldest) {
+                let user = if oldest.0.is_empty() { "agent" } else { &oldest.0 };
+                super::world::delete(&self.folder.join(user).join(entry.name));
+            }
+        }
+    }
+
+    fn used(books: &Books) -> u64 {
+        books.entries.values().filter_map(|entry| entry.bytes).sum()
+    }
+
+    /// Bytes at most, and bytes in use.
+    pub(super) fn sizes(&self) -> (u64, u64) {
+        (self.limit, Self::used(&lock(&self.books)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place(PathBuf);
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn key(uri: &str) -> Key {
+        (String::new(), uri.to_owned())
+    }
+
+    fn fill(cache: &FetchCache, folder: &Path, uri: &str, bytes: usize) -> String {
+        let Found::Missing(name) = cache.acquire(&key(uri)) else { panic!("{uri} is there") };
+        std::fs::write(folder.join(&name), vec![0; bytes]).unwrap();
+        cache.release(&key(uri), folder, true);
+        name
+    }
+
+    #[test]
+    fn the_oldest_that_nobody_uses_goes() {
+        let place = Place(std::env::temp_dir().join(format!("tepui-fetch-cache-{}", std::process::id())));
+        let cache = FetchCache::new(place.0.clone(), 100);
+        let folder = cache.folder_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        assert_eq!(cache.acquire(&key("a")), Found::Present(a.clone()));
+        fill(&cache, &folder, "c", 40);
+        // `a` is older than `b`, but in use.
+        assert!(folder.join(&a).exists() && !folder.join(&b).exists());
+        assert_eq!(cache.sizes(), (100, 80));
+        cache.release(&key("a"), &folder, true);
+        // What does not fit at all goes as soon as it was delivered.
+        let big = fill(&cache, &folder, "d", 200);
+        assert!(!folder.join(big).exists());
+        // A download that failed leaves nothing.
+        let Found::Missing(name) = cache.acquire(&key("e")) else { panic!("there") };
+        std::fs::write(folder.join(&name), "half").unwrap();
+        cache.release(&key("e"), &folder, false);
+        assert!(!folder.join(&name).exists());
+        assert!(matches!(cache.acquire(&key("e")), Found::Missing(_)));
+    }
+
+    #[test]
+    fn without_room_there_is_no_cache() {
+        let cache = FetchCache::new("/no/such/folder".into(), 0);
+        assert_eq!(cache.folder_of(None).unwrap(), None);
+    }
+}

@@ -1,0 +1,75 @@
+//! Getting one file: a copy, a download, or whatever a Hadoop client can do.
+//!
+//! It does not look into what it gets.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use ureq::tls::{RootCerts, TlsConfig};
+
+use crate::HADOOP_HOME;
+use crate::source::Source;
+
+/// How many times a server may send us elsewhere.
+const REDIRECTS_MAX: u32 = 50;
+
+/// Gets `source` as the file `target`, whose folder is there.
+pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(), String> {
+    match source {
+        Source::File(path) => copy(path, target),
+        Source::Http(url) => download(url, target, stall),
+        Source::Hadoop(uri) => ask_hadoop(uri, target),
+    }
+}
+
+fn copy(path: &Path, target: &Path) -> Result<(), String> {
+    let is_file = std::fs::metadata(path).map_err(|error| error.to_string())?.is_file();
+    if !is_file {
+        return Err("it is not a file".to_owned());
+    }
+    std::fs::copy(path, target).map(drop).map_err(|error| error.to_string())
+}
+
+fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
+    let agent = ureq::Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(REDIRECTS_MAX)
+        .timeout_connect(Some(stall))
+        .timeout_recv_response(Some(stall))
+        .timeout_per_read(Some(stall))
+        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+        .build()
+        .new_agent();
+    let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
+    if response.status() != 200 {
+        return Err(format!("the server has answered {}", response.status()));
+    }
+    let mut file = File::create(target).map_err(|error| format!("'{}': {error}", target.display()))?;
+    let copied = io::copy(&mut response.body_mut().as_reader(), &mut file);
+    copied.map(drop).map_err(|error| format!("the download broke off: {error}"))
+}
+
+fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
+    let program = match std::env::var_os(HADOOP_HOME).filter(|home| !home.is_empty()) {
+        Some(home) => Path::new(&home).join("bin/hadoop"),
+        None => "hadoop".into(),
+    };
+    let ended = Command::new(&program).args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();
+    match ended {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("'hadoop fs -copyToLocal' has ended with {status}")),
+        Err(error) => {
+            Err(format!("its scheme needs a Hadoop client, and '{}' cannot be run: {error}", program.display()))
+        }
+    }
+}
+
+/// Lets everybody run a file.
+pub(crate) fn make_executable(path: &Path) -> Result<(), String> {
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, mode).map_err(|error| format!("cannot make it executable: {error}"))
+}

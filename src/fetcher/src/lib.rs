@@ -1,0 +1,145 @@
+//! The fetcher: brings what a task's URIs name into its sandbox before the task starts (mesos-features.md 8.6).
+//!
+//! It is a process of its own, started by the agent in the sandbox and as the task's user: what he may not read is not
+//! fetched, and what is fetched is his. It blocks, knows nothing of agents, and decides nothing about its cache: the
+//! instructions say what is in there.
+#![forbid(unsafe_code)]
+
+mod get;
+mod source;
+mod unpack;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use protos::json::{Dialect, FromJson};
+use protos::mesos::fetcher::FetcherInfo;
+use protos::mesos::fetcher::fetcher_info::Item;
+use protos::mesos::fetcher::fetcher_info::item::Action;
+
+pub use source::{Source, SourceError, check};
+
+/// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
+pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
+/// The variable that names the folder of a Hadoop client, for URIs that only it understands.
+pub const HADOOP_HOME: &str = "HADOOP_HOME";
+
+/// How long a server may send nothing, if the instructions do not say.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Something could not be fetched.
+#[derive(Debug, thiserror::Error)]
+#[error("Failed to fetch '{uri}': {why}")]
+pub struct FetchError {
+    /// What.
+    pub uri: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// Reads the instructions and fetches everything, in order. What goes wrong is said on standard error for people, and
+/// on standard output for the agent.
+pub fn main() -> ExitCode {
+    let text = std::env::var(INSTRUCTIONS).unwrap_or_default();
+    let info = match FetcherInfo::from_json(text.as_bytes(), Dialect::V0) {
+        Ok(info) => info,
+        Err(error) => return failed(&format!("{INSTRUCTIONS} cannot be read: {error}")),
+    };
+    match fetch_all(&info) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn failed(words: &str) -> ExitCode {
+    eprintln!("{words}");
+    println!("{words}");
+    ExitCode::FAILURE
+}
+
+/// Fetches all items of the instructions.
+///
+/// # Errors
+/// The first item that cannot be fetched; those after it are not tried.
+pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
+    let stall = info.stall_timeout.and_then(|timeout| u64::try_from(timeout.nanoseconds).ok());
+    let fetch = Fetch {
+        sandbox: Path::new(&info.sandbox_directory),
+        cache: info.cache_directory.as_deref().map(Path::new),
+        frameworks_home: info.frameworks_home.as_deref().unwrap_or_default(),
+        stall: stall.map_or(STALL, Duration::from_nanos),
+    };
+    for item in &info.items {
+        fetch.item(item).map_err(|why| FetchError { uri: item.uri.value.clone(), why })?;
+    }
+    Ok(())
+}
+
+/// What holds for all items.
+struct Fetch<'a> {
+    sandbox: &'a Path,
+    cache: Option<&'a Path>,
+    frameworks_home: &'a str,
+    stall: Duration,
+}
+
+impl Fetch<'_> {
+    fn item(&self, item: &Item) -> Result<(), String> {
+        let uri = &item.uri;
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        check(uri).map_err(|error| words(&error))?;
+        let source = Source::parse(&uri.value, self.frameworks_home).map_err(|error| words(&error))?;
+        let name = source::file_name(uri).map_err(|error| words(&error))?;
+        let target = self.sandbox.join(&name);
+        if let Some(folder) = target.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| format!("'{}': {error}", folder.display()))?;
+        }
+        let cached = self.cached(item)?;
+        match (item.action(), &cached) {
+            (Action::DownloadAndCache, Some(file)) => {
+                eprintln!("Fetching '{}' into the cache", uri.value);
+                get::get(&source, file, self.stall)?;
+            }
+            (Action::RetrieveFromCache, Some(_)) => eprintln!("Taking '{}' from the cache", uri.value),
+            _ => {
+                eprintln!("Fetching '{}' to '{}'", uri.value, target.display());
+                get::get(&source, &target, self.stall)?;
+            }
+        }
+        self.deliver(item, cached, &target)
+    }
+
+    fn cached(&self, item: &Item) -> Result<Option<PathBuf>, String> {
+        if item.action() == Action::BypassCache {
+            return Ok(None);
+        }
+        match (self.cache, &item.cache_filename) {
+            (Some(cache), Some(name)) => Ok(Some(cache.join(name))),
+            _ => Err("the instructions name no file of the cache".to_owned()),
+        }
+    }
+
+    /// From the cache into the sandbox, and out of the archive if it is one that is wanted unpacked.
+    fn deliver(&self, item: &Item, cached: Option<PathBuf>, target: &Path) -> Result<(), String> {
+        let uri = &item.uri;
+        let executable = uri.executable();
+        let unpacks = uri.extract() && !executable;
+        let kind = unpack::Kind::of(target).filter(|_| unpacks);
+        if let Some(kind) = kind {
+            // What comes out of the cache leaves no archive in the sandbox.
+            let archive = cached.as_deref().unwrap_or(target);
+            eprintln!("Extracting '{}' into '{}'", target.display(), self.sandbox.display());
+            return unpack::unpack(kind, archive, target, self.sandbox);
+        }
+        if let Some(file) = &cached {
+            std::fs::copy(file, target).map_err(|error| format!("cannot copy it out of the cache: {error}"))?;
+        }
+        if executable {
+            get::make_executable(target)?;
+        } else if uri.extract() {
+            eprintln!("'{}' is no archive and stays as it is", target.display());
+        }
+        Ok(())
+    }
+}

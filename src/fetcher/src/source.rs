@@ -1,0 +1,144 @@
+//! What a URI means: where its content is, and what it is called in the sandbox.
+//!
+//! Nothing is opened here.
+
+use std::path::{Component, Path, PathBuf};
+
+use protos::mesos::command_info::Uri;
+
+/// A URI that cannot be fetched, whatever is behind it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// It has a character that no URI of a task may have.
+    #[error("the URI contains {0}")]
+    Character(&'static str),
+    /// It names a host and nothing on it.
+    #[error("the URI has no path")]
+    NoPath,
+    /// Its path ends with a slash, so that the file has no name.
+    #[error("the URI does not name a file")]
+    NoName,
+    /// A path that is not absolute, and no folder to look in.
+    #[error("the path is relative, and --frameworks_home is not set")]
+    Relative,
+    /// A file of another host.
+    #[error("files of the host '{0}' cannot be fetched")]
+    OtherHost(String),
+    /// The name in the sandbox would be outside of it, or none.
+    #[error("the output file '{0}' is not a path inside the sandbox")]
+    OutputFile(String),
+}
+
+/// Where something is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A file of this host.
+    File(PathBuf),
+    /// `http://` or `https://`.
+    Http(String),
+    /// Anything else: what a Hadoop client understands.
+    Hadoop(String),
+}
+
+impl Source {
+    /// The source that a URI names; a relative path is one below `frameworks_home`.
+    ///
+    /// # Errors
+    /// If it names none.
+    pub fn parse(uri: &str, frameworks_home: &str) -> Result<Source, SourceError> {
+        let Some((scheme, rest)) = uri.split_once("://") else {
+            return if uri.starts_with('/') {
+                Ok(Source::File(uri.into()))
+            } else if frameworks_home.is_empty() {
+                Err(SourceError::Relative)
+            } else {
+                Ok(Source::File(Path::new(frameworks_home).join(uri)))
+            };
+        };
+        match scheme.to_ascii_lowercase().as_str() {
+            "file" => match rest.split_once('/') {
+                Some(("" | "localhost", path)) => Ok(Source::File(format!("/{path}").into())),
+                Some((host, _)) => Err(SourceError::OtherHost(host.to_owned())),
+                None => Err(SourceError::NoPath),
+            },
+            "http" | "https" => Ok(Source::Http(uri.to_owned())),
+            _ => Ok(Source::Hadoop(uri.to_owned())),
+        }
+    }
+}
+
+/// Whether a URI can be one of a task: what would be refused later is refused before anything is fetched.
+///
+/// # Errors
+/// The first rule that it breaks (mesos-features.md AGT-62).
+pub fn check(uri: &Uri) -> Result<(), SourceError> {
+    for (character, words) in [('\\', "a backslash"), ('\'', "a single quote"), ('\0', "a NUL character")] {
+        if uri.value.contains(character) {
+            return Err(SourceError::Character(words));
+        }
+    }
+    if let Some((_, rest)) = uri.value.split_once("://")
+        && !rest.contains('/')
+    {
+        return Err(SourceError::NoPath);
+    }
+    file_name(uri).map(drop)
+}
+
+/// The path in the sandbox: what the URI says, or its last part.
+pub(crate) fn file_name(uri: &Uri) -> Result<PathBuf, SourceError> {
+    let name = match &uri.output_file {
+        Some(name) => name.as_str(),
+        None => uri.value.rsplit('/').next().unwrap_or_default(),
+    };
+    let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    match (&uri.output_file, name.is_empty() || name == "." || name.ends_with('/') || !inside) {
+        (_, false) => Ok(name.into()),
+        (Some(name), true) => Err(SourceError::OutputFile(name.clone())),
+        (None, true) => Err(SourceError::NoName),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(value: &str, output: Option<&str>) -> Uri {
+        Uri { value: value.into(), output_file: output.map(str::to_owned), ..Uri::default() }
+    }
+
+    #[test]
+    fn sources() {
+        let parse = |text: &str| Source::parse(text, "");
+        let file = |path: &str| Ok(Source::File(path.into()));
+        assert_eq!(parse("/a/b"), file("/a/b"));
+        assert_eq!(parse("file:///a/b"), file("/a/b"));
+        assert_eq!(parse("file://localhost/a/b"), file("/a/b"));
+        assert_eq!(parse("file://elsewhere/a"), Err(SourceError::OtherHost("elsewhere".into())));
+        assert_eq!(parse("a/b"), Err(SourceError::Relative));
+        assert_eq!(Source::parse("a/b", "/home"), file("/home/a/b"));
+        assert_eq!(parse("HTTP://h/x"), Ok(Source::Http("HTTP://h/x".into())));
+        assert_eq!(parse("hdfs://h/x"), Ok(Source::Hadoop("hdfs://h/x".into())));
+    }
+
+    #[test]
+    fn names() {
+        let name = |value: &str, output: Option<&str>| file_name(&uri(value, output));
+        assert_eq!(name("http://h/a/b.tgz", None), Ok("b.tgz".into()));
+        assert_eq!(name("http://h/a/b.tgz", Some("c/d")), Ok("c/d".into()));
+        assert_eq!(name("http://h/a/", None), Err(SourceError::NoName));
+        assert_eq!(name("http://h/..", None), Err(SourceError::NoName));
+        for bad in ["", "/abs", "../x", "a/../../x", ".", "a/"] {
+            assert_eq!(name("http://h/x", Some(bad)), Err(SourceError::OutputFile(bad.into())), "{bad}");
+        }
+    }
+
+    #[test]
+    fn uris_of_tasks() {
+        assert_eq!(check(&uri("http://h/x", None)), Ok(()));
+        assert_eq!(check(&uri("http://h", None)), Err(SourceError::NoPath));
+        assert_eq!(check(&uri("/a\\b", None)), Err(SourceError::Character("a backslash")));
+        assert_eq!(check(&uri("/a'b", None)), Err(SourceError::Character("a single quote")));
+        assert_eq!(check(&uri("/a\0b", None)), Err(SourceError::Character("a NUL character")));
+    }
+}

@@ -1,0 +1,99 @@
+//! Unpacking archives, known by their names (mesos-features.md AGT-63).
+//!
+//! Nothing of an archive is written outside the folder that it is unpacked into.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+
+/// How much memory an .xz file may ask for; `xz -9` asks for a tenth of it.
+const XZ_MEMORY_KB: u32 = 1 << 20;
+
+/// What a file is, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tar,
+    TarGz,
+    TarBz2,
+    TarXz,
+    Zip,
+    /// One packed file.
+    Gz,
+}
+
+impl Kind {
+    /// The kind of archive that a file is called; none if it is called nothing of the sort.
+    pub(crate) fn of(path: &Path) -> Option<Kind> {
+        let name = path.file_name()?.to_str()?;
+        let kinds = [
+            (Kind::Tar, &[".tar"][..]),
+            (Kind::TarGz, &[".tar.gz", ".tgz"]),
+            (Kind::TarBz2, &[".tar.bz2", ".tbz2"]),
+            (Kind::TarXz, &[".tar.xz", ".txz"]),
+            (Kind::Zip, &[".zip"]),
+            (Kind::Gz, &[".gz"]),
+        ];
+        kinds.into_iter().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))).map(|(kind, _)| kind)
+    }
+}
+
+/// Unpacks `archive` into `folder`; one packed file gets the name of `target` without its `.gz`.
+pub(crate) fn unpack(kind: Kind, archive: &Path, target: &Path, folder: &Path) -> Result<(), String> {
+    let file = File::open(archive).map_err(|error| format!("cannot open the archive: {error}"))?;
+    let file = BufReader::new(file);
+    match kind {
+        Kind::Tar => tar(file, folder),
+        Kind::TarGz => tar(MultiGzDecoder::new(file), folder),
+        Kind::TarBz2 => tar(MultiBzDecoder::new(file), folder),
+        Kind::TarXz => tar(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB), folder),
+        Kind::Zip => {
+            let opened = zip::ZipArchive::new(file);
+            opened.and_then(|mut zip| zip.extract(folder)).map_err(|error| format!("cannot unpack it: {error}"))
+        }
+        Kind::Gz => {
+            let unpacked = File::create(target.with_extension(""));
+            let written = unpacked.and_then(|mut unpacked| io::copy(&mut MultiGzDecoder::new(file), &mut unpacked));
+            written.map(drop).map_err(|error| format!("cannot unpack it: {error}"))
+        }
+    }
+}
+
+fn tar(reader: impl Read, folder: &Path) -> Result<(), String> {
+    let mut archive = tar::Archive::new(reader);
+    archive.set_preserve_permissions(true);
+    // The owner is whoever unpacks: the task's user.
+    archive.set_preserve_ownerships(false);
+    archive.unpack(folder).map_err(|error| {
+        let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("cannot unpack it: {error}{cause}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_by_name() {
+        for (name, kind) in [
+            ("a.tar", Some(Kind::Tar)),
+            ("a.tar.gz", Some(Kind::TarGz)),
+            ("a.tgz", Some(Kind::TarGz)),
+            ("a.tar.bz2", Some(Kind::TarBz2)),
+            ("a.tbz2", Some(Kind::TarBz2)),
+            ("a.tar.xz", Some(Kind::TarXz)),
+            ("a.txz", Some(Kind::TarXz)),
+            ("a.zip", Some(Kind::Zip)),
+            ("a.txt.gz", Some(Kind::Gz)),
+            ("a.xz", None),
+            ("tar", None),
+            ("a.jar", None),
+        ] {
+            assert_eq!(Kind::of(Path::new("/x").join(name).as_path()), kind, "{name}");
+        }
+    }
+}
