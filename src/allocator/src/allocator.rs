@@ -66,9 +66,11 @@ impl Allocator {
     /// An allocator that knows nobody yet.
     #[must_use]
     pub fn new(config: Config) -> Allocator {
+        let mut tree = Tree::new(config.fair_sharing_excluded.clone());
+        tree.set_sorters(config.role_sorter, config.framework_sorter);
         Allocator {
             rng: Rng::new(config.seed),
-            tree: Tree::new(config.fair_sharing_excluded.clone()),
+            tree,
             roles: Roles::new(config.min_allocatable.clone()),
             clients: Clients::default(),
             frameworks: Slab::new(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::policies::Policies;
+use crate::sorters::SorterKind;
 use crate::{Attribute, OfferConstraints};
 use resources::{Name, Quantities, Resources, Role};
 
@@ -23,6 +24,10 @@ pub struct Config {
     pub region: Option<String>,
     /// How long offers and refusals last, how much one framework may hold, how finely agents are offered.
     pub policies: Policies,
+    /// `--role_sorter`: who comes first among roles.
+    pub role_sorter: SorterKind,
+    /// `--framework_sorter`: who comes first among the frameworks of a role.
+    pub framework_sorter: SorterKind,
     /// Where the order in which agents are visited starts from. Two runs with the same seed and inputs are equal.
     pub seed: u64,
 }
@@ -39,6 +44,8 @@ impl Default for Config {
             allocation_interval: Duration::from_secs(1),
             region: None,
             policies: Policies::default(),
+            role_sorter: SorterKind::Drf,
+            framework_sorter: SorterKind::Drf,
             seed: 0,
         }
     }

@@ -129,7 +129,8 @@ impl Allocator {
             self.tree.settle();
             let shared = self.serve_guarantees(&mut agents, &mut offerings);
             let mut takers = Takers::default();
-            for agent in agents {
+            agents.reverse();
+            while let Some(agent) = self.next_agent(&mut agents) {
                 self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
             }
             self.note_bounds();
@@ -172,6 +173,7 @@ impl Allocator {
 
     /// Asks, in order of share, those who may take what is free on an agent.
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
+        self.begin_visit(ix);
         let asked = self.asked(ix);
         self.agents[ix as usize].unasked = Unasked::default();
         let mut again = true;

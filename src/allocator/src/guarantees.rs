@@ -71,6 +71,7 @@ impl Allocator {
             if self.roles.accounts.unmet.is_empty() {
                 break;
             }
+            self.begin_visit(ix);
             let mut again = true;
             while again {
                 let answers = self.ask_guaranteed(ix);

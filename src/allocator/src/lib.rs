@@ -44,8 +44,10 @@ mod rescinds;
 mod returns;
 mod rng;
 mod roles;
+mod sorters;
 mod tree;
 mod views;
+mod visits;
 mod weight;
 
 pub use allocator::Allocator;
@@ -60,5 +62,6 @@ pub use explain::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing}
 pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
 pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;
+pub use sorters::SorterKind;
 pub use views::{AgentView, ClientView, RefusalView, RoleView};
 pub use weight::{Weight, WeightError};

@@ -46,6 +46,8 @@ impl Allocation {
             allocation_interval: config.allocation_interval,
             region: domain.map(|domain| domain.region.name.clone()),
             policies: config.policies.clone(),
+            role_sorter: config.role_sorter,
+            framework_sorter: config.framework_sorter,
             seed,
         };
         Allocation {

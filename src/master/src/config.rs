@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use allocator::SorterKind;
 use allocator::policies::Policies;
 
 use resources::{Amount, Name, Quantities};
@@ -59,10 +60,10 @@ pub struct Config {
     pub allocator_agent_recovery_factor: f64,
     /// `--allocator_recovery_timeout`: how long that may take at most.
     pub allocator_recovery_timeout: Duration,
-    /// `--role_sorter=random` instead of `drf`.
-    pub random_role_sorter: bool,
-    /// `--framework_sorter=random` instead of `drf`.
-    pub random_framework_sorter: bool,
+    /// `--role_sorter`: who comes first among roles.
+    pub role_sorter: SorterKind,
+    /// `--framework_sorter`: who comes first among the frameworks of a role.
+    pub framework_sorter: SorterKind,
     /// `--weights`: used if the registry has none. Each is positive.
     pub weights: Vec<(String, f64)>,
 }
@@ -96,8 +97,8 @@ impl Default for Config {
             offer_constraints_limits: allocator::RegexLimits::default(),
             allocator_agent_recovery_factor: 0.8,
             allocator_recovery_timeout: Duration::from_secs(600),
-            random_role_sorter: false,
-            random_framework_sorter: false,
+            role_sorter: SorterKind::Drf,
+            framework_sorter: SorterKind::Drf,
             weights: Vec::new(),
         }
     }

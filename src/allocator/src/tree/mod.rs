@@ -16,6 +16,7 @@ mod fair;
 mod levels;
 mod order;
 mod shares;
+mod sorted;
 mod walk;
 
 use std::collections::BTreeSet;
@@ -77,6 +78,7 @@ pub(crate) struct Tree {
     excluded: BTreeSet<Name>,
     /// The active clients, by the caller's numbers.
     listed: Bits,
+    sorting: sorted::Sorting,
     /// The total or a weight changed: all orders are to be made anew.
     stale: bool,
 }
@@ -90,6 +92,7 @@ impl Tree {
             counted: Quantities::default(),
             excluded,
             listed: Bits::default(),
+            sorting: sorted::Sorting::default(),
             stale: false,
         };
         tree.add(Kind::Role { seat: ROOT }, ROOT, "".into());

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::{Kind, NodeIx, ROOT, Tree};
+use crate::bits::Bits;
 
 impl Tree {
     /// Visits the active clients (by their caller's number), least served first, until the visitor breaks off.
@@ -16,6 +17,9 @@ impl Tree {
 
     /// The same for those at and below a role.
     pub(crate) fn walk_below(&self, role: NodeIx, mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+        if !self.is_order_kept() {
+            return self.walk_sorted(role, visit);
+        }
         // A stack of our own: a role's depth is the sender's choice, and must not be able to overflow the machine's.
         let mut stack = vec![self.children(role)];
         while let Some(children) = stack.last_mut() {
@@ -38,6 +42,19 @@ impl Tree {
         roles: impl Iterator<Item = NodeIx>,
         mut visit: impl FnMut(u32) -> ControlFlow<()>,
     ) {
+        if !self.is_order_kept() {
+            let mut roles = self.sorted(roles.filter(|role| self.nodes[*role as usize].key.is_some()));
+            let mut done = ControlFlow::Continue(());
+            while done.is_continue()
+                && let Some(role) = roles.pop()
+            {
+                self.walk_sorted(role, |client| {
+                    done = visit(client);
+                    done
+                });
+            }
+            return;
+        }
         let mut keys: BinaryHeap<Reverse<&Key>> =
             roles.filter_map(|role| self.nodes[role as usize].key.as_ref()).map(Reverse).collect();
         let mut done = ControlFlow::Continue(());
@@ -53,6 +70,18 @@ impl Tree {
 
     /// Visits some active clients, given by their leaves, in the order in which [`Tree::walk`] would.
     pub(crate) fn walk_some(&self, leaves: &mut [NodeIx], mut visit: impl FnMut(u32) -> ControlFlow<()>) {
+        if !self.is_order_kept() {
+            let mut wanted = Bits::default();
+            for leaf in leaves {
+                if let Kind::Client(client) = self.nodes[*leaf as usize].kind {
+                    wanted.set(client);
+                }
+            }
+            return self.walk_sorted(ROOT, |client| match wanted.contains(client) {
+                true => visit(client),
+                false => ControlFlow::Continue(()),
+            });
+        }
         self.sort(leaves);
         for leaf in leaves {
             if let Kind::Client(client) = self.nodes[*leaf as usize].kind
@@ -63,7 +92,7 @@ impl Tree {
         }
     }
 
-    fn children(&self, node: NodeIx) -> std::collections::btree_set::Iter<'_, Key> {
+    pub(super) fn children(&self, node: NodeIx) -> std::collections::btree_set::Iter<'_, Key> {
         self.nodes[node as usize].order.iter()
     }
 

@@ -143,7 +143,13 @@ pub(super) const MASTER: &[Flag] = &[
         help: "hide GPU agents from non-GPU frameworks",
     },
     Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Text, help: "disabled endpoints JSON" },
-    Flag { name: "framework_sorter", aliases: &[], default: Some("drf"), kind: Kind::Text, help: "drf or random" },
+    Flag {
+        name: "framework_sorter",
+        aliases: &[],
+        default: Some("drf"),
+        kind: Kind::Text,
+        help: "drf, random, psdsf or bfdrf",
+    },
     Flag { name: "hooks", aliases: &[], default: None, kind: Kind::Text, help: "hook modules" },
     Flag { name: "hostname", aliases: &[], default: None, kind: Kind::Text, help: "advertised host name" },
     Flag {
@@ -367,7 +373,7 @@ pub(super) const MASTER: &[Flag] = &[
         aliases: &["user_sorter"],
         default: Some("drf"),
         kind: Kind::Text,
-        help: "drf or random",
+        help: "drf, random, psdsf or bfdrf",
     },
     Flag { name: "roles", aliases: &[], default: None, kind: Kind::Text, help: "deprecated role whitelist" },
     Flag {

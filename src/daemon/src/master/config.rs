@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use allocator::SorterKind;
 use master::Config;
 use protos::json::{Dialect, FromJson};
 use protos::mesos;
@@ -86,8 +87,8 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
                 defaults.offer_constraints_limits.max_program_size,
             ),
         },
-        random_role_sorter: random("role_sorter", flags)?,
-        random_framework_sorter: random("framework_sorter", flags)?,
+        role_sorter: sorter("role_sorter", flags)?,
+        framework_sorter: sorter("framework_sorter", flags)?,
         weights: weights(flags)?,
     })
 }
@@ -152,12 +153,12 @@ fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
     }
 }
 
-fn random(name: &'static str, flags: &Flags) -> Result<bool, FlagError> {
-    match flags.get(name).unwrap_or("drf") {
-        "drf" => Ok(false),
-        "random" => Ok(true),
-        other => Err(refused(name, format!("there is no sorter '{other}': use drf or random"))),
-    }
+fn sorter(name: &'static str, flags: &Flags) -> Result<SorterKind, FlagError> {
+    let text = flags.get(name).unwrap_or("drf");
+    SorterKind::parse(text).ok_or_else(|| {
+        let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
+        refused(name, format!("there is no sorter '{text}': use one of {known}"))
+    })
 }
 
 /// `role=weight,...`
