@@ -116,6 +116,8 @@ pub struct Agent {
     /// The last change of volumes that was asked for, and the last one that is done.
     pub(crate) volume_change: u64,
     pub(crate) volumes_settled: u64,
+    /// While these differ: the volumes that were there before, and may be there still.
+    pub(crate) volumes_on_disk: Resources,
     pub(crate) oversubscription: Oversubscription,
     pub(crate) counters: Counters,
     view: Option<Arc<Snapshot>>,
@@ -165,6 +167,7 @@ impl Agent {
             operations: Vec::new(),
             volume_change: 0,
             volumes_settled: 0,
+            volumes_on_disk: Resources::default(),
             oversubscription: Oversubscription::default(),
             counters: Counters::default(),
             view: None,

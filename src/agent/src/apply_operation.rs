@@ -12,14 +12,14 @@ use protos::mesos::internal::{
     UpdateOperationStatusMessage, slave::ResourceState,
 };
 use protos::mesos::{self as pb, OperationState};
-use resources::{Conversion, Format, Resources};
+use resources::{Conversion, Format, Resource, Resources};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
 use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 use crate::timers::Timer;
-use crate::volumes::volume_changes;
+use crate::volumes::{doubled_volume, volume_changes};
 
 /// The first wait before a report is sent again.
 const RETRY_MIN: Duration = Duration::from_secs(10);
@@ -39,7 +39,11 @@ impl Agent {
         let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
         let changed = conversions.and_then(|conversions| {
             let conversions: Vec<_> = conversions.into_iter().map(of_nobody).collect();
-            self.total.apply_conversions(&conversions).map_err(|why| why.to_string())
+            let total = self.total.apply_conversions(&conversions).map_err(|why| why.to_string())?;
+            match doubled_volume(&self.config.work_dir, &total) {
+                None => Ok(total),
+                Some(path) => Err(format!("There is a volume in '{path}' already")),
+            }
         });
         let (state, text) = match changed {
             Ok(total) => {
@@ -169,13 +173,36 @@ impl Agent {
     }
 
     /// Has the folders of volumes made and deleted that differ between two states of the resources. Until that is
-    /// reported, what is to be lies in the target file, and a restart does it again.
-    pub(crate) fn change_volumes(&mut self, old: &Resources, new: &Resources, out: &mut Outbox) {
+    /// reported, what is to be lies in the target file, and the state has all volumes that may still be on the disk:
+    /// a restart can tell what has to go.
+    fn change_volumes(&mut self, old: &Resources, new: &Resources, out: &mut Outbox) {
         let (gone, new) = volume_changes(&self.config.work_dir, old, new);
-        if !gone.is_empty() || !new.is_empty() {
-            self.volume_change += 1;
-            out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
+        if gone.is_empty() && new.is_empty() {
+            return;
         }
+        let old = old.filter(Resource::is_persistent_volume);
+        if self.volumes_settled == self.volume_change {
+            self.volumes_on_disk = old;
+        } else {
+            let known = self.volumes_on_disk.clone();
+            self.volumes_on_disk += &old.filter(|volume| !known.contains_resource(volume));
+            let resources = self.volumes_on_disk.to_proto(Format::PostRefinement);
+            let state = ResourceState { resources, ..ResourceState::default() };
+            self.checkpoint(paths::RESOURCES.to_owned(), frame(&state), out);
+        }
+        self.volume_change += 1;
+        out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
+    }
+
+    /// Makes a change of volumes again that an earlier agent had begun: those in `on_disk` may be there. How far it got
+    /// is not known; making what is there and deleting what is not changes nothing.
+    pub(crate) fn resume_volumes(&mut self, on_disk: Resources, out: &mut Outbox) {
+        let wanted = self.total.filter(Resource::is_persistent_volume);
+        let (gone, _) = volume_changes(&self.config.work_dir, &on_disk, &wanted);
+        let (_, new) = volume_changes(&self.config.work_dir, &Resources::default(), &wanted);
+        self.volumes_on_disk = on_disk;
+        self.volume_change += 1;
+        out.outputs.push(Output::ChangeVolumes { change: self.volume_change, gone, new });
     }
 
     /// The folders are as the target file says: it becomes the state, unless a later change is on its way.

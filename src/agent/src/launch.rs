@@ -123,7 +123,9 @@ impl Agent {
                 container: container.clone(),
             },
         ));
-        executor.volumes = self.volume_links(&executor.container, &executor.resources());
+        if executor.uses_volumes() {
+            executor.volumes = self.volume_links(&executor.container, &executor.resources());
+        }
         if known.checkpoints() {
             self.checkpoint_executor(&executor, &run, out);
         }

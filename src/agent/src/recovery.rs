@@ -68,15 +68,16 @@ impl Agent {
             let checkpointed = resources::from_proto(&state.resources).map_err(|why| reserved(&why))?;
             own.with_checkpointed(&checkpointed).map_err(|why| reserved(&why))
         };
-        let total = match target.as_ref().or(state.as_ref()) {
+        self.total = Arc::new(match target.as_ref().or(state.as_ref()) {
             Some(state) => with(state)?,
             None => own.clone(),
-        };
+        });
         if target.is_some() {
-            let before = state.as_ref().map(with).transpose()?.unwrap_or_else(|| own.clone());
-            self.change_volumes(&before, &total, out);
+            // More than there is room for at once may be on the disk, so it is not held against what the agent has.
+            let on_disk = state.iter().flat_map(|state| &state.resources).cloned().collect::<Vec<_>>();
+            let on_disk = resources::from_proto(&on_disk).map_err(|why| invalid(&why))?;
+            self.resume_volumes(on_disk.filter(resources::Resource::is_persistent_volume), out);
         }
-        self.total = Arc::new(total);
         self.operations = target.or(state).into_iter().flat_map(|state| state.operations).map(Arc::new).collect();
         for operation in &self.operations {
             let uuid = operation.uuid.value.to_vec();

@@ -33,6 +33,14 @@ fn disk_root(work_dir: &str, root: &str) -> String {
     if root.starts_with('/') { root.to_owned() } else { format!("{work_dir}/{root}") }
 }
 
+/// A folder that more than one volume would lie in; the master should not let it come to that.
+pub(crate) fn doubled_volume(work_dir: &str, resources: &Resources) -> Option<String> {
+    let volumes = resources.iter().filter(|resource| resource.is_persistent_volume());
+    let mut folders: Vec<String> = volumes.filter_map(|volume| volume_path(work_dir, volume)).collect();
+    folders.sort();
+    folders.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
+}
+
 /// The volumes' folders that go and those that come when resources change.
 pub(crate) fn volume_changes(work_dir: &str, old: &Resources, new: &Resources) -> (Vec<GoneVolume>, Vec<String>) {
     let folders = |resources: &Resources| -> Vec<GoneVolume> {
@@ -115,7 +123,7 @@ impl Agent {
 
 impl Executor {
     /// Whether anything that it or its tasks hold is a persistent volume.
-    fn uses_volumes(&self) -> bool {
+    pub(crate) fn uses_volumes(&self) -> bool {
         let queued = self.queued.iter().flat_map(crate::Queued::tasks).flat_map(|task| &task.resources);
         let launched = self.launched.values().flat_map(|task| &task.resources);
         self.info.resources.iter().chain(queued).chain(launched).any(is_volume)

@@ -18,8 +18,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
 use super::fetch::Fetcher;
+use super::prepare::{prepare, rlimits};
 use super::records::Records;
-use super::volumes;
 use crate::sync::lock;
 
 /// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
@@ -66,7 +66,7 @@ pub(super) struct Containers {
 
 impl Containers {
     /// Starts the launcher's thread. `report` hears what becomes of containers; `executor` is run in place of the program
-    /// that it is named after.
+    /// that it is named after; `limits` says whether resource limits are set.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -75,11 +75,12 @@ impl Containers {
         report: Report,
         records: Records,
         fetcher: Fetcher,
+        limits: bool,
     ) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
         let runtime = Handle::current();
-        let worker = Worker { live: live.clone(), report, records, executor, fetcher, runtime };
+        let worker = Worker { live: live.clone(), report, records, executor, fetcher, limits, runtime };
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             for job in queue {
                 worker.work(job);
@@ -134,6 +135,8 @@ struct Worker {
     /// The executors' program under the name that the core knows it by.
     executor: Option<(String, ProgramFile)>,
     fetcher: Fetcher,
+    /// Whether containers get the resource limits that they ask for.
+    limits: bool,
     runtime: Handle,
 }
 
@@ -188,7 +191,8 @@ impl Worker {
     }
 
     fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, user: Option<User>) -> anyhow::Result<()> {
-        let child = Launcher::posix().spawn(&self.to_spec(spec, user))?;
+        let limits = if self.limits { rlimits(spec)? } else { Vec::new() };
+        let child = Launcher::posix().spawn(&Spec { rlimits: limits, ..self.to_spec(spec, user) })?;
         let pid = child.pid();
         let started = containers::start_time(pid);
         let (pid, pidfd) = child.into_parts();
@@ -334,33 +338,4 @@ async fn status_of(pid: i32, pidfd: &OwnedFd) -> Option<i32> {
         tokio::time::sleep(STATUS_PAUSE).await;
     }
     None
-}
-
-/// Makes the sandbox and shows the volumes in it; the user to run as, if it is another one.
-fn prepare(spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
-    refuse_what_is_missing(spec)?;
-    let user = match &spec.user {
-        Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
-        None => None,
-    };
-    let sandbox = Path::new(&spec.sandbox);
-    containers::create_sandbox(sandbox, user.as_ref())?;
-    if let Some(latest) = &spec.latest {
-        store::replace_link(Path::new(latest), sandbox)?;
-    }
-    volumes::show(sandbox, &spec.volumes, user.as_ref())?;
-    Ok(user)
-}
-
-/// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
-fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
-    if let Some(container) = &spec.container {
-        let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
-        anyhow::ensure!(!image, "Container images are not supported by the posix launcher");
-        anyhow::ensure!(
-            container.volumes.is_empty(),
-            "Volumes in ContainerInfo are not supported by the posix launcher"
-        );
-    }
-    Ok(())
 }

@@ -44,8 +44,7 @@ pub(super) fn watch(
     driver: Driver<Agent>,
     live: Containers,
 ) -> Option<tokio::task::JoinHandle<()>> {
-    let isolators = flags.text("isolation");
-    if !isolators.split(',').any(|name| matches!(name.trim(), "disk/du" | "posix/disk")) {
+    if !super::has_isolator(flags, &["disk/du", "posix/disk"]) {
         return None;
     }
     let interval = flags.duration("container_disk_watch_interval").unwrap_or_default().max(INTERVAL_MIN);

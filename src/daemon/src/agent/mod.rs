@@ -13,6 +13,7 @@ mod handler;
 mod metrics;
 mod operator_api;
 mod oversubscription;
+mod prepare;
 mod program;
 mod records;
 mod validate;
@@ -117,8 +118,9 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
     let reports = driver.clone();
     let fetcher = Fetcher::new(&flags, &work_dir, program);
+    let limits = has_isolator(&flags, &["posix/rlimits"]);
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let containers = Containers::start(executor, report.clone(), records, fetcher.clone())
+    let containers = Containers::start(executor, report.clone(), records, fetcher.clone(), limits)
         .context("the launcher's thread cannot be started")?;
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
@@ -246,6 +248,11 @@ fn watch_disk(
     })
 }
 
+/// Whether `--isolation` names one of these.
+fn has_isolator(flags: &Flags, names: &[&str]) -> bool {
+    flags.text("isolation").split(',').any(|name| names.contains(&name.trim()))
+}
+
 /// Flags that would change what tasks get, if only this agent could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     let refused = |name: &'static str, why: String| Err(FlagError::Refused { name, why });
@@ -263,6 +270,7 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
                 | "volume/sandbox_path"
                 | "disk/du"
                 | "posix/disk"
+                | "posix/rlimits"
         ) {
             return refused(
                 "isolation",

@@ -2,11 +2,15 @@
 //!
 //! Executors' own containers are in the agent's checkpoints; these are not.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{ContainerName, RecoveredNested};
 use base::{ContainerId, Time};
+
+use crate::sync::lock;
 
 /// The file with a container's first process.
 const PID: &str = "pid";
@@ -16,18 +20,24 @@ const OWNER: &str = "agent";
 /// How deep containers may lie in each other.
 const DEPTH_MAX: usize = 32;
 
-/// Notes about containers inside executors.
+/// Notes about containers inside executors. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     /// `<runtime_dir>/containers`.
     root: PathBuf,
     /// What names this agent: its meta folder.
     owner: String,
+    /// The executors' containers below which something is noted: most have nothing.
+    noted: Arc<Mutex<BTreeSet<ContainerName>>>,
 }
 
 impl Records {
     pub(super) fn new(runtime_dir: &Path, meta: &Path) -> Records {
-        Records { root: runtime_dir.join("containers"), owner: meta.to_string_lossy().into_owned() }
+        Records {
+            root: runtime_dir.join("containers"),
+            owner: meta.to_string_lossy().into_owned(),
+            noted: Arc::default(),
+        }
     }
 
     fn folder(&self, container: &ContainerName) -> PathBuf {
@@ -41,6 +51,7 @@ impl Records {
         if container.parent().is_none() {
             return;
         }
+        lock(&self.noted).insert(container.root());
         let folder = self.folder(container);
         let written = std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(self.folder(&container.root()).join(OWNER), &self.owner))
@@ -52,6 +63,13 @@ impl Records {
 
     /// Forgets a container, with those inside it.
     pub(super) fn forget(&self, container: &ContainerName) {
+        let noted = match container.parent() {
+            None => lock(&self.noted).remove(container),
+            Some(_) => true,
+        };
+        if !noted {
+            return;
+        }
         let folder = self.folder(container);
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -67,6 +85,7 @@ impl Records {
         for (id, folder) in children(&self.root) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
             if owner == self.owner {
+                lock(&self.noted).insert(ContainerName::top(&id));
                 read_inside(&ContainerName::top(&id), &folder, DEPTH_MAX, &mut found);
             }
         }

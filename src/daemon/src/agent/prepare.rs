@@ -1,0 +1,126 @@
+//! What is made ready before a container starts: the sandbox, the volumes in it, the limits; and what is refused.
+//!
+//! It starts nothing.
+
+use std::path::Path;
+
+use agent::ContainerSpec;
+use containers::{Rlimit, RlimitKind, User};
+use protos::mesos::r_limit_info::r_limit::Type;
+
+use super::volumes;
+
+/// Makes the sandbox and shows the volumes in it; the user to run as, if it is another one.
+///
+/// # Errors
+/// What cannot be made ready, or cannot be given at all.
+pub(super) fn prepare(spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
+    refuse_what_is_missing(spec)?;
+    let user = match &spec.user {
+        Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        None => None,
+    };
+    let sandbox = Path::new(&spec.sandbox);
+    containers::create_sandbox(sandbox, user.as_ref())?;
+    if let Some(latest) = &spec.latest {
+        store::replace_link(Path::new(latest), sandbox)?;
+    }
+    volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+    Ok(user)
+}
+
+/// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
+fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
+    if let Some(container) = &spec.container {
+        let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
+        anyhow::ensure!(!image, "Container images are not supported by the posix launcher");
+        anyhow::ensure!(
+            container.volumes.is_empty(),
+            "Volumes in ContainerInfo are not supported by the posix launcher"
+        );
+    }
+    Ok(())
+}
+
+/// The limits that a container asks for (`posix/rlimits`, mesos-features.md AGT-107).
+///
+/// # Errors
+/// A limit of no known kind, with one of its two values only, or with the soft one above the hard one.
+pub(super) fn rlimits(spec: &ContainerSpec) -> anyhow::Result<Vec<Rlimit>> {
+    let info = spec.container.as_ref().and_then(|container| container.rlimit_info.as_ref());
+    let limits = info.map(|info| info.rlimits.as_slice()).unwrap_or_default();
+    let read = |limit: &protos::mesos::r_limit_info::RLimit| {
+        let name = limit.r#type().as_str_name();
+        let kind = kind_of(limit.r#type()).ok_or_else(|| anyhow::anyhow!("A resource limit has no known type"))?;
+        match (limit.soft, limit.hard) {
+            (Some(soft), Some(hard)) if soft > hard => {
+                anyhow::bail!("The soft limit {soft} of {name} is above its hard limit {hard}")
+            }
+            (Some(_), Some(_)) | (None, None) => Ok(Rlimit { kind, soft: limit.soft, hard: limit.hard }),
+            _ => anyhow::bail!("{name} needs both its soft and its hard limit, or none of them"),
+        }
+    };
+    limits.iter().map(read).collect()
+}
+
+fn kind_of(kind: Type) -> Option<RlimitKind> {
+    Some(match kind {
+        Type::Unknown => return None,
+        Type::RlmtAs => RlimitKind::As,
+        Type::RlmtCore => RlimitKind::Core,
+        Type::RlmtCpu => RlimitKind::Cpu,
+        Type::RlmtData => RlimitKind::Data,
+        Type::RlmtFsize => RlimitKind::Fsize,
+        Type::RlmtLocks => RlimitKind::Locks,
+        Type::RlmtMemlock => RlimitKind::Memlock,
+        Type::RlmtMsgqueue => RlimitKind::Msgqueue,
+        Type::RlmtNice => RlimitKind::Nice,
+        Type::RlmtNofile => RlimitKind::Nofile,
+        Type::RlmtNproc => RlimitKind::Nproc,
+        Type::RlmtRss => RlimitKind::Rss,
+        Type::RlmtRtprio => RlimitKind::Rtprio,
+        Type::RlmtRttime => RlimitKind::Rttime,
+        Type::RlmtSigpending => RlimitKind::Sigpending,
+        Type::RlmtStack => RlimitKind::Stack,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::{ContainerInfo, RLimitInfo, r_limit_info::RLimit};
+
+    fn of(kind: Option<Type>, soft: Option<u64>, hard: Option<u64>) -> anyhow::Result<Vec<Rlimit>> {
+        let limit = RLimit { r#type: kind.map(|kind| kind as i32), soft, hard };
+        let rlimit_info = Some(RLimitInfo { rlimits: vec![limit] });
+        let spec = ContainerSpec {
+            sandbox: String::new(),
+            latest: None,
+            argv: Vec::new(),
+            program: String::new(),
+            environment: Vec::new(),
+            user: None,
+            uris: Vec::new(),
+            resources: Vec::new(),
+            volumes: Vec::new(),
+            container: Some(ContainerInfo { rlimit_info, ..ContainerInfo::default() }),
+        };
+        rlimits(&spec)
+    }
+
+    #[test]
+    fn limits_that_make_sense() {
+        let nofile = Some(Type::RlmtNofile);
+        let limit = |soft, hard| vec![Rlimit { kind: RlimitKind::Nofile, soft, hard }];
+        assert_eq!(of(nofile, Some(1), Some(2)).unwrap(), limit(Some(1), Some(2)));
+        assert_eq!(of(nofile, None, None).unwrap(), limit(None, None));
+        for (kind, soft, hard, said) in [
+            (nofile, Some(3), Some(2), "above"),
+            (nofile, Some(3), None, "both"),
+            (nofile, None, Some(3), "both"),
+            (None, None, None, "known type"),
+        ] {
+            assert!(of(kind, soft, hard).unwrap_err().to_string().contains(said), "{said}");
+        }
+    }
+}
