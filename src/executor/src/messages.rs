@@ -211,8 +211,6 @@ pub(crate) struct Command {
     pub(crate) shell: Option<bool>,
     #[prost(string, optional, tag = "3")]
     pub(crate) value: Option<String>,
-    #[prost(string, optional, tag = "5")]
-    pub(crate) user: Option<String>,
     #[prost(string, repeated, tag = "7")]
     pub(crate) arguments: Vec<String>,
 }

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +96,6 @@ impl Probe {
             inherited.retain(|(name, _)| name == "PATH");
             inherited.push(("MESOS_SANDBOX".into(), sandbox.into()));
             spec.working_dir = Some(sandbox.to_owned());
-            spec.user = user(command.user.as_deref().or(task_command.user.as_deref()))?;
         }
         let of_task = environment(inherited.into_iter(), task.allocation_role(), &task_command);
         spec.environment = environment(of_task.into_iter(), None, &command);
@@ -119,7 +119,10 @@ impl Probe {
     /// Starts; `Err` holds the words for a probe that could not even begin.
     pub(super) fn start(&self) -> Result<Probing, String> {
         match self {
-            Probe::Command(spec) => spawn(spec),
+            Probe::Command(spec) => match spec.working_dir.as_deref().and_then(owner) {
+                Some(user) => spawn(&Spec { user: Some(user), ..(**spec).clone() }),
+                None => spawn(spec),
+            },
             Probe::Http { tls: true, .. } => self.follow(),
             Probe::Http { address, path, tls: false } => {
                 let request =
@@ -229,10 +232,13 @@ impl Waiting {
     }
 }
 
-/// The user that a task of a pod runs as, if it is not the executor's own.
-fn user(name: Option<&str>) -> Result<Option<User>, String> {
-    let user = name.map(User::by_name).transpose().map_err(|error| error.to_string())?;
-    Ok(user.filter(|user| !user.is_current()))
+/// The owner of a task's sandbox, if he is not the executor's own user: the task runs as him. (The user database is not
+/// asked: that would bring most of the C library's name services into a program that is started for every task.)
+fn owner(sandbox: &Path) -> Option<User> {
+    let metadata = std::fs::metadata(sandbox).ok()?;
+    let (uid, gid) = (metadata.uid(), metadata.gid());
+    let user = User { name: uid.to_string(), uid, gid, groups: vec![gid] };
+    Some(user).filter(|user| !user.is_current())
 }
 
 fn spawn(spec: &Spec) -> Result<Probing, String> {
