@@ -85,6 +85,8 @@ pub struct Agent {
     pub(crate) info: Arc<pb::SlaveInfo>,
     pub(crate) id: Option<AgentId>,
     pub(crate) state: AgentState,
+    /// It leaves by its own will: the next start is to be a new agent.
+    pub(crate) unregistered: bool,
     pub(crate) master: Option<Pid>,
     pub(crate) registered: Option<Time>,
     pub(crate) random: Random,
@@ -144,6 +146,7 @@ impl Agent {
             info: Arc::new(info),
             id: None,
             state: AgentState::Recovering,
+            unregistered: false,
             master: None,
             registered: None,
             random,

@@ -24,6 +24,7 @@ impl Agent {
                     out,
                 );
             }
+            self.unregistered = true;
             return self.leave(now, out);
         }
         // Executors of frameworks that checkpoint outlive the agent; the others would find no agent that knows them.
@@ -49,9 +50,12 @@ impl Agent {
         }
     }
 
-    /// Nothing runs any more. The next start is a new agent.
+    /// Nothing runs any more. An agent that has unregistered is a new one at its next start; one that the master has sent
+    /// away comes back under its id, so that a master which has marked it gone knows it.
     pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
-        out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
+        if self.unregistered {
+            out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
+        }
         self.exit(0, "the agent has left the cluster".to_owned(), out);
     }
 }

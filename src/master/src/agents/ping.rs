@@ -25,10 +25,12 @@ impl Master {
             }
         }
         let Some(agent) = self.agents.get(key.0) else { return };
+        let doubtful = self.agent_books.get(&key).is_some_and(|book| book.doubtful);
+        let connected = agent.connected && !doubtful;
         out.push(Output::Send {
             to: agent.pid.clone(),
             from: Sender::Observer(observer),
-            message: PingSlaveMessage { connected: agent.connected }.into(),
+            message: PingSlaveMessage { connected }.into(),
         });
         let at = self.now + self.config.agent_ping_timeout;
         let token = self.timers.set(at, Timer::Ping { agent: key, observer });

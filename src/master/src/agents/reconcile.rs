@@ -74,6 +74,7 @@ impl Master {
         if let Some(book) = self.agent_books.get_mut(&key) {
             book.epoch += 1;
             book.missed = 0;
+            book.doubtful = false;
             book.ponged = true;
             let scheduled = std::mem::take(&mut book.removal_scheduled);
             if let Some(token) = book.reregister.take() {

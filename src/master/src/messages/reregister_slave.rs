@@ -106,6 +106,11 @@ impl Master {
             agent.drain = drain;
             agent.deactivated = deactivated;
         }
+        if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable.is_some()) {
+            // This may be a message that was on its way since before the agent fell silent; what has ended since stands in it as
+            // running. An agent that is told that it is not connected registers once more, with what is there now.
+            book.doubtful = true;
+        }
         self.tell_reregistered(key, Vec::new(), out);
         self.adopt_frameworks(&returning, out);
         let tasks = self.adopt(key, adoption, was_unreachable.is_some(), out);

@@ -103,7 +103,13 @@ impl Master {
                 false => quotas.insert(role.clone(), quota.clone()),
             };
         }
+        // Only what was asked for now is worth taking offers back; who waits for an older guarantee goes on waiting.
+        let guaranteed = updates.values().any(|quota| !quota.guarantees.is_empty());
         for (framework, role, agent) in self.allocation.allocator().in_the_way_of_quota() {
+            let limited = updates.get(&role.top_level()).is_some_and(|quota| !quota.limits.is_empty());
+            if !guaranteed && !limited {
+                continue;
+            }
             let (Some(framework), Some(agent)) =
                 (self.framework_by_id(framework.as_str()), self.agent_by_id(agent.as_str()))
             else {

@@ -111,6 +111,8 @@ pub(crate) struct AgentBook {
     pub observer: u64,
     /// Pings in a row without a pong.
     pub missed: u32,
+    /// Whether what it listed when it was taken back may be out of date: pings ask it to register once more.
+    pub doubtful: bool,
     /// Whether the last ping was answered.
     pub ponged: bool,
     /// The next ping.
