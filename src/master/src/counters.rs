@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use protos::mesos::{TaskState, task_status};
+use protos::mesos::offer::operation::Type;
+use protos::mesos::{OperationState, TaskState, task_status};
 
 macro_rules! counters {
     ($($variant:ident = $name:literal,)*) => {
@@ -92,11 +93,20 @@ pub struct Counters {
     values: [u64; Counter::ALL.len()],
     /// Terminal tasks by state, source and reason: `task_<state>/source_<source>/reason_<reason>`.
     reasons: BTreeMap<(i32, i32, i32), u64>,
+    /// Operations that agents were sent, by type's number.
+    operations: BTreeMap<i32, u64>,
+    /// Operations that have ended, by the numbers of type and state.
+    ended_operations: BTreeMap<(i32, i32), u64>,
 }
 
 impl Default for Counters {
     fn default() -> Counters {
-        Counters { values: [0; Counter::ALL.len()], reasons: BTreeMap::new() }
+        Counters {
+            values: [0; Counter::ALL.len()],
+            reasons: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            ended_operations: BTreeMap::new(),
+        }
     }
 }
 
@@ -110,6 +120,26 @@ impl Counters {
     pub fn iter(&self) -> impl Iterator<Item = (String, u64)> {
         let plain = Counter::ALL.iter().map(|counter| (counter.name().to_owned(), self.get(*counter)));
         plain.chain(self.reasons.iter().filter_map(|(cause, count)| Some((cause_name(*cause)?, *count))))
+    }
+
+    /// How many operations of a type agents were sent.
+    pub fn operations(&self, kind: Type) -> u64 {
+        self.operations.get(&(kind as i32)).copied().unwrap_or_default()
+    }
+
+    /// How many operations of a type have ended in a state.
+    pub fn ended_operations(&self, kind: Type, state: OperationState) -> u64 {
+        self.ended_operations.get(&(kind as i32, state as i32)).copied().unwrap_or_default()
+    }
+
+    /// An operation is an agent's now.
+    pub(crate) fn operation(&mut self, kind: Type) {
+        *self.operations.entry(kind as i32).or_default() += 1;
+    }
+
+    /// An operation has ended.
+    pub(crate) fn operation_ended(&mut self, kind: Type, state: OperationState) {
+        *self.ended_operations.entry((kind as i32, state as i32)).or_default() += 1;
     }
 
     pub(crate) fn add(&mut self, counter: Counter) {

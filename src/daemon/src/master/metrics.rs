@@ -2,6 +2,7 @@
 //!
 //! Gauges are computed from a snapshot, counters are the core's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,25 +179,34 @@ const OPERATION_STATES: [(OperationState, &str); 8] = [
     (OperationState::OperationGoneByOperator, "gone_by_operator"),
 ];
 
-/// Operations that the master holds, by type and state.
+/// Operations by type and state: those that go on are held, those that have ended are counted.
 fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
-    let all: Vec<_> = snapshot
+    let held: Vec<_> = snapshot
         .agents
         .values()
         .flat_map(|agent| agent.operations.values())
         .map(|operation| (operation.info.r#type(), operation.latest_status.state()))
         .collect();
-    for (state, state_name) in OPERATION_STATES {
-        metrics.count(format!("master/operations/{state_name}"), all.iter().filter(|(_, s)| *s == state).count());
-        for (kind, kind_name) in OPERATIONS {
-            let count = all.iter().filter(|(k, s)| (*k, *s) == (kind, state)).count();
-            metrics.count(format!("master/operations/{kind_name}/{state_name}"), count);
-        }
-    }
-    metrics.count("master/operations/total", all.len());
+    let counters = &snapshot.counters;
+    let mut sums = [0; OPERATION_STATES.len()];
+    let mut total = 0;
     for (kind, kind_name) in OPERATIONS {
-        metrics.count(format!("master/operations/{kind_name}/total"), all.iter().filter(|(k, _)| *k == kind).count());
+        for ((state, state_name), sum) in OPERATION_STATES.into_iter().zip(&mut sums) {
+            let living = matches!(state_name, "pending" | "recovering" | "unreachable");
+            let count = match living {
+                true => held.iter().filter(|(k, s)| (*k, *s) == (kind, state)).count() as u64,
+                false => counters.ended_operations(kind, state),
+            };
+            *sum += count;
+            metrics.set(format!("master/operations/{kind_name}/{state_name}"), count as f64);
+        }
+        total += counters.operations(kind);
+        metrics.set(format!("master/operations/{kind_name}/total"), counters.operations(kind) as f64);
     }
+    for ((_, state_name), sum) in OPERATION_STATES.into_iter().zip(sums) {
+        metrics.set(format!("master/operations/{state_name}"), sum as f64);
+    }
+    metrics.set("master/operations/total", total as f64);
 }
 
 fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
@@ -263,6 +273,9 @@ fn registrar(metrics: &mut Metrics, bytes: usize) {
     metrics.count("registrar/registry_size_bytes", bytes);
 }
 
+/// More than the numbers of calls, of events and of operations.
+const MOST_KINDS: i32 = 64;
+
 /// The states that a framework's ended tasks are counted by.
 const TERMINAL: [TaskState; 8] = [
     TaskState::TaskFinished,
@@ -275,29 +288,27 @@ const TERMINAL: [TaskState; 8] = [
     TaskState::TaskGoneByOperator,
 ];
 
+/// A sum, and one count for each kind; 0 for what has not been counted, so that who watches finds every name.
+fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name: impl Fn(i32) -> Option<&'static str>) {
+    metrics.set(prefix, counts.values().sum::<u64>() as f64);
+    // No enum of the three has more numbers; 0 is the unknown kind.
+    for (number, name) in (1..=MOST_KINDS).filter_map(|number| Some((number, name(number)?))) {
+        let count = counts.get(&number).copied().unwrap_or_default();
+        metrics.set(format!("{prefix}/{}", name.to_lowercase()), count as f64);
+    }
+}
+
 fn per_framework(metrics: &mut Metrics, framework: &Framework) {
     let name = percent_encoding::utf8_percent_encode(&framework.info.name, percent_encoding::NON_ALPHANUMERIC);
     let prefix = format!("master/frameworks/{name}/{}", framework.id);
     let counts = &framework.counts;
     metrics.count(format!("{prefix}/subscribed"), usize::from(framework.connected()));
-    metrics.set(format!("{prefix}/calls"), counts.calls.values().sum::<u64>() as f64);
-    for (number, count) in &counts.calls {
-        if let Ok(kind) = scheduler::call::Type::try_from(*number) {
-            metrics.set(format!("{prefix}/calls/{}", kind.as_str_name().to_lowercase()), *count as f64);
-        }
-    }
-    metrics.set(format!("{prefix}/events"), counts.events.values().sum::<u64>() as f64);
-    for (number, count) in &counts.events {
-        if let Ok(kind) = scheduler::event::Type::try_from(*number) {
-            metrics.set(format!("{prefix}/events/{}", kind.as_str_name().to_lowercase()), *count as f64);
-        }
-    }
-    metrics.set(format!("{prefix}/operations"), counts.operations.values().sum::<u64>() as f64);
-    for (number, count) in &counts.operations {
-        if let Ok(kind) = offer::operation::Type::try_from(*number) {
-            metrics.set(format!("{prefix}/operations/{}", kind.as_str_name().to_lowercase()), *count as f64);
-        }
-    }
+    let name = |number| scheduler::call::Type::try_from(number).ok().map(|kind| kind.as_str_name());
+    kinds(metrics, &format!("{prefix}/calls"), &counts.calls, name);
+    let name = |number| scheduler::event::Type::try_from(number).ok().map(|kind| kind.as_str_name());
+    kinds(metrics, &format!("{prefix}/events"), &counts.events, name);
+    let name = |number| offer::operation::Type::try_from(number).ok().map(|kind| kind.as_str_name());
+    kinds(metrics, &format!("{prefix}/operations"), &counts.operations, name);
     for (state, name) in [
         ("sent", counts.offers_sent),
         ("accepted", counts.offers_accepted),
@@ -314,7 +325,7 @@ fn per_framework(metrics: &mut Metrics, framework: &Framework) {
             metrics.set(format!("{prefix}/tasks/terminal/{}", state.as_str_name().to_lowercase()), *count as f64);
         }
     }
-    for state in ["task_staging", "task_starting", "task_running", "task_killing", "task_unreachable"] {
+    for state in ["task_staging", "task_starting", "task_running", "task_killing", "task_unreachable", "task_unknown"] {
         metrics.set(format!("{prefix}/tasks/active/{state}"), 0.0);
     }
     for task in framework.tasks.values() {

@@ -47,6 +47,9 @@ impl Master {
                 row.statuses.remove(0);
             }
         }
+        if is_final(latest.state()) && !is_final(operation.latest_status.state()) {
+            self.counters.operation_ended(operation.info.r#type(), latest.state());
+        }
         let wanted = operation.info.id.is_some();
         match framework {
             Some(framework) if wanted => self.tell_operation(framework, message.status, out),

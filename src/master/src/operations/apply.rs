@@ -10,7 +10,7 @@ use protos::mesos::offer::Operation;
 use protos::mesos::{self, OperationState, OperationStatus};
 use resources::{Conversion, Format};
 
-use super::{agent_text, without_allocations};
+use super::agent_text;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
@@ -66,11 +66,14 @@ impl Master {
         let version = agent.resource_version.clone().unwrap_or_default();
         let message = ApplyOperationMessage {
             framework_id: framework_id.clone(),
-            operation_info: without_allocations(&operation_info),
+            // With the allocations: agents take them off for their own books, and show the operation as it was asked for.
+            operation_info: operation_info.clone(),
             operation_uuid: uuid.clone(),
             resource_version_uuid: ResourceVersionUuid { resource_provider_id: None, uuid: version },
         };
         out.send(&agent.pid, message);
+        self.counters.operation(operation_info.r#type());
+        let Some(agent) = self.agent(key) else { return };
         let latest_status = OperationStatus {
             operation_id: operation_info.id.clone(),
             state: OperationState::OperationPending as i32,

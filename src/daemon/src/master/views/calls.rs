@@ -155,16 +155,11 @@ fn framework(
 ) -> response::get_frameworks::Framework {
     let own = index.of(key.unwrap_or(FrameworkKey(u64::MAX)));
     let offers = own.offers.iter().filter_map(|(key, offer)| {
-        let agent = index.agent(offer.agent)?;
+        let role = Some(offer.role.as_str().to_owned());
         Some(mesos::Offer {
-            id: mesos::OfferId { value: format!("{}-O{}", snapshot.info.id, key.0) },
-            framework_id: framework.proto_id(),
-            slave_id: agent.proto_id(),
-            hostname: agent.info.hostname.clone(),
             resources: endpoint_form(&offer.resources),
-            unavailability: agent.unavailability,
-            allocation_info: Some(mesos::resource::AllocationInfo { role: Some(offer.role.as_str().to_owned()) }),
-            ..mesos::Offer::default()
+            allocation_info: Some(mesos::resource::AllocationInfo { role }),
+            ..snapshot.offer_to_proto(*key)?
         })
     });
     response::get_frameworks::Framework {
