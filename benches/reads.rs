@@ -67,16 +67,18 @@ fn fill(scheduler: &mut Scheduler, agents: usize, tasks: usize) -> Result<()> {
     scheduler.flush()
 }
 
-/// Eight reads, one after the other, with nothing else going on.
+/// Eight reads, one after the other, with nothing else going on. Each asks for something that nobody has asked for, so that
+/// none is given what was written for another.
 fn alone(report: &Report, master: &Daemon, path: &str) -> Result<()> {
     let mut connection = Connection::open(master.address)?;
     let reads = 8;
     let before = master.cpu();
     let mut times = Vec::new();
     let mut size = 0;
-    for _ in 0..reads {
+    let mark = if path.contains('?') { '&' } else { '?' };
+    for number in 0..reads {
         let start = Instant::now();
-        let answer = connection.get(path)?;
+        let answer = connection.get(&format!("{path}{mark}nobody_knows={number}"))?;
         times.push(start.elapsed());
         if answer.status != 200 {
             bail!("GET {path} was answered {}", answer.status);

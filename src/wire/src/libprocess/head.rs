@@ -28,6 +28,8 @@ pub(super) struct Head {
     pub(super) framing: Framing,
     /// The sender wants the connection closed after the answer.
     pub(super) close: bool,
+    /// The sender is a libprocess, which reads no answers.
+    pub(super) deaf: bool,
 }
 
 impl Head {
@@ -82,7 +84,11 @@ impl<'a> Fields<'a> {
     }
 
     fn is_message(&self) -> bool {
-        self.from.is_some() || self.agent.is_some_and(|agent| agent.starts_with("libprocess/"))
+        self.from.is_some() || self.is_libprocess()
+    }
+
+    fn is_libprocess(&self) -> bool {
+        self.agent.is_some_and(|agent| agent.starts_with("libprocess/"))
     }
 
     /// None for a framing that is left to the HTTP server to judge.
@@ -122,5 +128,5 @@ pub(super) fn parse(input: &[u8], peer: SocketAddr) -> Parsed {
     let path = path.split('?').next().unwrap_or(path);
     let message = Message::from_request(path, fields.from, fields.agent, Bytes::new(), peer)
         .map(|message| (message.to, message.from, message.name));
-    Parsed::Message(Head { message, framing, close }, used)
+    Parsed::Message(Head { message, framing, close, deaf: fields.is_libprocess() }, used)
 }

@@ -3,15 +3,17 @@
 //! While idle it holds no buffer: bytes are read into one that all connections of a thread share.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 
 use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
@@ -19,6 +21,11 @@ use super::{Message, MessageSink, Refusal, answer, deliver};
 
 /// A sender that leaves this many bytes of answers unread is cut off.
 const UNREAD_ANSWERS: usize = 1 << 20;
+
+/// Answers to senders that do not read them gather for so long, or until there are so many bytes of them: each packet
+/// would wake the sender for nothing.
+const GATHER: Duration = Duration::from_millis(10);
+const GATHERED: usize = 8 << 10;
 
 thread_local!(static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 64 << 10]));
 
@@ -57,6 +64,10 @@ pub(crate) struct Incoming {
     pending: Option<(Head, BodyDecoder)>,
     answers: Vec<u8>,
     sent: usize,
+    /// Somebody waits for one of the answers.
+    urgent: bool,
+    /// Until when answers gather that nobody waits for.
+    gathering: Option<Pin<Box<Sleep>>>,
     ending: Option<Outcome>,
 }
 
@@ -70,6 +81,8 @@ impl Incoming {
             pending: None,
             answers: Vec::new(),
             sent: 0,
+            urgent: false,
+            gathering: None,
             ending: None,
         }
     }
@@ -115,6 +128,9 @@ impl Incoming {
     }
 
     fn poll_answers(&mut self, cx: &mut Context<'_>, stream: &mut TcpStream) -> Result<Poll<()>, io::Error> {
+        if self.gathers(cx) {
+            return Ok(Poll::Ready(()));
+        }
         while self.sent < self.answers.len() {
             match Pin::new(&mut *stream).poll_write(cx, &self.answers[self.sent..]) {
                 Poll::Ready(written) => self.sent += written?,
@@ -123,7 +139,19 @@ impl Incoming {
         }
         self.sent = 0;
         self.answers = Vec::new();
+        self.urgent = false;
+        self.gathering = None;
         Ok(Poll::Ready(()))
+    }
+
+    /// Whether the answers are still to gather; the task is woken when they have.
+    fn gathers(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.answers.is_empty() || self.urgent || self.ending.is_some() || self.answers.len() > GATHERED {
+            return false;
+        }
+        let gathering = self.gathering.get_or_insert_with(|| Box::pin(tokio::time::sleep(GATHER)));
+        self.urgent = gathering.as_mut().poll(cx).is_ready();
+        !self.urgent
     }
 
     /// What one read brought; nothing at all is the end of the connection.
@@ -180,6 +208,7 @@ impl Incoming {
         let peer = self.peer;
         let outcome = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, peer }, sink));
         answer::push(&mut self.answers, &outcome, head.close);
+        self.urgent |= outcome.is_err() || !head.deaf;
         if head.close {
             self.ending = Some(Outcome::Closed);
         }

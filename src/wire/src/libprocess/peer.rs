@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use base::Pid;
 use bytes::BytesMut;
+use rustc_hash::FxHashSet;
 
 use super::encode;
 use crate::sync::lock;
@@ -17,7 +18,7 @@ pub(super) struct Closed;
 struct State {
     /// Requests that no write has begun with.
     queue: BytesMut,
-    links: Vec<Pid>,
+    links: FxHashSet<Pid>,
     /// The connection's task, if it waits.
     task: Option<Waker>,
     closed: bool,
@@ -101,16 +102,14 @@ impl Peer {
             if state.closed {
                 return Err(Closed);
             }
-            if !state.links.contains(pid) {
-                state.links.push(pid.clone());
-            }
+            state.links.insert(pid.clone());
             Ok(())
         })
     }
 
     pub(super) fn unlink(&self, pid: &Pid) {
         let _ = self.change(|state| {
-            state.links.retain(|linked| linked != pid);
+            state.links.remove(pid);
             Ok(())
         });
     }
@@ -127,11 +126,7 @@ impl Peer {
         let mut state = lock(&self.state);
         // This peer is new: at most what came since it was made stands behind what moved.
         moved.queue.unsplit(std::mem::take(&mut state.queue));
-        for pid in std::mem::take(&mut state.links) {
-            if !moved.links.contains(&pid) {
-                moved.links.push(pid);
-            }
-        }
+        moved.links.extend(std::mem::take(&mut state.links));
         state.queue = moved.queue;
         state.links = moved.links;
     }
@@ -175,6 +170,9 @@ impl Peer {
         state.closed = true;
         state.queue = BytesMut::new();
         state.task = None;
-        std::mem::take(&mut state.links)
+        let mut links: Vec<Pid> = std::mem::take(&mut state.links).into_iter().collect();
+        // Who hears of it does so in the same order each time.
+        links.sort_unstable();
+        links
     }
 }
