@@ -86,6 +86,15 @@ impl<'o> Writer<'o> {
         self.end_array()
     }
 
+    /// A value, or several with commas between them, that the caller puts in later: in place of the byte at the offset
+    /// that is returned.
+    pub fn put_in_later(&mut self) -> usize {
+        let at = self.out.len();
+        self.out.push(b'0');
+        self.comma();
+        at
+    }
+
     /// A string.
     pub fn string(&mut self, value: &str) -> &mut Self {
         text::string(self.out, value);

@@ -45,7 +45,7 @@ pub use state::{
     Agent, AgentCapabilities, AgentKey, Connection, Executor, Framework, FrameworkCapabilities, FrameworkCounts,
     FrameworkKey, InverseOffer, Machine, MachineKey, Maintenance, Offer, OfferKey, ResourceProvider, Task, TaskKey,
 };
-pub use table::Table;
+pub use table::{Chunk, Table};
 
 /// How often a stream carries a heartbeat, and what SUBSCRIBED says of it.
 pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);

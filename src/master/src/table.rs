@@ -9,9 +9,18 @@ use std::sync::Arc;
 /// Rows per chunk. Numbers are given out in order, so chunks fill up.
 const CHUNK: u64 = 64;
 
+/// Some rows with neighbouring numbers. It never changes while anybody holds a reference to it, be it a weak one: what has
+/// been made of its rows stays true for as long as it lives.
 #[derive(Debug)]
-struct Chunk<T> {
+pub struct Chunk<T> {
     rows: BTreeMap<u64, Arc<T>>,
+}
+
+impl<T> Chunk<T> {
+    /// Its rows, in the order of their numbers.
+    pub fn values(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.rows.values()
+    }
 }
 
 /// Rows by number, in the order of their numbers. `clone` is cheap; numbers are never used twice.
@@ -58,6 +67,11 @@ impl<T> Table<T> {
     /// All rows, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Arc<T>)> {
         self.chunks.values().flat_map(|chunk| chunk.rows.iter().map(|(key, row)| (*key, row)))
+    }
+
+    /// All rows in chunks, in the order of their numbers.
+    pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk<T>>> {
+        self.chunks.values()
     }
 
     /// The rows alone.
@@ -144,6 +158,22 @@ mod tests {
         assert_eq!((**table.get(keys[70]).unwrap(), **copy.get(keys[70]).unwrap()), (7000, 70));
         assert!(table.get(keys[3]).is_none() && copy.get(keys[3]).is_some());
         assert_eq!(table.values().count(), 199);
+    }
+
+    #[test]
+    fn a_chunk_that_is_referred_to_does_not_change() {
+        let mut table = Table::default();
+        let key = table.insert(Arc::new(1));
+        let seen = Arc::downgrade(table.chunks().next().unwrap());
+        assert_eq!(seen.upgrade().unwrap().values().next().as_deref(), Some(&Arc::new(1)));
+        *table.get_mut(key).unwrap() = 2;
+        assert!(seen.upgrade().is_none(), "it has been replaced");
+        let seen = Arc::downgrade(table.chunks().next().unwrap());
+        let copy = table.clone();
+        table.remove(key);
+        assert_eq!(seen.upgrade().unwrap().values().count(), 1);
+        drop(copy);
+        assert!(seen.upgrade().is_none());
     }
 
     #[test]

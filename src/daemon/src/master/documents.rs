@@ -29,7 +29,7 @@ pub(super) struct Documents {
 #[derive(Debug, Default)]
 struct Written {
     of: Weak<Snapshot>,
-    bodies: BTreeMap<String, Bytes>,
+    bodies: BTreeMap<String, Arc<[Bytes]>>,
 }
 
 impl Documents {
@@ -50,8 +50,8 @@ impl Documents {
         &self,
         name: String,
         snapshot: impl Future<Output = Arc<Snapshot>>,
-        write: impl FnOnce(Arc<Snapshot>) -> Vec<u8> + Send + 'static,
-    ) -> Result<Bytes, String> {
+        write: impl FnOnce(Arc<Snapshot>) -> Vec<Bytes> + Send + 'static,
+    ) -> Result<Arc<[Bytes]>, String> {
         let turn = self.turn.acquire().await.map_err(|error| error.to_string())?;
         let snapshot = snapshot.await;
         if let Some(body) = self.known(&snapshot, &name) {
@@ -59,21 +59,21 @@ impl Documents {
             return Ok(body);
         }
         let of = Arc::downgrade(&snapshot);
-        let body = tokio::task::spawn_blocking(move || Bytes::from(write(snapshot)));
-        let body = body.await.map_err(|error| error.to_string())?;
+        let body = tokio::task::spawn_blocking(move || Arc::from(write(snapshot)));
+        let body: Arc<[Bytes]> = body.await.map_err(|error| error.to_string())?;
         self.keep(of, name, body.clone());
         drop(turn);
         Ok(body)
     }
 
-    fn known(&self, snapshot: &Arc<Snapshot>, name: &str) -> Option<Bytes> {
+    fn known(&self, snapshot: &Arc<Snapshot>, name: &str) -> Option<Arc<[Bytes]>> {
         let written = lock(&self.written);
         let same = std::ptr::eq(written.of.as_ptr(), Arc::as_ptr(snapshot));
         // A weak reference keeps its address from being used again, so equal addresses mean the same state.
         written.bodies.get(name).filter(|_| same).cloned()
     }
 
-    fn keep(&self, of: Weak<Snapshot>, name: String, body: Bytes) {
+    fn keep(&self, of: Weak<Snapshot>, name: String, body: Arc<[Bytes]>) {
         let mut written = lock(&self.written);
         if !written.of.ptr_eq(&of) || written.bodies.len() >= KEPT {
             *written = Written { of, bodies: BTreeMap::new() };

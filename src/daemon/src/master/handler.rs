@@ -2,6 +2,7 @@
 //!
 //! What an endpoint answers is in the file of its name.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Time;
@@ -12,6 +13,7 @@ use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::documents::Documents;
+use super::views::pieces::Pieces;
 use super::world::{Live, Shell};
 use super::{legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
@@ -44,6 +46,8 @@ pub(super) struct Handler {
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
     pub(super) documents: Documents,
+    /// What documents share.
+    pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
 }
 
@@ -71,7 +75,7 @@ impl Handler {
         for endpoint in legacy::Endpoint::ALL {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
         }
-        Handler { common, driver, shell, info, started, documents: Documents::new(), routes }
+        Handler { common, driver, shell, info, started, documents: Documents::new(), pieces: Arc::default(), routes }
     }
 
     /// What the cluster looks like after everything that was asked for before.
@@ -105,14 +109,13 @@ impl Handler {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let (common, started, query) = (self.common.clone(), self.started, request.query.clone());
+        let pieces = self.pieces.clone();
         let name = format!("{route:?} {query:?}");
         let written = self.documents.get(name, self.snapshot(), move |snapshot| {
-            let mut out = Vec::with_capacity(64 << 10);
-            write(&views::Context { snapshot, common, started, query }, &mut out);
-            out
+            views::Context { snapshot, common, started, query, pieces, splices: RefCell::default() }.document(write)
         });
         match written.await {
-            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
+            Ok(parts) => Response::ok_jsonp_parts(parts.iter().cloned(), request.query.get("jsonp")),
             Err(why) => Response::internal(why),
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
 
+use std::cell::RefCell;
+
 use master::{Input, RequestId, StreamId};
 use protos::mesos::master::call::Type;
 use protos::mesos::master::{Call, Response as Answer, response};
@@ -69,14 +71,15 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
 
 /// A call that a snapshot answers.
 async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
-    let (common, started) = (handler.common.clone(), handler.started);
+    let (common, started, pieces) = (handler.common.clone(), handler.started, handler.pieces.clone());
     let name = format!("{} {encoding:?}", kind.as_str_name());
     let written = handler.documents.get(name, handler.snapshot(), move |snapshot| {
-        let context = views::Context { snapshot, common, started, query: Query::default() };
-        views::calls::answer(&context, kind, encoding)
+        let query = Query::default();
+        let context = views::Context { snapshot, common, started, query, pieces, splices: RefCell::default() };
+        vec![views::calls::answer(&context, kind, encoding).into()]
     });
     match written.await {
-        Ok(body) => Response::ok_body(encoding.media_type(), body),
+        Ok(parts) => Response::ok_body(encoding.media_type(), parts.first().cloned().unwrap_or_default()),
         Err(why) => Response::internal(why),
     }
 }

@@ -46,23 +46,34 @@ pub(super) async fn gunzip(body: Bytes, limit: usize) -> Result<Bytes, GunzipErr
     work.await.unwrap_or_else(|error| Err(GunzipError::Malformed(io::Error::other(error))))
 }
 
-fn gzip_now(body: &[u8]) -> io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-    encoder.write_all(body)?;
+fn gzip_now(parts: &[Bytes]) -> io::Result<Bytes> {
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let mut encoder = GzEncoder::new(Vec::with_capacity(length / 4), Compression::fast());
+    for part in parts {
+        encoder.write_all(part)?;
+    }
     Ok(encoder.finish()?.into())
 }
 
 /// Compresses a response where the request's `Accept-Encoding` allows it and all other conditions hold.
 pub(super) async fn gzip(mut response: Response, accept_encoding: Option<&str>) -> Response {
-    let ResponseBody::Full(body) = &response.body else { return response };
-    if body.len() < MINIMUM || response.headers.contains_key(CONTENT_ENCODING) || !allows_gzip(accept_encoding) {
+    let length = match &response.body {
+        ResponseBody::Full(body) => body.len(),
+        ResponseBody::Parts(parts) => parts.iter().map(Bytes::len).sum(),
+        ResponseBody::Stream(_) => return response,
+    };
+    if length < MINIMUM || response.headers.contains_key(CONTENT_ENCODING) || !allows_gzip(accept_encoding) {
         return response;
     }
-    let body = body.clone();
-    let packed = if body.len() < OFF_THREAD {
-        gzip_now(&body)
+    let parts: Vec<Bytes> = match &response.body {
+        ResponseBody::Full(body) => vec![body.clone()],
+        ResponseBody::Parts(parts) => parts.iter().cloned().collect(),
+        ResponseBody::Stream(_) => return response,
+    };
+    let packed = if length < OFF_THREAD {
+        gzip_now(&parts)
     } else {
-        tokio::task::spawn_blocking(move || gzip_now(&body)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+        tokio::task::spawn_blocking(move || gzip_now(&parts)).await.unwrap_or_else(|error| Err(io::Error::other(error)))
     };
     // Writing into memory does not fail; were it to, the plain body is as good an answer.
     if let Ok(packed) = packed {
@@ -79,7 +90,7 @@ mod tests {
     #[test]
     fn round_trip_and_limit() {
         let plain = vec![b'x'; 100_000];
-        let packed = gzip_now(&plain).unwrap();
+        let packed = gzip_now(&[plain[..10].to_vec().into(), plain[10..].to_vec().into()]).unwrap();
         assert!(packed.len() < 1000);
         assert_eq!(gunzip_now(&packed, 100_000).unwrap(), plain);
         assert!(matches!(gunzip_now(&packed, 99_999), Err(GunzipError::TooLong(99_999))));

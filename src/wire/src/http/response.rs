@@ -1,5 +1,7 @@
 //! Responses with the headers and texts of Mesos (wire facts http.md 1.2). It decides nothing.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -19,6 +21,8 @@ pub const TEXT: &str = "text/plain; charset=utf-8";
 #[derive(Debug)]
 pub(crate) enum ResponseBody {
     Full(Bytes),
+    /// One body in several parts, none of them empty: a document that shares text with others.
+    Parts(VecDeque<Bytes>),
     Stream(Source),
 }
 
@@ -58,6 +62,18 @@ impl Response {
     /// 200 with JSON.
     pub fn ok_json(body: impl Into<Bytes>) -> Response {
         Response::ok_body(JSON, body)
+    }
+
+    /// As [`Response::ok_jsonp`], for a text in parts.
+    pub fn ok_jsonp_parts(parts: impl IntoIterator<Item = Bytes>, jsonp: Option<&str>) -> Response {
+        let mut parts: VecDeque<Bytes> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let mut response = Response::ok_jsonp(Bytes::new(), jsonp);
+        if let Some(callback) = jsonp {
+            parts.push_front(format!("{callback}(").into());
+            parts.push_back(Bytes::from_static(b")"));
+        }
+        response.body = ResponseBody::Parts(parts);
+        response
     }
 
     /// 200 with JSON, or with `<jsonp>(<JSON>)` as `text/javascript` if a legacy endpoint was asked for that.
@@ -152,11 +168,11 @@ impl Response {
         &self.headers
     }
 
-    /// The body, if it is not a stream.
+    /// The body, if it is in one piece.
     pub fn body(&self) -> Option<&Bytes> {
         match &self.body {
             ResponseBody::Full(bytes) => Some(bytes),
-            ResponseBody::Stream(_) => None,
+            ResponseBody::Parts(_) | ResponseBody::Stream(_) => None,
         }
     }
 }

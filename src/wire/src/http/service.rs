@@ -192,17 +192,23 @@ impl http_body::Body for OutBody {
         match &mut self.body {
             ResponseBody::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             ResponseBody::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            ResponseBody::Parts(parts) => Poll::Ready(parts.pop_front().map(|part| Ok(Frame::data(part)))),
             ResponseBody::Stream(source) => source.poll_record(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.body, ResponseBody::Full(bytes) if bytes.is_empty())
+        match &self.body {
+            ResponseBody::Full(bytes) => bytes.is_empty(),
+            ResponseBody::Parts(parts) => parts.is_empty(),
+            ResponseBody::Stream(_) => false,
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
             ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseBody::Parts(parts) => SizeHint::with_exact(parts.iter().map(|part| part.len() as u64).sum()),
             ResponseBody::Stream(_) => SizeHint::default(),
         }
     }

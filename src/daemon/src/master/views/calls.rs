@@ -11,6 +11,7 @@ use resources::{Format, Resources};
 use wire::negotiate::Encoding;
 
 use super::index::Index;
+use super::pieces::Pieces;
 use super::{Context, roles, settings};
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
@@ -21,9 +22,12 @@ const HEARTBEAT: f64 = 15.0;
 /// Answers a reading call. Only for calls that a snapshot can answer; others get an answer without a type.
 pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Vec<u8> {
     let snapshot = &*context.snapshot;
-    let index = || Index::new(snapshot);
+    let pieces = &*context.pieces;
+    let index = || Index::new(snapshot, pieces);
     match kind {
-        Type::GetState => big(encoding, "GET_STATE", response::Type::GetState, 9, "get_state", |b| state(b, snapshot)),
+        Type::GetState => big(encoding, "GET_STATE", response::Type::GetState, 9, "get_state", |b| {
+            state(b, snapshot, pieces);
+        }),
         Type::GetAgents => {
             big(encoding, "GET_AGENTS", response::Type::GetAgents, 10, "get_agents", |b| agents(b, snapshot))
         }
@@ -45,7 +49,7 @@ pub(in crate::master) fn subscribed(snapshot: &Snapshot, encoding: Encoding) -> 
     message(encoding, |b| {
         b.choice(1, "type", "SUBSCRIBED", mesos::master::event::Type::Subscribed as i32);
         b.nested(2, "subscribed", |b| {
-            b.nested(1, "get_state", |b| state(b, snapshot));
+            b.nested(1, "get_state", |b| state(b, snapshot, &Pieces::default()));
             b.double(2, "heartbeat_interval_seconds", HEARTBEAT);
         });
     })
@@ -65,8 +69,8 @@ fn big(
     })
 }
 
-fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
-    let index = Index::new(snapshot);
+fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot, pieces: &Pieces) {
+    let index = Index::new(snapshot, pieces);
     b.nested(1, "get_tasks", |b| tasks(b, snapshot));
     b.nested(2, "get_executors", |b| executors(b, snapshot));
     b.nested(3, "get_frameworks", |b| frameworks(b, snapshot, &index));
@@ -185,7 +189,7 @@ fn small(context: &Context, kind: Type) -> Response {
     match kind {
         Type::GetRoles => {
             answer.set_type(response::Type::GetRoles);
-            answer.get_roles = Some(response::GetRoles { roles: roles::messages(snapshot) });
+            answer.get_roles = Some(response::GetRoles { roles: roles::messages(snapshot, &context.pieces) });
         }
         Type::GetWeights => {
             answer.set_type(response::Type::GetWeights);

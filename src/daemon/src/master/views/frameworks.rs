@@ -12,7 +12,7 @@ use crate::parts;
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("framework_id");
     let is_wanted = |framework: &Framework| wanted.is_none_or(|wanted| wanted == framework.id.as_str());
-    let index = Index::new(&context.snapshot);
+    let index = Index::new(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| lists(w, context, &index, is_wanted));
 }
 
@@ -59,13 +59,16 @@ fn full(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, key: Framework
     w.key("resources");
     parts::resources(w, &(&own.used + &own.offered));
     roles(w, framework);
-    w.key("tasks").array(|w| framework.tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources)));
-    w.key("unreachable_tasks").array(|w| {
-        framework.unreachable_tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources));
-    });
-    w.key("completed_tasks").array(|w| {
-        framework.completed_tasks.values().for_each(|task| parts::task(w, &task.proto, &task.resources));
-    });
+    for (key, tasks) in [
+        ("tasks", &framework.tasks),
+        ("unreachable_tasks", &framework.unreachable_tasks),
+        ("completed_tasks", &framework.completed_tasks),
+    ] {
+        w.key(key).array(|w| {
+            let (pieces, splices) = (&context.pieces.tasks, &mut *context.splices.borrow_mut());
+            pieces.list(w, splices, tasks, |w, task| parts::task(w, &task.proto, &task.resources));
+        });
+    }
     offers(w, context, index, framework, own);
     executors(w, framework, own);
     if let Some(labels) = &framework.info.labels {

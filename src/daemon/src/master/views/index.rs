@@ -9,6 +9,8 @@ use master::{Agent, AgentKey, Executor, FrameworkKey, Offer, OfferKey, Snapshot}
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
+use super::pieces::Pieces;
+
 /// What belongs to one framework.
 #[derive(Default)]
 pub(super) struct Belongings<'s> {
@@ -32,7 +34,7 @@ pub(super) struct Index<'s> {
 }
 
 impl<'s> Index<'s> {
-    pub(super) fn new(snapshot: &'s Snapshot) -> Index<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, pieces: &Pieces) -> Index<'s> {
         let mut frameworks: FxHashMap<FrameworkKey, Belongings<'s>> = FxHashMap::default();
         let mut agents = FxHashMap::default();
         for (key, agent) in snapshot.agents.iter() {
@@ -47,9 +49,7 @@ impl<'s> Index<'s> {
         }
         for (key, framework) in snapshot.frameworks.iter() {
             let own = frameworks.entry(FrameworkKey(key)).or_default();
-            for task in framework.tasks.values().filter(|task| !task.released) {
-                own.used += &task.resources;
-            }
+            own.used += &pieces.used(&framework.tasks);
         }
         for (key, offer) in snapshot.offers.iter() {
             let own = frameworks.entry(offer.framework).or_default();

@@ -5,6 +5,7 @@
 pub(in crate::master) mod calls;
 pub(in crate::master) mod frameworks;
 mod index;
+pub(in crate::master) mod pieces;
 pub(in crate::master) mod roles;
 pub(super) mod settings;
 pub(in crate::master) mod slaves;
@@ -12,12 +13,15 @@ pub(in crate::master) mod state;
 pub(in crate::master) mod summary;
 pub(in crate::master) mod tasks;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Time;
+use bytes::Bytes;
 use master::Snapshot;
 use wire::http::Query;
 
+use self::pieces::{Pieces, Splices};
 use crate::common::Common;
 
 /// What a document is written from.
@@ -30,4 +34,18 @@ pub(super) struct Context {
     pub(super) started: Time,
     /// What exactly was asked for.
     pub(super) query: Query,
+    /// What has been made for earlier documents.
+    pub(super) pieces: Arc<Pieces>,
+    /// Texts that go into this one.
+    pub(super) splices: RefCell<Splices>,
+}
+
+impl Context {
+    /// The document that `write` makes.
+    pub(super) fn document(self, write: impl FnOnce(&Context, &mut Vec<u8>)) -> Vec<Bytes> {
+        let mut out = Vec::with_capacity(64 << 10);
+        write(&self, &mut out);
+        self.pieces.sweep();
+        pieces::put_together(out, self.splices.into_inner())
+    }
 }

@@ -8,6 +8,7 @@ use protos::json::Writer;
 use protos::mesos;
 use resources::{Quantities, Resource, Resources, Role, Value};
 
+use super::pieces::Pieces;
 use super::{Context, index::Index};
 use crate::parts;
 
@@ -25,7 +26,7 @@ pub(in crate::master) struct RoleView {
 }
 
 /// All roles that have a framework, a reservation, a weight or a quota, and those above them.
-pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleView> {
+pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeMap<String, RoleView> {
     let mut roles: BTreeMap<String, RoleView> = BTreeMap::new();
     for (role, weight) in &snapshot.weights {
         with_ancestors(&mut roles, role, |_| {});
@@ -34,7 +35,7 @@ pub(in crate::master) fn collect(snapshot: &Snapshot) -> BTreeMap<String, RoleVi
     for (role, quota) in &*snapshot.quotas {
         roles.entry(role.as_str().to_owned()).or_default().quota = quota.clone();
     }
-    let index = Index::new(snapshot);
+    let index = Index::new(snapshot, pieces);
     for (key, framework) in snapshot.frameworks.iter() {
         for role in &framework.roles {
             with_ancestors(&mut roles, role, |_| {});
@@ -77,7 +78,7 @@ fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change
 
 /// `/roles`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
-    let roles = collect(&context.snapshot);
+    let roles = collect(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| {
         w.key("roles").array(|w| {
             for (name, view) in &roles {
@@ -121,7 +122,7 @@ fn role(w: &mut Writer<'_>, name: &str, view: &RoleView) {
 }
 
 /// The same as messages, for GET_ROLES.
-pub(super) fn messages(snapshot: &Snapshot) -> Vec<mesos::Role> {
+pub(super) fn messages(snapshot: &Snapshot, pieces: &Pieces) -> Vec<mesos::Role> {
     let message = |(name, view): (String, RoleView)| {
         let mut together = view.allocated;
         together += &view.offered;
@@ -135,5 +136,5 @@ pub(super) fn messages(snapshot: &Snapshot) -> Vec<mesos::Role> {
             resources: resources.to_proto(resources::Format::PostRefinement),
         }
     };
-    collect(snapshot).into_iter().map(message).collect()
+    collect(snapshot, pieces).into_iter().map(message).collect()
 }

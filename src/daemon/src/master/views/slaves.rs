@@ -13,11 +13,17 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let is_wanted = |id: &str| wanted.is_none_or(|wanted| wanted == id);
     Writer::new(out).object(|w| {
         w.key("slaves").array(|w| {
-            for agent in context.snapshot.agents.values().filter(|agent| is_wanted(agent.id.as_str())) {
+            let all = |w: &mut Writer<'_>, agent: &Agent| {
                 w.object(|w| {
                     fields(w, agent);
                     full_fields(w, agent);
                 });
+            };
+            let agents = &context.snapshot.agents;
+            if wanted.is_some() {
+                agents.values().filter(|agent| is_wanted(agent.id.as_str())).for_each(|agent| all(w, agent));
+            } else {
+                context.pieces.full_agents.list(w, &mut context.splices.borrow_mut(), agents, all);
             }
         });
         w.key("recovered_slaves").array(|w| recovered(w, context, is_wanted));

@@ -8,7 +8,7 @@ use crate::common::{BUILD, MESOS_VERSION};
 
 /// `/state`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
-    let index = Index::new(&context.snapshot);
+    let index = Index::new(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| {
         w.key("version").string(MESOS_VERSION);
         w.key("build_date").string(BUILD.date);
@@ -20,9 +20,10 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         log_fields(w, context);
         w.key("flags").object(|w| context.common.write_flags(w));
         w.key("slaves").array(|w| {
-            for agent in context.snapshot.agents.values() {
+            let (pieces, splices) = (&context.pieces.agents, &mut *context.splices.borrow_mut());
+            pieces.list(w, splices, &context.snapshot.agents, |w, agent| {
                 w.object(|w| slaves::fields(w, agent));
-            }
+            });
         });
         w.key("recovered_slaves").array(|w| slaves::recovered(w, context, |_| true));
         frameworks::lists(w, context, &index, |_| true);

@@ -53,7 +53,7 @@ impl Counts<'_> {
 /// `/state-summary`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let snapshot = &context.snapshot;
-    let index = Index::new(snapshot);
+    let index = Index::new(snapshot, &context.pieces);
     let mut agents: FxHashMap<AgentKey, Counts<'_>> = FxHashMap::default();
     let mut owners: FxHashMap<FrameworkKey, Counts<'_>> = FxHashMap::default();
     for (key, framework) in snapshot.frameworks.iter() {

@@ -1,0 +1,156 @@
+//! What has been made of parts of the cluster's state, kept for as long as those parts do not change.
+//!
+//! A snapshot's tables consist of chunks that never change; a document of a big cluster is mostly the same chunks as
+//! the last one. So their text is written once, and a document refers to it instead of copying it.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use bytes::Bytes;
+use master::{Agent, Chunk, Table, Task};
+use protos::json::Writer;
+use resources::Resources;
+use rustc_hash::FxHashMap;
+
+use crate::sync::lock;
+
+/// All that is kept. It grows and shrinks with the cluster, and only with what is asked for.
+#[derive(Default)]
+pub(in crate::master) struct Pieces {
+    /// Tasks, as `/state` and `/frameworks` list them.
+    pub(super) tasks: Kept<Task, Bytes>,
+    /// What tasks that are not over take together.
+    pub(super) used: Kept<Task, Resources>,
+    /// Agents, as `/state` lists them.
+    pub(super) agents: Kept<Agent, Bytes>,
+    /// Agents, as `/slaves` lists them.
+    pub(super) full_agents: Kept<Agent, Bytes>,
+}
+
+impl Pieces {
+    /// What the unfinished tasks of a table take together.
+    pub(super) fn used(&self, tasks: &Table<Task>) -> Resources {
+        let sum = |chunk: &Chunk<Task>| {
+            let mut sum = Resources::default();
+            chunk.values().filter(|task| !task.released).for_each(|task| sum += &task.resources);
+            sum
+        };
+        let mut used = Resources::default();
+        tasks.chunks().for_each(|chunk| used += &self.used.get(chunk, sum));
+        used
+    }
+
+    /// Forgets what belongs to chunks that are no more.
+    pub(super) fn sweep(&self) {
+        self.tasks.sweep();
+        self.used.sweep();
+        self.agents.sweep();
+        self.full_agents.sweep();
+    }
+}
+
+/// One thing by chunk.
+pub(super) struct Kept<T, P> {
+    /// By the chunk's address, which is not used again while there is a weak reference to it.
+    by_chunk: Mutex<FxHashMap<usize, (Weak<Chunk<T>>, P)>>,
+}
+
+impl<T, P> Default for Kept<T, P> {
+    fn default() -> Self {
+        Kept { by_chunk: Mutex::default() }
+    }
+}
+
+impl<T, P: Clone> Kept<T, P> {
+    fn get(&self, chunk: &Arc<Chunk<T>>, make: impl FnOnce(&Chunk<T>) -> P) -> P {
+        let address = Arc::as_ptr(chunk).addr();
+        if let Some((_, piece)) = lock(&self.by_chunk).get(&address) {
+            return piece.clone();
+        }
+        let piece = make(chunk);
+        lock(&self.by_chunk).insert(address, (Arc::downgrade(chunk), piece.clone()));
+        piece
+    }
+
+    fn sweep(&self) {
+        lock(&self.by_chunk).retain(|_, (chunk, _)| chunk.strong_count() > 0);
+    }
+}
+
+/// Text that belongs into a document, and in place of which of its bytes.
+pub(super) type Splices = Vec<(usize, Bytes)>;
+
+impl<T> Kept<T, Bytes> {
+    /// Lists a table's rows in the array that `w` has open.
+    pub(super) fn list(
+        &self,
+        w: &mut Writer<'_>,
+        splices: &mut Splices,
+        table: &Table<T>,
+        row: impl Fn(&mut Writer<'_>, &T),
+    ) {
+        for chunk in table.chunks() {
+            let text = self.get(chunk, |chunk| {
+                let mut text = Vec::new();
+                let mut rows = Writer::new(&mut text);
+                chunk.values().for_each(|one| row(&mut rows, one));
+                drop(rows);
+                Bytes::from(text.into_boxed_slice())
+            });
+            splices.push((w.put_in_later(), text));
+        }
+    }
+}
+
+/// A document in parts.
+pub(super) fn put_together(text: Vec<u8>, splices: Splices) -> Vec<Bytes> {
+    let text = Bytes::from(text);
+    let mut parts = Vec::with_capacity(2 * splices.len() + 1);
+    let mut done = 0;
+    for (at, piece) in splices {
+        parts.push(text.slice(done..at));
+        parts.push(piece);
+        done = at + 1;
+    }
+    parts.push(text.slice(done..));
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(kept: &Kept<u32, Bytes>, table: &Table<u32>) -> String {
+        let (mut out, mut splices) = (Vec::new(), Splices::new());
+        let row = |w: &mut Writer<'_>, n: &u32| {
+            w.uint(u64::from(*n));
+        };
+        Writer::new(&mut out).object(|w| {
+            w.key("before").uint(1);
+            w.key("numbers").array(|w| kept.list(w, &mut splices, table, row));
+            w.key("after").array(|_| {});
+        });
+        put_together(out, splices).iter().map(|part| std::str::from_utf8(part).unwrap()).collect()
+    }
+
+    #[test]
+    fn only_what_has_changed_is_written_again() {
+        let kept = Kept::default();
+        let mut table = Table::default();
+        assert_eq!(numbers(&kept, &table), r#"{"before":1,"numbers":[],"after":[]}"#);
+        let keys: Vec<u64> = (0..200).map(|n| table.insert(Arc::new(n))).collect();
+        let all = |changed: u32| {
+            let list: Vec<String> = (0..200).map(|n| if n == 70 { changed } else { n }.to_string()).collect();
+            format!(r#"{{"before":1,"numbers":[{}],"after":[]}}"#, list.join(","))
+        };
+        assert_eq!(numbers(&kept, &table), all(70));
+        *table.get_mut(keys[70]).unwrap() = 7;
+        assert_eq!(numbers(&kept, &table), all(7));
+        let chunks = table.chunks().count();
+        assert_eq!(lock(&kept.by_chunk).len(), chunks + 1);
+        kept.sweep();
+        assert_eq!(lock(&kept.by_chunk).len(), chunks);
+        drop(table);
+        kept.sweep();
+        assert!(lock(&kept.by_chunk).is_empty());
+    }
+}
