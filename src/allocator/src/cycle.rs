@@ -17,7 +17,7 @@ use crate::bits::Bits;
 use crate::clients::ClientIx;
 use crate::guarantees::Takers;
 use crate::headroom::{Ledger, Stage};
-use crate::portion::Portions;
+use crate::portion::{Answer, Portions};
 use crate::refusals::{self, nanos};
 use crate::roles::RoleIx;
 
@@ -37,6 +37,8 @@ pub(crate) struct Answers {
     pub(crate) held_back: bool,
     /// Frameworks that would have taken something, but hold too much as offers.
     pub(crate) capped: Vec<u32>,
+    /// Somebody whose turn it is rests until the next interval run.
+    pub(crate) rests: bool,
     /// Only one slice of the agent was given away: ask again for the next.
     pub(crate) again: bool,
 }
@@ -44,13 +46,13 @@ pub(crate) struct Answers {
 impl Answers {
     pub(crate) fn new(offers: Vec<(ClientIx, Arc<Resources>)>, ledger: Option<Ledger<'_>>) -> Answers {
         let (short, held_back) = ledger.map_or((Vec::new(), false), |ledger| (ledger.short, ledger.held_back));
-        Answers { offers, short, held_back, capped: Vec::new(), again: false }
+        Answers { offers, short, held_back, capped: Vec::new(), rests: false, again: false }
     }
 
     /// There may be a further slice for somebody. Shared resources are offered once in a run.
     pub(crate) fn is_to_go_on(&self) -> bool {
         let shared = |offer: &Resources| offer.iter().any(resources::Resource::is_shared);
-        self.again && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
+        self.again && !self.rests && !self.offers.is_empty() && !self.offers.iter().any(|(_, offer)| shared(offer))
     }
 }
 
@@ -193,6 +195,8 @@ impl Allocator {
         }
         let mut some = unasked.some.clone();
         some.extend(self.clients.opened_since(unasked.since));
+        // Whose turn it is in the next interval run comes before those after it.
+        some.extend(self.agents[ix as usize].refusals.resting(&self.clients));
         some.sort_unstable();
         some.dedup();
         Asked::Some(some)
@@ -205,7 +209,7 @@ impl Allocator {
             self.caps.cap(framework);
         }
         // Of what exists only as a whole, quota may let somebody have the larger when the smaller is gone.
-        let mut again = !answers.offers.is_empty() && self.has_whole_parts(ix);
+        let mut again = answers.rests || (!answers.offers.is_empty() && self.has_whole_parts(ix));
         for (client, resources) in answers.offers {
             self.book_offer(ix, client, &resources);
             // It is still there for others, but not in this run.
@@ -223,7 +227,7 @@ impl Allocator {
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, shared);
         let mut ledger = self.ledger(Stage::Shares);
         let cut = portions.is_cut();
-        let (mut offers, mut capped) = (Vec::new(), Vec::new());
+        let (mut offers, mut capped, mut rests) = (Vec::new(), Vec::new(), false);
         let takers = takers.filter(|_| portions.is_plain());
         if let Some(ledger) = &mut ledger
             && self.clients.own_minima() == 0
@@ -236,21 +240,25 @@ impl Allocator {
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            if let Some(offer) = portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
-                if !self.is_within_cap(state.framework, &offer, &offers) {
-                    capped.push(state.framework);
-                    return ControlFlow::Continue(());
-                }
-                portions.take(&offer);
-                if let Some(ledger) = &mut ledger {
-                    ledger.give(state.role, &offer);
-                }
-                offers.push((client, offer));
-                if cut || portions.is_empty() {
-                    return ControlFlow::Break(());
-                }
+            let (offer, waits) = match portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
+                Answer::No => return ControlFlow::Continue(()),
+                Answer::Rests(offer) => (offer, true),
+                Answer::Takes(offer) => (offer, false),
+            };
+            if !self.is_within_cap(state.framework, &offer, &offers) {
+                capped.push(state.framework);
+                return ControlFlow::Continue(());
             }
-            ControlFlow::Continue(())
+            if waits {
+                rests = true;
+                return ControlFlow::Break(());
+            }
+            portions.take(&offer);
+            if let Some(ledger) = &mut ledger {
+                ledger.give(state.role, &offer);
+            }
+            offers.push((client, offer));
+            if cut || portions.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         match asked {
             Asked::Everybody => self.ask_everybody(ix, takers, ask),
@@ -259,7 +267,7 @@ impl Allocator {
                 self.ask_some(&some.collect::<Vec<_>>(), ask);
             }
         }
-        Answers { capped, again: cut, ..Answers::new(offers, ledger) }
+        Answers { capped, rests, again: cut, ..Answers::new(offers, ledger) }
     }
 
     /// Asks some, who are sorted by number, in order.

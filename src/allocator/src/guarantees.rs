@@ -13,7 +13,7 @@ use crate::bits::Bits;
 use crate::clients::ClientIx;
 use crate::cycle::{Answers, Asked};
 use crate::headroom::{Ledger, Stage, counted, counts};
-use crate::portion::Portions;
+use crate::portion::{Answer, Portions};
 
 /// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose limits
 /// leave less than the least offer. Worked out when first needed in a run, and again when it has become much less.
@@ -97,7 +97,7 @@ impl Allocator {
         }
         let asked = self.asked(ix);
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, None);
-        let (cut, mut capped) = (portions.is_cut(), Vec::new());
+        let (cut, mut capped, mut rests) = (portions.is_cut(), Vec::new(), false);
         let mut ask = |client: ClientIx| {
             let state = self.clients.get(client);
             if !ledger.is_unmet(state.role) {
@@ -106,19 +106,27 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            if let Some(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) {
-                if !self.is_within_cap(state.framework, &offer, &offers) {
-                    capped.push(state.framework);
-                    return ControlFlow::Continue(());
-                }
-                portions.take(&offer);
-                ledger.give(state.role, &offer);
-                offers.push((client, offer));
-                if cut || !ledger.serves(&counted(portions.free())) {
-                    return ControlFlow::Break(());
-                }
+            let (offer, waits) = match portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) {
+                Answer::No => return ControlFlow::Continue(()),
+                Answer::Rests(offer) => (offer, true),
+                Answer::Takes(offer) => (offer, false),
+            };
+            if !self.is_within_cap(state.framework, &offer, &offers) {
+                capped.push(state.framework);
+                return ControlFlow::Continue(());
             }
-            ControlFlow::Continue(())
+            if waits {
+                rests = true;
+                return ControlFlow::Break(());
+            }
+            portions.take(&offer);
+            ledger.give(state.role, &offer);
+            offers.push((client, offer));
+            if cut || !ledger.serves(&counted(portions.free())) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let unmet = &self.roles.accounts.unmet;
         match &asked {
@@ -129,7 +137,7 @@ impl Allocator {
             }
             Asked::Everybody => self.tree.walk(&mut ask),
         }
-        Answers { capped, again: cut, ..Answers::new(offers, Some(ledger)) }
+        Answers { capped, rests, again: cut, ..Answers::new(offers, Some(ledger)) }
     }
 
     /// Something that counts for quota exists only as a whole on an agent.

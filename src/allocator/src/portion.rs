@@ -37,6 +37,17 @@ pub(crate) struct Portions<'a> {
     slicer: Option<Slicer>,
 }
 
+/// What a client says when it is asked about an agent.
+pub(crate) enum Answer {
+    /// Nothing for it, or nothing that it has not refused for some time.
+    No,
+    /// It would be offered this, but has refused it until the next interval run. Nobody after it in the order may have it
+    /// before: with a refusal of no time at all, it is its turn again then.
+    Rests(Arc<Resources>),
+    /// It is to be offered this.
+    Takes(Arc<Resources>),
+}
+
 struct Portion {
     /// Which of `reserved` are in it, and what was stripped.
     reserved: Vec<bool>,
@@ -98,7 +109,7 @@ impl<'a> Portions<'a> {
         self.slicer.is_some()
     }
 
-    /// What a client is to be offered now, if anything.
+    /// What a client says to the agent now.
     pub(crate) fn offer(
         &mut self,
         ix: ClientIx,
@@ -107,10 +118,10 @@ impl<'a> Portions<'a> {
         role: &Role,
         framework: &Framework,
         ledger: Option<&mut Ledger<'_>>,
-    ) -> Option<Arc<Resources>> {
+    ) -> Answer {
         let capabilities = framework.capabilities;
         if !self.may_see(role, capabilities) {
-            return None;
+            return Answer::No;
         }
         let mut at = self.portion(role, capabilities);
         if let Some(ledger) = ledger
@@ -124,19 +135,22 @@ impl<'a> Portions<'a> {
             Some(minimum) => is_enough(&portion.resources, &portion.amounts, minimum),
         };
         if !enough || !framework.constraints.allow(role, &self.agent.options) {
-            return None;
+            return Answer::No;
         }
-        for refused in self.agent.refusals.of(ix, epoch) {
+        let mut rests = false;
+        for (refused, resting) in self.agent.refusals.of(ix, epoch) {
             let blocked = match self.last {
                 Some((last, portion, blocked)) if std::ptr::eq(last, &**refused) && portion == at => blocked,
                 _ => refused.contains(&portion.resources),
             };
             self.last = Some((Arc::as_ptr(refused), at, blocked));
-            if blocked {
-                return None;
+            if blocked && !resting {
+                return Answer::No;
             }
+            rests |= blocked;
         }
-        Some(portion.resources.clone())
+        let offer = portion.resources.clone();
+        if rests { Answer::Rests(offer) } else { Answer::Takes(offer) }
     }
 
     /// The agent as a whole may be offered to such a framework.

@@ -56,16 +56,24 @@ impl AgentRefusals {
         start..start + len
     }
 
-    /// The refused resources that could block an offer to this client.
-    pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = &Arc<Resources>> {
-        self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch).map(|r| &r.refused)
+    /// The refused resources that could block an offer to this client; and whether that ends with the next interval run.
+    pub(crate) fn of(&self, client: ClientIx, epoch: u64) -> impl Iterator<Item = (&Arc<Resources>, bool)> {
+        let own = self.list[self.range(client)].iter().filter(move |r| r.epoch == epoch);
+        own.map(|r| (&r.refused, r.until == NEXT_INTERVAL))
     }
 
-    /// Takes out of `open` (a bit for each client) those that have refused all of `free`: nothing of it is for them.
+    /// Those who have refused something until the next interval run only.
+    pub(crate) fn resting(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
+        let resting = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);
+        resting.filter(|r| clients.epoch(r.client) == Some(r.epoch)).map(|r| r.client)
+    }
+
+    /// Takes out of `open` (a bit for each client) those that have refused all of `free` beyond the next interval run:
+    /// nothing of it is for them.
     pub(crate) fn strike(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
         // Most have refused the very same set.
         let mut last: Option<(*const Resources, bool)> = None;
-        for refusal in &self.list {
+        for refusal in self.list.iter().filter(|r| r.until != NEXT_INTERVAL) {
             let refused = Arc::as_ptr(&refusal.refused);
             let contains = match last {
                 Some((last, contains)) if std::ptr::eq(last, refused) => contains,

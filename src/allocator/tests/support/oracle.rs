@@ -294,14 +294,20 @@ impl Oracle {
         }
         let mut offers = Vec::new();
         for (role, framework) in self.order() {
-            if let Some(offer) = self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
-                free -= &offer;
-                offers.push((role, framework, offer));
+            match self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
+                None => {}
+                // It is its turn again in the next interval run; nobody after it comes before.
+                Some((_, true)) => break,
+                Some((offer, false)) => {
+                    free -= &offer;
+                    offers.push((role, framework, offer));
+                }
             }
         }
         offers
     }
 
+    /// What is to be offered, if anything; true if it was refused until the next interval run.
     fn offer(
         &self,
         free: &Resources,
@@ -310,7 +316,7 @@ impl Oracle {
         asked_again: bool,
         part: Part,
         given: &Offers,
-    ) -> Option<Resources> {
+    ) -> Option<(Resources, bool)> {
         let agent = &self.agents[id];
         let framework = &self.frameworks[framework_id];
         let can = framework.options.capabilities;
@@ -337,12 +343,13 @@ impl Oracle {
         if offer.is_empty() || (!minimum.is_empty() && !minimum.iter().any(|least| amounts.contains(least))) {
             return None;
         }
-        let refused = self.refusals.iter().any(|r| {
+        let mut refusals = self.refusals.iter().filter(|r| {
             (&r.framework, &r.role, &r.agent) == (framework_id, role, id)
                 && (!r.ended || !asked_again)
                 && r.refused.contains(&offer)
         });
-        (!refused).then_some(offer)
+        let rests = refusals.clone().next().is_some();
+        refusals.all(|r| r.until == Until::NextInterval).then_some((offer, rests))
     }
 
     // --- maintenance --------------------------------------------------------------------------------------------------
