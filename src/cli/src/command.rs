@@ -37,6 +37,8 @@ enum Command {
     Frameworks(read::frameworks::Args),
     /// List the offers that frameworks hold now
     Offers(read::offers::Args),
+    /// Say why a framework has no offers, or few
+    Explain(read::explain::Args),
     /// Start a small cluster, run real work on it, and show how it is shared
     Demo(demo::Args),
     /// Print a completion script for a shell
@@ -68,6 +70,7 @@ impl Cli {
             Command::Agents(args) => read::agents::run(&args),
             Command::Frameworks(args) => read::frameworks::run(&args),
             Command::Offers(args) => read::offers::run(&args),
+            Command::Explain(args) => read::explain::run(&args),
             Command::Demo(args) => demo::run(args),
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut std::io::stdout());

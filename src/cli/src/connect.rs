@@ -5,6 +5,14 @@ use serde::de::DeserializeOwned;
 use wire::client::{Address, Client, ClientError, Reply};
 use wire::http::StatusCode;
 
+const JSON: &str = "application/json";
+
+/// What a master is asked: a path to be read, or a call to be made.
+struct Question<'a> {
+    path: &'a str,
+    call: Option<String>,
+}
+
 /// Flags of every command that talks to a master.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MasterArgs {
@@ -30,13 +38,25 @@ impl MasterArgs {
     /// # Errors
     /// No master answers, or not with this document.
     pub async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.ask(&Question { path, call: None }).await
+    }
+
+    /// Makes a call of the operator API to the leading master.
+    ///
+    /// # Errors
+    /// No master answers, or it refuses the call.
+    pub async fn call<T: DeserializeOwned>(&self, call: &serde_json::Value) -> Result<T> {
+        self.ask(&Question { path: "/api/v1", call: Some(call.to_string()) }).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
         let mut last = anyhow!("--master names no master");
         for part in self.master.split(',') {
             let address: Address = match part.trim().parse() {
                 Ok(address) => address,
                 Err(_) => bail!("'{part}' is not a master; write it as for example --master=127.0.0.1:5050"),
             };
-            match self.read_from(address, path).await {
+            match self.ask_one(address, question).await {
                 Ok(document) => return Ok(document),
                 Err(error) => last = error,
             }
@@ -44,13 +64,15 @@ impl MasterArgs {
         Err(last)
     }
 
-    async fn read_from<T: DeserializeOwned>(&self, address: Address, path: &str) -> Result<T> {
-        let mut reply = self.get(address.clone(), path).await?;
+    async fn ask_one<T: DeserializeOwned>(&self, address: Address, question: &Question<'_>) -> Result<T> {
+        let path = question.path;
+        let mut reply = self.send(address.clone(), question).await?;
         if let Some((leader, path)) = reply.redirect() {
-            reply = self.get(leader, &path).await?;
+            reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
         }
         match reply.status {
             StatusCode::OK => {}
+            StatusCode::BAD_REQUEST if question.call.is_some() => bail!("{}", reply.text().trim()),
             StatusCode::UNAUTHORIZED => bail!("{address} wants to know who asks: give --principal and --secret"),
             status => bail!("{address} answered {path} with {status}: {}", reply.text().trim()),
         }
@@ -58,12 +80,16 @@ impl MasterArgs {
             .with_context(|| format!("{address} answered {path} with something else: is it a Mesos or tepui master?"))
     }
 
-    async fn get(&self, address: Address, path: &str) -> Result<Reply> {
+    async fn send(&self, address: Address, question: &Question<'_>) -> Result<Reply> {
         let mut client = Client::at(address.clone());
         if let Some((principal, secret)) = self.credential() {
             client = client.with_basic(&principal, &secret);
         }
-        client.get(path).await.map_err(|error| explain(error, &address))
+        let reply = match &question.call {
+            None => client.get(question.path).await,
+            Some(call) => client.post(question.path, JSON, JSON, &[], call.clone().into()).await,
+        };
+        reply.map_err(|error| explain(error, &address))
     }
 }
 

@@ -13,6 +13,7 @@ mod calls;
 mod config;
 mod counters;
 mod events;
+mod explain;
 mod frameworks;
 mod inverse_offers;
 mod io;

@@ -3,6 +3,7 @@
 //! They read the endpoints that every Mesos master has; fields that a master leaves out are empty here.
 
 pub mod agents;
+pub mod explain;
 pub mod frameworks;
 pub(crate) mod model;
 pub mod offers;

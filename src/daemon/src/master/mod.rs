@@ -4,6 +4,7 @@
 
 mod config;
 mod documents;
+mod explain;
 mod fairness;
 mod handler;
 mod legacy;

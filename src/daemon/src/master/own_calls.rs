@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use wire::http::{Method, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding};
 
-use super::fairness;
 use super::handler::Handler;
 use super::scheduler_api::respond;
 use super::world::{Live, Outcome};
+use super::{explain, fairness};
 
 /// A call of tepui's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub(super) enum Own {
     GetPolicies,
     UpdatePolicies,
     GetFairness,
+    Explain,
 }
 
 impl Own {
@@ -30,6 +31,7 @@ impl Own {
             "GET_POLICIES" => Own::GetPolicies,
             "UPDATE_POLICIES" => Own::UpdatePolicies,
             "GET_FAIRNESS" => Own::GetFairness,
+            "EXPLAIN" => Own::Explain,
             _ => return None,
         })
     }
@@ -71,6 +73,17 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
         Own::GetFairness => {
             let report = handler.driver.read(Live::fairness).await;
             reply("GET_FAIRNESS", "get_fairness", fairness::document(&report))
+        }
+        Own::Explain => {
+            let asked = |field: &str| call["explain"][field].as_str().map(str::to_owned);
+            let Some(framework) = asked("framework") else {
+                return Response::bad_request("Expecting 'explain.framework' to be present");
+            };
+            let role = asked("role");
+            match handler.driver.read(move |live: &mut Live| live.explain(&framework, role.as_deref())).await {
+                Ok(explanations) => reply("EXPLAIN", "explain", explain::document(&explanations)),
+                Err(why) => Response::bad_request(why),
+            }
         }
         Own::UpdatePolicies => {
             let given = call.get_mut("update_policies").and_then(|call| call.get_mut("policies")).map(Value::take);

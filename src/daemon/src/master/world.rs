@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use allocator::Explanation;
 use allocator::fairness::Report;
 use allocator::policies::Policies;
 use base::{Pid, Time};
@@ -51,6 +52,14 @@ impl Live {
     /// The policies of holding and refusal.
     pub(super) fn policies(&mut self) -> Policies {
         self.core.policies().clone()
+    }
+
+    /// Why a framework has no offers.
+    ///
+    /// # Errors
+    /// What is wrong with the question.
+    pub(super) fn explain(&mut self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, String> {
+        self.core.explain(framework, role)
     }
 
     /// Who has what share beside what would be fair.

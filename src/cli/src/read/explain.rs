@@ -1,0 +1,57 @@
+//! `tepui explain`: why a framework has no offers, in the master's words.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::print;
+use crate::connect::MasterArgs;
+
+/// Flags of `tepui explain`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The framework's id, or its name if no other has it
+    framework: String,
+    /// In which of its roles; in each, if none is named
+    role: Option<String>,
+    #[command(flatten)]
+    master: MasterArgs,
+    /// Print what the master says as JSON, with every agent
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks the master, and prints its answer.
+///
+/// # Errors
+/// The master cannot be asked, or does not know the framework.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let call = json!({ "type": "EXPLAIN", "explain": { "framework": args.framework, "role": args.role } });
+    let answer: Value = crate::block_on(args.master.call(&call))?;
+    if args.json {
+        return print(&serde_json::to_string_pretty(&answer["explain"])?);
+    }
+    print(show(&answer).trim_end())
+}
+
+fn show(answer: &Value) -> String {
+    let list = answer["explain"]["explanations"].as_array().cloned().unwrap_or_default();
+    if list.is_empty() {
+        return "The framework is subscribed to no role: it gets no offers.".to_owned();
+    }
+    let texts = list.iter().map(|one| one["text"].as_str().unwrap_or_default().trim_end().to_owned());
+    texts.collect::<Vec<String>>().join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_paragraph_a_role() {
+        let answer = json!({ "explain": { "explanations": [{ "text": "one\n" }, { "text": "two\n" }] } });
+        assert_eq!(show(&answer), "one\n\ntwo");
+        assert!(show(&json!({ "explain": {} })).contains("no role"));
+    }
+}

@@ -1,0 +1,61 @@
+//! The answer to EXPLAIN as a document: an explanation's text, and what it says of each agent.
+
+use allocator::{Explanation, Held, HeldBy, Obstacle, Standing};
+use serde_json::{Value, json};
+
+/// All explanations of a framework, one a role.
+pub(super) fn document(explanations: &[Explanation]) -> Value {
+    json!({ "explanations": explanations.iter().map(explanation).collect::<Vec<Value>>() })
+}
+
+fn explanation(explanation: &Explanation) -> Value {
+    let levels = explanation.levels.iter().map(|level| {
+        json!({ "name": level.name, "among": level.among, "share": level.share, "before": level.before, "of": level.of })
+    });
+    let agents = explanation.agents.iter().map(|(agent, obstacle)| {
+        let mut entry = reason(obstacle);
+        entry["agent_id"] = json!({ "value": agent.as_str() });
+        entry
+    });
+    json!({
+        "framework_id": { "value": explanation.framework.as_str() },
+        "role": explanation.role.as_str(),
+        "wants_offers": explanation.standing == Standing::Wants,
+        "order": levels.collect::<Vec<Value>>(),
+        "agents": agents.collect::<Vec<Value>>(),
+        "text": explanation.to_string(),
+    })
+}
+
+/// Times are seconds since the epoch.
+fn reason(obstacle: &Obstacle) -> Value {
+    match obstacle {
+        Obstacle::Nothing(offer) => json!({ "reason": "NOTHING", "would_be_offered": offer.to_string() }),
+        Obstacle::Offered(since) => json!({ "reason": "OFFERED", "since": since.as_secs_f64() }),
+        Obstacle::Inactive => json!({ "reason": "INACTIVE" }),
+        Obstacle::NotWhitelisted => json!({ "reason": "NOT_WHITELISTED" }),
+        Obstacle::Constraints => json!({ "reason": "CONSTRAINTS" }),
+        Obstacle::OldAgent(lacks) => json!({ "reason": "OLD_AGENT", "lacks": lacks }),
+        Obstacle::Capability(lacks) => json!({ "reason": "CAPABILITY", "lacks": lacks }),
+        Obstacle::TooSmall => json!({ "reason": "TOO_SMALL" }),
+        Obstacle::Held(by) => json!({ "reason": "HELD", "by": by.iter().map(holder).collect::<Vec<Value>>() }),
+        Obstacle::Reserved(roles) => {
+            json!({ "reason": "RESERVED", "roles": roles.iter().map(|role| role.as_str()).collect::<Vec<_>>() })
+        }
+        Obstacle::Stripped(lacks) => json!({ "reason": "STRIPPED", "lacks": lacks }),
+        Obstacle::Limit(role) => json!({ "reason": "LIMIT", "role": role.as_str() }),
+        Obstacle::SetAside => json!({ "reason": "SET_ASIDE" }),
+        Obstacle::Refused(until) => json!({ "reason": "REFUSED", "until": until.map(base::Time::as_secs_f64) }),
+        Obstacle::HoldsTooMuch => json!({ "reason": "HOLDS_TOO_MUCH" }),
+    }
+}
+
+fn holder(by: &HeldBy) -> Value {
+    json!({
+        "framework_id": { "value": by.framework.as_str() },
+        "role": by.role.as_str(),
+        "in": if by.held == Held::Offered { "OFFER" } else { "USE" },
+        "resources": by.amounts.to_string(),
+        "since": by.since.as_secs_f64(),
+    })
+}

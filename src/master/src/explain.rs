@@ -1,0 +1,38 @@
+//! Why a framework has no offers: the question of an operator, answered by the allocator.
+
+use allocator::Explanation;
+use base::FrameworkId;
+use resources::Role;
+
+use crate::master::Master;
+
+/// How many roles of a framework are explained at once.
+const MOST_ROLES: usize = 16;
+
+impl Master {
+    /// Why a framework, named by its id or by a name that no other has, has no (or few) offers: in one role, or in each that it
+    /// is subscribed to, as far as these are not too many. Costs time in proportion to the agents.
+    ///
+    /// # Errors
+    /// What is wrong with the question.
+    pub fn explain(&self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, String> {
+        let id = self.framework_named(framework)?;
+        let roles: Vec<Role> = match role {
+            Some(role) => vec![Role::parse(role).map_err(|why| format!("Invalid role '{role}': {why}"))?],
+            None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
+        };
+        Ok(roles.iter().map(|role| self.allocation.allocator().explain(&id, role, self.now)).collect())
+    }
+
+    fn framework_named(&self, text: &str) -> Result<FrameworkId, String> {
+        if let Some(known) = self.framework_by_id(text).and_then(|key| self.framework(key)) {
+            return Ok(known.id.clone());
+        }
+        let mut named = self.frameworks.values().filter(|framework| framework.info.name == text);
+        match (named.next(), named.next()) {
+            (Some(only), None) => Ok(only.id.clone()),
+            (None, _) => Err(format!("No framework has the id or the name '{text}'")),
+            (Some(_), Some(_)) => Err(format!("Several frameworks have the name '{text}'; use an id")),
+        }
+    }
+}
