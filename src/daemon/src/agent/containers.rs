@@ -148,13 +148,13 @@ impl Worker {
                 self.tell_failure(container, started);
             }
             Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
-            Job::Fetched(container, spec, user, fetched) => match self.fetcher.end(&container) {
-                true => (self.report)(Input::ContainerExited { container, status: None }),
-                false => {
-                    let started = fetched.and_then(|()| self.spawn(&container, &spec, user));
-                    self.tell_failure(container, started);
-                }
-            },
+            Job::Fetched(container, spec, user, fetched) => {
+                let started = match self.fetcher.end(&container) {
+                    true => Err(anyhow::anyhow!("The container was destroyed while it was fetching")),
+                    false => fetched.and_then(|()| self.spawn(&container, &spec, user)),
+                };
+                self.tell_failure(container, started);
+            }
             Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
             Job::Signal(container, signal) => {
                 if let Some(live) = lock(&self.live).get(&container) {
@@ -277,7 +277,9 @@ impl Worker {
     }
 
     fn destroy(&self, container: &ContainerName) {
-        if self.fetcher.cancel(container) || !lock(&self.live).contains_key(container) {
+        // It may be fetching itself, or a container inside of it may be.
+        self.fetcher.cancel(container);
+        if !lock(&self.live).contains_key(container) {
             return;
         }
         // Ending may take seconds; other containers are started meanwhile.

@@ -107,12 +107,10 @@ impl Fetcher {
         lock(&self.0.running).remove(container).is_some_and(|running| running.cancelled)
     }
 
-    /// Ends the fetch of a container, and of those inside it; whether there was one.
-    pub(super) fn cancel(&self, container: &ContainerName) -> bool {
-        let mut found = false;
+    /// Ends the fetch of a container, and of those inside it, if there are any.
+    pub(super) fn cancel(&self, container: &ContainerName) {
         for (name, running) in lock(&self.0.running).iter_mut() {
             if name == container || name.is_inside(container) {
-                found = true;
                 running.cancelled = true;
                 // Without a pid it has not begun, and will not.
                 if let Some(pid) = running.pid {
@@ -120,7 +118,6 @@ impl Fetcher {
                 }
             }
         }
-        found
     }
 
     /// Fetches what a container wants, into its sandbox. Blocks.

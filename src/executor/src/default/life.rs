@@ -278,8 +278,14 @@ impl DefaultExecutor {
         if self.knows_killing && !task.overdue {
             self.tell(index, TaskState::Killing, |_| {});
         }
-        if self.tasks[index].stage == Stage::Running && self.link.is_subscribed() {
-            self.signal(index);
+        if !self.link.is_subscribed() {
+            return;
+        }
+        match self.tasks[index].stage {
+            Stage::Running => self.signal(index),
+            // It may be fetching, which can be ended; if not, the signal waits for its start.
+            Stage::Launching => self.call(index, Purpose::Signal(SIGTERM)),
+            Stage::Ended => {}
         }
     }
 
