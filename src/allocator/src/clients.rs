@@ -119,6 +119,11 @@ impl Clients {
         self.epochs.get(ix as usize).copied().filter(|epoch| *epoch != GONE)
     }
 
+    /// The epochs of all clients by their numbers; 0 for those that are gone.
+    pub(crate) fn epochs(&self) -> &[u64] {
+        &self.epochs
+    }
+
     /// The present moment on the clock of openings.
     pub(crate) fn now(&self) -> u64 {
         self.clock

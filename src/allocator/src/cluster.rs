@@ -45,6 +45,7 @@ impl Allocator {
         let ix = self.agents.insert(agent) as u32;
         self.agent_ix.insert(id.clone(), ix);
         self.count_agent(ix, false);
+        self.cluster_changed();
         self.free_changed(ix);
         for (framework, role, resources) in used {
             let framework = self.ensure_framework(framework);
@@ -92,6 +93,7 @@ impl Allocator {
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);
         self.count_agent(ix, true);
+        self.cluster_changed();
         self.maintenance.forget_agent(ix);
         let agent = self.agents.remove(ix as usize);
         self.available -= &agent.open;
@@ -160,6 +162,7 @@ impl Allocator {
         self.agents[ix as usize].set_total(total);
         self.free_changed(ix);
         self.count_agent(ix, false);
+        self.cluster_changed();
     }
 
     /// Counts an agent in the cluster's sums, or takes it out.
@@ -171,7 +174,13 @@ impl Allocator {
         } else {
             self.cluster += &amounts;
         }
-        self.roles.count_reservations(total, gone, &mut self.tree);
+        if total.iter().any(resources::Resource::is_reserved) {
+            self.roles.count_reservations(total, gone, &mut self.tree);
+        }
+    }
+
+    /// All shares are of another total.
+    fn cluster_changed(&mut self) {
         self.tree.set_total(&self.cluster);
         self.caps.loosen_all();
     }

@@ -71,16 +71,16 @@ impl AgentRefusals {
     /// Takes out of `open` (a bit for each client) those that have refused all of `free` beyond the next interval run:
     /// nothing of it is for them.
     pub(crate) fn strike(&self, free: &Resources, clients: &Clients, open: &mut Bits) {
+        let epochs = clients.epochs();
         // Most have refused the very same set.
-        let mut last: Option<(*const Resources, bool)> = None;
+        let (mut last, mut contains) = (std::ptr::null(), false);
         for refusal in self.list.iter().filter(|r| r.until != NEXT_INTERVAL) {
             let refused = Arc::as_ptr(&refusal.refused);
-            let contains = match last {
-                Some((last, contains)) if std::ptr::eq(last, refused) => contains,
-                _ => refusal.refused.contains(free),
-            };
-            last = Some((refused, contains));
-            if contains && clients.epoch(refusal.client) == Some(refusal.epoch) {
+            if !std::ptr::eq(last, refused) {
+                (last, contains) = (refused, refusal.refused.contains(free));
+            }
+            // A client that is gone has an epoch that no refusal has.
+            if contains && epochs.get(refusal.client as usize) == Some(&refusal.epoch) {
                 open.clear(refusal.client);
             }
         }

@@ -256,7 +256,8 @@ fn closed_forms_for_constant_task_durations() {
         near(job.ramp_up, k as f64 / (k + 1) as f64, 0.02);
         near(job.elastic, 0.5 + 1.0, 0.02);
         near(job.rigid, k as f64 / (k + 1) as f64 + 1.0, 0.02);
-        near(job.utilisation, 1.0 / (0.5 + 1.0), 0.06);
+        // In the paper beta / (1/2 + beta).
+        near(job.utilisation, 1.0 / (k as f64 / (k + 1) as f64 - 0.5 + 1.0), 0.02);
     }
 }
 

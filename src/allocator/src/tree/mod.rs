@@ -22,7 +22,7 @@ mod walk;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use resources::{Name, Quantities};
+use resources::{Amount, Name, Quantities};
 
 use crate::bits::Bits;
 pub use levels::Level;
@@ -314,7 +314,10 @@ impl Tree {
     pub(crate) fn set_total(&mut self, total: &Quantities) {
         if self.total != *total {
             self.total = total.clone();
-            self.counted = total.iter().filter(|(name, _)| !self.excluded.contains(name)).collect();
+            self.counted.clone_from(total);
+            for name in &self.excluded {
+                self.counted.set(name, Amount::ZERO);
+            }
             self.stale = true;
         }
     }

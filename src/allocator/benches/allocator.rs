@@ -1,0 +1,71 @@
+//! What a run of the allocator costs, in the shapes of Mesos's own allocator benchmarks, beside what Mesos 1.11 took for them
+//! on a machine of this kind (2 cores, quiet).
+//!
+//! `cargo xtask bench allocator` prints a table and writes a page with it and with plots of how cost grows, into cargo's target
+//! folder. `cargo bench -p allocator --bench allocator -- NAME` measures the shapes whose name contains it, without the page;
+//! `-- docs` draws the plots of docs/images anew. Each figure is the processor time of one pass after the state was built, the
+//! best of a few where the pass can be repeated.
+
+mod support;
+
+use std::path::Path;
+
+use support::plot::Plot;
+use support::report::{self, Row};
+use support::{growth, shapes, stories};
+
+fn measure(wanted: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut shape = |name: &str, run: &mut dyn FnMut(&mut Vec<Row>)| {
+        if name.contains(wanted) {
+            run(&mut rows);
+        }
+    };
+    shape("declined", &mut |rows| shapes::all_declined(1_000, 10, ("", ""), rows));
+    shape("declined", &mut |rows| shapes::all_declined(1_000, 50, ("1 ms", "240 ms"), rows));
+    shape("declined", &mut |rows| shapes::all_declined(1_000, 200, ("2 ms", "1.2 s"), rows));
+    let limits = [("", "16 ms"), ("30 ms", "631 ms"), ("", ""), ("30 ms", "430 ms")];
+    shape("add", &mut |rows| shapes::add_and_update(10_000, 1_000, limits, rows));
+    let limits = [("", ""), ("", ""), ("150 ms", "minutes"), ("", "")];
+    shape("full", &mut |rows| shapes::add_and_update(50_000, 1_000, limits, rows));
+    shape("single", &mut |rows| shapes::one_by_one(2_000, 1_000, rows));
+    shape("silent", &mut |rows| shapes::mostly_silent(1_000, 200, ("2 ms", "20-23 ms"), rows));
+    let limits = [("30 ms", "17.8 s"), ("40 ms", "7.1 s"), ("1 ms", "5.6 s")];
+    shape("quota", &mut |rows| shapes::quota_everywhere(3_000, limits, rows));
+    shape("freed", &mut |rows| shapes::freed(10_000, 200, ("100 us", "up to 1 s"), rows));
+    shape("memory", &mut |rows| shapes::memory(50_000, 1_000, 100, rows));
+    rows
+}
+
+/// The plots of docs/allocation.md, with the names of their files.
+fn stories() -> [(&'static str, Plot); 3] {
+    [("holding", stories::holding()), ("granularity", stories::granularity()), ("sorters", stories::sorters())]
+}
+
+fn growth() -> [(&'static str, Plot); 3] {
+    [
+        ("growth-agents", growth::against_agents()),
+        ("growth-frameworks", growth::against_frameworks()),
+        ("growth-filters", growth::against_filters()),
+    ]
+}
+
+fn main() -> std::io::Result<()> {
+    let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
+    if wanted == "docs" {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
+        std::fs::create_dir_all(&folder)?;
+        for (name, plot) in stories().into_iter().chain(growth()) {
+            std::fs::write(folder.join(format!("allocation-{name}.svg")), plot.svg())?;
+        }
+        return Ok(());
+    }
+    let rows = measure(&wanted);
+    report::print(&rows);
+    if wanted.is_empty() {
+        let plots: Vec<String> = growth().iter().chain(&stories()).map(|(_, plot)| plot.svg()).collect();
+        let path = report::write(&rows, &plots)?;
+        println!("\nwith plots: {}", path.display());
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! Lines in a picture, as SVG.
+
+use plotters::prelude::*;
+
+/// A line with a name.
+pub struct Series {
+    pub name: &'static str,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A picture of lines.
+pub struct Plot {
+    pub title: &'static str,
+    pub x: &'static str,
+    pub y: &'static str,
+    /// Both axes by powers of ten.
+    pub log: bool,
+    pub series: Vec<Series>,
+}
+
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 39, 40),
+    RGBColor(44, 160, 44),
+    RGBColor(148, 103, 189),
+    RGBColor(255, 127, 14),
+];
+
+impl Plot {
+    /// The picture; an empty one if there is nothing to draw.
+    pub fn svg(&self) -> String {
+        let mut text = String::new();
+        let drawn = if self.log { self.draw_log(&mut text) } else { self.draw_plain(&mut text) };
+        match drawn {
+            Ok(()) => text,
+            Err(error) => format!("<p>{} cannot be drawn: {error}</p>", self.title),
+        }
+    }
+
+    fn bounds(&self, of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
+        let values = self.series.iter().flat_map(|series| series.points.iter().map(of));
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
+    }
+
+    fn draw_log(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
+        let root = SVGBackend::with_string(text, (760, 420)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(self.title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.7..y.1 * 1.4).log_scale())?;
+        chart.configure_mesh().x_desc(self.x).y_desc(self.y).draw()?;
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+            chart
+                .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))?
+                .label(series.name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
+            chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
+        }
+        let legend = chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).draw();
+        legend.map_err(Into::into)
+    }
+
+    fn draw_plain(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+        let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
+        let root = SVGBackend::with_string(text, (760, 420)).into_drawing_area();
+        root.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(&root)
+            .caption(self.title, ("sans-serif", 18))
+            .margin(12)
+            .x_label_area_size(44)
+            .y_label_area_size(64)
+            .build_cartesian_2d(x.0..x.1 * 1.02, 0.0..(y.1 * 1.1).max(1e-3))?;
+        chart.configure_mesh().x_desc(self.x).y_desc(self.y).draw()?;
+        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
+            chart
+                .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))?
+                .label(series.name)
+                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
+            chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
+        }
+        let legend = chart.configure_series_labels().position(SeriesLabelPosition::UpperRight).draw();
+        legend.map_err(Into::into)
+    }
+}
