@@ -16,11 +16,14 @@ pub(crate) fn run(filter: Option<&str>) -> Result<()> {
     if found.is_empty() {
         bail!("no benchmark has '{}' in its name", filter.unwrap_or_default());
     }
-    steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
+    // Only the benchmarks of the whole start the binary.
+    if found.iter().any(|(package, _)| package == "tepui") {
+        steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
+    }
     let mut steps = steps::Steps::default();
     for (package, name) in &found {
-        let name: &'static str = name.clone().leak();
-        steps.run(name, || {
+        let step: &'static str = name.clone().leak();
+        steps.run(step, || {
             let mut command = cargo(&["bench", "--package", package, "--bench", name]);
             steps::run(command.env("TEPUI", binary()))
         });

@@ -79,7 +79,6 @@ impl Allocator {
         for (agent, client) in self.endings.take_resting() {
             self.end_refusal(agent, client, nanos(now), true);
         }
-        self.open_loose();
         self.run(now, true)
     }
 
@@ -124,6 +123,7 @@ impl Allocator {
     fn run(&mut self, now: Time, interval: bool) -> Vec<Offering> {
         let mut offerings = Vec::new();
         self.sample_fairness(now);
+        self.open_loose();
         self.wake();
         let mut agents = if self.is_paused(now) { Vec::new() } else { self.candidates(interval) };
         if !agents.is_empty() {
@@ -140,7 +140,6 @@ impl Allocator {
         if !self.queue_late.is_empty() {
             self.await_interval(now);
         }
-        self.await_loose(now);
         offerings
     }
 

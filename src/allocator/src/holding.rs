@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{FrameworkId, Time};
+use base::FrameworkId;
 use resources::{Quantities, Resources, Role};
 
 use crate::Filter;
@@ -17,7 +17,7 @@ use crate::policies::Policies;
 #[derive(Debug, Default)]
 pub(crate) struct Caps {
     capped: BTreeSet<u32>,
-    /// Of these, those that hold less now: to be asked about everything in the next interval run.
+    /// Of these, those that hold less now: to be asked about everything in the next run.
     loose: BTreeSet<u32>,
 }
 
@@ -41,10 +41,6 @@ impl Caps {
     pub(crate) fn forget(&mut self, framework: u32) {
         self.capped.remove(&framework);
         self.loose.remove(&framework);
-    }
-
-    pub(crate) fn is_anybody_loose(&self) -> bool {
-        !self.loose.is_empty()
     }
 }
 
@@ -120,13 +116,6 @@ impl Allocator {
                     self.open(client);
                 }
             }
-        }
-    }
-
-    /// Somebody waits for the next interval run because of a cap.
-    pub(crate) fn await_loose(&mut self, now: Time) {
-        if self.caps.is_anybody_loose() {
-            self.await_interval(now);
         }
     }
 }

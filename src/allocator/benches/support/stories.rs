@@ -30,6 +30,8 @@ struct Story {
     held: Vec<(u64, Offering)>,
     running: Vec<(u64, Offering)>,
     started: usize,
+    /// Agents that have not come yet: one comes each second.
+    coming: Vec<(usize, &'static str)>,
 }
 
 fn at(second: u64) -> Time {
@@ -37,7 +39,7 @@ fn at(second: u64) -> Time {
 }
 
 impl Story {
-    fn new(config: Config, agents: &[&str], workers: Vec<Worker>) -> Story {
+    fn new(config: Config, agents: &[&'static str], workers: Vec<Worker>) -> Story {
         let mut allocator = Allocator::new(config);
         for worker in &workers {
             let roles = BTreeSet::from([Role::star()]);
@@ -47,13 +49,16 @@ impl Story {
         for (number, total) in agents.iter().enumerate() {
             allocator.add_agent(&agent(number), Default::default(), &text(total), &[]);
         }
-        Story { allocator, workers, now: 0, held: Vec::new(), running: Vec::new(), started: 0 }
+        Story { allocator, workers, now: 0, held: Vec::new(), running: Vec::new(), started: 0, coming: Vec::new() }
     }
 
     fn run(&mut self, seconds: u64) {
         for second in 0..seconds {
             self.now = second;
             self.allocator.set_time(at(second));
+            if let Some((number, total)) = self.coming.pop() {
+                self.allocator.add_agent(&agent(number), Default::default(), &text(total), &[]);
+            }
             self.end_tasks();
             self.answer_held();
             for _ in 0..20 {
@@ -159,7 +164,7 @@ pub fn holding() -> Plot {
         points: [0, 5, 15, 30, 60, 120, 300].map(|holds| idle(&policies, holds)).to_vec(),
     };
     Plot {
-        title: "A framework that sits on its offers, beside one with work for all",
+        title: "A framework that sits on its offers, beside one that answers at once",
         x: "seconds for which it holds an offer",
         y: "cluster idle, %",
         log: false,
@@ -167,21 +172,21 @@ pub fn holding() -> Plot {
     }
 }
 
-/// Eight frameworks with long tasks on four large agents.
+/// Twelve frameworks with long tasks on four large agents.
 pub fn granularity() -> Plot {
     let jain = |cpus: u64| {
         let mut policies = Policies::default();
         if cpus < 64 {
             policies.offer_granularity = parse_quantities(&format!("cpus:{cpus}")).ok();
         }
-        let workers = (0..8).map(|n| worker(&format!("f{n}"), "cpus:2;mem:4096", 3_600, 0, 64)).collect();
+        let workers = (0..12).map(|n| worker(&format!("f{n}"), "cpus:2;mem:4096", 3_600, 0, 64)).collect();
         let config = Config { policies, seed: 1, ..Config::default() };
         let mut story = Story::new(config, &["cpus:64;mem:262144"; 4], workers);
         story.run(60);
         (cpus as f64, story.allocator.fairness().measures.jain)
     };
     Plot {
-        title: "Eight frameworks with long tasks on four agents of 64 cpus",
+        title: "Twelve frameworks with long tasks on four agents of 64 cpus",
         x: "offer_granularity, cpus (64: whole agents)",
         y: "Jain's index of shares",
         log: false,
@@ -196,10 +201,10 @@ pub fn sorters() -> Plot {
             worker("cruncher", "cpus:2;mem:512", 3_600, 0, 64),
             worker("hoarder", "cpus:0.5;mem:8192", 3_600, 0, 64),
         ];
-        let agents: Vec<&str> =
-            (0..40).map(|n| if n % 2 == 0 { "cpus:16;mem:16384" } else { "cpus:4;mem:65536" }).collect();
+        let kind_of = |n| if n % 2 == 0 { "cpus:16;mem:16384" } else { "cpus:4;mem:65536" };
         let config = Config { framework_sorter: kind, seed, ..Config::default() };
-        let mut story = Story::new(config, &agents, workers);
+        let mut story = Story::new(config, &[], workers);
+        story.coming = (0..40).map(|n| (n, kind_of(n / 2 + n % 3))).collect();
         story.run(60);
         story.started as f64
     };
