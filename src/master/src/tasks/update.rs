@@ -28,10 +28,12 @@ impl Master {
             row.proto.state = latest;
         }
         let after = row.state();
+        // A quick task may be known to have ended when its first update comes: each state is still told once.
+        let told = row.proto.status_update_state;
         row.proto.status_update_state = Some(update.status.state);
         row.proto.status_update_uuid.clone_from(&update.uuid);
         remember(&mut row.proto, &update.status);
-        if before != after || is_check(update.status.reason) {
+        if before != after || told != Some(update.status.state) || is_check(update.status.reason) {
             self.announce_task_updated(framework, &update.status, after, out);
         }
         if is_terminal(after) && !is_terminal(before) {
