@@ -49,8 +49,8 @@ pub fn framework(framework: &Framework) -> get_frameworks::Framework {
         connected: framework.connected(),
         recovered: framework.recovered(),
         registered_time: Some(time(framework.registered)),
-        reregistered_time: framework.reregistered.map(time),
-        unregistered_time: framework.unregistered.map(time),
+        reregistered_time: Some(time(framework.reregistered.unwrap_or(framework.registered))),
+        unregistered_time: Some(framework.unregistered.map_or(TimeInfo { nanoseconds: 0 }, time)),
         allocated_resources: allocated.to_proto(Format::PostRefinement),
         offer_constraints: framework.offer_constraints.as_deref().cloned(),
         ..Default::default()

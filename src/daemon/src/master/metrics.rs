@@ -111,6 +111,7 @@ fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     operations(&mut metrics, snapshot);
     allocator(&mut metrics, snapshot);
     registrar(&mut metrics, facts.registry_bytes);
+    per_principal(&mut metrics, snapshot);
     if facts.per_framework {
         snapshot.frameworks.values().for_each(|framework| per_framework(&mut metrics, framework));
     }
@@ -287,6 +288,20 @@ const TERMINAL: [TaskState; 8] = [
     TaskState::TaskGone,
     TaskState::TaskGoneByOperator,
 ];
+
+/// Messages of drivers by their frameworks' principal (MET-04). None waits: there are no rate limits.
+fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for framework in snapshot.frameworks.values() {
+        if let Some(principal) = &framework.info.principal {
+            *sums.entry(principal).or_default() += framework.counts.messages;
+        }
+    }
+    for (principal, count) in sums {
+        metrics.set(format!("frameworks/{principal}/messages_received"), count as f64);
+        metrics.set(format!("frameworks/{principal}/messages_processed"), count as f64);
+    }
+}
 
 /// A sum, and one count for each kind; 0 for what has not been counted, so that who watches finds every name.
 fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name: impl Fn(i32) -> Option<&'static str>) {

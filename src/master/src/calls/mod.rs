@@ -108,6 +108,9 @@ impl Master {
 
     /// A driver's call: errors go by message, and some calls are for HTTP only.
     pub(crate) fn driver_calls(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
+        if let Some(framework) = self.framework_mut(key) {
+            framework.counts.messages += 1;
+        }
         match call.r#type() {
             Type::UpdateFramework => {
                 self.count_call(key, Type::UpdateFramework);

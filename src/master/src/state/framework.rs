@@ -35,6 +35,8 @@ pub enum Connection {
 /// What has been counted for one framework (mesos-features.md A.1, "per framework").
 #[derive(Clone, Debug, Default)]
 pub struct FrameworkCounts {
+    /// Messages of its driver; calls by HTTP are none.
+    pub messages: u64,
     /// Calls by type's number.
     pub calls: BTreeMap<i32, u64>,
     /// Events by type's number.

@@ -172,7 +172,7 @@ fn framework(
         connected: framework.connected(),
         recovered: framework.recovered(),
         registered_time: Some(time(framework.registered)),
-        reregistered_time: framework.reregistered.map(time),
+        reregistered_time: Some(time(framework.reregistered.unwrap_or(framework.registered))),
         unregistered_time: framework.unregistered.map(time),
         offers: offers.collect(),
         inverse_offers: own.inverse_offers.iter().filter_map(|key| snapshot.inverse_offer_to_proto(*key)).collect(),

@@ -135,13 +135,14 @@ fn executors(w: &mut Writer<'_>, framework: &Framework, own: &Belongings<'_>) {
                 w.key("executor_id").string(id.as_str());
                 w.key("name").string(info.name.as_deref().unwrap_or_default());
                 w.key("framework_id").string(framework.id.as_str());
-                w.key("command").object(|w| {
-                    if let Some(command) = &info.command {
-                        command_fields(w, command);
-                    }
-                });
+                // The default executor has no command, and an empty one here.
+                let none = mesos::CommandInfo::default();
+                w.key("command").object(|w| command_fields(w, info.command.as_ref().unwrap_or(&none)));
                 w.key("resources");
                 parts::resources(w, &executor.resources);
+                if let Some(role) = executor.resources.iter().find_map(|resource| resource.allocation()) {
+                    w.key("role").string(role.as_str());
+                }
                 if let Some(labels) = &info.labels {
                     w.key("labels");
                     parts::labels(w, labels);
