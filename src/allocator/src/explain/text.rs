@@ -110,10 +110,10 @@ impl Explanation {
         let until = |o: &Obstacle| if let Obstacle::Refused(until) = o { *until } else { None };
         let ends: Vec<Time> = agents.iter().filter_map(|(_, o)| until(o)).collect();
         match (ends.iter().min(), ends.iter().max()) {
-            (Some(first), Some(last)) if first == last => format!("refused by it for {} more", span(*last, self.at)),
-            (Some(first), Some(last)) => {
-                format!("refused by it for {} to {} more", span(*first, self.at), span(*last, self.at))
-            }
+            (Some(first), Some(last)) => match (span(*first, self.at), span(*last, self.at)) {
+                (first, last) if first == last => format!("refused by it for {last} more"),
+                (first, last) => format!("refused by it for {first} to {last} more"),
+            },
             _ => "refused by it until the next interval".to_owned(),
         }
     }
