@@ -58,7 +58,7 @@ pub use config::{
 pub use constraints::{
     Attribute, Constraint, ConstraintsError, OfferConstraints, PatternError, Predicate, RegexLimits, Selector,
 };
-pub use explain::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing};
+pub use explain::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing, Verdict};
 pub use maintenance::{InverseAnswer, InverseAnswerView, InverseOffering, Unavailability};
 pub use quota::{HeadroomView, Quota};
 pub use returns::TransformError;

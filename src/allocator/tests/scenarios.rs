@@ -8,7 +8,7 @@
 //! config min=cpus:1|mem:64 interval=1s gpu-filter=off region=here excluded=gpus seed=1      (first line, optional)
 //! agent ID RESOURCES [hostname=H] [region=R] [zone=Z] [attr=NAME:TEXT,NAME:*] [old] [used=FRAMEWORK/ROLE=RESOURCES]...       old: no roles, no hierarchy
 //! total ID RESOURCES | remove ID | activate ID | deactivate ID | whitelist HOST,HOST | whitelist off
-//! framework ID ROLE[,ROLE] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT]
+//! framework ID ROLE[,ROLE] [name=NAME] [suppressed=ROLE,..] [can=gpu,shared,revocable,refined,remote,multi] [min.ROLE=TEXT]
 //!     [only.ROLE=GROUP|GROUP] [inactive]        a group: constraints by `;`: NAME, !NAME, NAME=TEXT, NAME!=TEXT, NAME~REGEX, NAME!~REGEX;
 //!                                               names: of attributes, or @hostname, @region, @zone
 //! update ID ROLE[,ROLE] ...                                                                 the same; not whether it is active
@@ -166,6 +166,7 @@ fn set_framework(world: &mut World, update: bool, id: &str, in_roles: &str, word
     for word in words {
         match word.split_once('=') {
             None if *word == "inactive" => active = false,
+            Some(("name", text)) => options.name = text.to_owned(),
             Some(("suppressed", text)) => options.suppressed_roles = roles(text),
             Some(("can", text)) => {
                 for what in text.split(',') {

@@ -141,11 +141,13 @@ impl Allocator {
         let mut list = Vec::new();
         for (client, holding) in agent.holdings() {
             let (framework, role) = self.names(client);
+            let name = &self.frameworks[self.clients.get(client).framework as usize].title;
             for held in [Held::Offered, Held::Used] {
                 let resources = holding.get(held);
                 if !resources.is_empty() {
                     list.push(HeldBy {
                         framework: framework.clone(),
+                        name: name.clone(),
                         role: role.clone(),
                         held,
                         amounts: resources.quantities(),

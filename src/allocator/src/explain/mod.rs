@@ -9,6 +9,7 @@ mod text;
 use base::{AgentId, FrameworkId, Time};
 use resources::{Quantities, Resources, Role};
 
+use crate::agents::Agent;
 use crate::allocator::Allocator;
 use crate::{Held, Quota};
 
@@ -19,6 +20,8 @@ pub use crate::tree::Level;
 pub struct Explanation {
     /// Who.
     pub framework: FrameworkId,
+    /// Its name; empty if it is not known.
+    pub name: String,
     /// In which of its roles.
     pub role: Role,
     /// When this was true.
@@ -33,8 +36,19 @@ pub struct Explanation {
     pub quota: Option<QuotaStanding>,
     /// What is set aside for guarantees that are not met, by role.
     pub set_aside: Vec<(Role, Quantities)>,
-    /// Every agent, by id, and what stops an offer of it. Empty if the framework is not subscribed to the role.
-    pub agents: Vec<(AgentId, Obstacle)>,
+    /// Every agent, by id. Empty if the framework is not subscribed to the role.
+    pub agents: Vec<Verdict>,
+}
+
+/// What stops an offer of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Which agent.
+    pub agent: AgentId,
+    /// Its host's name.
+    pub hostname: String,
+    /// What stops it.
+    pub obstacle: Obstacle,
 }
 
 /// Whether a framework wants offers in a role.
@@ -103,6 +117,8 @@ pub enum Obstacle {
 pub struct HeldBy {
     /// The framework.
     pub framework: FrameworkId,
+    /// Its name; empty if only agents have told of it.
+    pub name: String,
     /// In which role.
     pub role: Role,
     /// In an offer, or in use.
@@ -119,6 +135,7 @@ impl Allocator {
     pub fn explain(&self, framework: &FrameworkId, role: &Role, now: Time) -> Explanation {
         let mut explanation = Explanation {
             framework: framework.clone(),
+            name: String::new(),
             role: role.clone(),
             at: now,
             standing: Standing::Unknown,
@@ -131,6 +148,7 @@ impl Allocator {
         let Some(state) = self.framework(framework).map(|ix| &self.frameworks[ix as usize]).filter(|f| f.known) else {
             return explanation;
         };
+        explanation.name.clone_from(&state.title);
         let client = state.clients.get(role).copied().filter(|client| self.clients.get(*client).subscribed);
         let Some(client) = client else {
             let subscribed = state.clients.iter().filter(|(_, client)| self.clients.get(**client).subscribed);
@@ -143,9 +161,27 @@ impl Allocator {
             _ => Standing::Wants,
         };
         explanation.levels = self.clients.get(client).node.map_or_else(Vec::new, |node| self.tree.levels(node));
-        explanation.agents = self.agents.iter().map(|(ix, a)| (a.id.clone(), self.judge(ix as u32, client))).collect();
-        explanation.agents.sort_by(|a, b| a.0.cmp(&b.0));
+        if let Some(last) = explanation.levels.last_mut() {
+            self.name_frameworks(last);
+        }
+        let verdict = |(ix, agent): (usize, &Agent)| Verdict {
+            agent: agent.id.clone(),
+            hostname: agent.options.hostname.clone(),
+            obstacle: self.judge(ix as u32, client),
+        };
+        explanation.agents = self.agents.iter().map(verdict).collect();
+        explanation.agents.sort_by(|a, b| a.agent.cmp(&b.agent));
         explanation
+    }
+
+    /// The last level of the order is of frameworks, which the tree knows by their ids.
+    fn name_frameworks(&self, level: &mut Level) {
+        for name in std::iter::once(&mut level.name).chain(level.first.iter_mut().map(|(name, _)| name)) {
+            let known = FrameworkId::new(name).ok().and_then(|id| self.framework(&id));
+            if let Some(title) = known.map(|ix| &self.frameworks[ix as usize].title).filter(|title| !title.is_empty()) {
+                name.clone_from(title);
+            }
+        }
     }
 
     fn quota_standing(&self, role: &Role) -> Option<QuotaStanding> {

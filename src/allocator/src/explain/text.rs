@@ -6,10 +6,10 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use std::time::Duration;
 
-use base::{AgentId, Time, format_duration};
+use base::{Time, format_duration};
 use resources::Limits;
 
-use super::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing};
+use super::{Explanation, HeldBy, Level, Obstacle, QuotaStanding, Standing, Verdict};
 use crate::Held;
 
 /// How many agents, holders or names a line gives.
@@ -38,7 +38,11 @@ impl Display for Explanation {
 
 impl Explanation {
     fn write_standing(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let (framework, role) = (&self.framework, &self.role);
+        let role = &self.role;
+        let framework = match self.name.as_str() {
+            "" => self.framework.to_string(),
+            name => format!("{name} ({})", self.framework),
+        };
         match &self.standing {
             Standing::Unknown => writeln!(out, "Framework {framework} is not known."),
             Standing::NotSubscribed(roles) if roles.is_empty() => {
@@ -59,23 +63,24 @@ impl Explanation {
     }
 
     fn write_agents(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let mut groups: BTreeMap<Key<'_>, Vec<(&AgentId, &Obstacle)>> = BTreeMap::new();
-        for (agent, obstacle) in &self.agents {
-            groups.entry(Key::of(obstacle)).or_default().push((agent, obstacle));
+        let mut groups: BTreeMap<Key<'_>, Vec<(&str, &Obstacle)>> = BTreeMap::new();
+        for Verdict { agent, hostname, obstacle } in &self.agents {
+            let name = if hostname.is_empty() { agent.as_str() } else { hostname };
+            groups.entry(Key::of(obstacle)).or_default().push((name, obstacle));
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         // Most agents first; among equals as the rules come.
         groups.sort_by_key(|(_, agents)| std::cmp::Reverse(agents.len()));
         for (_, agents) in groups {
             let noun = if agents.len() == 1 { "agent" } else { "agents" };
-            let names = some(agents.iter().map(|(agent, _)| agent.to_string()));
+            let names = some(agents.iter().map(|(agent, _)| (*agent).to_owned()));
             writeln!(out, "{} {noun}: {} ({names})", agents.len(), self.reason(&agents))?;
         }
         Ok(())
     }
 
     /// What is true of all agents of a group.
-    fn reason(&self, agents: &[(&AgentId, &Obstacle)]) -> String {
+    fn reason(&self, agents: &[(&str, &Obstacle)]) -> String {
         let Some((_, first)) = agents.first() else { return String::new() };
         match first {
             Obstacle::Offered(_) => format!("offered to it, {}", self.longest(agents.iter().map(|(_, o)| *o))),
@@ -106,7 +111,7 @@ impl Explanation {
         format!("the longest for {}", span(self.at, since.min().unwrap_or(self.at)))
     }
 
-    fn refused(&self, agents: &[(&AgentId, &Obstacle)]) -> String {
+    fn refused(&self, agents: &[(&str, &Obstacle)]) -> String {
         let until = |o: &Obstacle| if let Obstacle::Refused(until) = o { *until } else { None };
         let ends: Vec<Time> = agents.iter().filter_map(|(_, o)| until(o)).collect();
         match (ends.iter().min(), ends.iter().max()) {
@@ -119,11 +124,12 @@ impl Explanation {
     }
 
     /// Who holds how many agents of a group, those with most first.
-    fn holders(&self, agents: &[(&AgentId, &Obstacle)]) -> String {
+    fn holders(&self, agents: &[(&str, &Obstacle)]) -> String {
         let mut sums: BTreeMap<(bool, String), (usize, Time)> = BTreeMap::new();
         for (_, obstacle) in agents {
             let Obstacle::Held(list) = obstacle else { continue };
-            for HeldBy { framework, role, held, since, .. } in list {
+            for HeldBy { framework, name, role, held, since, .. } in list {
+                let framework = if name.is_empty() { framework.as_str() } else { name };
                 let sum = sums.entry((*held == Held::Used, format!("{framework}/{role}"))).or_insert((0, *since));
                 *sum = (sum.0 + 1, sum.1.min(*since));
             }

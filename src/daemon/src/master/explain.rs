@@ -12,13 +12,15 @@ fn explanation(explanation: &Explanation) -> Value {
     let levels = explanation.levels.iter().map(|level| {
         json!({ "name": level.name, "among": level.among, "share": level.share, "before": level.before, "of": level.of })
     });
-    let agents = explanation.agents.iter().map(|(agent, obstacle)| {
-        let mut entry = reason(obstacle);
-        entry["agent_id"] = json!({ "value": agent.as_str() });
+    let agents = explanation.agents.iter().map(|verdict| {
+        let mut entry = reason(&verdict.obstacle);
+        entry["agent_id"] = json!({ "value": verdict.agent.as_str() });
+        entry["hostname"] = json!(verdict.hostname);
         entry
     });
     json!({
         "framework_id": { "value": explanation.framework.as_str() },
+        "name": explanation.name,
         "role": explanation.role.as_str(),
         "wants_offers": explanation.standing == Standing::Wants,
         "order": levels.collect::<Vec<Value>>(),
@@ -53,6 +55,7 @@ fn reason(obstacle: &Obstacle) -> Value {
 fn holder(by: &HeldBy) -> Value {
     json!({
         "framework_id": { "value": by.framework.as_str() },
+        "name": by.name,
         "role": by.role.as_str(),
         "in": if by.held == Held::Offered { "OFFER" } else { "USE" },
         "resources": by.amounts.to_string(),
