@@ -223,6 +223,10 @@ impl Allocator {
 
     /// Who takes what when the rest goes by share. Nothing is booked yet: within one visit the order does not change.
     fn ask(&self, ix: u32, asked: &Asked, shared: Option<&Resources>, takers: Option<&Bits>) -> Answers {
+        let open = if matches!(asked, Asked::Everybody) { self.open_at_once(ix) } else { None };
+        if open.as_ref().is_some_and(|(_, count)| *count == 0) {
+            return Answers::new(Vec::new(), None);
+        }
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, shared);
         let mut ledger = self.ledger(Stage::Shares);
         let cut = portions.is_cut();
@@ -260,7 +264,7 @@ impl Allocator {
             if cut || portions.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         match asked {
-            Asked::Everybody => self.ask_everybody(ix, takers, ask),
+            Asked::Everybody => self.ask_everybody(ix, takers, open, ask),
             Asked::Some(some) => {
                 let some = some.iter().copied().filter(|client| takers.is_none_or(|takers| takers.contains(*client)));
                 self.ask_some(&some.collect::<Vec<_>>(), ask);
@@ -286,16 +290,17 @@ impl Allocator {
 
     /// Asks all in order; once some have said no, those who have refused all of it are looked up together and passed over.
     /// Where only `takers` may have any of it, only they are asked.
-    fn ask_everybody(&self, agent: u32, takers: Option<&Bits>, mut ask: impl FnMut(ClientIx) -> ControlFlow<()>) {
+    fn ask_everybody(
+        &self,
+        agent: u32,
+        takers: Option<&Bits>,
+        open: Option<(Bits, usize)>,
+        mut ask: impl FnMut(ClientIx) -> ControlFlow<()>,
+    ) {
         let mut said_no = [0; 4];
         let mut asked = 0;
-        let mut open: Option<(Bits, usize)> = takers.map(|takers| {
-            let mut open = takers.clone();
-            let agent = &self.agents[agent as usize];
-            agent.refusals.strike(&agent.free, &self.clients, &mut open);
-            let count = open.count();
-            (open, count)
-        });
+        let of_takers = |takers: &Bits| self.without_refusers(agent, takers.clone());
+        let mut open = takers.map(of_takers).or(open);
         if open.as_ref().is_some_and(|(_, left)| *left == 0) {
             return;
         }
@@ -314,8 +319,11 @@ impl Allocator {
             asked += 1;
             let answer = ask(client);
             if asked == said_no.len() && answer.is_continue() {
-                let left = self.open_clients(agent, &said_no);
-                let count = left.count();
+                let mut left = self.tree.listed().clone();
+                for client in said_no {
+                    left.clear(client);
+                }
+                let (left, count) = self.without_refusers(agent, left);
                 open = Some((left, count));
                 return if count == 0 { ControlFlow::Break(()) } else { answer };
             }
@@ -323,15 +331,20 @@ impl Allocator {
         });
     }
 
-    /// The active clients without those that were `asked`, and without those that have refused all that is free on an agent.
-    fn open_clients(&self, agent: u32, asked: &[ClientIx]) -> Bits {
+    /// Some clients without those that have refused all that is free on an agent, and how many that are.
+    fn without_refusers(&self, agent: u32, mut clients: Bits) -> (Bits, usize) {
         let agent = &self.agents[agent as usize];
-        let mut open = self.tree.listed().clone();
-        for client in asked {
-            open.clear(*client);
-        }
-        agent.refusals.strike(&agent.free, &self.clients, &mut open);
-        open
+        agent.refusals.strike(&agent.free, &self.clients, &mut clients);
+        let count = clients.count();
+        (clients, count)
+    }
+
+    /// The active clients without refusers, if so many have refused something that hardly anybody can be left: else it is
+    /// cheaper to ask first.
+    fn open_at_once(&self, agent: u32) -> Option<(Bits, usize)> {
+        let refusals = self.agents[agent as usize].refusals.len();
+        let crowded = refusals > 0 && refusals * 8 >= self.tree.active_clients() * 7;
+        crowded.then(|| self.without_refusers(agent, self.tree.listed().clone()))
     }
 
     pub(crate) fn offering(&self, agent: u32, client: ClientIx, resources: Arc<Resources>) -> Offering {

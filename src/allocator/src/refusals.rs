@@ -62,6 +62,11 @@ impl AgentRefusals {
         own.map(|r| (&r.refused, r.until == NEXT_INTERVAL))
     }
 
+    /// How many there are, void ones included.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// Those who have refused something until the next interval run only.
     pub(crate) fn resting(&self, clients: &Clients) -> impl Iterator<Item = ClientIx> {
         let resting = self.list.iter().filter(|r| r.until == NEXT_INTERVAL);

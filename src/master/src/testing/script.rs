@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use allocator::policies::Policies;
 use base::{Pid, Time};
 use protos::mesos::internal::Registry;
 use protos::mesos::{self, scheduler};
@@ -205,6 +206,7 @@ impl Script {
                 let hostnames = words.from(1).into_iter().map(str::to_owned).collect();
                 Input::Whitelist { hostnames: (!words.has("*")).then_some(hostnames) }
             }
+            "policies" => Input::UpdatePolicies { request, policies: Box::new(policies(words)?) },
             "operator" => {
                 let call = Box::new(operator::operator(self, words)?);
                 Input::OperatorCall { request, call, principal: principal(words) }
@@ -331,4 +333,25 @@ impl Script {
 
 fn principal(words: &Words<'_>) -> Option<Arc<str>> {
     words.get("authenticated").map(Arc::from)
+}
+
+/// `policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T share=N granularity=AMOUNTS role=R:T framework=F:T`: all
+/// policies; the last two are timeouts of a role's and a framework's offers.
+fn policies(words: &Words<'_>) -> Result<Policies, String> {
+    let span = |name: &str| words.get(name).and_then(duration);
+    let mut policies = Policies { offer_timeout: span("offer_timeout"), ..Policies::default() };
+    policies.refusal.default = span("refuse_default");
+    policies.refusal.min = span("refuse_min");
+    policies.refusal.max = span("refuse_max");
+    policies.max_offered_share = words.number("share");
+    let granularity = words.get("granularity").map(resources::parse_quantities).transpose();
+    policies.offer_granularity = granularity.map_err(|why| why.to_string())?;
+    if let Some((role, span)) = words.get("role").and_then(|text| text.split_once(':')) {
+        let role = resources::Role::parse(role).map_err(|why| why.to_string())?;
+        policies.roles.entry(role).or_default().offer_timeout = duration(span);
+    }
+    if let Some((framework, span)) = words.get("framework").and_then(|text| text.split_once(':')) {
+        policies.frameworks.entry(framework.to_owned()).or_default().offer_timeout = duration(span);
+    }
+    Ok(policies)
 }
