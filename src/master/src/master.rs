@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use allocator::Quota;
 use allocator::policies::Policies;
@@ -88,6 +89,9 @@ pub(crate) struct Unreachable {
     pub drain: Option<mesos::DrainInfo>,
     pub deactivated: bool,
 }
+
+/// An interval of zero means always, which is as often as this.
+const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Master {
     /// A master that leads from `now` on. `info.id` must not have been used by another master; `registry` is what the
@@ -224,7 +228,8 @@ impl Master {
 
     /// The next run of the allocator, if nothing happens before.
     fn await_allocation(&mut self) {
-        self.timers.set(self.now + self.config.allocation_interval, Timer::Allocation);
+        let interval = self.config.allocation_interval.max(LEAST_INTERVAL);
+        self.timers.set(self.now + interval, Timer::Allocation);
     }
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {

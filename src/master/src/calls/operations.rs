@@ -9,7 +9,7 @@ use resources::{Conversion, Requester, RequestingFramework, Resources, Role};
 use super::accept::Deal;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::operations::{agent_text, check, fill_allocations};
+use crate::operations::{agent_text, check, fill_allocations, well_formed};
 
 impl Master {
     pub(crate) fn convert(&mut self, deal: &mut Deal, mut operation: Operation, out: &mut Outbox) {
@@ -53,6 +53,7 @@ impl Master {
                 shared_resources: framework.capabilities.shared_resources,
             }),
         };
+        well_formed(operation)?;
         check(operation, requester, agent).map_err(|why| format!("{why}; on agent {}", agent_text(agent)))?;
         let conversions = resources::conversions(operation).map_err(|why| why.to_string())?;
         if operation.r#type() == Type::Destroy {

@@ -2,10 +2,30 @@
 //!
 //! Whether the resources are there is not looked at.
 
+use protos::mesos::Resource;
 use protos::mesos::offer::{Operation, operation::Type};
 use resources::{AgentAbilities, Requester};
 
 use crate::state::Agent;
+
+/// Whether an operation's resources are resources at all, whatever is to become of them.
+///
+/// # Errors
+/// The first that is not one.
+pub(crate) fn well_formed(operation: &Operation) -> Result<(), String> {
+    let mut lists: Vec<&[Resource]> = Vec::new();
+    if let Some(body) = &operation.reserve {
+        lists.extend([body.resources.as_slice(), body.source.as_slice()]);
+    }
+    lists.extend(operation.unreserve.iter().map(|body| body.resources.as_slice()));
+    lists.extend(operation.create.iter().map(|body| body.volumes.as_slice()));
+    lists.extend(operation.destroy.iter().map(|body| body.volumes.as_slice()));
+    if let Some(body) = &operation.grow_volume {
+        lists.extend([std::slice::from_ref(&body.volume), std::slice::from_ref(&body.addition)]);
+    }
+    lists.extend(operation.shrink_volume.iter().map(|body| std::slice::from_ref(&body.volume)));
+    lists.into_iter().try_for_each(resources::validate).map_err(|why| why.to_string())
+}
 
 /// Holds an operation against the rules of its kind.
 ///

@@ -6,7 +6,7 @@ mod apply;
 mod check;
 mod forms;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, well_formed};
 pub(crate) use forms::{fill_allocations, without_allocations};
 
 use crate::state::Agent;

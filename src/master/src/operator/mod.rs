@@ -32,11 +32,14 @@ impl Master {
         out: &mut Outbox,
     ) {
         let kind = call.r#type();
-        if let Some((agent, operation)) = resources::operation_of(&kind, call.clone()) {
-            let result = self.operate_on(&agent, &operation, principal.as_deref(), out);
-            out.respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted()));
-            return;
-        }
+        let call = match resources::operation_of(kind, call) {
+            Ok((agent, operation)) => {
+                let result = self.operate_on(&agent, &operation, principal.as_deref(), out);
+                out.respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted()));
+                return;
+            }
+            Err(call) => *call,
+        };
         let agent_id = |id: Option<protos::mesos::SlaveId>| id.unwrap_or_default().value;
         let result = match kind {
             Type::Teardown => self.operator_teardown(&call.teardown.unwrap_or_default().framework_id.value, out),

@@ -3,20 +3,20 @@
 //!
 //! Resources that are only offered are taken back for it, as few offers as it needs; resources that are used are not.
 
-use protos::mesos::master::call;
+use protos::mesos::master::{Call, call};
 use protos::mesos::offer::{Operation, operation};
 use resources::{Conversion, Requester, Resources};
 
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
-use crate::operations::{agent_text, check, without_allocations};
+use crate::operations::{agent_text, check, well_formed, without_allocations};
 use crate::state::{AgentKey, OfferKey};
 
-/// The operation of a call, and the agent that it is for; none if the call is of another kind.
-pub(crate) fn operation_of(call: &call::Type, body: protos::mesos::master::Call) -> Option<(String, Operation)> {
+/// The operation of a call, and the agent that it is for; the call itself if it is of another kind.
+pub(crate) fn operation_of(kind: call::Type, body: Call) -> Result<(String, Operation), Box<Call>> {
     use operation::Type;
     let mut wanted = Operation::default();
-    let agent = match call {
+    let agent = match kind {
         call::Type::ReserveResources => {
             let call::ReserveResources { slave_id, source, resources } = body.reserve_resources.unwrap_or_default();
             wanted.set_type(Type::Reserve);
@@ -53,9 +53,9 @@ pub(crate) fn operation_of(call: &call::Type, body: protos::mesos::master::Call)
             wanted.shrink_volume = Some(operation::ShrinkVolume { volume, subtract });
             slave_id.unwrap_or_default()
         }
-        _ => return None,
+        _ => return Err(Box::new(body)),
     };
-    Some((agent.value, wanted))
+    Ok((agent.value, wanted))
 }
 
 impl Master {
@@ -78,6 +78,7 @@ impl Master {
             };
             Answer::bad_request(format!("Invalid {} operation{place}: {why}", kind.as_str_name()))
         };
+        well_formed(operation).map_err(Answer::bad_request)?;
         check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
         let operation = without_allocations(operation);
         let conversions = resources::conversions(&operation).map_err(|why| invalid(why.to_string()))?;

@@ -127,6 +127,7 @@ impl Script {
         config.policies.offer_timeout = span("offer_timeout").or(config.policies.offer_timeout);
         config.agent_ping_timeout = span("agent_ping_timeout").unwrap_or(config.agent_ping_timeout);
         config.agent_reregister_timeout = span("agent_reregister_timeout").unwrap_or(config.agent_reregister_timeout);
+        config.allocation_interval = span("allocation_interval").unwrap_or(config.allocation_interval);
         config.registry_gc_interval = span("registry_gc_interval").unwrap_or(config.registry_gc_interval);
         config.registry_max_agent_age = span("registry_max_agent_age").unwrap_or(config.registry_max_agent_age);
         let number = |name: &str, old: usize| words.number(name).map_or(old, |number| number as usize);
