@@ -1,10 +1,25 @@
-//! Why a framework has no offers: the question of an operator, answered by the allocator.
+//! Why a framework has no offers, and what it excludes by itself: questions of operators, answered by the allocator.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use allocator::Explanation;
-use base::FrameworkId;
+use base::{AgentId, FrameworkId};
 use resources::Role;
 
 use crate::master::Master;
+use crate::state::Framework;
+
+/// What a framework does not want.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFrom {
+    /// Which framework.
+    pub framework: FrameworkId,
+    /// The roles in which it wants no offers.
+    pub suppressed: Vec<String>,
+    /// The agents that its constraints exclude, in each of its roles that has constraints.
+    pub excluded: BTreeMap<Role, Vec<AgentId>>,
+}
 
 /// How many roles of a framework are explained at once.
 const MOST_ROLES: usize = 16;
@@ -22,6 +37,16 @@ impl Master {
             None => self.allocation.allocator().framework_roles(&id).into_keys().take(MOST_ROLES).collect(),
         };
         Ok(roles.iter().map(|role| self.allocation.allocator().explain(&id, role, self.now)).collect())
+    }
+
+    /// What suppressed roles and offer constraints keep from each framework (`/allocator/offer_constraints_debug`).
+    pub fn constraints(&self) -> Vec<KeptFrom> {
+        let kept = |framework: &Arc<Framework>| KeptFrom {
+            framework: framework.id.clone(),
+            suppressed: framework.suppressed.iter().cloned().collect(),
+            excluded: self.allocation.allocator().excluded_by_constraints(&framework.id),
+        };
+        self.frameworks.values().map(kept).collect()
     }
 
     fn framework_named(&self, text: &str) -> Result<FrameworkId, String> {

@@ -37,6 +37,7 @@ pub mod views;
 pub use calls::{validate_call, validate_principal};
 pub use config::Config;
 pub use counters::{Counter, Counters};
+pub use explain::KeptFrom;
 pub use io::{Answer, Input, Level, Outbox, Output, RequestId, Sender, StreamId};
 pub use master::Master;
 pub use message::{DecodeError, Message, Outgoing};

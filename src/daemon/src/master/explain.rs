@@ -1,7 +1,25 @@
 //! The answer to EXPLAIN as a document: an explanation's text, and what it says of each agent.
 
 use allocator::{Explanation, Held, HeldBy, Obstacle, Standing};
-use serde_json::{Value, json};
+use base::AgentId;
+use master::KeptFrom;
+use serde_json::{Map, Value, json};
+
+/// `/allocator/offer_constraints_debug` (mesos-features.md SCH-114).
+pub(super) fn constraints(frameworks: &[KeptFrom]) -> Value {
+    let excluded = |kept: &KeptFrom| -> Map<String, Value> {
+        let ids = |agents: &[AgentId]| agents.iter().map(|agent| json!(agent.as_str())).collect::<Vec<Value>>();
+        kept.excluded.iter().map(|(role, agents)| (role.to_string(), Value::from(ids(agents)))).collect()
+    };
+    let entry = |kept: &KeptFrom| {
+        let value = json!({
+            "suppressed_roles": kept.suppressed,
+            "excluded_by_attribute_constraints": excluded(kept),
+        });
+        (kept.framework.to_string(), value)
+    };
+    json!({ "frameworks": frameworks.iter().map(entry).collect::<Map<String, Value>>() })
+}
 
 /// All explanations of a framework, one a role.
 pub(super) fn document(explanations: &[Explanation]) -> Value {

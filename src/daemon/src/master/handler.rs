@@ -15,7 +15,7 @@ use wire::route::Table;
 use super::documents::Documents;
 use super::views::pieces::Pieces;
 use super::world::{Live, Shell};
-use super::{legacy, metrics, operator_api, scheduler_api, views};
+use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 
@@ -35,6 +35,7 @@ enum Route {
     Metrics,
     Prometheus,
     Registry,
+    OfferConstraints,
     Legacy(legacy::Endpoint),
 }
 
@@ -71,7 +72,8 @@ impl Handler {
             .add("master", "/redirect", Route::Redirect)
             .add("metrics", "/snapshot", Route::Metrics)
             .add("metrics", "", Route::Prometheus)
-            .add("registrar(1)", "/registry", Route::Registry);
+            .add("registrar(1)", "/registry", Route::Registry)
+            .add("allocator", "/offer_constraints_debug", Route::OfferConstraints);
         for endpoint in legacy::Endpoint::ALL {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
         }
@@ -94,6 +96,10 @@ impl Handler {
             Route::Prometheus => metrics::prometheus(self, request).await,
             Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request).await,
             Route::Registry => self.registry(request),
+            Route::OfferConstraints => {
+                let document = explain::constraints(&self.driver.read(Live::constraints).await);
+                Response::ok_jsonp(document.to_string(), request.query.get("jsonp"))
+            }
             Route::State => self.view(route, request, views::state::write).await,
             Route::StateSummary => self.view(route, request, views::summary::write).await,
             Route::Slaves => self.view(route, request, views::slaves::write).await,

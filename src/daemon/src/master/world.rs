@@ -9,7 +9,7 @@ use allocator::Explanation;
 use allocator::fairness::Report;
 use allocator::policies::Policies;
 use base::{Pid, Time};
-use master::{Answer, Input, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
+use master::{Answer, Input, KeptFrom, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
 
 use super::registry::RegistryStore;
@@ -60,6 +60,11 @@ impl Live {
     /// What is wrong with the question.
     pub(super) fn explain(&mut self, framework: &str, role: Option<&str>) -> Result<Vec<Explanation>, String> {
         self.core.explain(framework, role)
+    }
+
+    /// What suppressed roles and offer constraints keep from each framework.
+    pub(super) fn constraints(&mut self) -> Vec<KeptFrom> {
+        self.core.constraints()
     }
 
     /// Who has what share beside what would be fair.
