@@ -33,6 +33,9 @@ pub(super) enum Endpoint {
     MachineUp,
 }
 
+/// How many bytes of a body a refusal repeats.
+const SHOWN: usize = 1024;
+
 impl Endpoint {
     pub(super) const ALL: &[Endpoint] = &[
         Endpoint::Teardown,
@@ -198,7 +201,7 @@ fn to_call(endpoint: Endpoint, request: &Request) -> Result<Call, String> {
 }
 
 fn decoded(body: &[u8]) -> Result<Query, String> {
-    common::form(body).map_err(|why| format!("Unable to decode query string: {why}"))
+    common::form(body)
 }
 
 fn agent(form: &Query) -> Result<mesos::SlaveId, String> {
@@ -213,7 +216,7 @@ fn resources(form: &Query, name: &str, failed: &str) -> Result<Vec<mesos::Resour
 }
 
 fn quota(body: &[u8]) -> Result<QuotaRequest, String> {
-    let shown = || String::from_utf8_lossy(body).into_owned();
+    let shown = || shown(body);
     let value = Value::parse(body);
     if let Err(why) = value {
         return Err(format!("Failed to parse set quota request JSON '{}': {why}", shown()));
@@ -223,10 +226,16 @@ fn quota(body: &[u8]) -> Result<QuotaRequest, String> {
 }
 
 fn weights(body: &[u8]) -> Result<Vec<mesos::WeightInfo>, String> {
-    let shown = || String::from_utf8_lossy(body).into_owned();
+    let shown = || shown(body);
     let items =
         array(body).map_err(|why| format!("Failed to parse update weights request JSON '{}': {why}", shown()))?;
     list(&items).map_err(|why| format!("Failed to convert weights JSON array to protobuf '{}': {why}", shown()))
+}
+
+/// A body in the words of a refusal: its beginning, if it is long.
+fn shown(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]).into_owned();
+    if body.len() > SHOWN { text + "..." } else { text }
 }
 
 fn array(body: &[u8]) -> Result<Vec<Value>, String> {

@@ -15,7 +15,15 @@ impl Master {
         for info in weights {
             let role = info.role().trim().to_owned();
             let prefix = "Failed to validate update weights request JSON";
-            Role::parse(&role).map_err(|why| Answer::bad_request(format!("{prefix}: Invalid role '{role}': {why}")))?;
+            if let Err(why) = Role::parse(&role) {
+                // A name that is too long is not repeated.
+                let named = if role.len() > Role::MAX_BYTES {
+                    "Invalid role".to_owned()
+                } else {
+                    format!("Invalid role '{role}'")
+                };
+                return Err(Answer::bad_request(format!("{prefix}: {named}: {why}")));
+            }
             if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(&role)) {
                 return Err(Answer::bad_request(format!("{prefix}: Unknown role '{role}'")));
             }

@@ -21,6 +21,10 @@ const MAX_OTHERS: i64 = 1_000_000_000_000;
 /// The whole answer.
 pub(crate) fn quota_config(config: &QuotaConfig, settings: &Config) -> Result<(Role, Quota), String> {
     let role = &config.role;
+    if role.len() > Role::MAX_BYTES {
+        // It is not repeated in the answer.
+        return well_formed(config).map_err(|why| format!("Invalid QuotaConfig: {why}"));
+    }
     if settings.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
         return Err(format!("Invalid QuotaConfig: '{role}' is not on the roles whitelist"));
     }
@@ -59,12 +63,18 @@ fn not_too_large(map: &BTreeMap<String, Scalar>) -> Result<(), String> {
         };
         // Both are far below what a double holds exactly.
         if *value > most as f64 {
+            let value = number(*value);
             return Err(format!(
                 "{{'{name}': {value}}} is invalid: values greater than {words} ({most}) are not supported"
             ));
         }
     }
     Ok(())
+}
+
+/// A number without a row of zeros.
+fn number(value: f64) -> String {
+    if value.abs() < 1e17 { value.to_string() } else { format!("{value:e}") }
 }
 
 fn amount(value: f64) -> Result<(), &'static str> {
