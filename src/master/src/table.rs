@@ -165,7 +165,7 @@ mod tests {
         let mut table = Table::default();
         let key = table.insert(Arc::new(1));
         let seen = Arc::downgrade(table.chunks().next().unwrap());
-        assert_eq!(seen.upgrade().unwrap().values().next().as_deref(), Some(&Arc::new(1)));
+        assert_eq!(seen.upgrade().unwrap().values().next(), Some(&Arc::new(1)));
         *table.get_mut(key).unwrap() = 2;
         assert!(seen.upgrade().is_none(), "it has been replaced");
         let seen = Arc::downgrade(table.chunks().next().unwrap());

@@ -48,10 +48,13 @@ impl Pieces {
     }
 }
 
+/// A thing, and the chunk that it belongs to.
+type Piece<T, P> = (Weak<Chunk<T>>, P);
+
 /// One thing by chunk.
 pub(super) struct Kept<T, P> {
     /// By the chunk's address, which is not used again while there is a weak reference to it.
-    by_chunk: Mutex<FxHashMap<usize, (Weak<Chunk<T>>, P)>>,
+    by_chunk: Mutex<FxHashMap<usize, Piece<T, P>>>,
 }
 
 impl<T, P> Default for Kept<T, P> {
