@@ -186,6 +186,18 @@ impl Allocation {
         self.allocator.recover(holder, resources, Held::Offered, filter, self.now);
     }
 
+    /// What was offered and not answered in time comes back.
+    pub(crate) fn recover_timed_out(
+        &mut self,
+        framework: &FrameworkId,
+        agent: &AgentId,
+        role: &Role,
+        resources: &Resources,
+    ) {
+        let filter = self.allocator.policies().timed_out(role);
+        self.allocator.recover(Holder { framework, role, agent }, resources, Held::Offered, filter, self.now);
+    }
+
     /// A task's or executor's resources come back.
     pub(crate) fn recover_used(&mut self, framework: &FrameworkId, agent: &AgentId, resources: &Resources) {
         for (role, part) in resources.allocations() {

@@ -98,7 +98,18 @@ impl Master {
     pub(crate) fn discard_offer(&mut self, key: OfferKey, filters: Option<&Filters>, end: OfferEnd) {
         let Some(offer) = self.take_offer(key) else { return };
         self.offer_ended(&offer, &Resources::new(), end);
+        if end == OfferEnd::TimedOut {
+            return self.recover_timed_out(&offer);
+        }
         self.recover_offered(offer.framework, offer.agent, &offer.role, &offer.resources, filters);
+    }
+
+    /// An offer that nobody answered goes back; it may stand for a refusal.
+    fn recover_timed_out(&mut self, offer: &Offer) {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework.0), self.agents.get(offer.agent.0))
+        {
+            self.allocation.recover_timed_out(&framework.id, &agent.id, &offer.role, &offer.resources);
+        }
     }
 
     /// Enters into the books of fairness how an offer ended.

@@ -49,10 +49,13 @@ impl Plot {
         let mut chart = ChartBuilder::on(&root)
             .caption(self.title, ("sans-serif", 18))
             .margin(12)
+            .margin_right(32)
             .x_label_area_size(44)
             .y_label_area_size(64)
             .build_cartesian_2d((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.7..y.1 * 1.4).log_scale())?;
-        chart.configure_mesh().x_desc(self.x).y_desc(self.y).draw()?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(self.x).y_desc(self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
+        mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
         for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
             chart
                 .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))?
@@ -60,8 +63,9 @@ impl Plot {
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
             chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
         }
-        let legend = chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).draw();
-        legend.map_err(Into::into)
+        let mut legend = chart.configure_series_labels();
+        legend.position(SeriesLabelPosition::UpperLeft).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
+        legend.draw().map_err(Into::into)
     }
 
     fn draw_plain(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
@@ -71,10 +75,13 @@ impl Plot {
         let mut chart = ChartBuilder::on(&root)
             .caption(self.title, ("sans-serif", 18))
             .margin(12)
+            .margin_right(32)
             .x_label_area_size(44)
             .y_label_area_size(64)
             .build_cartesian_2d(x.0..x.1 * 1.02, 0.0..(y.1 * 1.1).max(1e-3))?;
-        chart.configure_mesh().x_desc(self.x).y_desc(self.y).draw()?;
+        let mut mesh = chart.configure_mesh();
+        mesh.x_desc(self.x).y_desc(self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
+        mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
         for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
             chart
                 .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))?
@@ -82,7 +89,22 @@ impl Plot {
                 .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
             chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
         }
-        let legend = chart.configure_series_labels().position(SeriesLabelPosition::UpperRight).draw();
-        legend.map_err(Into::into)
+        let mut legend = chart.configure_series_labels();
+        legend
+            .position(SeriesLabelPosition::MiddleRight)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3));
+        legend.draw().map_err(Into::into)
+    }
+}
+
+/// About so many labels on an axis.
+const LABELS: usize = 8;
+
+/// A label as short as it can be: `0.5`, `20`, `5k`.
+fn short(value: f64) -> String {
+    match value {
+        value if value >= 1000.0 => format!("{}k", value / 1000.0),
+        value => format!("{}", (value * 1000.0).round() / 1000.0),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allocator::fairness::{EndedOffer, OfferEnd};
-use allocator::policies::{Adaptive, Policies};
+use allocator::policies::{Adaptive, Policies, Refusing};
 use allocator::{Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, SorterKind};
 use base::{FrameworkId, Time};
 use resources::{Resources, Role, parse_quantities};
@@ -98,7 +98,8 @@ impl Story {
             } else if limit.is_some_and(|limit| age >= limit) {
                 self.end(&offer, OfferEnd::TimedOut, age, &Resources::new());
                 let holder = Holder { framework: &offer.framework, role: &offer.role, agent: &offer.agent };
-                self.allocator.recover(holder, &offer.resources, Held::Offered, None, at(self.now));
+                let filter = self.allocator.policies().timed_out(&offer.role);
+                self.allocator.recover(holder, &offer.resources, Held::Offered, filter, at(self.now));
             } else {
                 self.held.push((since, offer));
             }
@@ -147,6 +148,14 @@ pub fn holding() -> Plot {
     let kinds = [
         ("no policy (as Mesos)", Policies::default()),
         ("offer_timeout = 10secs", Policies { offer_timeout: Some(secs(10)), ..Policies::default() }),
+        (
+            "the same, refusal.timed_out = 1mins",
+            Policies {
+                offer_timeout: Some(secs(10)),
+                refusal: Refusing { timed_out: Some(secs(60)), ..Refusing::default() },
+                ..Policies::default()
+            },
+        ),
         ("adaptive_timeout, 1secs to 1mins", Policies { adaptive_timeout: Some(adaptive), ..Policies::default() }),
         ("max_offered_share = 0.1", Policies { max_offered_share: Some(0.1), ..Policies::default() }),
     ];

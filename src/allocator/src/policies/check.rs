@@ -149,7 +149,9 @@ fn ordered(entry: &str, min: Duration, max: Duration) -> Result<(), PolicyError>
 
 /// `own` is what is written there, `holds` what holds there with all that is inherited.
 fn refusal(entry: &str, own: &Refusing, holds: &Refusing) -> Result<(), PolicyError> {
-    for (field, given) in [("default", own.default), ("min", own.min), ("max", own.max)] {
+    timeout(&format!("{entry}.timed_out"), own.timed_out)?;
+    let spans = [("default", own.default), ("min", own.min), ("max", own.max), ("timed_out", own.timed_out)];
+    for (field, given) in spans {
         if let Some(given) = given.filter(|given| *given > Filter::MAX_REFUSE) {
             return Err(PolicyError::TooLong { entry: format!("{entry}.{field}"), given: text(given) });
         }

@@ -89,6 +89,10 @@ pub struct Refusing {
     /// The longest; 365 days if unset.
     #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
+    /// How long an offer that was not answered in time counts as refused; not at all if unset, as in Mesos. Then
+    /// the framework whose share is smallest is offered the same again at once.
+    #[serde(with = "text::span", skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Duration>,
     /// Makes refusals of the same agent by the same framework longer each time; off if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backoff: Option<Backoff>,
@@ -134,7 +138,7 @@ impl Policies {
         self.framework(id, name).and_then(|own| own.max_offered_share).or(self.max_offered_share)
     }
 
-    /// How long refusals in `role` last, every field set but `backoff`. A default that was set further up than the bounds is
+    /// How long refusals in `role` last, every field set but `timed_out` and `backoff`. A default that was set further up than the bounds is
     /// moved into them.
     #[must_use]
     pub fn refusing(&self, role: &Role) -> Refusing {
@@ -144,7 +148,14 @@ impl Policies {
         let (min, max) = (refusal(|r| r.min, Duration::ZERO), refusal(|r| r.max, Filter::MAX_REFUSE));
         let default = refusal(|r| r.default, Filter::DEFAULT_REFUSE).min(max).max(min);
         let backoff = self.nearest(role, |policies| policies.refusal.backoff).or(self.refusal.backoff);
-        Refusing { default: Some(default), min: Some(min), max: Some(max), backoff }
+        let timed_out = self.nearest(role, |policies| policies.refusal.timed_out).or(self.refusal.timed_out);
+        Refusing { default: Some(default), min: Some(min), max: Some(max), timed_out, backoff }
+    }
+
+    /// The refusal that an offer which was not answered in time stands for, if it does.
+    #[must_use]
+    pub fn timed_out(&self, role: &Role) -> Option<Filter> {
+        self.refusing(role).timed_out.map(|refuse| Filter { refuse })
     }
 
     /// The refusal that a call with `refuse_seconds` asks for. Mesos's own rules come first ([`Filter::from_refuse_seconds`]);

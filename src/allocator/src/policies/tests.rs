@@ -68,6 +68,7 @@ fn refusals_keep_their_limits() {
     assert_eq!(filter("a", Some(0.0)), secs(2));
     assert_eq!(filter("batch", None), secs(5), "an inherited default is moved into the role's own limits");
     assert_eq!(filter("batch/night", Some(3600.0)), secs(5));
+    assert_eq!(policies.timed_out(&role("a")), None);
 }
 
 #[test]
@@ -85,6 +86,8 @@ fn what_contradicts_itself_is_refused_with_the_reason() {
             "refusal = { min = \"10secs\" }\n[roles.a]\nrefusal = { max = \"5secs\" }",
             "roles.a.refusal: min (10secs) is greater than max (5secs)",
         ),
+        (r#"refusal = { timed_out = "0secs" }"#, "refusal.timed_out must be greater than zero"),
+        (r#"refusal = { timed_out = "366days" }"#, "refusal.timed_out (366days) is longer than 365 days"),
         (r#"refusal = { max = "366days" }"#, "refusal.max (366days) is longer than 365 days"),
         (
             r#"refusal = { backoff = { factor = 1.0, max = "1mins" } }"#,
@@ -114,7 +117,7 @@ fn written_and_read_again() {
         max_offered_share = 0.25
         offer_granularity = "cpus:8; mem:16384"
         adaptive_timeout = { min = "1secs", max = "5mins" }
-        refusal = { min = "1secs", backoff = { factor = 2.0, max = "1hrs" } }
+        refusal = { min = "1secs", timed_out = "1mins", backoff = { factor = 2.0, max = "1hrs" } }
         [roles."a/b"]
         offer_timeout = "30secs"
         [frameworks.spark]

@@ -336,7 +336,7 @@ fn principal(words: &Words<'_>) -> Option<Arc<str>> {
     words.get("authenticated").map(Arc::from)
 }
 
-/// `policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T share=N granularity=AMOUNTS role=R:T framework=F:T`: all
+/// `policies offer_timeout=T refuse_min=T refuse_max=T refuse_default=T timed_out=T share=N granularity=AMOUNTS role=R:T framework=F:T`: all
 /// policies; the last two are timeouts of a role's and a framework's offers.
 fn policies(words: &Words<'_>) -> Result<Policies, String> {
     let span = |name: &str| words.get(name).and_then(duration);
@@ -344,6 +344,7 @@ fn policies(words: &Words<'_>) -> Result<Policies, String> {
     policies.refusal.default = span("refuse_default");
     policies.refusal.min = span("refuse_min");
     policies.refusal.max = span("refuse_max");
+    policies.refusal.timed_out = span("timed_out");
     policies.max_offered_share = words.number("share");
     let granularity = words.get("granularity").map(resources::parse_quantities).transpose();
     policies.offer_granularity = granularity.map_err(|why| why.to_string())?;
