@@ -97,7 +97,7 @@ impl Allocator {
         }
         let asked = self.asked(ix);
         let mut portions = Portions::new(&self.agents[ix as usize], &self.config, None);
-        let (cut, mut capped, mut rests) = (portions.is_cut(), Vec::new(), false);
+        let (cut, mut capped) = (portions.is_cut(), Vec::new());
         let mut ask = |client: ClientIx| {
             let state = self.clients.get(client);
             if !ledger.is_unmet(state.role) {
@@ -106,18 +106,13 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let role = &self.roles.get(state.role).role;
             let framework = &self.frameworks[state.framework as usize];
-            let (offer, waits) = match portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) {
-                Answer::No => return ControlFlow::Continue(()),
-                Answer::Rests(offer) => (offer, true),
-                Answer::Takes(offer) => (offer, false),
+            // Nobody waits for one that rests: what it is guaranteed stays set aside.
+            let Answer::Takes(offer) = portions.offer(client, epoch, state, role, framework, Some(&mut ledger)) else {
+                return ControlFlow::Continue(());
             };
             if !self.is_within_cap(state.framework, &offer, &offers) {
                 capped.push(state.framework);
                 return ControlFlow::Continue(());
-            }
-            if waits {
-                rests = true;
-                return ControlFlow::Break(());
             }
             portions.take(&offer);
             ledger.give(state.role, &offer);
@@ -137,7 +132,7 @@ impl Allocator {
             }
             Asked::Everybody => self.tree.walk(&mut ask),
         }
-        Answers { capped, rests, again: cut, ..Answers::new(offers, Some(ledger)) }
+        Answers { capped, again: cut, ..Answers::new(offers, Some(ledger)) }
     }
 
     /// Something that counts for quota exists only as a whole on an agent.

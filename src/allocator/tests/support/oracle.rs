@@ -296,8 +296,9 @@ impl Oracle {
         for (role, framework) in self.order() {
             match self.offer(&free, id, (&role, &framework), asked_again, part, &offers) {
                 None => {}
-                // It is its turn again in the next interval run; nobody after it comes before.
-                Some((_, true)) => break,
+                // It is its turn again in the next interval run; nobody after it comes before, if all goes by share.
+                Some((_, true)) if part == Part::Shares => break,
+                Some((_, true)) => {}
                 Some((offer, false)) => {
                     free -= &offer;
                     offers.push((role, framework, offer));

@@ -269,7 +269,19 @@ impl World {
             };
             let (framework, role, agent) = holding.clone();
             let subscribed = self.oracle.frameworks.get(&framework).is_some_and(|f| f.options.roles.contains(&role));
-            if subscribed {
+            // One until the next interval run adds nothing to a longer one that covers it, in whichever order they come.
+            let same = |r: &Refusal| (&r.framework, &r.role, &r.agent) == (&framework, &role, &agent) && !r.ended;
+            let covered = until == Until::NextInterval
+                && self
+                    .oracle
+                    .refusals
+                    .iter()
+                    .any(|r| same(r) && r.until != Until::NextInterval && r.refused.contains(resources));
+            if subscribed && until != Until::NextInterval {
+                let covers = |r: &Refusal| r.until == Until::NextInterval && resources.contains(&r.refused);
+                self.oracle.refusals.retain(|r| !(same(r) && covers(r)));
+            }
+            if subscribed && !covered {
                 self.oracle.refusals.push(Refusal {
                     framework,
                     role,
