@@ -199,7 +199,9 @@ pub(crate) fn store(new: New<'_>, refusals: &mut AgentRefusals, endings: &mut En
     }
     let mut range = refusals.range(client);
     let old = &refusals.list[range.clone()];
-    if old.iter().any(|r| r.epoch == epoch && r.until >= until && r.refused.contains(refused)) {
+    // A longer one may end before the next interval run does come, so it does not stand for one that waits for that.
+    let lasts = |r: &Refusal| if until == NEXT_INTERVAL { r.until == NEXT_INTERVAL } else { r.until >= until };
+    if old.iter().any(|r| r.epoch == epoch && lasts(r) && r.refused.contains(refused)) {
         return;
     }
     let mut gone = 0;
