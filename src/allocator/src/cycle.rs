@@ -176,7 +176,8 @@ impl Allocator {
     fn visit(&mut self, ix: u32, shared: Option<&Resources>, takers: &mut Takers, offerings: &mut Vec<Offering>) {
         self.begin_visit(ix);
         let asked = self.asked(ix);
-        self.agents[ix as usize].unasked = Unasked::default();
+        // What was offered for the sake of a guarantee and is shared is there for others, but not in this run.
+        self.agents[ix as usize].unasked = Unasked { everybody: shared.is_some(), ..Unasked::default() };
         let mut again = true;
         while again {
             let answers = self.ask(ix, &asked, shared, takers.of(self));

@@ -346,3 +346,29 @@ proptest! {
         }
     }
 }
+
+/// What a random history has found: a shared volume that went out with a guarantee was not offered to others at the next interval.
+#[test]
+fn shared_resources_offered_with_a_guarantee_are_offered_on() {
+    let mut world = World::new(Config::default());
+    let ops = [
+        Op::AddAgent { who: 1, total: 7, options: 72, used: None },
+        Op::Quota(1, [None, None, None, Some(0)]),
+        Op::AddFramework { who: 1, roles: vec![2], suppressed: vec![], capabilities: 76, minimum: false, active: true },
+        Op::Allocate,
+        Op::Return { which: 0, held: false, part: 140, refuse: None },
+        Op::Return { which: 0, held: false, part: 0, refuse: Some(64) },
+        Op::Quota(1, [Some(1), None, None, None]),
+        Op::AddFramework {
+            who: 0,
+            roles: vec![1],
+            suppressed: vec![],
+            capabilities: 164,
+            minimum: false,
+            active: true,
+        },
+        Op::Allocate,
+        Op::AllocateAll,
+    ];
+    ops.iter().for_each(|op| step(&mut world, op));
+}

@@ -78,6 +78,8 @@ pub struct Oracle {
     pub frameworks: BTreeMap<FrameworkId, Framework>,
     pub held: BTreeMap<Holding, [Resources; 2]>,
     pub refusals: Vec<Refusal>,
+    /// Agents on which somebody has refused something until the next interval run.
+    pub rested: BTreeSet<AgentId>,
     pub weights: BTreeMap<Role, Weight>,
     pub quotas: BTreeMap<Role, Quota>,
     /// Agents under maintenance.

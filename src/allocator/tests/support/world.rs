@@ -268,6 +268,9 @@ impl World {
                 refuse => Until::After(self.now + refuse.max(least)),
             };
             let (framework, role, agent) = holding.clone();
+            if until == Until::NextInterval {
+                self.oracle.rested.insert(agent.clone());
+            }
             let subscribed = self.oracle.frameworks.get(&framework).is_some_and(|f| f.options.roles.contains(&role));
             // One until the next interval run adds nothing to a longer one that covers it, in whichever order they come.
             let same = |r: &Refusal| (&r.framework, &r.role, &r.agent) == (&framework, &role, &agent) && !r.ended;
@@ -371,6 +374,9 @@ impl World {
     fn run(&mut self, offerings: &[Offering], interval: bool) {
         self.oracle.end_refusals(self.now, interval);
         self.oracle.start_run();
+        if interval {
+            self.oracle.rested.clear();
+        }
         self.oracle.hold =
             self.oracle.hold.filter(|(agents, until)| self.oracle.agents.len() < *agents && self.now < *until);
         if self.oracle.hold.is_some() {
@@ -414,8 +420,8 @@ impl World {
     fn check_nothing_left(&self, part: Part, interval: bool) {
         for (id, agent) in &self.oracle.agents {
             // In other runs shared resources wait for the interval, and so do those whose refusal has ended, and an agent on
-            // which somebody rests: the order may be another then.
-            let rests = self.oracle.refusals.iter().any(|r| r.agent == *id && r.until == Until::NextInterval);
+            // which somebody has rested since: the order may be another then.
+            let rests = self.oracle.rested.contains(id);
             let complete = interval || (agent.total.shared().is_empty() && !rests);
             let left = self.oracle.visit(id, interval, part);
             assert!(!complete || left.is_empty(), "nobody was offered what is left on {id} ({part:?}): {left:?}");
