@@ -272,19 +272,13 @@ impl World {
                 self.oracle.rested.insert(agent.clone());
             }
             let subscribed = self.oracle.frameworks.get(&framework).is_some_and(|f| f.options.roles.contains(&role));
-            // One until the next interval run adds nothing to a longer one that covers it, in whichever order they come.
+            // A longer one replaces those until the next interval run that it covers.
             let same = |r: &Refusal| (&r.framework, &r.role, &r.agent) == (&framework, &role, &agent) && !r.ended;
-            let covered = until == Until::NextInterval
-                && self
-                    .oracle
-                    .refusals
-                    .iter()
-                    .any(|r| same(r) && r.until != Until::NextInterval && r.refused.contains(resources));
             if subscribed && until != Until::NextInterval {
                 let covers = |r: &Refusal| r.until == Until::NextInterval && resources.contains(&r.refused);
                 self.oracle.refusals.retain(|r| !(same(r) && covers(r)));
             }
-            if subscribed && !covered {
+            if subscribed {
                 self.oracle.refusals.push(Refusal {
                     framework,
                     role,
