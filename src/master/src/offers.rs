@@ -38,7 +38,7 @@ impl Master {
             let Some((offer, pid)) = self.book_offer(offer) else { continue };
             let batch = batches.entry(framework).or_default();
             batch.0.push(offer);
-            batch.1.push(pid);
+            batch.1.extend(pid);
         }
         for (framework, (offers, pids)) in batches {
             let count = offers.len() as u64;
@@ -50,8 +50,8 @@ impl Master {
         self.make_inverse_offers(out);
     }
 
-    /// Enters an offer in the books; its form on the wire, and its agent's pid.
-    fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, String)> {
+    /// Enters an offer in the books; its form on the wire, and its agent's pid if the framework is a driver, which wants it.
+    fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
         let key = OfferKey(self.offers.next_key());
         let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
         if let Some(timeout) = timeout.flatten() {
@@ -63,7 +63,7 @@ impl Master {
         self.framework_books.get_mut(&offer.framework)?.offers.insert(key);
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
         let proto = offer_to_proto(&self.info.id, key, &offer, agent, framework);
-        let pid = agent.pid.to_string();
+        let pid = framework.pid().map(|_| agent.pid.to_string());
         self.offers.insert(Arc::new(offer));
         Some((proto, pid))
     }
@@ -71,7 +71,9 @@ impl Master {
     /// An outstanding offer, by its id.
     pub(crate) fn offer_by_id(&self, id: &str) -> Option<OfferKey> {
         let number = id.strip_prefix(self.info.id.as_str())?.strip_prefix("-O")?;
-        let key = number.parse().ok().filter(|key: &u64| key.to_string() == number)?;
+        // As it was written: no sign, no zeros before it.
+        let canonical = number == "0" || !number.starts_with(['0', '+']);
+        let key: u64 = number.parse().ok().filter(|_| canonical)?;
         self.offers.get(key).map(|_| OfferKey(key))
     }
 

@@ -13,6 +13,7 @@ impl Master {
     pub(crate) fn decline(&mut self, key: FrameworkKey, call: &Decline, out: &mut Outbox) {
         self.count(Counter::MessagesDeclineOffers);
         let filters = call.filters.unwrap_or_default();
+        let mut declined = 0;
         for id in &call.offer_ids {
             let offer = self.offer_by_id(&id.value);
             let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
@@ -24,9 +25,10 @@ impl Master {
                 continue;
             };
             self.discard_offer(offer, Some(&filters), OfferEnd::Declined);
-            if let Some(framework) = self.framework_mut(key) {
-                framework.counts.offers_declined += 1;
-            }
+            declined += 1;
+        }
+        if let Some(framework) = self.framework_mut(key) {
+            framework.counts.offers_declined += declined;
         }
     }
 }
