@@ -14,8 +14,9 @@ use crate::status::{Verdict, loss};
 impl Agent {
     /// A task that waits for its executor ends at once, with its group; a launched one is its executor's to end.
     pub(crate) fn kill_task(&mut self, message: KillTaskMessage, now: Time, out: &mut Outbox) {
-        if self.state != AgentState::Running {
-            tracing::warn!(task = message.task_id.value, "dropped a kill: the agent is not registered");
+        // Also while it registers once more: the master knows it already, and says it only once.
+        if matches!(self.state, AgentState::Recovering | AgentState::Terminating) {
+            tracing::warn!(task = message.task_id.value, "dropped a kill: the agent recovers or ends");
             return;
         }
         let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
