@@ -7,6 +7,7 @@ use resources::{Conversion, ConversionError, Resources, Role};
 
 use crate::agents::Agent;
 use crate::allocator::{Allocator, bare, bare_conversions};
+use crate::clients::ClientIx;
 use crate::{AgentOptions, Held, refusals};
 
 /// Why available resources could not be changed.
@@ -29,7 +30,8 @@ impl Allocator {
     /// An agent has registered. `used` is what its tasks and executors have; a framework that is not known yet counts in the
     /// shares when it is added.
     ///
-    /// Adding one that is there updates it instead, and books nothing.
+    /// One that is there is updated, and what it says of what is used counts: nothing there is offered to anybody any more. What
+    /// frameworks have refused of it stays refused, unless it is another place now (see [`Allocator::update_agent`]).
     pub fn add_agent(
         &mut self,
         id: &AgentId,
@@ -37,8 +39,9 @@ impl Allocator {
         total: &Resources,
         used: &[(FrameworkId, Role, Resources)],
     ) {
-        if self.agent(id).is_some() {
+        if let Some(ix) = self.agent(id) {
             self.update_agent(id, options, total);
+            self.rebook_agent(ix, used);
             return;
         }
         let agent = Agent::new(id.clone(), options, bare(total).into_owned());
@@ -47,12 +50,34 @@ impl Allocator {
         self.count_agent(ix, false);
         self.cluster_changed();
         self.free_changed(ix);
+        self.book_used(ix, used);
+        self.enqueue(ix);
+    }
+
+    fn book_used(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
         for (framework, role, resources) in used {
             let framework = self.ensure_framework(framework);
             let client = self.ensure_client(framework, role);
             self.book(ix, client, &bare(resources), Held::Used);
         }
-        self.enqueue(ix);
+    }
+
+    /// Replaces all that is held on an agent.
+    fn rebook_agent(&mut self, ix: u32, used: &[(FrameworkId, Role, Resources)]) {
+        let held = self.unbook_agent(ix);
+        self.book_used(ix, used);
+        held.into_iter().for_each(|client| self.drop_unused_client(client));
+        self.freed(ix);
+    }
+
+    /// Takes all that is held on an agent out of the books; who held it.
+    fn unbook_agent(&mut self, ix: u32) -> Vec<ClientIx> {
+        let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
+        for (client, holding) in &held {
+            self.unbook(ix, *client, holding.offered(), Held::Offered);
+            self.unbook(ix, *client, holding.used(), Held::Used);
+        }
+        held.into_iter().map(|(client, _)| client).collect()
     }
 
     /// An agent has other resources or can do other things than before. What is held stays, even if it is more than there is.
@@ -85,10 +110,7 @@ impl Allocator {
     /// An agent is gone, with everything that anybody held there. What the master returns of it afterwards is ignored.
     pub fn remove_agent(&mut self, id: &AgentId) {
         let Some(ix) = self.agent(id) else { return };
-        let held: Vec<_> = self.agents[ix as usize].holdings().map(|(c, h)| (c, h.clone())).collect();
-        for (client, holding) in held {
-            self.unbook(ix, client, holding.offered(), Held::Offered);
-            self.unbook(ix, client, holding.used(), Held::Used);
+        for client in self.unbook_agent(ix) {
             self.drop_unused_client(client);
         }
         refusals::clear(&mut self.agents[ix as usize].refusals, &mut self.clients);

@@ -37,9 +37,6 @@ impl Master {
         self.drop_missing_executors(key, &returning);
         self.adopt_frameworks(&returning, out);
         let tasks = self.adopt(key, adoption, false, out);
-        if let Some(id) = self.agent(key).map(|agent| agent.id.clone()) {
-            self.allocation.remove_agent(&id);
-        }
         self.offer_agent(key);
         for (framework, task) in tasks {
             self.announce_task_added(framework, task, out);
