@@ -1,5 +1,6 @@
 //! Lines in a picture, as SVG.
 
+use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 
 /// A line with a name.
@@ -42,34 +43,24 @@ impl Plot {
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)))
     }
 
-    fn draw_log(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw_log(&self, text: &mut String) -> Drawn {
         let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
-        let root = SVGBackend::with_string(text, (760, 420)).into_drawing_area();
-        root.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(self.title, ("sans-serif", 18))
-            .margin(12)
-            .margin_right(32)
-            .x_label_area_size(44)
-            .y_label_area_size(64)
-            .build_cartesian_2d((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.7..y.1 * 1.4).log_scale())?;
-        let mut mesh = chart.configure_mesh();
-        mesh.x_desc(self.x).y_desc(self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
-        mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
-        for (series, colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
-            chart
-                .draw_series(LineSeries::new(series.points.iter().copied(), colour.stroke_width(2)))?
-                .label(series.name)
-                .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(2)));
-            chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
-        }
-        let mut legend = chart.configure_series_labels();
-        legend.position(SeriesLabelPosition::UpperLeft).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
-        legend.draw().map_err(Into::into)
+        let (x, y) = ((x.0 * 0.9..x.1 * 1.1).log_scale(), (y.0 * 0.7..y.1 * 1.4).log_scale());
+        self.draw(text, x, y, SeriesLabelPosition::UpperLeft)
     }
 
-    fn draw_plain(&self, text: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    fn draw_plain(&self, text: &mut String) -> Drawn {
         let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
+        self.draw(text, x.0..x.1 * 1.02, 0.0..(y.1 * 1.1).max(1e-3), SeriesLabelPosition::MiddleRight)
+    }
+
+    fn draw<X, Y>(&self, text: &mut String, x: X, y: Y, legend_at: SeriesLabelPosition) -> Drawn
+    where
+        X: AsRangedCoord<Value = f64>,
+        Y: AsRangedCoord<Value = f64>,
+        X::CoordDescType: ValueFormatter<f64>,
+        Y::CoordDescType: ValueFormatter<f64>,
+    {
         let root = SVGBackend::with_string(text, (760, 420)).into_drawing_area();
         root.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(&root)
@@ -78,7 +69,7 @@ impl Plot {
             .margin_right(32)
             .x_label_area_size(44)
             .y_label_area_size(64)
-            .build_cartesian_2d(x.0..x.1 * 1.02, 0.0..(y.1 * 1.1).max(1e-3))?;
+            .build_cartesian_2d(x, y)?;
         let mut mesh = chart.configure_mesh();
         mesh.x_desc(self.x).y_desc(self.y).x_labels(LABELS).y_labels(LABELS).light_line_style(TRANSPARENT);
         mesh.x_label_formatter(&|value| short(*value)).y_label_formatter(&|value| short(*value)).draw()?;
@@ -90,13 +81,12 @@ impl Plot {
             chart.draw_series(series.points.iter().map(|point| Circle::new(*point, 3, colour.filled())))?;
         }
         let mut legend = chart.configure_series_labels();
-        legend
-            .position(SeriesLabelPosition::MiddleRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(BLACK.mix(0.3));
+        legend.position(legend_at).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
         legend.draw().map_err(Into::into)
     }
 }
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// About so many labels on an axis.
 const LABELS: usize = 8;

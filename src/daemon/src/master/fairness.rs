@@ -64,15 +64,11 @@ fn client(client: &ClientFairness) -> Value {
             "ended": client.waiting.ended,
             "sum": client.waiting.total.as_secs_f64(),
             "longest": client.waiting.longest.as_secs_f64(),
-            "since": client.waiting.since.map(seconds),
+            "since": client.waiting.since.map(Time::as_secs_f64),
         },
         "refused_resource_seconds": amounts(&client.refused),
         "unused_resource_seconds": amounts(&client.unused),
     })
-}
-
-fn seconds(time: Time) -> f64 {
-    time.since_epoch().as_secs_f64()
 }
 
 fn amounts(amounts: &ResourceSeconds) -> Value {

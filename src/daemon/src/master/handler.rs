@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::Time;
-use master::{Input, Message, Snapshot};
+use master::{Answer, Input, Message, RequestId, Snapshot};
 use protos::mesos;
 use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
@@ -14,7 +14,7 @@ use wire::route::Table;
 
 use super::documents::Documents;
 use super::views::pieces::Pieces;
-use super::world::{Live, Shell};
+use super::world::{Live, Outcome, Shell};
 use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
@@ -83,6 +83,16 @@ impl Handler {
     /// What the cluster looks like after everything that was asked for before.
     pub(super) async fn snapshot(&self) -> Arc<Snapshot> {
         self.driver.read(Live::snapshot).await.0
+    }
+
+    /// What the core answers to a call; none if it has none, because it is ending.
+    pub(super) async fn decide(&self, input: impl FnOnce(RequestId) -> Input) -> Option<Answer> {
+        let (number, outcome) = self.shell.answers.ask();
+        self.driver.handle_now(input(RequestId(number)));
+        match outcome.await {
+            Ok(Outcome::Answer(answer)) => Some(answer),
+            Ok(Outcome::Open) | Err(_) => None,
+        }
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {

@@ -11,7 +11,7 @@ use wire::http::{Query, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 
 use super::handler::Handler;
-use super::scheduler_api::respond;
+use super::scheduler_api::{respond, respond_or_fail};
 use super::world::Outcome;
 use super::{metrics, own_calls, validate, views};
 use crate::codec;
@@ -132,21 +132,13 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, 
 
 /// A call that changes the cluster: the core's.
 pub(super) async fn change(handler: &Handler, call: Call) -> Response {
-    decide(handler, call).await.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
+    respond_or_fail(decide(handler, call).await)
 }
 
 /// What the core answers; none if it has none, because it is ending.
 pub(super) async fn decide(handler: &Handler, call: Call) -> Option<master::Answer> {
-    let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.handle_now(Input::OperatorCall {
-        request: RequestId(number),
-        call: Box::new(call),
-        principal: None,
-    });
-    match outcome.await {
-        Ok(Outcome::Answer(answer)) => Some(answer),
-        Ok(Outcome::Open) | Err(_) => None,
-    }
+    let call = Box::new(call);
+    handler.decide(|request| Input::OperatorCall { request, call, principal: None }).await
 }
 
 async fn subscribe(handler: &Handler, encoding: Encoding) -> Response {

@@ -4,15 +4,15 @@
 //! [`answer`]; docs/operator.md says what each takes and gives.
 
 use allocator::policies::Policies;
-use master::{Input, RequestId};
+use master::Input;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wire::http::{Method, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding};
 
 use super::handler::Handler;
-use super::scheduler_api::respond;
-use super::world::{Live, Outcome};
+use super::scheduler_api::respond_or_fail;
+use super::world::Live;
 use super::{explain, fairness};
 
 /// A call of tepui's own.
@@ -97,12 +97,8 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
 }
 
 async fn update(handler: &Handler, policies: Policies) -> Response {
-    let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.submit(Input::UpdatePolicies { request: RequestId(number), policies: Box::new(policies) });
-    match outcome.await {
-        Ok(Outcome::Answer(answer)) => respond(answer),
-        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
-    }
+    let policies = Box::new(policies);
+    respond_or_fail(handler.decide(|request| Input::UpdatePolicies { request, policies }).await)
 }
 
 fn reply(kind: &str, field: &str, value: Value) -> Response {

@@ -66,17 +66,14 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Res
 }
 
 async fn other(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
-    let (number, outcome) = handler.shell.answers.ask();
-    handler.driver.handle_now(Input::SchedulerCall {
-        request: RequestId(number),
-        stream_id: request.header(STREAM_ID).map(str::to_owned),
-        call,
-        principal: None,
-    });
-    match outcome.await {
-        Ok(Outcome::Answer(answer)) => respond(answer),
-        Ok(Outcome::Open) | Err(_) => Response::error(StatusCode::INTERNAL_SERVER_ERROR),
-    }
+    let stream_id = request.header(STREAM_ID).map(str::to_owned);
+    let input = |request| Input::SchedulerCall { request, stream_id, call, principal: None };
+    respond_or_fail(handler.decide(input).await)
+}
+
+/// The core's answer; 500 if it has none, because it is ending.
+pub(super) fn respond_or_fail(answer: Option<Answer>) -> Response {
+    answer.map_or_else(|| Response::error(StatusCode::INTERNAL_SERVER_ERROR), respond)
 }
 
 /// An answer of the core as a response: errors without a text get their status's own.
