@@ -75,6 +75,16 @@ impl Allocator {
         }
     }
 
+    /// A further task of the framework uses `shared`, copies of shared resources that it has taken up already. What is not
+    /// shared, or not yet used by it, is left out.
+    pub fn share(&mut self, holder: Holder<'_>, shared: &Resources) {
+        if let Some((client, ix)) = self.holder(holder) {
+            let used = self.agents[ix as usize].holding(client).map_or(Resources::new(), |held| held.used().shared());
+            let further = bare(shared).filter(|r| used.count(r) > 0);
+            self.book(ix, client, &further, Held::Used);
+        }
+    }
+
     fn holder(&self, holder: Holder<'_>) -> Option<(ClientIx, u32)> {
         Some((self.client(holder.framework, holder.role)?, self.agent(holder.agent)?))
     }

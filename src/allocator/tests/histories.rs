@@ -15,8 +15,6 @@ use allocator::{
 };
 use base::{AgentId, FrameworkId};
 use proptest::prelude::*;
-use protos::mesos::resource::DiskInfo;
-use protos::mesos::resource::disk_info::Persistence;
 use resources::{Amount, Conversion, Name, Reservation, Resource, Resources, Role, parse_quantities, parse_text};
 use support::oracle::{Holding, index};
 use support::world::World;
@@ -42,18 +40,9 @@ fn total(at: usize) -> Resources {
     let mut total = resources(TOTALS[at]);
     if TOTALS[at] == SPECIAL {
         total.add(Resource::scalar("cpus", Amount::from_units(2)).with_revocable(true));
-        total.add(shared_volume());
+        total.add(support::shared_volume(Role::parse("a").unwrap(), Amount::from_units(64)));
     }
     total
-}
-
-fn shared_volume() -> Resource {
-    let persistence = Persistence { id: "data".to_owned(), ..Persistence::default() };
-    let disk = DiskInfo { persistence: Some(persistence), ..DiskInfo::default() };
-    Resource::scalar("disk", Amount::from_units(64))
-        .with_reservations(&[Reservation::fixed(Role::parse("a").unwrap())])
-        .with_disk(Some(disk.into()))
-        .with_copies(1)
 }
 
 fn resources(text: &str) -> Resources {
@@ -116,6 +105,8 @@ enum Op {
         which: usize,
         part: u8,
     },
+    /// A further task uses the shared volume that a framework uses already.
+    Share(usize),
     Reserve {
         which: usize,
         refine: bool,
@@ -162,6 +153,7 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (any::<usize>(), any::<bool>(), any::<u8>(), proptest::option::of(any::<u8>()))
             .prop_map(|(which, held, part, refuse)| Op::Return { which, held, part, refuse }),
         4 => (any::<usize>(), any::<u8>()).prop_map(|(which, part)| Op::TakeUp { which, part }),
+        1 => any::<usize>().prop_map(Op::Share),
         2 => (any::<usize>(), any::<bool>()).prop_map(|(which, refine)| Op::Reserve { which, refine }),
         1 => (0..3usize, 0..6usize).prop_map(|(who, role)| Op::OperatorReserve { who, role }),
         2 => (0..3usize, any::<bool>()).prop_map(|(who, away)| Op::Maintenance(who, away)),
@@ -295,6 +287,11 @@ fn step(world: &mut World, op: &Op) {
         Op::TakeUp { which, part: bits } => {
             if let Some((holding, resources)) = pick(world, *which, Held::Offered) {
                 world.take_up(&holding, &part(&resources, *bits));
+            }
+        }
+        Op::Share(which) => {
+            if let Some((holding, resources)) = pick(world, *which, Held::Used) {
+                world.share(&holding, &resources.shared());
             }
         }
         Op::Reserve { which, refine } => {

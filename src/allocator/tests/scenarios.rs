@@ -21,13 +21,15 @@
 //! run | interval | tick DURATION                                                            run, interval: the offers made
 //! decline ID/ROLE AGENT [REFUSE]           all that is offered; without a time: no filter
 //! accept ID/ROLE AGENT RESOURCES [REFUSE]  uses that much of it, and declines the rest
+//! share ID/ROLE AGENT RESOURCES            a further task uses that much of what is shared, and used already
 //! finish ID/ROLE AGENT RESOURCES           what it uses comes back
 //! reserve ID/ROLE AGENT RESOURCES          what it is offered becomes reserved for the role
 //! operator-reserve ROLE AGENT RESOURCES
 //! shares | roles | quotas | free | refusals | wake | answers AGENT | in-the-way                           what the allocator says
 //! ```
 //!
-//! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar.
+//! RESOURCES is the text of `--resources` without spaces; `+revocable:NAME:AMOUNT` adds a revocable scalar, `+shared:ROLE:MB`
+//! a shared volume reserved for the role.
 
 mod support;
 
@@ -54,8 +56,12 @@ fn resources(text: &str) -> Resources {
     for part in parts {
         let words: Vec<&str> = part.split(':').collect();
         let [kind, name, amount] = words[..] else { panic!("{part}") };
-        assert_eq!(kind, "revocable");
-        all.add(Resource::scalar(name, Amount::from_f64(amount.parse().unwrap())).with_revocable(true));
+        let amount = Amount::from_f64(amount.parse().unwrap());
+        match kind {
+            "revocable" => all.add(Resource::scalar(name, amount).with_revocable(true)),
+            "shared" => all.add(support::shared_volume(Role::parse(name).unwrap(), amount)),
+            _ => panic!("{part}"),
+        }
     }
     all
 }
@@ -367,6 +373,7 @@ fn command(world: &mut World, words: &[&str]) -> String {
             let rest = offered(world, &holding);
             world.recover(&holding, &rest, Held::Offered, filter(refuse.first()));
         }
+        ["share", who, at, amount] => world.share(&holding(who, at), &resources(amount)),
         ["finish", who, at, amount] => world.recover(&holding(who, at), &resources(amount), Held::Used, None),
         ["reserve", who, at, amount] => {
             let holding = holding(who, at);

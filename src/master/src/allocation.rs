@@ -211,6 +211,11 @@ impl Allocation {
         self.allocator.take_up_offered(Holder { framework, role, agent }, resources);
     }
 
+    /// A further task of the framework uses shared resources that one of its tasks has taken up already.
+    pub(crate) fn share(&mut self, framework: &FrameworkId, agent: &AgentId, role: &Role, shared: &Resources) {
+        self.allocator.share(Holder { framework, role, agent }, shared);
+    }
+
     /// Offered resources change.
     ///
     /// # Errors

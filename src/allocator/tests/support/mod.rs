@@ -2,3 +2,17 @@
 
 pub mod oracle;
 pub mod world;
+
+use protos::mesos::resource::DiskInfo;
+use protos::mesos::resource::disk_info::Persistence;
+use resources::{Amount, Reservation, Resource, Role};
+
+/// A shared volume of so many megabytes, reserved for a role.
+pub fn shared_volume(role: Role, megabytes: Amount) -> Resource {
+    let persistence = Persistence { id: "data".to_owned(), ..Persistence::default() };
+    let disk = DiskInfo { persistence: Some(persistence), ..DiskInfo::default() };
+    Resource::scalar("disk", megabytes)
+        .with_reservations(&[Reservation::fixed(role)])
+        .with_disk(Some(disk.into()))
+        .with_copies(1)
+}

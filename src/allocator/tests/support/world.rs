@@ -14,7 +14,7 @@ use allocator::{
 use base::{AgentId, FrameworkId, Time};
 use resources::{Conversion, Quantities, Resources, Role};
 
-use super::oracle::{Agent, Framework, Holding, Oracle, Part, Refusal, Until, Window, counted};
+use super::oracle::{Agent, Framework, Holding, Oracle, Part, Refusal, Until, Window, counted, index};
 
 pub struct World {
     pub allocator: Allocator,
@@ -296,6 +296,13 @@ impl World {
         self.allocator.take_up_offered(holder(holding), resources);
         self.oracle.unhold(holding, resources, Held::Offered);
         self.oracle.hold(holding, resources, Held::Used);
+        self.check();
+    }
+
+    pub fn share(&mut self, holding: &Holding, shared: &Resources) {
+        self.allocator.share(holder(holding), shared);
+        let used = self.oracle.held.get(holding).map_or(Resources::new(), |sets| sets[index(Held::Used)].shared());
+        self.oracle.hold(holding, &shared.filter(|r| used.count(r) > 0), Held::Used);
         self.check();
     }
 

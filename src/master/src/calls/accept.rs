@@ -2,6 +2,7 @@
 //!
 //! The operations are in files of their own: `launch.rs`, `launch_group.rs`, `operations.rs`.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -31,6 +32,18 @@ pub(crate) struct Deal {
     pub left: Resources,
     /// What operations have made and no other of this ACCEPT may use.
     pub aside: Resources,
+    /// Shared resources that tasks of this ACCEPT use; others of it may use them as well.
+    pub shared: Resources,
+}
+
+impl Deal {
+    /// What a task may use: what is left, and the shared resources that earlier tasks use.
+    pub fn available(&self) -> Cow<'_, Resources> {
+        match self.shared.is_empty() {
+            true => Cow::Borrowed(&self.left),
+            false => Cow::Owned(&self.left + &self.shared),
+        }
+    }
 }
 
 impl Master {
@@ -120,6 +133,7 @@ impl Master {
                 offered: Resources::new(),
                 left: Resources::new(),
                 aside: Resources::new(),
+                shared: Resources::new(),
             });
             deal.offered += &offer.resources;
             deal.offers.push(offer);

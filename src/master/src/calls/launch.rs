@@ -39,7 +39,7 @@ impl Master {
             return Err("The agent is gone".to_owned());
         };
         let in_use = self.task_id_in_use(deal.framework, &task.task_id.value);
-        validate::task(&Launch { framework, key: deal.framework, agent, in_use, available: &deal.left }, task)
+        validate::task(&Launch { framework, key: deal.framework, agent, in_use, available: &deal.available() }, task)
     }
 
     /// TASK_ERROR for a task that is not launched.
@@ -137,14 +137,23 @@ impl Master {
         self.add_executor(deal.agent, id, executor);
     }
 
-    /// Part of the deal is used from now on.
+    /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a further
+    /// copy for each task (RES-45).
     pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
+        let shared = resources.shared();
+        let again = &shared - &deal.left;
         deal.left -= resources;
+        deal.shared += &(&shared - &deal.shared);
         let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent.0))
         else {
             return;
         };
-        self.allocation.take_up(&framework.id, &agent.id, &deal.role, resources);
+        if again.is_empty() {
+            self.allocation.take_up(&framework.id, &agent.id, &deal.role, resources);
+        } else {
+            self.allocation.take_up(&framework.id, &agent.id, &deal.role, &(resources - &again));
+            self.allocation.share(&framework.id, &agent.id, &deal.role, &again);
+        }
     }
 
     /// Agents without RESERVATION_REFINEMENT read the older form only.

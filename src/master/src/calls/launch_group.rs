@@ -43,7 +43,7 @@ impl Master {
             return Err("The agent is gone".to_owned());
         };
         let in_use = |id: &str| self.task_id_in_use(deal.framework, id);
-        let context = Group { framework, key: deal.framework, agent, in_use: &in_use, available: &deal.left };
+        let context = Group { framework, key: deal.framework, agent, in_use: &in_use, available: &deal.available() };
         validate::group(&context, group)
     }
 

@@ -10,6 +10,7 @@ use super::accept::Deal;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::operations::{agent_text, check, fill_allocations, well_formed};
+use crate::state::AgentKey;
 
 impl Master {
     pub(crate) fn convert(&mut self, deal: &mut Deal, mut operation: Operation, out: &mut Outbox) {
@@ -57,7 +58,7 @@ impl Master {
         check(operation, requester, agent).map_err(|why| format!("{why}; on agent {}", agent_text(agent)))?;
         let conversions = resources::conversions(operation).map_err(|why| why.to_string())?;
         if operation.r#type() == Type::Destroy {
-            self.rescind_copies(deal, &conversions, out);
+            self.rescind_copies(deal.agent, &conversions, out);
         }
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
@@ -69,7 +70,7 @@ impl Master {
     }
 
     /// A shared volume that is to be destroyed may be in other offers too: these are taken back (SCH-80).
-    fn rescind_copies(&mut self, deal: &Deal, conversions: &[Conversion], out: &mut Outbox) {
+    pub(crate) fn rescind_copies(&mut self, agent: AgentKey, conversions: &[Conversion], out: &mut Outbox) {
         let doomed: Resources = conversions.iter().filter_map(|step| step.must_be_gone.as_ref()).fold(
             Resources::new(),
             |mut all, volume| {
@@ -77,7 +78,7 @@ impl Master {
                 all
             },
         );
-        let offers = self.agent_books.get(&deal.agent).map(|book| book.offers.clone()).unwrap_or_default();
+        let offers = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
         for key in offers {
             let Some(offer) = self.offers.get(key.0) else { continue };
             let offered = offer.resources.unallocated();

@@ -92,6 +92,7 @@ impl Master {
         let Some(agent) = self.agent(key).cloned() else { return Err(Answer::status(409, "")) };
         let unused = &agent.total - &agent.used.unallocated();
         unused.apply_conversions(conversions).map_err(|why| Answer::status(409, why.to_string()))?;
+        self.rescind_copies(key, conversions, out);
         let mut wanted = Resources::new();
         conversions.iter().for_each(|step| wanted += &step.consumed);
         let mut offers: Vec<OfferKey> = Vec::new();

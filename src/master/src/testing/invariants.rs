@@ -72,7 +72,9 @@ fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {
     let Some(agent) = master.agent(key) else { return Ok(()) };
     let view = master.allocation.allocator().agent_view(&agent.id);
     let view = view.ok_or_else(|| format!("the allocator does not know agent {}", agent.id))?;
-    let free = &(&agent.total - &agent.used.unallocated()) - &agent.offered.unallocated();
+    // Shared resources are always free.
+    let held = agent.used.unallocated() + &agent.offered.unallocated();
+    let free = &agent.total - &held.non_shared();
     if view.free != free || view.total != agent.total || view.active != agent.active() {
         return Err(format!("the allocator has {} of agent {} free, the master {free}", view.free, agent.id));
     }

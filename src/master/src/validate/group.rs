@@ -56,7 +56,12 @@ pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNee
     if !checked.known {
         minimum(&checked.resources)?;
     }
-    let mut total: Resources = needs.iter().cloned().sum();
+    let mut total = Resources::new();
+    for task in &needs {
+        // A shared volume may be in many tasks, and is offered once.
+        total += &task.non_shared();
+        total += &(&task.shared() - &total.shared());
+    }
     if !checked.known {
         total += &checked.resources;
     }
