@@ -23,6 +23,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("wire", &["base", "protos"]),
     ("store", &["base", "protos"]),
     ("sdk", &["base", "protos", "resources", "wire"]),
+    ("quality", &["base", "protos", "resources", "wire", "sdk"]),
     (
         "daemon",
         &[
@@ -40,13 +41,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon"]),
-    ("cli", &["base", "protos", "resources", "executor", "wire", "store", "sdk", "daemon", "lab"]),
+    ("cli", &["base", "protos", "resources", "executor", "wire", "store", "sdk", "quality", "daemon", "lab"]),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),
     ("xtask", &[]),
 ];
 
 /// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
-const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk"];
+const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk", "quality"];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
 const WORLDLY: &[&str] = &[

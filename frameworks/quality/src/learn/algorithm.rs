@@ -1,0 +1,118 @@
+//! What can be learnt: the algorithms with their hyperparameters, and the rules that these keep.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::LearnError;
+use super::kmeans::KMeansOptions;
+use super::linear::LinearOptions;
+use super::perceptron::PerceptronOptions;
+
+/// The most features, classes, clusters and topics; what must be kept of each is sent in every round.
+const WIDTH_MAX: usize = 1_000_000;
+
+/// What the data looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// How many examples there are.
+    pub rows: usize,
+    /// How many features each has.
+    pub columns: usize,
+    /// How many classes the labels name; 0 if they are numbers to predict, or if there are none.
+    pub classes: usize,
+}
+
+/// An algorithm with its hyperparameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// Least squares with an L2 penalty, by gradient descent.
+    LinearRegression(LinearOptions),
+    /// Two classes, logistic loss with an L2 penalty, by gradient descent.
+    LogisticRegression(LinearOptions),
+    /// Two classes, squared hinge loss with an L2 penalty, by gradient descent.
+    LinearSvm(LinearOptions),
+    /// Clusters around centres, by Lloyd's iterations.
+    #[serde(rename = "k-means")]
+    KMeans(KMeansOptions),
+    /// Several classes, cross-entropy, hidden layers with tanh, by Adam.
+    Perceptron(PerceptronOptions),
+}
+
+impl Algorithm {
+    /// The algorithm's name in job files.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Algorithm::LinearRegression(_) => "linear-regression",
+            Algorithm::LogisticRegression(_) => "logistic-regression",
+            Algorithm::LinearSvm(_) => "linear-svm",
+            Algorithm::KMeans(_) => "k-means",
+            Algorithm::Perceptron(_) => "perceptron",
+        }
+    }
+
+    /// Whether the labels name classes.
+    pub fn classifies(&self) -> bool {
+        match self {
+            Algorithm::LinearRegression(_) | Algorithm::KMeans(_) => false,
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) | Algorithm::Perceptron(_) => true,
+        }
+    }
+
+    /// Whether the loss has a single minimum, so that a curve fitted to it can be trusted.
+    pub fn is_convex(&self) -> bool {
+        match self {
+            Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
+            Algorithm::KMeans(_) | Algorithm::Perceptron(_) => false,
+        }
+    }
+
+    /// Whether it can work on sparse data as it is.
+    pub fn takes_sparse(&self) -> bool {
+        match self {
+            Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
+            Algorithm::KMeans(_) | Algorithm::Perceptron(_) => false,
+        }
+    }
+
+    /// Whether the hyperparameters keep their rules.
+    ///
+    /// # Errors
+    /// The first that does not, and the rule.
+    pub fn check(&self) -> Result<(), LearnError> {
+        match self {
+            Algorithm::LinearRegression(o) | Algorithm::LogisticRegression(o) | Algorithm::LinearSvm(o) => o.check(),
+            Algorithm::KMeans(o) => o.check(),
+            Algorithm::Perceptron(o) => o.check(),
+        }
+    }
+
+    /// Whether data of this shape can be learnt from.
+    ///
+    /// # Errors
+    /// What does not fit, and the rule.
+    pub fn check_shape(&self, shape: &Shape) -> Result<(), LearnError> {
+        if shape.rows == 0 {
+            return Err(LearnError::invalid("rows", "there must be at least one"));
+        }
+        if shape.columns == 0 || shape.columns > WIDTH_MAX {
+            return Err(LearnError::invalid("columns", format!("there must be between 1 and {WIDTH_MAX}")));
+        }
+        match self {
+            Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) if shape.classes != 2 => {
+                let rule = format!("{} needs exactly 2, and the labels name {}", self.name(), shape.classes);
+                Err(LearnError::invalid("classes", rule))
+            }
+            Algorithm::KMeans(o) => o.check_shape(shape),
+            Algorithm::Perceptron(o) => o.check_shape(shape),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A hyperparameter that must be a finite number within bounds, both included.
+pub(crate) fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), LearnError> {
+    if value.is_finite() && value >= least && value <= most {
+        return Ok(());
+    }
+    Err(LearnError::invalid(name, format!("must be between {least} and {most}, not {value}")))
+}

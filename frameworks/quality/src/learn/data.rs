@@ -1,0 +1,228 @@
+//! Data to learn from: rows of numbers with a label each, dense or sparse.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, Slice};
+
+/// A matrix with few numbers other than zero, by rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sparse {
+    /// Where each row starts in `columns` and `values`, and one more for the end.
+    starts: Vec<usize>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+    width: usize,
+}
+
+impl Sparse {
+    /// A matrix without rows, of `width` columns.
+    pub fn new(width: usize) -> Sparse {
+        Sparse { starts: vec![0], columns: Vec::new(), values: Vec::new(), width }
+    }
+
+    /// Adds a row of columns and values. Columns beyond the width widen the matrix.
+    pub fn push(&mut self, row: impl IntoIterator<Item = (u32, f64)>) {
+        for (column, value) in row {
+            self.width = self.width.max(column as usize + 1);
+            self.columns.push(column);
+            self.values.push(value);
+        }
+        self.starts.push(self.columns.len());
+    }
+
+    /// Columns and values of a row.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (usize, f64)> {
+        let range = self.starts[row]..self.starts[row + 1];
+        self.columns[range.clone()].iter().map(|&c| c as usize).zip(self.values[range].iter().copied())
+    }
+
+    fn rows(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn part(&self, from: usize, to: usize) -> Sparse {
+        let (start, end) = (self.starts[from], self.starts[to]);
+        Sparse {
+            starts: self.starts[from..=to].iter().map(|s| s - start).collect(),
+            columns: self.columns[start..end].to_vec(),
+            values: self.values[start..end].to_vec(),
+            width: self.width,
+        }
+    }
+}
+
+/// The features of many examples, one row each.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rows {
+    /// Every number is there.
+    Dense(Array2<f64>),
+    /// Only numbers other than zero are there.
+    Sparse(Sparse),
+}
+
+/// Examples: features and labels. Without labels `labels` is empty.
+///
+/// For classification a label is the number of a class, from 0.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    /// The features.
+    pub rows: Rows,
+    /// One label a row, or none at all.
+    pub labels: Vec<f64>,
+}
+
+impl Data {
+    /// Dense examples.
+    pub fn dense(rows: Array2<f64>, labels: Vec<f64>) -> Data {
+        Data { rows: Rows::Dense(rows), labels }
+    }
+
+    /// How many examples there are.
+    pub fn len(&self) -> usize {
+        match &self.rows {
+            Rows::Dense(rows) => rows.nrows(),
+            Rows::Sparse(rows) => rows.rows(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many features an example has.
+    pub fn width(&self) -> usize {
+        match &self.rows {
+            Rows::Dense(rows) => rows.ncols(),
+            Rows::Sparse(rows) => rows.width,
+        }
+    }
+
+    /// The features as a dense matrix.
+    pub(crate) fn to_dense(&self) -> Array2<f64> {
+        match &self.rows {
+            Rows::Dense(rows) => rows.clone(),
+            Rows::Sparse(rows) => {
+                let mut dense = Array2::zeros((rows.rows(), rows.width));
+                for row in 0..rows.rows() {
+                    for (column, value) in rows.row(row) {
+                        dense[[row, column]] = value;
+                    }
+                }
+                dense
+            }
+        }
+    }
+
+    /// The same examples, dense, at most so many columns wide as `width`.
+    pub(crate) fn densified(self, width: usize) -> Data {
+        let rows = match self.rows {
+            Rows::Dense(rows) => rows,
+            Rows::Sparse(mut sparse) => {
+                sparse.width = sparse.width.max(width);
+                Data { rows: Rows::Sparse(sparse), labels: Vec::new() }.to_dense()
+            }
+        };
+        Data { rows: Rows::Dense(rows), labels: self.labels }
+    }
+
+    /// The examples of shard `shard` of `shards`: a run of rows. Shards differ by one row at most.
+    pub fn shard(&self, shard: usize, shards: usize) -> Data {
+        let (from, to) = range(self.len(), shard, shards);
+        let rows = match &self.rows {
+            Rows::Dense(rows) => Rows::Dense(rows.slice_axis(Axis(0), Slice::from(from..to)).to_owned()),
+            Rows::Sparse(rows) => Rows::Sparse(rows.part(from, to)),
+        };
+        let labels = if self.labels.is_empty() { Vec::new() } else { self.labels[from..to].to_vec() };
+        Data { rows, labels }
+    }
+
+    /// The label of a row; 0 without labels.
+    pub(crate) fn label(&self, row: usize) -> f64 {
+        self.labels.get(row).copied().unwrap_or(0.0)
+    }
+
+    /// The product with a vector of one number a feature. Missing features count as zero.
+    pub(crate) fn times(&self, vector: &[f64]) -> Array1<f64> {
+        match &self.rows {
+            Rows::Dense(rows) => rows.dot(&ArrayView1::from(&vector[..rows.ncols()])),
+            Rows::Sparse(rows) => {
+                (0..rows.rows()).map(|r| rows.row(r).map(|(c, v)| v * vector[c]).sum::<f64>()).collect()
+            }
+        }
+    }
+
+    /// Adds the rows, each times its number in `factors`, to `sum`.
+    pub(crate) fn add_weighted(&self, factors: &Array1<f64>, sum: &mut [f64]) {
+        match &self.rows {
+            Rows::Dense(rows) => {
+                for (total, part) in sum.iter_mut().zip(rows.t().dot(factors)) {
+                    *total += part;
+                }
+            }
+            Rows::Sparse(rows) => {
+                for (row, factor) in factors.iter().enumerate() {
+                    for (column, value) in rows.row(row) {
+                        sum[column] += factor * value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The dense features; none for sparse data.
+    pub(crate) fn matrix(&self) -> Option<ArrayView2<'_, f64>> {
+        match &self.rows {
+            Rows::Dense(rows) => Some(rows.view()),
+            Rows::Sparse(_) => None,
+        }
+    }
+}
+
+/// Which of `rows` rows belong to shard `shard` of `shards`: from the first, up to but without the second.
+pub(crate) fn range(rows: usize, shard: usize, shards: usize) -> (usize, usize) {
+    (rows * shard / shards, rows * (shard + 1) / shards)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both() -> (Data, Data) {
+        let dense = ndarray::array![[1.0, 0.0, 2.0], [0.0, 3.0, 0.0], [4.0, 0.0, 0.0]];
+        let mut sparse = Sparse::new(3);
+        sparse.push([(0, 1.0), (2, 2.0)]);
+        sparse.push([(1, 3.0)]);
+        sparse.push([(0, 4.0)]);
+        let labels = vec![1.0, 2.0, 3.0];
+        (Data::dense(dense, labels.clone()), Data { rows: Rows::Sparse(sparse), labels })
+    }
+
+    #[test]
+    fn sparse_and_dense_are_the_same_numbers() {
+        let (dense, sparse) = both();
+        assert_eq!(sparse.to_dense(), dense.to_dense());
+        let vector = [1.0, 10.0, 100.0];
+        assert_eq!(dense.times(&vector), sparse.times(&vector));
+        let factors = Array1::from(vec![1.0, 2.0, 3.0]);
+        let (mut a, mut b) = ([0.0; 3], [0.0; 3]);
+        dense.add_weighted(&factors, &mut a);
+        sparse.add_weighted(&factors, &mut b);
+        assert_eq!(a, b);
+        assert_eq!(a, [13.0, 6.0, 2.0]);
+    }
+
+    #[test]
+    fn shards_are_all_rows_once() {
+        let (dense, sparse) = both();
+        for data in [dense, sparse] {
+            for shards in 1..6 {
+                let parts: Vec<Data> = (0..shards).map(|s| data.shard(s, shards)).collect();
+                let labels: Vec<f64> = parts.iter().flat_map(|p| p.labels.clone()).collect();
+                assert_eq!(labels, data.labels);
+                let rows: usize = parts.iter().map(Data::len).sum();
+                assert_eq!(rows, data.len());
+                let first = parts.iter().flat_map(|p| p.to_dense().column(0).to_vec()).collect::<Vec<_>>();
+                assert_eq!(first, data.to_dense().column(0).to_vec());
+            }
+        }
+    }
+}

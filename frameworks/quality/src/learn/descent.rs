@@ -1,0 +1,119 @@
+//! Gradient descent that finds its step: a little longer after each success, half as long after a failure.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::LearnError;
+
+const GROWTH: f64 = 1.1;
+/// After so many halvings in a row no step of this size is left that a number could hold.
+const HALVINGS_MAX: u32 = 60;
+
+/// A point that goes downhill.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Descent {
+    step: f64,
+    /// Where loss and gradient are asked for next.
+    point: Vec<f64>,
+    /// The best point so far, with its loss and gradient.
+    best: Option<Best>,
+    halvings: u32,
+    iteration: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Best {
+    point: Vec<f64>,
+    gradient: Vec<f64>,
+    loss: f64,
+    accuracy: Option<f64>,
+}
+
+/// How an iteration went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) iteration: u64,
+    /// The lowest loss so far.
+    pub(crate) loss: f64,
+    /// The accuracy at that loss.
+    pub(crate) accuracy: Option<f64>,
+}
+
+impl Descent {
+    pub(crate) fn new(point: Vec<f64>, step: f64) -> Descent {
+        Descent { step, point, best: None, halvings: 0, iteration: 0 }
+    }
+
+    /// Where loss and gradient are wanted.
+    pub(crate) fn point(&self) -> &[f64] {
+        &self.point
+    }
+
+    /// The point with the lowest loss so far.
+    pub(crate) fn best(&self) -> Option<&[f64]> {
+        self.best.as_ref().map(|b| b.point.as_slice())
+    }
+
+    /// Takes loss and gradient at [`point`](Descent::point) in, and moves on.
+    pub(crate) fn advance(
+        &mut self,
+        loss: f64,
+        gradient: Vec<f64>,
+        accuracy: Option<f64>,
+    ) -> Result<Outcome, LearnError> {
+        let iteration = self.iteration;
+        self.iteration += 1;
+        let worse = self.best.as_ref().is_some_and(|b| loss > b.loss);
+        let number = loss.is_finite() && gradient.iter().all(|g| g.is_finite());
+        match (&mut self.best, number && !worse) {
+            (_, true) => {
+                if self.halvings == 0 && self.best.is_some() {
+                    self.step *= GROWTH;
+                }
+                self.halvings = 0;
+                self.best = Some(Best { point: self.point.clone(), gradient, loss, accuracy });
+            }
+            (Some(_), false) if self.halvings < HALVINGS_MAX => {
+                self.step /= 2.0;
+                self.halvings += 1;
+            }
+            // Nothing is lower than here, as far as numbers go.
+            (Some(_), false) if number => {}
+            _ => return Err(LearnError::NotANumber { iteration, halvings: self.halvings }),
+        }
+        // It is there: the first success has put it there, and without one the function has returned.
+        let Some(best) = &self.best else { return Err(LearnError::NotANumber { iteration, halvings: 0 }) };
+        self.point = best.point.iter().zip(&best.gradient).map(|(p, g)| p - self.step * g).collect();
+        Ok(Outcome { iteration, loss: best.loss, accuracy: best.accuracy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (x - 3)^2 with a first step that is far too long.
+    #[test]
+    fn a_bowl_is_descended_without_going_up() {
+        let mut descent = Descent::new(vec![100.0], 1000.0);
+        let mut last = f64::INFINITY;
+        for _ in 0..200 {
+            let x = descent.point()[0];
+            let outcome = descent.advance((x - 3.0).powi(2), vec![2.0 * (x - 3.0)], None).unwrap();
+            assert!(outcome.loss <= last);
+            last = outcome.loss;
+        }
+        assert!((descent.best().unwrap()[0] - 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_loss_that_is_not_a_number_halves_the_step_and_then_fails() {
+        let mut descent = Descent::new(vec![1.0], 1.0);
+        descent.advance(1.0, vec![1.0], None).unwrap();
+        let outcome = descent.advance(f64::NAN, vec![1.0], None).unwrap();
+        assert_eq!((outcome.loss, descent.point()), (1.0, &[0.5][..]));
+        let failed = (0..100).find_map(|_| descent.advance(f64::INFINITY, vec![1.0], None).err());
+        assert!(matches!(failed, Some(LearnError::NotANumber { halvings: HALVINGS_MAX, .. })), "{failed:?}");
+        let first = Descent::new(vec![1.0], 1.0).advance(f64::NAN, vec![0.0], None);
+        assert!(matches!(first, Err(LearnError::NotANumber { iteration: 0, .. })));
+    }
+}

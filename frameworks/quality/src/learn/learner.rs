@@ -1,0 +1,161 @@
+//! A learner: what trains a model from the partial results of shards, whatever the algorithm.
+
+use serde::{Deserialize, Serialize};
+
+use super::algorithm::{Algorithm, Shape};
+use super::data::Data;
+use super::error::LearnError;
+use super::kmeans::{self, KMeans};
+use super::linear::{self, Linear};
+use super::model::Model;
+use super::net;
+use super::perceptron::Trainer;
+
+/// What one round brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Round {
+    /// More rounds are needed to end the iteration.
+    Inner,
+    /// An iteration is over.
+    Iteration {
+        /// Its number; 0 is the untrained model.
+        iteration: u64,
+        /// The loss of the model before this iteration's step.
+        loss: f64,
+        /// The fraction of examples that the model put into the right class, for classifiers.
+        accuracy: Option<f64>,
+    },
+}
+
+/// The state of a training, complete: written down and read back it goes on as if nothing had happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Learner(Kind);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Kind {
+    Linear(Linear),
+    KMeans(KMeans),
+    Perceptron(Trainer),
+}
+
+impl Learner {
+    /// A learner that has seen nothing yet.
+    ///
+    /// # Errors
+    /// The hyperparameters or the shape break a rule.
+    pub fn new(algorithm: &Algorithm, shape: Shape) -> Result<Learner, LearnError> {
+        algorithm.check()?;
+        algorithm.check_shape(&shape)?;
+        Ok(Learner(match algorithm {
+            Algorithm::LinearRegression(o) => Kind::Linear(Linear::new(linear::Loss::Squared, *o, shape)),
+            Algorithm::LogisticRegression(o) => Kind::Linear(Linear::new(linear::Loss::Logistic, *o, shape)),
+            Algorithm::LinearSvm(o) => Kind::Linear(Linear::new(linear::Loss::SquaredHinge, *o, shape)),
+            Algorithm::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
+            Algorithm::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
+        }))
+    }
+
+    /// What [`partial`] needs for the next round, the same for all shards.
+    pub fn parameters(&self) -> Vec<f64> {
+        match &self.0 {
+            Kind::Linear(l) => l.parameters(),
+            Kind::KMeans(l) => l.parameters(),
+            Kind::Perceptron(l) => l.parameters(),
+        }
+    }
+
+    /// Takes the partial results of all shards, in the order of the shards, and makes a step.
+    ///
+    /// # Errors
+    /// The training cannot go on: its loss is not a number; or a partial result is not of this round.
+    pub fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
+        match &mut self.0 {
+            Kind::Linear(l) => l.fold(partials),
+            Kind::KMeans(l) => l.fold(partials),
+            Kind::Perceptron(l) => l.fold(partials),
+        }
+    }
+
+    /// The best model so far; none before the first iteration.
+    pub fn model(&self) -> Option<Model> {
+        match &self.0 {
+            Kind::Linear(l) => l.model().map(Model::Linear),
+            Kind::KMeans(l) => l.model().map(Model::Clusters),
+            Kind::Perceptron(l) => l.model().map(Model::Perceptron),
+        }
+    }
+}
+
+/// What a worker keeps of a shard from round to round, to save work. It never changes a result.
+#[derive(Debug, Default)]
+pub struct Memory {}
+
+/// The partial result of one shard in the round that `parameters` are of.
+///
+/// # Errors
+/// The parameters are not of this algorithm and shape.
+pub fn partial(
+    algorithm: &Algorithm,
+    shape: &Shape,
+    parameters: &[f64],
+    data: &Data,
+    _memory: &mut Memory,
+) -> Result<Vec<f64>, LearnError> {
+    if data.width() != shape.columns {
+        return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));
+    }
+    match algorithm {
+        Algorithm::LinearRegression(_) => linear::partial(linear::Loss::Squared, parameters, data),
+        Algorithm::LogisticRegression(_) => linear::partial(linear::Loss::Logistic, parameters, data),
+        Algorithm::LinearSvm(_) => linear::partial(linear::Loss::SquaredHinge, parameters, data),
+        Algorithm::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
+        Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
+    }
+}
+
+/// The sum of all shards' numbers, taken in the order of the shards.
+pub(crate) fn total(partials: &[Vec<f64>], width: usize) -> Result<Vec<f64>, LearnError> {
+    let mut sum = vec![0.0; width];
+    for (shard, partial) in partials.iter().enumerate() {
+        if partial.len() != width {
+            return Err(LearnError::Mismatch { shard, got: partial.len(), want: width });
+        }
+        for (total, part) in sum.iter_mut().zip(partial) {
+            *total += part;
+        }
+    }
+    Ok(sum)
+}
+
+/// Reads parameters piece by piece.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a>(&'a [f64]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(numbers: &'a [f64]) -> Reader<'a> {
+        Reader(numbers)
+    }
+
+    /// The next `count` numbers.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [f64], LearnError> {
+        let Some((taken, rest)) = self.0.split_at_checked(count) else {
+            return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
+        };
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// The next number.
+    pub(crate) fn one(&mut self) -> Result<f64, LearnError> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// The next number, which counts something: a whole number below 2^32.
+    pub(crate) fn count(&mut self) -> Result<usize, LearnError> {
+        let number = self.one()?;
+        if (0.0..4_294_967_296.0).contains(&number) && number.fract() == 0.0 {
+            return Ok(number as usize);
+        }
+        Err(LearnError::invalid("parameters", "have a count that is no whole number"))
+    }
+}

@@ -1,0 +1,58 @@
+//! Trained models, as they are kept: JSON with a version.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::LearnError;
+use super::kmeans::ClusterModel;
+use super::linear::LinearModel;
+use super::perceptron::Perceptron;
+
+/// The version of the form in which models are kept. A change that older programs cannot read raises it.
+const VERSION: u32 = 1;
+
+/// A trained model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Model {
+    /// Linear regression, logistic regression or a support vector machine.
+    Linear(LinearModel),
+    /// Centres of clusters.
+    Clusters(ClusterModel),
+    /// A multi-layer perceptron.
+    Perceptron(Perceptron),
+}
+
+#[derive(Serialize, Deserialize)]
+struct File<M> {
+    version: u32,
+    model: M,
+}
+
+impl Model {
+    /// What the model says of an example: a number, or the number of a class.
+    pub fn predict(&self, row: &[f64]) -> f64 {
+        match self {
+            Model::Linear(model) => model.predict(row),
+            Model::Clusters(model) => model.predict(row),
+            Model::Perceptron(model) => model.predict(row) as f64,
+        }
+    }
+
+    /// The model as JSON.
+    pub fn to_json(&self) -> String {
+        // Only maps with keys that are no text and failing writers can fail, and there are none.
+        serde_json::to_string(&File { version: VERSION, model: self }).unwrap_or_default()
+    }
+
+    /// A model from JSON.
+    ///
+    /// # Errors
+    /// It is no model, or one of another version.
+    pub fn from_json(text: &str) -> Result<Model, LearnError> {
+        let file: File<serde_json::Value> = serde_json::from_str(text).map_err(LearnError::Format)?;
+        if file.version != VERSION {
+            return Err(LearnError::Version(file.version, VERSION));
+        }
+        serde_json::from_value(file.model).map_err(LearnError::Format)
+    }
+}

@@ -1,0 +1,40 @@
+//! Chance from a seed: the same numbers for the same seed on every machine.
+
+use rand_distr::{Distribution, StandardNormal, StandardUniform};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::SeedableRng;
+
+/// A generator of its own for each pair of seed and stream.
+pub(crate) fn generator(seed: u64, stream: u64) -> Pcg64 {
+    // The golden ratio spreads neighbouring streams, as in SplitMix64.
+    Pcg64::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// A number in [0, 1).
+pub(crate) fn uniform(generator: &mut Pcg64) -> f64 {
+    StandardUniform.sample(generator)
+}
+
+/// A number of the normal distribution with mean 0 and deviation 1.
+pub(crate) fn normal(generator: &mut Pcg64) -> f64 {
+    StandardNormal.sample(generator)
+}
+
+/// An index below `count`.
+pub(crate) fn index(generator: &mut Pcg64, count: usize) -> usize {
+    ((uniform(generator) * count as f64) as usize).min(count.saturating_sub(1))
+}
+
+/// The place in which `at` falls, if the places have these widths.
+pub(crate) fn place(widths: impl IntoIterator<Item = f64>, at: f64) -> usize {
+    let mut passed = 0.0;
+    let mut last = 0;
+    for (place, width) in widths.into_iter().enumerate() {
+        passed += width;
+        last = place;
+        if at < passed {
+            return place;
+        }
+    }
+    last
+}

@@ -1,0 +1,161 @@
+//! Each algorithm reaches the optimum that is known from elsewhere, and the cut into shards does not matter.
+
+use super::*;
+
+fn shards(kind: Generator, shape: Shape, noise: f64, seed: u64, count: usize) -> Vec<Data> {
+    (0..count).map(|s| generate(kind, shape, noise, seed, s, count).unwrap()).collect()
+}
+
+#[test]
+fn generated_data_does_not_depend_on_the_cut() {
+    let shape = Shape { rows: 50, columns: 3, classes: 2 };
+    for kind in [Generator::Linear, Generator::Halves, Generator::Clouds, Generator::Rings] {
+        let whole = generate(kind, shape, 0.1, 7, 0, 1).unwrap();
+        let parts = shards(kind, shape, 0.1, 7, 7);
+        let labels: Vec<f64> = parts.iter().flat_map(|p| p.labels.clone()).collect();
+        assert_eq!(labels, whole.labels, "{kind:?}");
+        assert_ne!(generate(kind, shape, 0.1, 8, 0, 1).unwrap(), whole);
+    }
+}
+
+#[test]
+fn the_perceptron_learns_rings() {
+    let shape = Shape { rows: 600, columns: 2, classes: 3 };
+    let options = PerceptronOptions { hidden: vec![16, 16], steps: 4, ..PerceptronOptions::default() };
+    let data = shards(Generator::Rings, shape, 0.1, 3, 5);
+    let run = || Local::new(Algorithm::Perceptron(options.clone()), shape, data.clone()).unwrap().run(150).unwrap();
+    let trained = run();
+    assert!(trained.accuracy.unwrap() > 0.97, "{:?}", trained.accuracy);
+    assert_eq!(trained.losses, run().losses);
+    let Some(Model::Perceptron(net)) = trained.model else { panic!("no perceptron") };
+    assert_eq!(net.predict(&[0.0, 1.0]), 0);
+    assert_eq!(net.predict(&[-3.0, 0.0]), 2);
+    let json = Model::Perceptron(net.clone()).to_json();
+    assert_eq!(Model::from_json(&json).unwrap().predict(&[2.0, 0.0]), 1.0);
+    let compact = Perceptron::from_bytes(&net.to_bytes()).unwrap();
+    assert_eq!((compact.features(), compact.classes()), (2, 3));
+    assert_eq!(compact.predict(&[2.0, 0.0]), 1);
+}
+
+#[test]
+fn a_kept_model_that_is_damaged_is_refused() {
+    let rows = ndarray::array![[0.0], [1.0]];
+    let net = Perceptron::train(rows.clone(), &[0, 1], 2, &PerceptronOptions::default(), 3).unwrap();
+    let bytes = net.to_bytes();
+    assert!(Perceptron::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+    assert!(Perceptron::from_bytes(&[]).is_err());
+    let json = Model::Perceptron(net).to_json();
+    let error = Model::from_json(&json.replacen("\"widths\":[1,", "\"widths\":[2,", 1)).unwrap_err();
+    assert!(matches!(error, LearnError::Format(_)), "{error}");
+    let error = Model::from_json(&json.replacen("\"version\":1", "\"version\":9", 1)).unwrap_err();
+    assert_eq!(error.to_string(), "the model has version 9; this program reads version 1");
+    assert!(Perceptron::train(rows.clone(), &[0, 1, 1], 2, &PerceptronOptions::default(), 3).is_err());
+    assert!(Perceptron::train(rows, &[0, 2], 2, &PerceptronOptions::default(), 3).is_err());
+}
+
+#[test]
+fn linear_regression_reaches_the_normal_equations() {
+    // With one feature the solution is covariance over variance.
+    let shape = Shape { rows: 300, columns: 1, classes: 0 };
+    let data = shards(Generator::Linear, shape, 0.5, 5, 4);
+    let xs: Vec<f64> = data.iter().flat_map(|d| d.to_dense().column(0).to_vec()).collect();
+    let ys: Vec<f64> = data.iter().flat_map(|d| d.labels.clone()).collect();
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+    let (mx, my) = (mean(&xs), mean(&ys));
+    let covariance: f64 = xs.iter().zip(&ys).map(|(x, y)| (x - mx) * (y - my)).sum();
+    let slope = covariance / xs.iter().map(|x| (x - mx) * (x - mx)).sum::<f64>();
+    let options = LinearOptions { l2: 0.0, ..LinearOptions::default() };
+    let trained = Local::new(Algorithm::LinearRegression(options), shape, data).unwrap().run(100).unwrap();
+    let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
+    assert!((model.weights[0] - slope).abs() < 1e-6, "{} and {slope}", model.weights[0]);
+    assert!((model.offset - (my - slope * mx)).abs() < 1e-6);
+}
+
+#[test]
+fn linear_regression_finds_many_weights_whatever_the_number_of_shards() {
+    let shape = Shape { rows: 400, columns: 12, classes: 0 };
+    let algorithm = Algorithm::LinearRegression(LinearOptions { l2: 0.0, ..LinearOptions::default() });
+    let run = |count| {
+        let data = shards(Generator::Linear, shape, 0.0, 9, count);
+        Local::new(algorithm.clone(), shape, data).unwrap().run(600).unwrap()
+    };
+    let (one, many) = (run(1), run(13));
+    assert!(one.losses[599] < 1e-9, "{}", one.losses[599]);
+    // Sums in another order round differently, and nothing more.
+    for (a, b) in one.losses.iter().zip(&many.losses).take(50) {
+        assert!((a - b).abs() <= 1e-9 * a.abs(), "{a} and {b}");
+    }
+    assert_eq!(many.losses, run(13).losses);
+}
+
+#[test]
+fn logistic_regression_reaches_the_log_odds() {
+    // One yes-or-no feature: 3 of 4 are right with it, 1 of 4 without. The optimum is the logarithm of the odds.
+    let mut sparse = Sparse::new(1);
+    let mut labels = Vec::new();
+    for (x, label) in [(1, 1.0), (1, 1.0), (1, 1.0), (1, 0.0), (0, 0.0), (0, 0.0), (0, 0.0), (0, 1.0)] {
+        sparse.push((x == 1).then_some((0, 1.0)));
+        labels.push(label);
+    }
+    let data = Data { rows: Rows::Sparse(sparse), labels };
+    let shape = Shape { rows: 8, columns: 1, classes: 2 };
+    let algorithm = Algorithm::LogisticRegression(LinearOptions { l2: 0.0, learning_rate: 1.0 });
+    let trained = Local::new(algorithm, shape, vec![data]).unwrap().run(400).unwrap();
+    let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
+    assert!((model.offset - (1.0_f64 / 3.0).ln()).abs() < 1e-5, "{model:?}");
+    assert!((model.weights[0] - 9.0_f64.ln()).abs() < 1e-5, "{model:?}");
+    assert_eq!(trained.accuracy, Some(0.75));
+}
+
+#[test]
+fn the_support_vector_machine_reaches_the_closed_form() {
+    // Two points at -1 and 1 (deviation 1): min l2/2 w^2 + max(0, 1 - w)^2 is at w = 2 / (l2 + 2).
+    let data = Data::dense(ndarray::array![[-1.0], [1.0]], vec![0.0, 1.0]);
+    let shape = Shape { rows: 2, columns: 1, classes: 2 };
+    let algorithm = Algorithm::LinearSvm(LinearOptions { l2: 0.5, learning_rate: 0.1 });
+    let trained = Local::new(algorithm, shape, vec![data]).unwrap().run(200).unwrap();
+    let Some(Model::Linear(model)) = trained.model else { panic!("no linear model") };
+    assert!((model.weights[0] - 0.8).abs() < 1e-6 && model.offset.abs() < 1e-6, "{model:?}");
+    assert_eq!((model.predict(&[3.0]), model.predict(&[-3.0])), (1.0, 0.0));
+}
+
+#[test]
+fn k_means_finds_the_clouds() {
+    let shape = Shape { rows: 500, columns: 4, classes: 5 };
+    let data = shards(Generator::Clouds, shape, 0.0, 4, 6);
+    let algorithm = Algorithm::KMeans(KMeansOptions { clusters: 5, seed: 1 });
+    let trained = Local::new(algorithm.clone(), shape, data.clone()).unwrap().run(30).unwrap();
+    assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
+    // Within a cloud each of four features has variance 1.
+    let last = trained.losses[29];
+    assert!((3.2..4.6).contains(&last), "{last}");
+    let Some(model @ Model::Clusters(_)) = trained.model else { panic!("no clusters") };
+    let mut counts = [[0; 5]; 5];
+    for shard in &data {
+        for (row, label) in shard.to_dense().rows().into_iter().zip(&shard.labels) {
+            counts[*label as usize][model.predict(row.as_slice().unwrap()) as usize] += 1;
+        }
+    }
+    // Clouds touch each other; but each has a cluster of its own.
+    let best: usize = counts.iter().map(|of| of.iter().max().unwrap()).sum();
+    assert!(best >= 475, "{counts:?}");
+    let mut owners: Vec<_> = counts.iter().map(|of| (0..5).max_by_key(|c| of[*c]).unwrap()).collect();
+    owners.sort_unstable();
+    assert_eq!(owners, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_rule() {
+    let shape = Shape { rows: 10, columns: 2, classes: 3 };
+    let refused = |algorithm: Algorithm, shape| Learner::new(&algorithm, shape).unwrap_err().to_string();
+    let linear = LinearOptions::default();
+    assert_eq!(
+        refused(Algorithm::LinearSvm(linear), shape),
+        "classes: linear-svm needs exactly 2, and the labels name 3"
+    );
+    let bad = LinearOptions { learning_rate: f64::NAN, ..linear };
+    assert!(refused(Algorithm::LinearRegression(bad), shape).starts_with("learning_rate: must be between"));
+    let k = KMeansOptions { clusters: 11, seed: 0 };
+    assert_eq!(refused(Algorithm::KMeans(k), shape), "clusters: more than there are rows, 10");
+    assert_eq!(refused(Algorithm::KMeans(k), Shape { rows: 0, ..shape }), "rows: there must be at least one");
+}
