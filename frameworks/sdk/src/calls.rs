@@ -7,6 +7,8 @@ use std::time::Duration;
 use base::Time;
 
 use crate::ledger::Ledger;
+use crate::saved;
+use crate::state::Change;
 use crate::v1::scheduler::{Call, call};
 use crate::v1::{
     AgentId, DurationInfo, ExecutorId, Filters, KillPolicy, Offer, OfferId, TaskGroupInfo, TaskId, TaskInfo,
@@ -22,6 +24,7 @@ pub const DEFAULT_REFUSAL: Duration = Duration::from_secs(5);
 pub struct Calls {
     pub(crate) ledger: Ledger,
     pub(crate) queue: Vec<Call>,
+    pub(crate) saves: Vec<Change>,
     pub(crate) wake: Option<Time>,
     pub(crate) hold_acknowledgement: bool,
     pub(crate) stop: bool,
@@ -154,6 +157,18 @@ impl Calls {
     /// Asks for the state of every task that the master knows of this framework, also those that the ledger lacks.
     pub fn reconcile_all(&mut self) {
         self.push(Call { reconcile: Some(call::Reconcile::default()), ..of(call::Type::Reconcile) });
+    }
+
+    /// Keeps `value` under `key` for the time after a restart of the scheduler, which gets it with
+    /// [`Event::Restored`](crate::Event::Restored). What one event saves is written as a whole, together with what the
+    /// ledger learned from it, and is durable before the event's calls are sent. Without a store it does nothing.
+    pub fn save(&mut self, key: &str, value: Vec<u8>) {
+        self.saves.push(saved::own(key, Some(value)));
+    }
+
+    /// Forgets what was [saved](Calls::save) under `key`.
+    pub fn forget(&mut self, key: &str) {
+        self.saves.push(saved::own(key, None));
     }
 
     /// Makes an [`Event::Wake`](crate::Event::Wake) happen at this instant. The earliest of several counts.

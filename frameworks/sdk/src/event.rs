@@ -2,6 +2,8 @@
 //!
 //! The wire's `Event` is one message with a type and many optional parts; here each kind carries exactly its own.
 
+use std::collections::BTreeMap;
+
 use crate::v1::scheduler::{self, event::Type};
 use crate::v1::{
     AgentId, ExecutorId, FrameworkId, InverseOffer, MasterInfo, Offer, OfferId, OperationStatus, TaskStatus,
@@ -11,6 +13,9 @@ use crate::v1::{
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
+    /// What the scheduler [saved](crate::Calls::save) before it was restarted; the ledger knows its tasks again. Comes
+    /// once, before everything else, and only where there is a store; it is empty at the first start.
+    Restored(BTreeMap<String, Vec<u8>>),
     /// The master took the framework in. From here on offers come.
     Subscribed {
         /// The framework's id: what to keep if the framework is to be known again after a restart.

@@ -3,14 +3,16 @@
 //! A task enters when it is launched, or when an update names it (after a restart of the scheduler). It leaves after
 //! its last update. It does not decide what to do about a task.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::Time;
 
+use crate::saved;
+use crate::state::Change;
 use crate::v1::{AgentId, KillPolicy, TaskState, TaskStatus};
 
 /// How many ended tasks are remembered, so that an update that comes once more is known to be old.
-const ENDED_MAX: usize = 10_000;
+pub(crate) const ENDED_MAX: usize = 10_000;
 
 /// What is known of a task that has not ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,24 +28,41 @@ pub struct Entry {
     /// The kill that the scheduler asked for; repeated after a new subscription until the task has ended.
     pub kill: Option<Option<KillPolicy>>,
     /// The uuid of the newest update, by which one that comes again is known.
-    uuid: Vec<u8>,
+    pub(crate) uuid: Vec<u8>,
 }
 
 /// Every task of the framework that has not ended, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     live: BTreeMap<String, Entry>,
-    /// The uuid of the last update of each task that ended lately, by the task's id.
-    ended: BTreeMap<String, Vec<u8>>,
-    /// The ids in `ended`, oldest first.
-    ended_order: VecDeque<String>,
+    /// The last update of each task that ended lately, by the task's id.
+    ended: BTreeMap<String, Ended>,
+    /// Numbers and ids of what ended, oldest first.
+    ended_order: VecDeque<(u64, String)>,
+    /// The number of the task that ends next.
+    ended_next: u64,
+    /// Tasks that changed since [`changes`](Ledger::changes) was asked last.
+    touched: BTreeSet<String>,
+    /// The number of the first task that ended since then.
+    ended_unsaved: u64,
+}
+
+/// The last update of a task that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Numbers only grow; the oldest are forgotten first.
+    pub(crate) number: u64,
+    pub(crate) state: TaskState,
+    /// Empty if the update wanted no acknowledgement.
+    pub(crate) uuid: Vec<u8>,
 }
 
 /// How an update relates to what the ledger knew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Novelty {
     New,
-    /// The same update again, because an acknowledgement was lost or is on its way.
+    /// The same update again, because an acknowledgement was lost or is on its way; or one that says nothing new of a
+    /// task that has ended, such as the update that follows a reconciliation's answer.
     Repeated,
 }
 
@@ -98,18 +117,21 @@ impl Ledger {
         let entry =
             Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() };
         self.live.insert(task_id.to_owned(), entry);
+        self.touched.insert(task_id.to_owned());
         true
     }
 
     /// Takes a task out that was entered and then not launched.
     pub(crate) fn forget(&mut self, task_id: &str) {
         self.live.remove(task_id);
+        self.touched.insert(task_id.to_owned());
     }
 
     /// Notes that the scheduler wants a task to end.
     pub(crate) fn kill(&mut self, task_id: &str, policy: Option<KillPolicy>) {
         if let Some(entry) = self.live.get_mut(task_id) {
             entry.kill = Some(policy);
+            self.touched.insert(task_id.to_owned());
         }
     }
 
@@ -117,12 +139,12 @@ impl Ledger {
     pub(crate) fn update(&mut self, status: &TaskStatus, now: Time) -> Novelty {
         let id = &status.task_id.value;
         let uuid = status.uuid.as_deref().unwrap_or_default();
-        if self.is_known(id, uuid) {
+        let state = status.state();
+        if self.is_known(id, uuid, state) {
             return Novelty::Repeated;
         }
-        let state = status.state();
         if is_terminal(state) {
-            self.end(id, uuid);
+            self.end(id, state, uuid);
             return Novelty::New;
         }
         let agent_id = status.agent_id.clone().unwrap_or_default();
@@ -142,31 +164,71 @@ impl Ledger {
             entry.agent_id = agent_id;
         }
         entry.uuid = uuid.to_vec();
+        self.touched.insert(id.clone());
         Novelty::New
     }
 
-    /// Whether this very update was taken in before. Updates without a uuid are always new.
-    fn is_known(&self, id: &str, uuid: &[u8]) -> bool {
-        if uuid.is_empty() {
-            return false;
+    /// Whether this update says nothing new. A task that was taken for lost may return; no other ended task does.
+    fn is_known(&self, id: &str, uuid: &[u8], state: TaskState) -> bool {
+        let ended = self.ended.get(id);
+        let is_same = |other: &[u8]| !uuid.is_empty() && other == uuid;
+        if ended.is_some_and(|e| is_same(&e.uuid)) {
+            return true;
         }
-        self.live.get(id).is_some_and(|e| e.uuid == uuid) || self.ended.get(id).is_some_and(|u| u == uuid)
+        match self.live.get(id) {
+            Some(live) => is_same(&live.uuid),
+            None => ended.is_some_and(|e| is_terminal(state) || !may_return(e.state)),
+        }
     }
 
-    fn end(&mut self, id: &str, uuid: &[u8]) {
+    fn end(&mut self, id: &str, state: TaskState, uuid: &[u8]) {
         self.live.remove(id);
-        if uuid.is_empty() {
-            return;
+        self.touched.insert(id.to_owned());
+        self.restore_ended(id.to_owned(), Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
+    }
+
+    /// What has changed since the last time, for a store.
+    pub(crate) fn changes(&mut self) -> Vec<Change> {
+        let mut changes: Vec<Change> = self.touched.iter().map(|id| saved::task(id, self.live.get(id))).collect();
+        let fresh = self.ended_order.iter().rev().take_while(|(number, _)| *number >= self.ended_unsaved);
+        for (number, id) in fresh {
+            if let Some(ended) = self.ended.get(id).filter(|e| e.number == *number) {
+                changes.push(saved::ended(id, ended));
+            }
         }
-        if self.ended.insert(id.to_owned(), uuid.to_vec()).is_none() {
-            self.ended_order.push_back(id.to_owned());
-        }
+        self.settle();
+        changes
+    }
+
+    /// Takes what there is as known to the store.
+    pub(crate) fn settle(&mut self) {
+        self.touched.clear();
+        self.ended_unsaved = self.ended_next;
+    }
+
+    /// Enters a task that a store kept.
+    pub(crate) fn restore(&mut self, id: &str, entry: Entry) {
+        self.live.insert(id.to_owned(), entry);
+    }
+
+    /// Remembers the last update of a task that ended; numbers only grow.
+    pub(crate) fn restore_ended(&mut self, id: String, ended: Ended) {
+        self.ended_next = ended.number + 1;
+        self.ended_order.push_back((ended.number, id.clone()));
+        self.ended.insert(id, ended);
         if self.ended_order.len() > ENDED_MAX
-            && let Some(oldest) = self.ended_order.pop_front()
+            && let Some((oldest, id)) = self.ended_order.pop_front()
+            && self.ended.get(&id).is_some_and(|e| e.number == oldest)
         {
-            self.ended.remove(&oldest);
+            self.ended.remove(&id);
         }
     }
+}
+
+/// Whether a task that ended so can turn out to be running after all: its agent was only thought to be gone.
+fn may_return(state: TaskState) -> bool {
+    use TaskState::{TaskDropped, TaskGone, TaskGoneByOperator, TaskLost};
+    matches!(state, TaskLost | TaskDropped | TaskGone | TaskGoneByOperator)
 }
 
 #[cfg(test)]
@@ -211,6 +273,21 @@ mod tests {
         assert_eq!(ledger.update(&answer, NOW), Novelty::New);
         assert_eq!(ledger.update(&answer, NOW), Novelty::New);
         assert_eq!(ledger.len(), 1);
+    }
+
+    #[test]
+    fn a_task_ends_once_but_a_lost_one_may_return() {
+        let mut ledger = Ledger::default();
+        let tell = |ledger: &mut Ledger, state, uuid: &[u8]| ledger.update(&status("t", state, uuid), NOW);
+        assert_eq!(tell(&mut ledger, TaskState::TaskFinished, b""), Novelty::New);
+        assert_eq!(tell(&mut ledger, TaskState::TaskRunning, b"1"), Novelty::Repeated);
+        assert_eq!(tell(&mut ledger, TaskState::TaskFinished, b"2"), Novelty::Repeated);
+        let mut ledger = Ledger::default();
+        assert_eq!(tell(&mut ledger, TaskState::TaskLost, b""), Novelty::New);
+        assert_eq!(tell(&mut ledger, TaskState::TaskRunning, b"1"), Novelty::New);
+        assert_eq!(ledger.len(), 1);
+        assert_eq!(tell(&mut ledger, TaskState::TaskFinished, b"2"), Novelty::New);
+        assert_eq!(tell(&mut ledger, TaskState::TaskLost, b""), Novelty::Repeated);
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! - [`Ledger`] (`calls.tasks()`) knows every task that the framework has, so that none is forgotten or doubled.
 //! - [`Packer`] puts tasks onto offers and gives the rest of the offers back.
 //! - [`Session`] is everything between the two that needs no I/O: subscribing, re-subscribing with back-off, watching
-//!   heartbeats, acknowledging, reconciling.
+//!   heartbeats, acknowledging, reconciling, and keeping what must survive a restart in a [`state::State`].
+//! - [`requests()`] is the way from the outside, such as an HTTP API, to a running scheduler and back.
 //!
 //! The messages are Mesos's own, of version 1: [`v1`]. This crate knows nothing of masters or agents beyond them.
 #![forbid(unsafe_code)]
@@ -20,7 +21,10 @@ pub mod driver;
 mod event;
 mod ledger;
 mod packer;
+mod requests;
+mod saved;
 mod session;
+pub mod state;
 pub mod task;
 
 /// Time, ids and the text form of durations.
@@ -34,6 +38,8 @@ pub use event::Event;
 pub use ledger::{Entry, Ledger, is_terminal};
 pub use packer::{Bin, Packer};
 pub use protos::mesos::v1;
+pub use requests::{Answer, AskError, Request, Requester, Requests, requests};
+pub use saved::{Damaged, Kept};
 pub use session::{Ending, Input, Output, Session, Settings};
 
 use base::Time;

@@ -3,7 +3,12 @@
 //! A session subscribes, watches heartbeats, subscribes again with back-off and the framework's id, keeps the ledger,
 //! acknowledges updates and reconciles after a new subscription. Inputs and the time come in, outputs come out; a
 //! driver carries them out over HTTP, a laboratory under virtual time.
+//!
+//! Where there is a store ([`Session::restore`]), outputs are a transaction: what must survive comes first, as
+//! [`Output::Save`], and only when that is durable may the calls after it be sent. So a scheduler that dies at any
+//! instant knows after its restart of every task that it may have launched, and hears of no update twice.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::Time;
@@ -11,8 +16,10 @@ use base::Time;
 use crate::backoff::Backoff;
 use crate::calls::{self, Calls};
 use crate::ledger::Novelty;
+use crate::saved::{self, Damaged, Saved};
+use crate::state::Change;
 use crate::v1::scheduler::{self, Call, call};
-use crate::v1::{FrameworkId, FrameworkInfo, TaskStatus};
+use crate::v1::{AgentId, FrameworkId, FrameworkInfo, TaskId, TaskState, TaskStatus, task_status};
 use crate::{Event, Scheduler};
 
 /// What a session needs to know at its start.
@@ -64,6 +71,9 @@ pub enum Input {
 /// What must be done, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
+    /// Make these changes durable before anything that follows is done. Changes of several outputs may be written
+    /// together: to save more than was sent yet does no harm.
+    Save(Vec<Change>),
     /// Find the master, send it this SUBSCRIBE, and let its stream come in.
     Subscribe(Box<Call>),
     /// Send this call on the stream's subscription.
@@ -83,6 +93,8 @@ pub enum Ending {
     Error(String),
     /// No master took the framework in for as long as the driver was told to try; why the last try failed.
     Unreachable(String),
+    /// What must survive could not be read or written, so nothing more may be done. In words, why.
+    State(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +113,9 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// What Mesos uses, for a master that does not say.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 
+/// What a master says of a framework that was removed (wire facts http.md 5).
+const REMOVED: &str = "Framework has been removed";
+
 /// A scheduler with all that it needs except a connection.
 #[derive(Debug)]
 pub struct Session<S> {
@@ -112,6 +127,10 @@ pub struct Session<S> {
     framework_id: Option<FrameworkId>,
     heartbeat: Duration,
     was_subscribed: bool,
+    /// Whether there is a store.
+    keeping: bool,
+    /// Whether the framework's id came from the store, and no master has confirmed it since.
+    id_is_old: bool,
 }
 
 impl<S: Scheduler> Session<S> {
@@ -125,8 +144,32 @@ impl<S: Scheduler> Session<S> {
             framework_id: settings.framework.id.clone().filter(|id| !id.value.is_empty()),
             heartbeat: HEARTBEAT_INTERVAL,
             was_subscribed: false,
+            keeping: false,
+            id_is_old: false,
             settings,
         }
+    }
+
+    /// Takes up what an earlier session saved, before anything else, and saves from now on. The scheduler hears
+    /// [`Event::Restored`]. An id in the settings counts more than a saved one.
+    ///
+    /// # Errors
+    /// An entry is damaged. Then nothing was taken up.
+    pub fn restore(
+        &mut self,
+        entries: BTreeMap<String, Vec<u8>>,
+        now: Time,
+        outputs: &mut Vec<Output>,
+    ) -> Result<(), Damaged> {
+        let saved = Saved::read(entries)?;
+        self.keeping = true;
+        self.calls.ledger = saved.ledger;
+        if self.framework_id.is_none() {
+            self.framework_id = saved.framework_id.map(|value| FrameworkId { value });
+            self.id_is_old = self.framework_id.is_some();
+        }
+        self.tell(Event::Restored(saved.own), now, outputs);
+        Ok(())
     }
 
     /// Takes one input in, and adds what must be done to `outputs`.
@@ -162,6 +205,10 @@ impl<S: Scheduler> Session<S> {
     /// The scheduler, when the session is over.
     pub fn into_scheduler(self) -> S {
         self.scheduler
+    }
+
+    fn is_subscribed(&self) -> bool {
+        matches!(self.state, State::Subscribed(_))
     }
 
     /// How long the master may be silent.
@@ -224,6 +271,7 @@ impl<S: Scheduler> Session<S> {
                 self.resume(outputs);
             }
             Event::Update(status) => self.update(status, now, outputs),
+            Event::Error { message } if self.id_is_old && message.contains(REMOVED) => self.start_over(now, outputs),
             Event::Error { message } => {
                 self.tell(Event::Error { message: message.clone() }, now, outputs);
                 self.end(Ending::Error(message), outputs);
@@ -233,11 +281,31 @@ impl<S: Scheduler> Session<S> {
     }
 
     fn subscribed(&mut self, part: &scheduler::event::Subscribed) {
+        if self.keeping {
+            self.calls.saves.push(saved::framework(Some(&part.framework_id.value)));
+        }
         self.framework_id = Some(part.framework_id.clone());
+        self.id_is_old = false;
         self.backoff.reset();
         // A second at least, so that a nonsensical interval does not tear every connection down.
         let seconds = part.heartbeat_interval_seconds.filter(|s| s.is_finite() && *s >= 1.0);
         self.heartbeat = seconds.map_or(HEARTBEAT_INTERVAL, |s| Duration::from_secs_f64(s.min(3_600.0)));
+    }
+
+    /// The master has removed the framework of the saved id, because its scheduler was away for longer than its failover
+    /// timeout: its tasks are gone, and it begins anew.
+    fn start_over(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        outputs.push(Output::Disconnect);
+        self.framework_id = None;
+        self.id_is_old = false;
+        self.state = State::Waiting(now);
+        self.calls.saves.push(saved::framework(None));
+        let tasks: Vec<(String, AgentId)> =
+            self.calls.ledger.iter().map(|(id, e)| (id.to_owned(), e.agent_id.clone())).collect();
+        for (id, agent_id) in tasks {
+            self.update(removed_with_its_framework(id, agent_id), now, outputs);
+        }
+        self.save(outputs);
     }
 
     /// After a subscription: asks what became of the tasks meanwhile, and repeats the kills that may be lost.
@@ -304,11 +372,27 @@ impl<S: Scheduler> Session<S> {
                 }
             }
         }
+        let torn_down = self.is_subscribed() && self.calls.queue.iter().any(|c| c.r#type() == call::Type::Teardown);
         self.send(outputs);
+        if torn_down {
+            self.forget_framework(outputs);
+        }
         if self.calls.stop {
             self.end(Ending::Stopped, outputs);
         }
         refused
+    }
+
+    /// After the teardown: a next session with this store is a new framework.
+    fn forget_framework(&mut self, outputs: &mut Vec<Output>) {
+        let ids: Vec<String> = self.calls.ledger.iter().map(|(id, _)| id.to_owned()).collect();
+        for id in ids {
+            self.calls.ledger.forget(&id);
+        }
+        if self.keeping {
+            self.calls.saves.push(saved::framework(None));
+        }
+        self.save(outputs);
     }
 
     /// Enters the tasks that a call launches; refuses a call with a task that is in the ledger, and enters none of it.
@@ -337,12 +421,27 @@ impl<S: Scheduler> Session<S> {
     /// Sends what is queued. Without a subscription nobody would take it: offers are void then, kills are repeated
     /// after the next one, and updates come again.
     fn send(&mut self, outputs: &mut Vec<Output>) {
-        let subscribed = matches!(self.state, State::Subscribed(_));
+        self.save(outputs);
+        let subscribed = self.is_subscribed();
         for call in self.calls.queue.drain(..) {
             if subscribed {
                 let framework_id = self.framework_id.clone();
                 outputs.push(Output::Send(Box::new(Call { framework_id, ..call })));
             }
+        }
+    }
+
+    /// Lets what has changed be written.
+    fn save(&mut self, outputs: &mut Vec<Output>) {
+        let own = std::mem::take(&mut self.calls.saves);
+        if !self.keeping {
+            self.calls.ledger.settle();
+            return;
+        }
+        let mut changes = self.calls.ledger.changes();
+        changes.extend(own);
+        if !changes.is_empty() {
+            outputs.push(Output::Save(changes));
         }
     }
 
@@ -361,5 +460,20 @@ fn repeated_kill((task_id, entry): (&str, &crate::Entry)) -> Option<Call> {
     Some(calls::kill(task_id, agent_id, policy))
 }
 
+/// What the scheduler hears of a task whose framework was removed while it was away.
+fn removed_with_its_framework(id: String, agent_id: AgentId) -> TaskStatus {
+    TaskStatus {
+        task_id: TaskId { value: id },
+        state: TaskState::TaskGone as i32,
+        agent_id: Some(agent_id).filter(|a| !a.value.is_empty()),
+        source: Some(task_status::Source::Master as i32),
+        reason: Some(task_status::Reason::FrameworkRemoved as i32),
+        message: Some("the framework was removed while its scheduler was away".to_owned()),
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod kill_tests;
 #[cfg(test)]
 mod tests;

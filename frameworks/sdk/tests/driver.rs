@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::Time;
 use fake::{Fake, event};
 use sdk::driver::{Encoding, Options, run};
+use sdk::state::{Change, Memory, State, StateError};
 use sdk::v1::scheduler::{self, call, event::Type};
 use sdk::v1::{AgentId, FrameworkInfo, TaskId, TaskState, TaskStatus};
 use sdk::{Calls, Ending, Event, Scheduler};
@@ -237,4 +238,92 @@ async fn a_nudge_wakes_the_scheduler() {
         _ => {}
     });
     assert_eq!(soon(run(scheduler, options)).await.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn a_restarted_scheduler_has_its_id_its_tasks_and_what_it_saved() {
+    let fake = Fake::start().await;
+    let store = Memory::default();
+    let mut first = options(&fake.address());
+    first.state = Some(Box::new(store.clone()));
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Update(status) = event {
+            calls.save("seen", status.task_id.value.into_bytes());
+            calls.stop();
+        }
+    });
+    soon(async {
+        tokio::join!(run(scheduler, first), async {
+            fake.call().await;
+            fake.send(&update(TaskState::TaskRunning));
+            assert_eq!(fake.call().await.r#type(), call::Type::Acknowledge);
+        })
+    })
+    .await;
+    let mut second = options(&fake.address());
+    second.state = Some(Box::new(store));
+    let scheduler = With(|event, calls: &mut Calls| match event {
+        Event::Restored(saved) => {
+            assert_eq!(saved, [("seen".to_owned(), b"t".to_vec())].into());
+            assert_eq!(calls.tasks().get("t").unwrap().state, TaskState::TaskRunning);
+        }
+        Event::Subscribed { .. } => calls.stop(),
+        _ => {}
+    });
+    soon(async {
+        tokio::join!(run(scheduler, second), async {
+            assert_eq!(fake.call().await.framework_id.unwrap().value, "F");
+        })
+    })
+    .await;
+}
+
+/// A disk that is full.
+#[derive(Debug)]
+struct Full;
+
+impl State for Full {
+    fn load(&mut self) -> Result<std::collections::BTreeMap<String, Vec<u8>>, StateError> {
+        Ok(Default::default())
+    }
+
+    fn commit(&mut self, _: &[Change]) -> Result<(), StateError> {
+        Err(StateError { action: "write", place: "/dev/full".into(), source: "no space left".into() })
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_saved_is_not_done() {
+    let fake = Fake::start().await;
+    let mut options = options(&fake.address());
+    options.state = Some(Box::new(Full));
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Subscribed { .. } = event {
+            calls.revive();
+        }
+    });
+    let finished = soon(run(scheduler, options)).await;
+    let Ending::State(why) = finished.ending else { panic!("{:?}", finished.ending) };
+    assert!(why.contains("/dev/full") && why.contains("no space left"), "{why}");
+    assert_eq!(fake.call().await.r#type(), call::Type::Subscribe);
+    fake.stop_and_expect_no_call().await;
+}
+
+#[tokio::test]
+async fn a_request_reaches_the_scheduler_and_comes_back() {
+    let fake = Fake::start().await;
+    let mut options = options(&fake.address());
+    let (requester, mut requests) = sdk::requests::<u32, u32>();
+    options.nudge = Some(requester.nudge());
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Wake = event {
+            for request in requests.by_ref() {
+                let answer = request.question + calls.tasks().len() as u32;
+                request.answer(answer);
+                calls.stop();
+            }
+        }
+    });
+    let (_, answer) = soon(async { tokio::join!(run(scheduler, options), requester.ask(41)) }).await;
+    assert_eq!(answer, Ok(41));
 }

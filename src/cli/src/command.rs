@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{daemons, demo, execute, read};
+use crate::{daemons, demo, execute, framework, read};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -39,6 +39,9 @@ enum Command {
     Offers(read::offers::Args),
     /// Say why a framework has no offers, or few
     Explain(read::explain::Args),
+    /// Run one of the frameworks that come with tepui
+    #[command(subcommand)]
+    Framework(Box<framework::Command>),
     /// Start a small cluster, run real work on it, and show how it is shared
     Demo(demo::Args),
     /// Print a completion script for a shell
@@ -71,6 +74,7 @@ impl Cli {
             Command::Frameworks(args) => read::frameworks::run(&args),
             Command::Offers(args) => read::offers::run(&args),
             Command::Explain(args) => read::explain::run(&args),
+            Command::Framework(command) => command.run(),
             Command::Demo(args) => demo::run(args),
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut std::io::stdout());

@@ -10,6 +10,7 @@ mod connect;
 mod daemons;
 mod demo;
 mod execute;
+mod framework;
 mod interrupt;
 mod read;
 

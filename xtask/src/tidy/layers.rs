@@ -23,7 +23,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("wire", &["base", "protos"]),
     ("store", &["base", "protos"]),
     ("sdk", &["base", "protos", "resources", "wire"]),
+    ("binpack", &["base", "protos", "resources", "wire", "sdk"]),
     ("quality", &["base", "protos", "resources", "wire", "sdk"]),
+    ("video", &["base", "protos", "resources", "wire", "sdk", "quality"]),
     (
         "daemon",
         &[
@@ -41,7 +43,23 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon"]),
-    ("cli", &["base", "protos", "resources", "executor", "wire", "store", "sdk", "quality", "daemon", "lab"]),
+    (
+        "cli",
+        &[
+            "base",
+            "protos",
+            "resources",
+            "executor",
+            "wire",
+            "store",
+            "sdk",
+            "binpack",
+            "quality",
+            "video",
+            "daemon",
+            "lab",
+        ],
+    ),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),
     ("xtask", &[]),
 ];

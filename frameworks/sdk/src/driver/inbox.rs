@@ -80,6 +80,16 @@ impl Mailbox {
         }
     }
 
+    /// The next news of the newest generation, if one is there.
+    pub(super) fn try_next(&mut self) -> Option<News> {
+        loop {
+            let (generation, news) = self.receiver.try_recv().ok()?;
+            if generation == self.generation {
+                return Some(news);
+            }
+        }
+    }
+
     /// Begins a new generation; news of older ones are dropped.
     pub(super) fn renew(&mut self) {
         self.generation += 1;

@@ -3,12 +3,14 @@
 //! It carries out what a [`Session`] wants and decides nothing itself, except which of several masters to try next.
 //! One task reads the event stream, one sends the calls in their order, and the scheduler runs where [`run`] is awaited.
 
+pub mod api;
 mod clock;
 mod encoding;
 mod inbox;
 mod masters;
 mod reader;
 mod sender;
+mod store;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +25,14 @@ pub use masters::MastersError;
 
 use crate::Scheduler;
 use crate::session::{Ending, Input, Output, Session, Settings};
+use crate::state::{Change, State};
 use crate::v1::FrameworkInfo;
-use crate::v1::scheduler::Call;
+use crate::v1::scheduler::{Call, call};
 use clock::Clock;
 use inbox::{Mailbox, News};
 use masters::Masters;
 use sender::Sender;
+use store::Store;
 
 /// How many events may wait until the scheduler has handled what came before; the master is not read from meanwhile.
 const EVENTS_WAITING_MAX: usize = 256;
@@ -49,6 +53,8 @@ pub struct Options {
     pub give_up_after: Option<Duration>,
     /// Each notification makes the scheduler hear [`Event::Wake`](crate::Event::Wake).
     pub nudge: Option<Arc<Notify>>,
+    /// Where to keep what must survive a restart: the framework's id, the ledger, and what the scheduler saves.
+    pub state: Option<Box<dyn State>>,
 }
 
 impl Options {
@@ -66,6 +72,7 @@ impl Options {
             credential: None,
             give_up_after: None,
             nudge: None,
+            state: None,
         })
     }
 }
@@ -96,6 +103,7 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
         reader: None,
         sender: None,
         last_failure: String::new(),
+        store: options.state.map(Store::new),
     };
     let ending = driver.run(give_up_at).await;
     Finished { scheduler: driver.session.into_scheduler(), ending }
@@ -133,10 +141,14 @@ struct Driver<S> {
     /// The task that sends calls, while there is a subscription.
     sender: Option<Sender>,
     last_failure: String,
+    store: Option<Store>,
 }
 
 impl<S: Scheduler> Driver<S> {
     async fn run(&mut self, give_up_at: Option<Time>) -> Ending {
+        if let Err(why) = self.restore().await {
+            return Ending::State(why);
+        }
         let mut outputs = Vec::new();
         loop {
             let given_up = give_up_at.filter(|_| self.session.framework_id().is_none());
@@ -156,11 +168,68 @@ impl<S: Scheduler> Driver<S> {
             if let Some(input) = input {
                 self.session.handle(input, now, &mut outputs);
             }
-            for output in std::mem::take(&mut outputs) {
-                if let Some(ending) = self.carry_out(output).await {
-                    return ending;
-                }
+            self.handle_what_waits(now, &mut outputs);
+            if let Some(ending) = self.carry_out_all(std::mem::take(&mut outputs)).await {
+                return ending;
             }
+        }
+    }
+
+    /// Takes up what the store has. In words, why it cannot be had.
+    async fn restore(&mut self) -> Result<(), String> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        let entries = store.load().await?;
+        let mut outputs = Vec::new();
+        self.session.restore(entries, self.clock.now(), &mut outputs).map_err(|error| error.to_string())?;
+        match self.carry_out_all(outputs).await {
+            Some(Ending::State(why)) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where there is a store, handles the events that are there already, so that one write serves them all.
+    fn handle_what_waits(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        for _ in 0..EVENTS_WAITING_MAX {
+            let wanted = outputs.iter().any(|o| matches!(o, Output::Save(_)));
+            if !wanted || Sender::is_full(self.sender.as_ref()) {
+                return;
+            }
+            let Some(news) = self.stream_news.try_next() else { return };
+            if let Some(input) = self.take_in(news) {
+                self.session.handle(input, now, outputs);
+            }
+        }
+    }
+
+    /// First durable, then visible: writes what must survive, then does the rest.
+    async fn carry_out_all(&mut self, outputs: Vec<Output>) -> Option<Ending> {
+        let (mut changes, mut rest) = (Vec::new(), Vec::with_capacity(outputs.len()));
+        // What is saved after a teardown says that the framework is gone: that must not be written first.
+        let mut late = Vec::new();
+        for output in outputs {
+            match output {
+                Output::Save(more) if is_teardown(rest.last()) => late = more,
+                Output::Save(more) => changes.extend(more),
+                other => rest.push(other),
+            }
+        }
+        if let Err(why) = self.write(changes).await {
+            self.close();
+            return Some(Ending::State(why));
+        }
+        for output in rest {
+            if let Some(ending) = self.carry_out(output).await {
+                let written = self.write(late).await;
+                return Some(written.err().map_or(ending, Ending::State));
+            }
+        }
+        self.write(late).await.err().map(Ending::State)
+    }
+
+    async fn write(&mut self, changes: Vec<Change>) -> Result<(), String> {
+        match &mut self.store {
+            Some(store) if !changes.is_empty() => store.commit(changes).await,
+            _ => Ok(()),
         }
     }
 
@@ -188,6 +257,7 @@ impl<S: Scheduler> Driver<S> {
 
     async fn carry_out(&mut self, output: Output) -> Option<Ending> {
         match output {
+            Output::Save(_) => {}
             Output::Subscribe(call) => self.subscribe(&call),
             Output::Send(call) => {
                 if let Some(sender) = &self.sender {
@@ -220,6 +290,10 @@ impl<S: Scheduler> Driver<S> {
         self.stream_news.renew();
         self.call_news.renew();
     }
+}
+
+fn is_teardown(output: Option<&Output>) -> bool {
+    matches!(output, Some(Output::Send(call)) if call.r#type() == call::Type::Teardown)
 }
 
 /// A task that ends with its owner.

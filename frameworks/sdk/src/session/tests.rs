@@ -123,10 +123,89 @@ fn names(outputs: &[Output]) -> Vec<String> {
     let one = |output: &Output| match output {
         Output::Subscribe(call) => format!("subscribe {}", call.framework_id.as_ref().map_or("", |id| &id.value)),
         Output::Send(call) => name(call),
+        Output::Save(changes) => format!("save {}", changes.iter().map(shown).collect::<Vec<_>>().join(" ")),
         Output::Disconnect => "disconnect".to_owned(),
         Output::End(ending) => format!("end {ending:?}"),
     };
     outputs.iter().map(one).collect()
+}
+
+/// A change's key, marked if the entry goes.
+fn shown(change: &Change) -> String {
+    format!("{}{}", if change.value.is_some() { "" } else { "-" }, change.key)
+}
+
+#[test]
+fn what_must_survive_is_saved_before_it_is_told() {
+    let mut bench = Bench::new(&[
+        |event, calls| {
+            assert_eq!(*event, Event::Restored(BTreeMap::new()));
+            calls.save("runs", b"1".to_vec());
+        },
+        nothing,
+        |event, calls| {
+            launch(event, calls);
+            calls.save("t", Vec::new());
+        },
+        nothing,
+        |_, calls| calls.forget("t"),
+        |_, calls| calls.teardown(),
+    ]);
+    let mut outputs = Vec::new();
+    bench.session.restore(BTreeMap::new(), bench.now, &mut outputs).unwrap();
+    assert_eq!(names(&outputs), ["save own/runs"]);
+    bench.put(Input::Wake);
+    assert_eq!(names(&bench.put(subscribed())), ["save sdk/framework"]);
+    assert_eq!(names(&bench.put(offers("O1"))), ["save sdk/task/t own/t", "ACCEPT"]);
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["save sdk/task/t", "ACKNOWLEDGE"]);
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
+    let end = bench.put(update(TaskState::TaskFinished, b"2"));
+    assert_eq!(names(&end), ["save -sdk/task/t sdk/ended/0 -own/t", "ACKNOWLEDGE"]);
+    assert_eq!(names(&bench.put(offers("O2"))), ["TEARDOWN", "save -sdk/framework", "end Stopped"]);
+}
+
+#[test]
+fn damaged_state_is_refused_whole() {
+    let mut bench = Bench::new(&[]);
+    let entries = [("sdk/framework", b"F".to_vec()), ("sdk/task/t", vec![0xff])];
+    let entries = entries.map(|(key, value)| (key.to_owned(), value)).into();
+    let error = bench.session.restore(entries, bench.now, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.key, "sdk/task/t");
+    assert_eq!(bench.heard(), []);
+    assert_eq!(names(&bench.put(Input::Wake)), ["subscribe "]);
+}
+
+#[test]
+fn a_framework_that_was_removed_meanwhile_begins_anew() {
+    let mut store = BTreeMap::new();
+    let mut keep = |outputs: &[Output]| {
+        for output in outputs {
+            let Output::Save(changes) = output else { continue };
+            for Change { key, value } in changes.clone() {
+                match value {
+                    Some(value) => store.insert(key, value),
+                    None => store.remove(&key),
+                };
+            }
+        }
+    };
+    let mut bench = Bench::new(&[nothing, nothing, launch]);
+    bench.session.restore(BTreeMap::new(), bench.now, &mut Vec::new()).unwrap();
+    bench.put(Input::Wake);
+    keep(&bench.put(subscribed()));
+    keep(&bench.put(offers("O1")));
+    let mut bench = Bench::new(&[]);
+    bench.session.restore(store, bench.now, &mut Vec::new()).unwrap();
+    assert_eq!(bench.session.calls.tasks().len(), 1);
+    assert_eq!(names(&bench.put(Input::Wake)), ["subscribe F"]);
+    bench.heard();
+    let part = event::Error { message: "Framework has been removed".into() };
+    let error = wire(scheduler::Event { r#type: Some(Type::Error as i32), error: Some(part), ..Default::default() });
+    assert_eq!(names(&bench.put(error.clone())), ["disconnect", "save -sdk/task/t sdk/ended/0 -sdk/framework"]);
+    let heard = bench.heard();
+    assert!(matches!(&heard[..], [Event::Update(s)] if s.state() == TaskState::TaskGone), "{heard:?}");
+    assert_eq!(names(&bench.sleep()), ["subscribe "]);
+    assert_eq!(names(&bench.put(error)), ["end Error(\"Framework has been removed\")"], "only once");
 }
 
 #[test]

@@ -67,6 +67,12 @@ impl Fake {
         self.calls.lock().await.recv().await.unwrap()
     }
 
+    /// Stops; no call may have come that was not looked at.
+    pub async fn stop_and_expect_no_call(self) {
+        self.running.stop().await;
+        assert!(self.calls.lock().await.try_recv().is_err());
+    }
+
     pub fn answer_with(&self, answer: Answer) {
         *self.state.answer.lock().unwrap() = answer;
     }

@@ -87,6 +87,7 @@ async fn on(master: String, tasks: Vec<sdk::v1::TaskInfo>, agents: usize) -> Res
         Ending::Stopped => {}
         Ending::Error(why) => bail!("the master refused: {why}"),
         Ending::Unreachable(why) => bail!(no_master(&why)),
+        Ending::State(why) => bail!("{why}"),
     }
     crate::read::print(&report::summary(&records, &agents, took))?;
     if interrupt.wanted() {

@@ -43,6 +43,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
             Ending::Stopped => Ok(ExitCode::FAILURE),
             Ending::Error(why) => bail!("the master refused: {why}"),
             Ending::Unreachable(why) => bail!(no_master(&why)),
+            Ending::State(why) => bail!("{why}"),
         }
     })
 }

@@ -158,6 +158,13 @@ impl Response {
         self
     }
 
+    /// The same response with another status.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Response {
+        self.status = status;
+        self
+    }
+
     /// The status.
     pub fn status(&self) -> StatusCode {
         self.status

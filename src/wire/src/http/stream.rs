@@ -1,6 +1,6 @@
 //! RecordIO response streams: records go in at a [`StreamHandle`], the connection takes them out.
 //!
-//! One record is one HTTP chunk. What waits for the reader is bounded: a reader that does not read is cut off.
+//! One record is one HTTP chunk; what is sent unframed goes out as it is. What waits for the reader is bounded: a reader that does not read is cut off.
 //! It knows nothing of what the records mean.
 
 use std::collections::VecDeque;
@@ -51,6 +51,11 @@ impl Record {
         let mut record = Vec::with_capacity(payload.len() + 20);
         protos::recordio::encode(payload, &mut record);
         Record(record.into())
+    }
+
+    /// Bytes that go out as they are, for streams that are no RecordIO, such as server-sent events.
+    pub fn unframed(bytes: Bytes) -> Record {
+        Record(bytes)
     }
 
     /// The bytes as they go over the wire.

@@ -1,0 +1,176 @@
+//! A small way to serve a framework's own API: JSON in and out, and streams of events, on the house's HTTP server.
+//!
+//! It knows no framework: one function answers a [`Call`]. Errors are JSON, too: `{"error": "what, and the rule"}`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wire::Limits;
+use wire::http::stream::{self, StreamEnd, StreamHandle};
+use wire::http::{Handler, Query, Request, Server, percent_decode};
+use wire::libprocess::NoMessages;
+
+use super::reader::chain;
+
+/// An answer: made by [`json`], [`error`], [`events`], or directly, for other content types.
+pub use wire::http::Response;
+pub use wire::http::{HeaderName, Method, StatusCode};
+
+/// How many bytes a request's body may have, unless [`serve_with`] says otherwise.
+pub const BODY_MAX: usize = 8 << 20;
+/// How many bytes of events may wait for a reader before it is cut off.
+const EVENTS_MAX: usize = 8 << 20;
+/// How many clients may be connected at once.
+const CONNECTIONS_MAX: usize = 4096;
+
+/// What answers calls.
+pub trait Api: Send + Sync + 'static {
+    /// Answers one call.
+    fn answer(&self, call: Call) -> impl Future<Output = Response> + Send;
+}
+
+/// A request, as an API looks at it.
+#[derive(Debug)]
+pub struct Call {
+    /// The method.
+    pub method: Method,
+    /// The path's parts between slashes, decoded; none of them is empty.
+    pub path: Vec<String>,
+    /// The query, decoded.
+    pub query: Query,
+    /// The body, whole.
+    pub body: Bytes,
+    /// Everything else, such as the headers. Its body is empty.
+    pub request: Request,
+}
+
+impl Call {
+    /// Method and path, for a `match`: `("GET", ["jobs", name])`.
+    pub fn route(&self) -> (&str, Vec<&str>) {
+        (self.method.as_str(), self.path.iter().map(String::as_str).collect())
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// The answer to give: 400, with what is wrong and where.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Box<Response>> {
+        serde_json::from_slice(&self.body)
+            .map_err(|why| Box::new(error(StatusCode::BAD_REQUEST, format!("the body: {why}"))))
+    }
+}
+
+/// An answer in JSON.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(body) => with_status(status, body),
+        Err(why) => error(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer cannot be written: {why}")),
+    }
+}
+
+/// An answer that says what is wrong.
+pub fn error(status: StatusCode, text: impl Into<String>) -> Response {
+    let body = serde_json::json!({ "error": text.into() });
+    with_status(status, body.to_string().into_bytes())
+}
+
+/// A body of JSON with this status.
+fn with_status(status: StatusCode, body: Vec<u8>) -> Response {
+    Response::ok_json(body).with_status(status)
+}
+
+/// An answer that goes on: what is sent through the handle, until that is dropped. For server-sent events the type is
+/// `text/event-stream`, for JSON lines `application/x-ndjson`.
+pub fn events(content_type: &'static str) -> (Events, Response) {
+    let (handle, response) = stream::open(content_type, EVENTS_MAX);
+    (Events(handle), response)
+}
+
+/// Where the events of an answer go in. Dropping it ends the answer.
+#[derive(Debug)]
+pub struct Events(StreamHandle);
+
+impl Events {
+    /// Sends bytes as they are; never waits.
+    ///
+    /// # Errors
+    /// The reader is gone, or cut off now because it does not read.
+    pub fn send(&self, bytes: impl Into<Bytes>) -> Result<(), StreamEnd> {
+        self.0.send_record(&stream::Record::unframed(bytes.into()))
+    }
+
+    /// Sends one server-sent event.
+    ///
+    /// # Errors
+    /// As [`send`](Events::send).
+    pub fn send_event(&self, name: &str, data: &str) -> Result<(), StreamEnd> {
+        let data = data.replace('\n', "\ndata: ");
+        self.send(format!("event: {name}\ndata: {data}\n\n"))
+    }
+
+    /// Returns when the reader has gone.
+    pub async fn closed(&self) -> StreamEnd {
+        self.0.wait_end().await
+    }
+}
+
+/// A serving API; dropping it stops it.
+#[derive(Debug)]
+pub struct Serving(wire::http::Running);
+
+impl Serving {
+    /// The bound address.
+    pub fn address(&self) -> SocketAddr {
+        self.0.address()
+    }
+
+    /// Accepts no more, and lets answers under way be finished.
+    pub async fn stop(self) {
+        self.0.stop().await;
+    }
+}
+
+/// Serves an API at an address; port 0 takes any free one. Needs a tokio runtime.
+///
+/// # Errors
+/// The system's error: the address is in use, or is none of this machine's.
+pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
+    serve_with(address, api, BODY_MAX)
+}
+
+/// [`serve`], with another limit for the length of a request's body, in bytes.
+///
+/// # Errors
+/// As [`serve`].
+pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> io::Result<Serving> {
+    let limits = Limits { body: body_max, stream: EVENTS_MAX, connections: CONNECTIONS_MAX, ..Limits::default() };
+    let server = Server::bind(address, limits)?;
+    Ok(Serving(server.serve(Arc::new(Answering(api)), Arc::new(NoMessages))))
+}
+
+struct Answering<A>(Arc<A>);
+
+impl<A: Api> Handler for Answering<A> {
+    async fn handle(&self, mut request: Request) -> Response {
+        let body = match std::mem::replace(&mut request.body, wire::http::Body::Full(Bytes::new())) {
+            wire::http::Body::Full(bytes) => bytes,
+            wire::http::Body::Stream(_) => Bytes::new(),
+        };
+        let path: Result<Vec<String>, _> =
+            request.path.split('/').filter(|part| !part.is_empty()).map(percent_decode).collect();
+        let path = match path {
+            Ok(path) => path,
+            Err(why) => return error(StatusCode::BAD_REQUEST, chain(&why)),
+        };
+        let call = Call { method: request.method.clone(), path, query: request.query.clone(), body, request };
+        self.0.answer(call).await
+    }
+
+    fn streams_body(&self, _: &str, _: &wire::http::HeaderMap) -> bool {
+        false
+    }
+}

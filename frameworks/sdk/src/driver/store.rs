@@ -1,0 +1,41 @@
+//! The store beside the driver: its calls block, so they are made on a thread that may wait.
+
+use std::collections::BTreeMap;
+
+use super::reader::chain;
+use crate::state::{Change, State, StateError};
+
+/// A store that is not in use just now; empty while it is, and after a thread with it was lost.
+#[derive(Debug)]
+pub(super) struct Store(Option<Box<dyn State>>);
+
+impl Store {
+    pub(super) fn new(state: Box<dyn State>) -> Store {
+        Store(Some(state))
+    }
+
+    /// All entries. In words, why they cannot be had.
+    pub(super) async fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        self.aside(|state| state.load()).await
+    }
+
+    /// Returns when the changes are durable. In words, why they are not.
+    pub(super) async fn commit(&mut self, changes: Vec<Change>) -> Result<(), String> {
+        self.aside(move |state| state.commit(&changes)).await
+    }
+
+    async fn aside<T, F>(&mut self, work: F) -> Result<T, String>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn State) -> Result<T, StateError> + Send + 'static,
+    {
+        let Some(mut state) = self.0.take() else { return Err("the framework's state is in use".to_owned()) };
+        let thread = tokio::task::spawn_blocking(move || {
+            let result = work(&mut *state);
+            (state, result)
+        });
+        let (state, result) = thread.await.map_err(|error| chain(&error))?;
+        self.0 = Some(state);
+        result.map_err(|error| chain(&error))
+    }
+}

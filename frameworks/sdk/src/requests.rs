@@ -1,0 +1,256 @@
+//! The way from the outside to a running scheduler and back: questions in, answers out.
+//!
+//! An HTTP API, a command line or a test asks through a [`Requester`]; the scheduler takes what waits from its
+//! [`Requests`] when it hears [`Event::Wake`](crate::Event::Wake), and answers at once or later. It knows nothing of
+//! what is asked. The queue is limited; who asks while it is full is told so.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// How many questions may wait.
+const WAITING_MAX: usize = 1024;
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    /// Too many questions wait already.
+    #[error("the scheduler has {WAITING_MAX} requests waiting; try again later")]
+    Busy,
+    /// The scheduler has ended, or dropped the question.
+    #[error("the scheduler has ended")]
+    Gone,
+}
+
+/// Both ends: one to ask with, which can be cloned, and one for the scheduler.
+///
+/// The driver must be told whom to wake: `options.nudge = Some(requester.nudge())`.
+pub fn requests<Q, A>() -> (Requester<Q, A>, Requests<Q, A>) {
+    let shared = Arc::new(Mutex::new(Queue { waiting: VecDeque::new(), closed: false }));
+    let requester = Requester {
+        queue: shared.clone(),
+        #[cfg(feature = "driver")]
+        nudge: Arc::default(),
+    };
+    (requester, Requests(shared))
+}
+
+/// The asking end.
+pub struct Requester<Q, A> {
+    queue: Arc<Mutex<Queue<Q, A>>>,
+    #[cfg(feature = "driver")]
+    nudge: Arc<tokio::sync::Notify>,
+}
+
+/// The scheduler's end.
+pub struct Requests<Q, A>(Arc<Mutex<Queue<Q, A>>>);
+
+struct Queue<Q, A> {
+    waiting: VecDeque<Request<Q, A>>,
+    closed: bool,
+}
+
+/// A question, and the duty to answer it. Dropped without an answer, it tells who asked [`AskError::Gone`].
+pub struct Request<Q, A> {
+    /// What is asked.
+    pub question: Q,
+    slot: Reply<A>,
+}
+
+/// Where the answer will be: a future, and something to look at for who does not wait.
+pub struct Answer<A>(Arc<Mutex<Slot<A>>>);
+
+/// The answering side of a slot; tells of its own end.
+struct Reply<A>(Arc<Mutex<Slot<A>>>);
+
+enum Slot<A> {
+    Empty(Option<Waker>),
+    Answered(A),
+    Over,
+}
+
+impl<Q, A> Requester<Q, A> {
+    /// Asks, and waits for the answer. Dropping the future does not take the question back.
+    ///
+    /// # Errors
+    /// The scheduler has too much to do, or is gone.
+    pub async fn ask(&self, question: Q) -> Result<A, AskError> {
+        let answer = put(&self.queue, question)?;
+        #[cfg(feature = "driver")]
+        self.nudge.notify_one();
+        answer.await
+    }
+
+    /// What [`ask`](Requester::ask) notifies: for the driver's `Options::nudge`.
+    #[cfg(feature = "driver")]
+    pub fn nudge(&self) -> Arc<tokio::sync::Notify> {
+        self.nudge.clone()
+    }
+}
+
+/// The questions that wait now, the one that has waited longest first. It may have more later.
+impl<Q, A> Iterator for Requests<Q, A> {
+    type Item = Request<Q, A>;
+
+    fn next(&mut self) -> Option<Request<Q, A>> {
+        lock(&self.0).waiting.pop_front()
+    }
+}
+
+impl<Q, A> Requests<Q, A> {
+    /// Asks by hand, as tests and laboratories do; the scheduler must be told [`Event::Wake`](crate::Event::Wake) then.
+    ///
+    /// # Errors
+    /// Too many questions wait already.
+    pub fn put(&self, question: Q) -> Result<Answer<A>, AskError> {
+        put(&self.0, question)
+    }
+}
+
+fn put<Q, A>(queue: &Mutex<Queue<Q, A>>, question: Q) -> Result<Answer<A>, AskError> {
+    let mut queue = lock(queue);
+    if queue.closed {
+        return Err(AskError::Gone);
+    }
+    if queue.waiting.len() >= WAITING_MAX {
+        return Err(AskError::Busy);
+    }
+    let slot = Arc::new(Mutex::new(Slot::Empty(None)));
+    queue.waiting.push_back(Request { question, slot: Reply(slot.clone()) });
+    Ok(Answer(slot))
+}
+
+impl<Q, A> Request<Q, A> {
+    /// Answers; nobody minds if who asked has gone away.
+    pub fn answer(self, answer: A) {
+        self.slot.fill(Slot::Answered(answer));
+    }
+}
+
+impl<A> Reply<A> {
+    fn fill(&self, content: Slot<A>) {
+        let mut slot = lock(&self.0);
+        if let Slot::Empty(waker) = &mut *slot {
+            let waker = waker.take();
+            *slot = content;
+            drop(slot);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl<A> Answer<A> {
+    /// The answer, if it is there; it can be taken once.
+    pub fn take(&mut self) -> Option<Result<A, AskError>> {
+        let mut slot = lock(&self.0);
+        if let Slot::Empty(_) = *slot {
+            return None;
+        }
+        match std::mem::replace(&mut *slot, Slot::Over) {
+            Slot::Answered(answer) => Some(Ok(answer)),
+            Slot::Empty(_) | Slot::Over => Some(Err(AskError::Gone)),
+        }
+    }
+}
+
+impl<A> Future for Answer<A> {
+    type Output = Result<A, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let Slot::Empty(waker) = &mut *lock(&self.0) {
+            *waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl<A> Drop for Reply<A> {
+    fn drop(&mut self) {
+        self.fill(Slot::Over);
+    }
+}
+
+impl<Q, A> Drop for Requests<Q, A> {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0);
+        queue.closed = true;
+        let waiting = std::mem::take(&mut queue.waiting);
+        drop(queue);
+        drop(waiting);
+    }
+}
+
+impl<Q, A> Clone for Requester<Q, A> {
+    fn clone(&self) -> Requester<Q, A> {
+        Requester {
+            queue: self.queue.clone(),
+            #[cfg(feature = "driver")]
+            nudge: self.nudge.clone(),
+        }
+    }
+}
+
+/// A panic while a lock is held leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+macro_rules! opaque {
+    ($($name:ident<$($of:ident),+>),+) => {$(
+        impl<$($of),+> fmt::Debug for $name<$($of),+> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )+};
+}
+
+opaque!(Requester<Q, A>, Requests<Q, A>, Request<Q, A>, Answer<A>);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_answered_in_their_order_or_refused() {
+        let (requester, mut requests) = requests::<u32, String>();
+        let mut first = requests.put(1).unwrap();
+        let mut second = requests.put(2).unwrap();
+        assert!(first.take().is_none());
+        let request = requests.next().unwrap();
+        assert_eq!(request.question, 1);
+        request.answer("one".to_owned());
+        assert_eq!(first.take(), Some(Ok("one".to_owned())));
+        assert_eq!(first.take(), Some(Err(AskError::Gone)), "it can be taken once");
+        drop(requests.next());
+        assert_eq!(second.take(), Some(Err(AskError::Gone)), "a dropped question is not waited for");
+        for n in 0..WAITING_MAX {
+            requests.put(n as u32).unwrap();
+        }
+        assert_eq!(requests.put(0).unwrap_err(), AskError::Busy);
+        let mut last = requests.next().map(|r| Answer(r.slot.0.clone())).unwrap();
+        drop(requests);
+        assert_eq!(last.take(), Some(Err(AskError::Gone)));
+        let mut ask = Box::pin(requester.ask(1));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(ask.as_mut().poll(&mut cx), Poll::Ready(Err(AskError::Gone)));
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let (requester, mut requests) = requests::<u32, u32>();
+        let mut ask = Box::pin(requester.ask(20));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(ask.as_mut().poll(&mut cx).is_pending());
+        let request = requests.next().unwrap();
+        let twice = request.question * 2;
+        request.answer(twice);
+        assert_eq!(ask.as_mut().poll(&mut cx), Poll::Ready(Ok(40)));
+    }
+}

@@ -1,0 +1,114 @@
+//! A store in one file, kept whole over crashes by an embedded storage engine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::{Change, State, StateError};
+
+/// The only table: entries by key.
+const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("framework");
+/// How much of the file is kept in memory, in bytes: it is read once, at start.
+const CACHE_BYTES: usize = 4 << 20;
+/// The file's name in the folder that [`File::open`] is given.
+const NAME: &str = "framework.redb";
+
+/// Entries in one file.
+#[derive(Debug)]
+pub struct File {
+    path: PathBuf,
+    database: Database,
+}
+
+impl File {
+    /// Opens the store in `folder`, or makes both. Only one process can have it open.
+    ///
+    /// # Errors
+    /// When the disk refuses, another process has it, or it is no such file.
+    pub fn open(folder: &Path) -> Result<File, StateError> {
+        let path = folder.join(NAME);
+        std::fs::create_dir_all(folder).map_err(failed("open", &path))?;
+        let database = Builder::new().set_cache_size(CACHE_BYTES).create(&path).map_err(failed("open", &path))?;
+        // The file's name must survive a crash as well as its content.
+        std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed("open", &path))?;
+        Ok(File { path, database })
+    }
+
+    /// Opens the store in `folder` if there is one.
+    ///
+    /// # Errors
+    /// As [`open`](File::open).
+    pub fn open_existing(folder: &Path) -> Result<Option<File>, StateError> {
+        if folder.join(NAME).is_file() { File::open(folder).map(Some) } else { Ok(None) }
+    }
+
+    fn read(&self) -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
+        let reading = self.database.begin_read()?;
+        let table = match reading.open_table(ENTRIES) {
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
+            outcome => outcome?,
+        };
+        let mut entries = BTreeMap::new();
+        for entry in table.iter()? {
+            let (key, value) = entry?;
+            entries.insert(key.value().to_owned(), value.value().to_vec());
+        }
+        Ok(entries)
+    }
+
+    fn write(&self, changes: &[Change]) -> Result<(), redb::Error> {
+        let writing = self.database.begin_write()?;
+        {
+            let mut table = writing.open_table(ENTRIES)?;
+            for change in changes {
+                match &change.value {
+                    Some(value) => table.insert(change.key.as_str(), value.as_slice())?,
+                    None => table.remove(change.key.as_str())?,
+                };
+            }
+        }
+        Ok(writing.commit()?)
+    }
+}
+
+impl State for File {
+    fn load(&mut self) -> Result<BTreeMap<String, Vec<u8>>, StateError> {
+        self.read().map_err(failed("read", &self.path))
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StateError> {
+        self.write(changes).map_err(failed("write", &self.path))
+    }
+}
+
+/// Says which file an error is about.
+fn failed<E>(action: &'static str, path: &Path) -> impl FnOnce(E) -> StateError
+where
+    E: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    move |error| StateError { action, place: path.display().to_string(), source: error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_was_committed_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("sdk-state-{}", std::process::id()));
+        assert!(File::open_existing(&folder).unwrap().is_none());
+        let mut file = File::open(&folder).unwrap();
+        assert_eq!(file.load().unwrap(), BTreeMap::new());
+        file.commit(&[Change::set("a", b"1".to_vec()), Change::set("b", b"2".to_vec()), Change::gone("a")]).unwrap();
+        let second = File::open(&folder).unwrap_err();
+        assert!(second.to_string().contains("framework.redb"), "{second}");
+        drop(file);
+        let mut file = File::open_existing(&folder).unwrap().unwrap();
+        assert_eq!(file.load().unwrap(), BTreeMap::from([("b".to_owned(), b"2".to_vec())]));
+        drop(file);
+        std::fs::write(folder.join(NAME), b"something else").unwrap();
+        assert!(File::open(&folder).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,59 @@
+//! A framework's own API: what its clients send and get. It knows nothing of schedulers.
+#![forbid(unsafe_code)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use sdk::driver::api::{self, Api, Call, Method, Response, StatusCode};
+use serde::{Deserialize, Serialize};
+use wire::client::Client;
+
+struct Jobs;
+
+#[derive(Serialize, Deserialize)]
+struct Job {
+    name: String,
+}
+
+impl Api for Jobs {
+    async fn answer(&self, call: Call) -> Response {
+        match (call.method.as_str(), &call.path.iter().map(String::as_str).collect::<Vec<_>>()[..]) {
+            ("POST", ["jobs"]) => match call.json::<Job>() {
+                Ok(job) => api::json(StatusCode::CREATED, &job),
+                Err(response) => *response,
+            },
+            ("GET", ["jobs", name]) => {
+                api::json(StatusCode::OK, &Job { name: format!("{name}{:?}", call.query.get("q")) })
+            }
+            ("GET", ["events"]) => {
+                let (events, response) = api::events("text/event-stream");
+                events.send_event("job", "{}\n{}").unwrap();
+                response
+            }
+            _ => api::error(StatusCode::NOT_FOUND, "there is no such thing"),
+        }
+    }
+}
+
+async fn ask(client: &mut Client, method: Method, path: &str, body: &str) -> (u16, String) {
+    let reply = client.request(method, path, &[], body.to_owned().into()).await.unwrap();
+    (reply.status.as_u16(), reply.text())
+}
+
+#[tokio::test]
+async fn json_errors_and_streams() {
+    let serving = api::serve_with(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), Arc::new(Jobs), 100).unwrap();
+    let mut client = Client::new(&serving.address().to_string()).unwrap();
+    let made = ask(&mut client, Method::POST, "/jobs", r#"{"name":"a"}"#).await;
+    assert_eq!(made, (201, r#"{"name":"a"}"#.to_owned()));
+    let read = ask(&mut client, Method::GET, "//jobs/a%2Fb/?q=1", "").await;
+    assert_eq!(read, (200, r#"{"name":"a/bSome(\"1\")"}"#.to_owned()));
+    let (status, text) = ask(&mut client, Method::POST, "/jobs", "{}").await;
+    assert!(status == 400 && text.starts_with(r#"{"error":"the body: missing field `name`"#), "{text}");
+    assert_eq!(ask(&mut client, Method::DELETE, "/x", "").await.0, 404);
+    assert_eq!(ask(&mut client, Method::POST, "/jobs", &"x".repeat(101)).await.0, 413);
+    let mut client = Client::new(&serving.address().to_string()).unwrap();
+    let (_, stream) = ask(&mut client, Method::GET, "/events", "").await;
+    assert_eq!(stream, "event: job\ndata: {}\ndata: {}\n\n");
+    serving.stop().await;
+}

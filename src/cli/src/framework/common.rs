@@ -1,0 +1,144 @@
+//! The flags that every bundled framework has, and what they mean for the library that drives it.
+//!
+//! It knows no framework: a command flattens [`FrameworkArgs`] into its own flags.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use sdk::driver::{Encoding, Options};
+use sdk::state::File;
+use sdk::v1::FrameworkInfo;
+
+use crate::execute::{capabilities, user};
+
+/// How long tasks go on without their scheduler where nothing is kept for its next start: long enough to reconnect.
+const SHORT_FAILOVER: Duration = Duration::from_secs(60);
+/// The same where its next start takes the tasks over.
+const LONG_FAILOVER: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Flags of every command that runs a framework.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Framework")]
+pub struct FrameworkArgs {
+    /// The master, as host:port, or several separated by commas
+    #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
+    pub master: String,
+    /// The framework's name, if not that of the command
+    #[arg(long)]
+    pub name: Option<String>,
+    /// The role whose resources are used
+    #[arg(long, default_value = "*")]
+    pub role: String,
+    /// The user that runs the tasks, if not the one who runs this
+    #[arg(long)]
+    pub user: Option<String>,
+    /// Who calls, if the master wants to know
+    #[arg(long, requires = "secret_file")]
+    pub principal: Option<String>,
+    /// A file with the principal's secret
+    #[arg(long, requires = "principal", value_name = "FILE")]
+    pub secret_file: Option<PathBuf>,
+    /// A folder for what must survive a restart; started again with it, the framework takes its tasks over
+    #[arg(long, value_name = "FOLDER")]
+    pub state_dir: Option<PathBuf>,
+    /// Where to serve the framework's HTTP API; port 0 takes any free one, which is printed
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    pub listen: SocketAddr,
+    /// How long tasks go on without this process [default: 1weeks with --state-dir, else 1mins]
+    #[arg(long, value_name = "DURATION", value_parser = base::parse_duration)]
+    pub failover_timeout: Option<Duration>,
+    /// How calls and events are written: protobuf or json
+    #[arg(long, default_value = "protobuf", value_parser = ["protobuf", "json"], value_name = "TYPE")]
+    pub encoding: String,
+}
+
+impl FrameworkArgs {
+    /// What the library needs to drive the framework; its name is `name` unless a flag says otherwise.
+    ///
+    /// # Errors
+    /// A flag is wrong, or the secret or the state cannot be read.
+    pub fn options(&self, name: &str) -> Result<Options> {
+        let mut options = Options::new(&self.master, self.framework(name)?).context("--master")?;
+        options.encoding = if self.encoding == "json" { Encoding::Json } else { Encoding::Protobuf };
+        options.credential = self.credential()?;
+        if let Some(folder) = &self.state_dir {
+            let file = File::open(folder).context("--state-dir; is the framework running already?")?;
+            options.state = Some(Box::new(file));
+        }
+        Ok(options)
+    }
+
+    fn framework(&self, name: &str) -> Result<FrameworkInfo> {
+        let failover = if self.state_dir.is_some() { LONG_FAILOVER } else { SHORT_FAILOVER };
+        Ok(FrameworkInfo {
+            user: self.user.clone().unwrap_or_else(user),
+            name: self.name.clone().unwrap_or_else(|| name.to_owned()),
+            roles: vec![self.role.clone()],
+            checkpoint: Some(true),
+            failover_timeout: Some(self.failover_timeout.unwrap_or(failover).as_secs_f64()),
+            principal: self.principal.clone(),
+            capabilities: capabilities(&["MULTI_ROLE", "RESERVATION_REFINEMENT", "PARTITION_AWARE"])?,
+            ..Default::default()
+        })
+    }
+
+    /// The principal with its secret; a line end after the secret does not belong to it.
+    fn credential(&self) -> Result<Option<(String, String)>> {
+        let (Some(principal), Some(file)) = (&self.principal, &self.secret_file) else { return Ok(None) };
+        let text = std::fs::read_to_string(file).with_context(|| format!("--secret-file={}", file.display()))?;
+        let secret = text.trim_end_matches(['\r', '\n']);
+        if secret.is_empty() {
+            bail!("--secret-file={}: the file holds no secret", file.display());
+        }
+        Ok(Some((principal.clone(), secret.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        framework: FrameworkArgs,
+    }
+
+    fn options(arguments: &[&str]) -> Result<Options> {
+        let words = std::iter::once("x").chain(arguments.iter().copied());
+        Flags::try_parse_from(words)?.framework.options("trial")
+    }
+
+    #[test]
+    fn flags_become_options() {
+        let plain = options(&[]).unwrap();
+        assert_eq!(plain.settings.framework.name, "trial");
+        assert_eq!(plain.settings.framework.roles, ["*"]);
+        assert_eq!(plain.settings.framework.failover_timeout, Some(60.0));
+        assert!(plain.state.is_none() && plain.credential.is_none());
+        let words = ["--name=n", "--role=a/b", "--user=u", "--failover-timeout=2hrs", "--encoding=json", "-mh:1,i:2"];
+        let other = options(&words).unwrap();
+        assert_eq!(other.settings.framework.name, "n");
+        assert_eq!(other.settings.framework.user, "u");
+        assert_eq!(other.settings.framework.failover_timeout, Some(7200.0));
+        assert_eq!(other.encoding, Encoding::Json);
+    }
+
+    #[test]
+    fn wrong_flags_are_named() {
+        for (flag, words) in [
+            ("--failover-timeout", &["--failover-timeout=soon"][..]),
+            ("--master", &["--master=nowhere"]),
+            ("--encoding", &["--encoding=xml"]),
+            ("--secret-file", &["--principal=p"]),
+            ("--secret-file", &["--principal=p", "--secret-file=/dev/null"]),
+            ("--listen", &["--listen=here"]),
+        ] {
+            let error = options(words).unwrap_err();
+            assert!(format!("{error:#}").contains(flag), "{flag}: {error:#}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! `tepui framework`: the bundled frameworks, and a look at what one has kept. What a command does is in its module.
+
+#[allow(dead_code, reason = "only commands that run a framework have these flags")]
+pub(crate) mod common;
+mod state;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// One command for each framework that comes with tepui.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show what a stopped framework has kept for its next start
+    State(state::Args),
+}
+
+impl Command {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// What went wrong, and what to do about it.
+    pub fn run(self) -> Result<ExitCode> {
+        match self {
+            Command::State(args) => state::run(&args),
+        }
+    }
+}

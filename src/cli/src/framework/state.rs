@@ -1,0 +1,28 @@
+//! `tepui framework state`: what a framework's state folder holds. It changes nothing.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use sdk::state::{File, State};
+
+/// Flags of `tepui framework state`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The folder that the framework was given as --state-dir
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+/// Prints the framework's id, its tasks, and the entries of its own.
+///
+/// # Errors
+/// The folder holds no state, or a running framework has it.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    let folder = args.folder.display();
+    let file = File::open_existing(&args.folder).context("is the framework running? Stop it first")?;
+    let Some(mut file) = file else { bail!("{folder} holds no framework's state: name a folder given as --state-dir") };
+    let report = sdk::Kept::read(file.load()?).with_context(|| format!("the state in {folder}"))?;
+    crate::read::print(report.to_string().trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
