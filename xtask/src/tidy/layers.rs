@@ -65,7 +65,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
-const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk", "quality"];
+const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk", "binpack", "quality"];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
 const WORLDLY: &[&str] = &[

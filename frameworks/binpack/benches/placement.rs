@@ -1,0 +1,86 @@
+//! How long a placement decision takes: 10,000 waiting tasks against the offers of 1,000 agents, for each policy.
+//!
+//! `cargo bench -p binpack` prints the median and the slowest of the rounds. The promise is 20 ms for best fit.
+#![forbid(unsafe_code)]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use binpack::Need;
+use binpack::place::{Policy, place};
+
+const TASKS: usize = 10_000;
+const AGENTS: usize = 1_000;
+const ROUNDS: usize = 15;
+
+/// Steele and Vigna's SplitMix64: the same numbers in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> i64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % end) as i64
+    }
+}
+
+/// What tasks and agents are like.
+struct Case {
+    name: &'static str,
+    queue: Vec<Need>,
+    rooms: Vec<Need>,
+}
+
+/// Every task differs; the agents are partly used, so that some tasks find no room.
+fn mixed() -> Case {
+    let mut numbers = Numbers(1);
+    let mut task = || Need([100 + numbers.below(20) * 100, (32 + numbers.below(60) * 32) * 1_000, 0, 0, 0]);
+    let queue = (0..TASKS).map(|_| task()).collect();
+    let mut numbers = Numbers(2);
+    let mut room =
+        || Need([1_000 + numbers.below(15_000), (1_024 + numbers.below(15_000)) * 1_000, 100_000_000, 0, 1_000_000]);
+    Case { name: "10,000 different tasks", queue, rooms: (0..AGENTS).map(|_| room()).collect() }
+}
+
+/// An array job: all tasks are alike, and so are the agents.
+fn alike() -> Case {
+    let room = Need([16_000, 32_768_000, 100_000_000, 0, 1_000_000]);
+    Case { name: "10,000 like tasks", queue: vec![Need::of(1.0, 1_024.0); TASKS], rooms: vec![room; AGENTS] }
+}
+
+/// More work than room, with one kind short: most tasks are looked at in vain.
+fn full() -> Case {
+    let Case { queue, .. } = mixed();
+    let mut numbers = Numbers(3);
+    let mut room = || Need([numbers.below(2_000), (1_024 + numbers.below(15_000)) * 1_000, 100_000_000, 0, 0]);
+    Case { name: "a cluster nearly full", queue, rooms: (0..AGENTS).map(|_| room()).collect() }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+fn time(policy: Policy, case: &Case) -> (usize, Duration) {
+    let began = Instant::now();
+    let places = place(policy, black_box(&case.queue), black_box(&case.rooms));
+    let took = began.elapsed();
+    (places.iter().flatten().count(), took)
+}
+
+fn main() {
+    println!("placement: {TASKS} waiting tasks against {AGENTS} offers, {ROUNDS} rounds each");
+    for case in [mixed(), alike(), full()] {
+        for policy in Policy::ALL {
+            let mut rounds: Vec<(usize, Duration)> = (0..ROUNDS).map(|_| time(policy, &case)).collect();
+            rounds.sort_by_key(|(_, took)| *took);
+            let (placed, median) = rounds[ROUNDS / 2];
+            let slowest = rounds[ROUNDS - 1].1;
+            println!(
+                "{:24} {:22} {placed:6} placed  median {:6.2} ms  slowest {:6.2} ms",
+                case.name,
+                policy.name(),
+                median.as_secs_f64() * 1e3,
+                slowest.as_secs_f64() * 1e3
+            );
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The bin-packing framework: batch tasks, arrays, services and gangs, placed by a policy of choice.
+//!
+//! - [`job`] is what can be asked for, and how a job file is read and refused.
+//! - [`place`] puts tasks onto offers; each policy is a pure function with its source named.
+//! - [`Knobs`] are the second-level settings that the fairness paper varies: how long offers are held and refused, how
+//!   fast tasks are released, and presets that behave as other frameworks do.
+//! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
+//!
+//! It computes and does nothing else: it opens no socket, reads no clock and draws no random number.
+#![forbid(unsafe_code)]
+
+pub mod constraint;
+
+mod knobs;
+mod need;
+pub mod place;
+
+pub use knobs::{Behaviour, Knobs, Pace};
+pub use need::Need;

@@ -1,0 +1,132 @@
+//! What a task needs, and what an offer has: five amounts side by side, so that comparing two is a few instructions.
+//!
+//! It knows nothing of reservations or port numbers; those are looked at when a task is launched.
+
+use std::fmt;
+
+use resources::Amount;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
+
+/// How many kinds of amounts there are.
+pub const KINDS: usize = 5;
+
+/// The kinds' names, in their order: cores, megabytes of memory and of disk, graphics processors, number of ports.
+pub const NAMES: [&str; KINDS] = ["cpus", "mem", "disk", "gpus", "ports"];
+
+/// An amount of each kind, in thousandths; see [`NAMES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Need(pub [i64; KINDS]);
+
+impl Need {
+    /// Cores and megabytes of memory, in whole units.
+    pub fn of(cpus: f64, mem: f64) -> Need {
+        Need([Amount::from_f64(cpus).thousandths(), Amount::from_f64(mem).thousandths(), 0, 0, 0])
+    }
+
+    /// The amount of the kind at `place` of [`NAMES`]; nothing past their end.
+    pub fn amount(&self, place: usize) -> Amount {
+        Amount::from_thousandths(self.0.get(place).copied().unwrap_or_default())
+    }
+
+    /// How many ports.
+    pub fn ports(&self) -> usize {
+        usize::try_from(self.0[4] / 1_000).unwrap_or_default()
+    }
+
+    /// Whether every amount is in `room`.
+    pub fn fits(&self, room: &Need) -> bool {
+        // One chain of comparisons without branches: this is the innermost loop of every policy.
+        let [a, b, c, d, e] = self.0;
+        let [v, w, x, y, z] = room.0;
+        (a <= v) & (b <= w) & (c <= x) & (d <= y) & (e <= z)
+    }
+
+    /// The first kind that `room` has too little of, as its place in [`NAMES`].
+    pub fn lacks(&self, room: &Need) -> Option<usize> {
+        (0..KINDS).find(|&k| self.0[k] > room.0[k])
+    }
+
+    /// What is left of this when `other` is taken away; below nothing if that was more.
+    #[must_use]
+    pub fn minus(&self, other: &Need) -> Need {
+        Need(std::array::from_fn(|k| self.0[k].saturating_sub(other.0[k])))
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Need) -> Need {
+        Need(std::array::from_fn(|k| self.0[k].saturating_add(other.0[k])))
+    }
+
+    /// So many times this.
+    #[must_use]
+    pub fn times(&self, count: u32) -> Need {
+        Need(std::array::from_fn(|k| self.0[k].saturating_mul(i64::from(count))))
+    }
+
+    /// The larger of each amount.
+    #[must_use]
+    pub fn upper(&self, other: &Need) -> Need {
+        Need(std::array::from_fn(|k| self.0[k].max(other.0[k])))
+    }
+
+    /// The amounts, each times a weight, added up.
+    pub fn weighed(&self, weights: &[f64; KINDS]) -> f64 {
+        (0..KINDS).map(|k| self.0[k] as f64 * weights[k]).sum()
+    }
+}
+
+/// The amounts above nothing: `cpus 0.5, mem 64`; `nothing` if there are none.
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some: Vec<String> =
+            (0..KINDS).filter(|&k| self.0[k] != 0).map(|k| format!("{} {}", NAMES[k], self.amount(k))).collect();
+        f.write_str(if some.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&some.join(", "))
+    }
+}
+
+/// An object of all kinds, in whole units.
+impl Serialize for Need {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(KINDS))?;
+        for (place, name) in NAMES.iter().enumerate() {
+            map.serialize_entry(name, &self.amount(place).to_f64())?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Need {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Need, D::Error> {
+        let units = std::collections::BTreeMap::<String, f64>::deserialize(deserializer)?;
+        let thousandths = |name: &str| Amount::from_f64(units.get(name).copied().unwrap_or_default()).thousandths();
+        Ok(Need(NAMES.map(thousandths)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fits_and_lacks_agree() {
+        let small = Need::of(0.5, 64.0);
+        let large = Need::of(1.0, 32.0);
+        assert!(!small.fits(&large));
+        assert_eq!(small.lacks(&large), Some(1));
+        assert!(small.fits(&small));
+        assert_eq!(small.lacks(&small), None);
+    }
+
+    #[test]
+    fn text_and_json() {
+        let need = Need([500, 64_000, 0, 0, 2_000]);
+        assert_eq!(need.to_string(), "cpus 0.5, mem 64, ports 2");
+        assert_eq!(Need::default().to_string(), "nothing");
+        assert_eq!(need.ports(), 2);
+        let json = serde_json::to_string(&need).unwrap();
+        assert_eq!(json, r#"{"cpus":0.5,"mem":64.0,"disk":0.0,"gpus":0.0,"ports":2.0}"#);
+        assert_eq!(serde_json::from_str::<Need>(&json).unwrap(), need);
+    }
+}

@@ -1,0 +1,144 @@
+//! An index of rooms: "the first, in the order of a key, that has room for this".
+//!
+//! Rooms stand in blocks, sorted by their key; a block knows the most that any of its rooms has of each kind, so that a
+//! block without room is passed over at once. It decides no key; that is the policy's.
+
+use crate::Need;
+
+/// How many rooms a block has at most. A block is looked through from its start, so it is short.
+const BLOCK_MAX: usize = 64;
+
+/// One room in the index. No block is ever empty.
+#[derive(Clone, Debug)]
+struct Entry {
+    key: f64,
+    room: u32,
+    free: Need,
+}
+
+impl Entry {
+    /// Where it stands: by key, and in the order of the rooms where keys are equal.
+    fn is_before(&self, key: f64, room: u32) -> bool {
+        self.key.total_cmp(&key).then(self.room.cmp(&room)).is_lt()
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block {
+    entries: Vec<Entry>,
+    /// At least as much as any entry has, of each kind.
+    most: Need,
+}
+
+impl Block {
+    fn renew_most(&mut self) {
+        self.most = self.entries.iter().fold(Need([i64::MIN; crate::need::KINDS]), |most, e| most.upper(&e.free));
+    }
+}
+
+/// Rooms in the order of their keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    blocks: Vec<Block>,
+}
+
+impl Index {
+    /// With these keys and rooms; rooms are numbered from 0.
+    pub(super) fn new(rooms: impl IntoIterator<Item = (f64, Need)>) -> Index {
+        let mut entries: Vec<Entry> =
+            (0..).zip(rooms).map(|(room, (key, free))| Entry { key, room, free }).collect();
+        entries.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.room.cmp(&b.room)));
+        let mut blocks = Vec::new();
+        // Half full, so that the first moves split nothing.
+        for part in entries.chunks(BLOCK_MAX / 2) {
+            let mut block = Block { entries: part.to_vec(), most: Need::default() };
+            block.renew_most();
+            blocks.push(block);
+        }
+        Index { blocks }
+    }
+
+    /// The first room with a key not below `least` that `need` fits into and `allowed` lets pass.
+    pub(super) fn first(&self, need: &Need, least: f64, mut allowed: impl FnMut(usize) -> bool) -> Option<usize> {
+        let start = self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.key < least));
+        let blocks = self.blocks[start..].iter().filter(|b| need.fits(&b.most));
+        let mut entries = blocks.flat_map(|b| &b.entries);
+        entries.find(|e| e.key >= least && need.fits(&e.free) && allowed(e.room as usize)).map(|e| e.room as usize)
+    }
+
+    /// Moves a room from one key to another, with what is free there now.
+    pub(super) fn change(&mut self, room: usize, from: f64, to: f64, free: Need) {
+        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        if let Some((at, place)) = self.find(room, from) {
+            let block = &mut self.blocks[at];
+            if from == to {
+                block.entries[place].free = free;
+                block.renew_most();
+                return;
+            }
+            block.entries.remove(place);
+            block.renew_most();
+            if block.entries.is_empty() {
+                self.blocks.remove(at);
+            }
+        }
+        self.insert(Entry { key: to, room, free });
+    }
+
+    fn find(&self, room: u32, key: f64) -> Option<(usize, usize)> {
+        let block = self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.is_before(key, room)));
+        let entries = &self.blocks.get(block)?.entries;
+        let place = entries.partition_point(|e| e.is_before(key, room));
+        entries.get(place).filter(|e| e.room == room).map(|_| (block, place))
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        if self.blocks.is_empty() {
+            self.blocks.push(Block { entries: Vec::new(), most: entry.free });
+        }
+        let after = self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.is_before(entry.key, entry.room)));
+        let at = after.min(self.blocks.len() - 1);
+        let block = &mut self.blocks[at];
+        let place = block.entries.partition_point(|e| e.is_before(entry.key, entry.room));
+        block.most = block.most.upper(&entry.free);
+        block.entries.insert(place, entry);
+        if block.entries.len() > BLOCK_MAX {
+            let mut upper = Block { entries: block.entries.split_off(BLOCK_MAX / 2), most: Need::default() };
+            upper.renew_most();
+            block.renew_most();
+            self.blocks.insert(at + 1, upper);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Invariant: after any moves, the index answers as a sorted list does.
+        #[test]
+        fn answers_as_a_sorted_list(
+            starts in prop::collection::vec(0..50i64, 1..300),
+            moves in prop::collection::vec((any::<prop::sample::Index>(), 0..50i64), 0..300),
+            asked in 0..50i64,
+            least in 0..50i64,
+        ) {
+            let need = |n| Need([n, 50 - n, 0, 0, 0]);
+            let mut rooms = starts.clone();
+            let mut index = Index::new(starts.iter().map(|&n| (n as f64, need(n))));
+            for (which, to) in moves {
+                let room = which.index(rooms.len());
+                index.change(room, rooms[room] as f64, to as f64, need(to));
+                rooms[room] = to;
+            }
+            let mut sorted: Vec<(i64, usize)> = rooms.iter().copied().zip(0..).collect();
+            sorted.sort_unstable();
+            let wanted = Need([asked, 0, 0, 0, 0]);
+            let odd = |room: usize| room % 2 == 1;
+            let expected = sorted.iter().find(|(n, room)| *n >= least && wanted.fits(&need(*n)) && odd(*room));
+            prop_assert_eq!(index.first(&wanted, least as f64, odd), expected.map(|(_, room)| *room));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The policies written straight from their rules, without any data structure: what [`super::place`] is tested
+//! against, and what a reader may read first. Far too slow for a large cluster.
+
+use super::policy::Policy;
+use crate::Need;
+use crate::need::KINDS;
+
+/// The same answer as [`super::place`], found by looking at every room for every task.
+pub fn place(policy: Policy, queue: &[Need], rooms: &[Need]) -> Vec<Option<usize>> {
+    let mut all = Need::default();
+    for room in rooms {
+        all = all.plus(room);
+    }
+    let share = |need: &Need, k: usize| if all.0[k] > 0 { need.0[k] as f64 * (1.0 / all.0[k] as f64) } else { 0.0 };
+    let size = |need: &Need| (0..KINDS).map(|k| share(need, k)).sum::<f64>();
+
+    let mut order: Vec<usize> = (0..queue.len()).collect();
+    if policy == Policy::FirstFitDecreasing {
+        order.sort_by(|&a, &b| size(&queue[b]).total_cmp(&size(&queue[a])));
+    }
+    let mut free = rooms.to_vec();
+    let mut places = vec![None; queue.len()];
+    for task in order {
+        let need = &queue[task];
+        let score = |room: usize| match policy {
+            Policy::FirstFit | Policy::FirstFitDecreasing => -(room as f64),
+            Policy::BestFit => -size(&free[room]),
+            Policy::WorstFit => size(&free[room]),
+            Policy::DotProduct => (0..KINDS).map(|k| share(need, k) * share(&free[room], k)).sum(),
+            Policy::LeastResidual => -(0..KINDS).map(|k| share(&free[room].minus(need), k).powi(2)).sum::<f64>(),
+        };
+        let mut best: Option<usize> = None;
+        for room in 0..free.len() {
+            if need.fits(&free[room]) && best.is_none_or(|best| score(room) > score(best)) {
+                best = Some(room);
+            }
+        }
+        if let Some(room) = best {
+            free[room] = free[room].minus(need);
+            places[task] = Some(room);
+        }
+    }
+    places
+}
