@@ -291,7 +291,8 @@ mod tests {
 
     #[test]
     fn wrong_words() {
-        let error = |words: &[&str]| Constraint::new(words[0], words[1], words.get(2).copied()).unwrap_err().to_string();
+        let error =
+            |words: &[&str]| Constraint::new(words[0], words[1], words.get(2).copied()).unwrap_err().to_string();
         assert!(error(&["rack", "near"]).starts_with("'near' is no operator"));
         assert!(error(&["rack", "equal"]).starts_with("'equal' needs a value"));
         assert_eq!(error(&["rack", "unique", "x"]), "'unique' takes no value");

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod constraint;
+pub mod job;
 
 mod knobs;
 mod need;

@@ -45,8 +45,7 @@ pub(super) struct Index {
 impl Index {
     /// With these keys and rooms; rooms are numbered from 0.
     pub(super) fn new(rooms: impl IntoIterator<Item = (f64, Need)>) -> Index {
-        let mut entries: Vec<Entry> =
-            (0..).zip(rooms).map(|(room, (key, free))| Entry { key, room, free }).collect();
+        let mut entries: Vec<Entry> = (0..).zip(rooms).map(|(room, (key, free))| Entry { key, room, free }).collect();
         entries.sort_by(|a, b| a.key.total_cmp(&b.key).then(a.room.cmp(&b.room)));
         let mut blocks = Vec::new();
         // Half full, so that the first moves split nothing.
@@ -96,7 +95,8 @@ impl Index {
         if self.blocks.is_empty() {
             self.blocks.push(Block { entries: Vec::new(), most: entry.free });
         }
-        let after = self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.is_before(entry.key, entry.room)));
+        let after =
+            self.blocks.partition_point(|b| b.entries.last().is_some_and(|e| e.is_before(entry.key, entry.room)));
         let at = after.min(self.blocks.len() - 1);
         let block = &mut self.blocks[at];
         let place = block.entries.partition_point(|e| e.is_before(entry.key, entry.room));

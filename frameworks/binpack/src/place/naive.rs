@@ -30,8 +30,8 @@ pub fn place(policy: Policy, queue: &[Need], rooms: &[Need]) -> Vec<Option<usize
             Policy::LeastResidual => -(0..KINDS).map(|k| share(&free[room].minus(need), k).powi(2)).sum::<f64>(),
         };
         let mut best: Option<usize> = None;
-        for room in 0..free.len() {
-            if need.fits(&free[room]) && best.is_none_or(|best| score(room) > score(best)) {
+        for (room, left) in free.iter().enumerate() {
+            if need.fits(left) && best.is_none_or(|best| score(room) > score(best)) {
                 best = Some(room);
             }
         }

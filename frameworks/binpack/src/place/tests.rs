@@ -14,7 +14,10 @@ use crate::need::KINDS;
 
 fn needs(count: std::ops::Range<usize>, most: i64) -> impl Strategy<Value = Vec<Need>> {
     let one = (1..=most, 0..=most, 0..3i64, 0..2i64, 0..3i64);
-    prop::collection::vec(one.prop_map(|(a, b, c, d, e)| Need([a * 100, b * 1_000, c * 50, d * 1_000, e * 1_000])), count)
+    prop::collection::vec(
+        one.prop_map(|(a, b, c, d, e)| Need([a * 100, b * 1_000, c * 50, d * 1_000, e * 1_000])),
+        count,
+    )
 }
 
 fn policy() -> impl Strategy<Value = Policy> {

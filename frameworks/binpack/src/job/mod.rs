@@ -1,0 +1,236 @@
+//! What can be asked for: jobs, and the file that describes them.
+//!
+//! [`read`] turns a file into jobs or says everything that is wrong with it; a [`Job`] keeps all rules of that file.
+//! What becomes of a job on a cluster is not known here.
+
+mod fault;
+mod fields;
+mod health;
+mod read;
+mod seconds;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Need;
+use crate::constraint::Constraint;
+use crate::place::Policy;
+
+pub use fault::{Fault, Faults};
+pub use health::{Health, Probe};
+pub use read::{COUNT_MAX, FILE_BYTES_MAX, JOBS_MAX, Syntax, read};
+pub use seconds::parse as parse_time;
+
+/// What kind of work a job is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One task that ends.
+    #[default]
+    Batch,
+    /// Many tasks that end, each with its number.
+    Array,
+    /// Tasks that are kept running.
+    Service,
+    /// Tasks that are started together or not at all, and end together.
+    Gang,
+}
+
+impl Kind {
+    /// The name, as job files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Batch => "batch",
+            Kind::Array => "array",
+            Kind::Service => "service",
+            Kind::Gang => "gang",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a task runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Run {
+    /// A command for `/bin/sh -c`.
+    Command(String),
+    /// A program and its arguments, without a shell. The list is not empty.
+    Program(Vec<String>),
+    /// What the container image says.
+    Image,
+}
+
+/// A file that is brought into the sandbox before a task starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uri {
+    /// Where it comes from.
+    pub value: String,
+    /// Whether an archive is unpacked.
+    pub extract: bool,
+    /// Whether the file is made executable.
+    pub executable: bool,
+    /// Whether the agent keeps it for the next task.
+    pub cache: bool,
+    /// Its name in the sandbox, if not the last part of `value`.
+    pub output: Option<String>,
+}
+
+/// How a task that failed is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restart {
+    /// The wait after the first failure.
+    #[serde(with = "seconds")]
+    pub first: Duration,
+    /// By how much each further wait is longer; at least 1.
+    pub factor: f64,
+    /// The longest wait.
+    #[serde(with = "seconds")]
+    pub longest: Duration,
+    /// A task that has run for this long has not failed: the waits start anew.
+    #[serde(with = "seconds")]
+    pub steady: Duration,
+}
+
+impl Default for Restart {
+    /// Marathon's: a second, growing by 15 %, 5 min at most.
+    fn default() -> Restart {
+        Restart {
+            first: Duration::from_secs(1),
+            factor: 1.15,
+            longest: Duration::from_secs(300),
+            steady: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Restart {
+    /// How long to wait after so many failures in a row.
+    pub fn wait(&self, failures: u32) -> Duration {
+        let Some(before) = failures.checked_sub(1) else { return Duration::ZERO };
+        let grown = self.first.as_secs_f64() * self.factor.powi(i32::try_from(before).unwrap_or(i32::MAX));
+        Duration::try_from_secs_f64(grown).unwrap_or(self.longest).min(self.longest)
+    }
+}
+
+/// How the tasks of a service are replaced by those of a new version.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Update {
+    /// The part of the count that stays healthy meanwhile, 0 to 1.
+    pub min_healthy: f64,
+    /// The part of the count that may run beyond it meanwhile, 0 to 1.
+    pub max_over: f64,
+}
+
+impl Default for Update {
+    /// Marathon's: all stay, and up to as many again may run meanwhile.
+    fn default() -> Update {
+        Update { min_healthy: 1.0, max_over: 1.0 }
+    }
+}
+
+/// When a gang has done its work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GangEnd {
+    /// When all ranks have finished.
+    #[default]
+    All,
+    /// When rank 0 has finished; the others are ended then. For launchers such as mpirun.
+    First,
+}
+
+/// A job that keeps all rules.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: Kind,
+    /// How many tasks: 1 for a batch job, the ranks of a gang, the instances of a service (which may be 0).
+    pub count: u32,
+    /// What each task runs.
+    pub run: Run,
+    /// What each task needs.
+    pub need: Need,
+    /// Environment variables of each task, beside those that the framework sets.
+    pub env: BTreeMap<String, String>,
+    /// Labels of each task.
+    pub labels: BTreeMap<String, String>,
+    /// Files for each sandbox.
+    pub uris: Vec<Uri>,
+    /// The user that the tasks run as, if not the framework's.
+    pub user: Option<String>,
+    /// The container image, as docker names it.
+    pub image: Option<String>,
+    /// Where tasks may run.
+    pub constraints: Vec<Constraint>,
+    /// Where tasks go among the places where they may run, if not by the framework's policy.
+    pub policy: Option<Policy>,
+    /// Jobs with more come first.
+    pub priority: i32,
+    /// How often a task that failed is tried again. Services are without end.
+    pub retries: u32,
+    /// How a task is known to be well.
+    pub health: Option<Health>,
+    /// How long to wait before a task is started again.
+    pub restart: Restart,
+    /// How a service is replaced by its next version.
+    pub update: Update,
+    /// How long a gang may hold offers while it gathers.
+    #[serde(with = "seconds")]
+    pub gather: Duration,
+    /// When a gang has done its work.
+    pub ends: GangEnd,
+    /// The time between asking a task to end and killing it, if not the agent's.
+    #[serde(with = "seconds::optional")]
+    pub kill_grace: Option<Duration>,
+}
+
+impl Job {
+    /// A job of one task with this name, command and need, and defaults for all else.
+    pub fn new(name: &str, command: &str, need: Need) -> Job {
+        Job {
+            name: name.to_owned(),
+            kind: Kind::Batch,
+            count: 1,
+            run: Run::Command(command.to_owned()),
+            need,
+            env: BTreeMap::new(),
+            labels: BTreeMap::new(),
+            uris: Vec::new(),
+            user: None,
+            image: None,
+            constraints: Vec::new(),
+            policy: None,
+            priority: 0,
+            retries: 0,
+            health: None,
+            restart: Restart::default(),
+            update: Update::default(),
+            gather: GATHER,
+            ends: GangEnd::All,
+            kill_grace: None,
+        }
+    }
+
+    /// Whether tasks of one can go on as tasks of the other: they differ in nothing but the count.
+    pub fn is_same_but_for_count(&self, other: &Job) -> bool {
+        *self == Job { count: self.count, ..other.clone() }
+    }
+}
+
+/// How long a gang gathers offers unless it says otherwise.
+const GATHER: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests;
