@@ -1,8 +1,12 @@
 //! Machine learning that trains by the quality it gains: a framework after SLAQ (SoCC'17).
 //!
 //! - [`learn`]: algorithms that train over parts of their data, and the models that come out.
+//! - [`predict`]: what a job will gain, from the losses that it reports.
+//! - [`allocate`]: who gets how many cores.
 //!
 //! Nothing here does I/O, reads a clock or draws an unseeded number.
 #![forbid(unsafe_code)]
 
+pub mod allocate;
 pub mod learn;
+pub mod predict;

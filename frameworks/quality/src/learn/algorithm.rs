@@ -6,6 +6,8 @@ use super::error::LearnError;
 use super::kmeans::KMeansOptions;
 use super::linear::LinearOptions;
 use super::perceptron::PerceptronOptions;
+use super::topics::TopicsOptions;
+use super::trees::{Task, TreesOptions};
 
 /// The most features, classes, clusters and topics; what must be kept of each is sent in every round.
 const WIDTH_MAX: usize = 1_000_000;
@@ -36,6 +38,11 @@ pub enum Algorithm {
     KMeans(KMeansOptions),
     /// Several classes, cross-entropy, hidden layers with tanh, by Adam.
     Perceptron(PerceptronOptions),
+    /// A sum of trees, each fitted to what the trees before it left over.
+    BoostedTrees(TreesOptions),
+    /// Topics of documents, by latent Dirichlet allocation.
+    #[serde(rename = "lda")]
+    Topics(TopicsOptions),
 }
 
 impl Algorithm {
@@ -47,13 +54,16 @@ impl Algorithm {
             Algorithm::LinearSvm(_) => "linear-svm",
             Algorithm::KMeans(_) => "k-means",
             Algorithm::Perceptron(_) => "perceptron",
+            Algorithm::BoostedTrees(_) => "boosted-trees",
+            Algorithm::Topics(_) => "lda",
         }
     }
 
     /// Whether the labels name classes.
     pub fn classifies(&self) -> bool {
         match self {
-            Algorithm::LinearRegression(_) | Algorithm::KMeans(_) => false,
+            Algorithm::LinearRegression(_) | Algorithm::KMeans(_) | Algorithm::Topics(_) => false,
+            Algorithm::BoostedTrees(o) => o.task == Task::Classification,
             Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) | Algorithm::Perceptron(_) => true,
         }
     }
@@ -62,7 +72,9 @@ impl Algorithm {
     pub fn is_convex(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
-            Algorithm::KMeans(_) | Algorithm::Perceptron(_) => false,
+            Algorithm::KMeans(_) | Algorithm::Perceptron(_) | Algorithm::BoostedTrees(_) | Algorithm::Topics(_) => {
+                false
+            }
         }
     }
 
@@ -70,7 +82,8 @@ impl Algorithm {
     pub fn takes_sparse(&self) -> bool {
         match self {
             Algorithm::LinearRegression(_) | Algorithm::LogisticRegression(_) | Algorithm::LinearSvm(_) => true,
-            Algorithm::KMeans(_) | Algorithm::Perceptron(_) => false,
+            Algorithm::Topics(_) => true,
+            Algorithm::KMeans(_) | Algorithm::Perceptron(_) | Algorithm::BoostedTrees(_) => false,
         }
     }
 
@@ -83,6 +96,8 @@ impl Algorithm {
             Algorithm::LinearRegression(o) | Algorithm::LogisticRegression(o) | Algorithm::LinearSvm(o) => o.check(),
             Algorithm::KMeans(o) => o.check(),
             Algorithm::Perceptron(o) => o.check(),
+            Algorithm::BoostedTrees(o) => o.check(),
+            Algorithm::Topics(o) => o.check(),
         }
     }
 
@@ -104,6 +119,8 @@ impl Algorithm {
             }
             Algorithm::KMeans(o) => o.check_shape(shape),
             Algorithm::Perceptron(o) => o.check_shape(shape),
+            Algorithm::BoostedTrees(o) => o.check_shape(shape),
+            Algorithm::Topics(o) => o.check_shape(shape),
             _ => Ok(()),
         }
     }

@@ -1,13 +1,15 @@
 //! Data from a seed: each shard is made by itself, so that a worker makes only what it works on.
 
+use std::collections::BTreeMap;
+
 use ndarray::Array2;
 use rand_pcg::Pcg64;
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Shape;
-use super::data::{Data, range};
+use super::data::{Data, Rows, Sparse, range};
 use super::error::LearnError;
-use super::sample::{generator, normal, uniform};
+use super::sample::{gamma, generator, index, normal, uniform};
 
 /// What kind of data to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +23,10 @@ pub enum Generator {
     Clouds,
     /// Classes that lie around each other in rings, in the first two features.
     Rings,
+    /// Friedman's first function: a number, or two classes, that depends on the first five features not linearly.
+    Bumps,
+    /// Documents of 60 words, each of a few of several topics (as many as `classes`); features count words.
+    Documents,
 }
 
 /// A seed and the sizes of what to make of it.
@@ -49,13 +55,18 @@ pub fn generate(
     Recipe { generator: kind, shape, noise, seed }.check()?;
     let (from, to) = range(shape.rows, shard, shards.max(1));
     let recipe = Recipe { generator: kind, shape, noise, seed };
+    let world = World::new(&recipe);
+    let chance = |row: usize| generator(seed, 1_000 + row as u64);
+    if kind == Generator::Documents {
+        let mut rows = Sparse::new(shape.columns);
+        (from..to).for_each(|row| rows.push(world.document(&recipe, &mut chance(row))));
+        return Ok(Data { rows: Rows::Sparse(rows), labels: Vec::new() });
+    }
     let mut rows = Array2::zeros((to - from, shape.columns));
     let mut labels = Vec::with_capacity(to - from);
-    let world = World::new(&recipe);
     // Each row has its own stream of chance: how the data is cut into shards does not change it.
     for (place, mut row) in rows.rows_mut().into_iter().enumerate() {
-        let mut chance = generator(seed, 1_000 + (from + place) as u64);
-        labels.push(world.row(&recipe, &mut chance, row.as_slice_mut().unwrap_or_default()));
+        labels.push(world.row(&recipe, &mut chance(from + place), row.as_slice_mut().unwrap_or_default()));
     }
     Ok(Data::dense(rows, labels))
 }
@@ -70,14 +81,39 @@ impl Recipe {
             Generator::Halves if classes != 2 => Err(LearnError::invalid("classes", "halves are 2")),
             Generator::Rings if classes < 2 => Err(LearnError::invalid("classes", "rings are at least 2")),
             Generator::Clouds if classes < 1 => Err(LearnError::invalid("classes", "clouds are at least 1")),
+            Generator::Bumps if classes != 0 && classes != 2 => {
+                Err(LearnError::invalid("classes", "bumps are a number (0) or 2"))
+            }
+            Generator::Bumps if self.shape.columns < 5 => Err(LearnError::invalid("columns", "bumps need at least 5")),
+            Generator::Documents if classes < 1 => Err(LearnError::invalid("classes", "documents have at least 1")),
             _ => Ok(()),
         }
     }
 }
 
+/// How many words a document has.
+const DOCUMENT_LENGTH: usize = 60;
+
+/// Shares that add up to one, drawn from a Dirichlet distribution: the smaller `evenness`, the fewer have much.
+fn shares(chance: &mut Pcg64, count: usize, evenness: f64) -> Vec<f64> {
+    let weights: Vec<f64> = (0..count).map(|_| gamma(chance, evenness) + 1e-9).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.into_iter().map(|w| w / sum).collect()
+}
+
+fn running_sum(shares: Vec<f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |share| {
+        sum += share;
+        sum
+    };
+    shares.into_iter().map(add).collect()
+}
+
 /// What all rows have in common.
 struct World {
     weights: Vec<f64>,
+    /// Centres of clouds, or words of topics, one after another.
     centres: Vec<f64>,
 }
 
@@ -88,6 +124,11 @@ impl World {
         let weights = (0..columns).map(|_| normal(&mut chance)).collect();
         let centres = match recipe.generator {
             Generator::Clouds => (0..recipe.shape.classes * columns).map(|_| 3.0 * normal(&mut chance)).collect(),
+            // Each topic's words, as the running sum of their probabilities.
+            Generator::Documents => {
+                let topics = (0..recipe.shape.classes).map(|_| shares(&mut chance, columns, 0.1));
+                topics.flat_map(running_sum).collect()
+            }
             _ => Vec::new(),
         };
         World { weights, centres }
@@ -102,13 +143,13 @@ impl World {
                 f64::from(u8::from(output + recipe.noise * normal(chance) > 0.0))
             }
             Generator::Clouds => {
-                let class = super::sample::index(chance, recipe.shape.classes);
+                let class = index(chance, recipe.shape.classes);
                 let centre = &self.centres[class * row.len()..];
                 row.iter_mut().zip(centre).for_each(|(x, c)| *x = c + (1.0 + recipe.noise) * normal(chance));
                 class as f64
             }
             Generator::Rings => {
-                let class = super::sample::index(chance, recipe.shape.classes);
+                let class = index(chance, recipe.shape.classes);
                 let radius = 1.0 + class as f64 + recipe.noise * normal(chance);
                 let angle = std::f64::consts::TAU * uniform(chance);
                 row.iter_mut().for_each(|x| *x = normal(chance));
@@ -116,7 +157,30 @@ impl World {
                 row.iter_mut().zip(place).for_each(|(x, p)| *x = p);
                 class as f64
             }
+            Generator::Bumps => {
+                row.iter_mut().for_each(|x| *x = uniform(chance));
+                let curved = 10.0 * (std::f64::consts::PI * row[0] * row[1]).sin() + 20.0 * (row[2] - 0.5).powi(2);
+                let output = curved + 10.0 * row[3] + 5.0 * row[4] + recipe.noise * normal(chance);
+                // About half of all rows lie above.
+                if recipe.shape.classes == 2 { f64::from(u8::from(output > 14.4)) } else { output }
+            }
+            Generator::Documents => 0.0,
         }
+    }
+
+    /// The words of a document, each with how often it is there.
+    fn document(&self, recipe: &Recipe, chance: &mut Pcg64) -> BTreeMap<u32, f64> {
+        let columns = recipe.shape.columns;
+        let mix = shares(chance, recipe.shape.classes, 0.2);
+        let mut counts = BTreeMap::new();
+        for _ in 0..DOCUMENT_LENGTH {
+            let topic = super::sample::place(mix.iter().copied(), uniform(chance));
+            let words = &self.centres[topic * columns..(topic + 1) * columns];
+            let at = uniform(chance);
+            let word = words.partition_point(|sum| *sum <= at).min(columns - 1);
+            *counts.entry(word as u32).or_insert(0.0) += 1.0;
+        }
+        counts
     }
 
     /// Fills a row with features of which each is like its neighbour, and gives a weighted sum of them.

@@ -10,6 +10,8 @@ use super::linear::{self, Linear};
 use super::model::Model;
 use super::net;
 use super::perceptron::Trainer;
+use super::topics::{self, Topics};
+use super::trees::{self, Trees};
 
 /// What one round brought.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +38,8 @@ enum Kind {
     Linear(Linear),
     KMeans(KMeans),
     Perceptron(Trainer),
+    Trees(Trees),
+    Topics(Topics),
 }
 
 impl Learner {
@@ -52,6 +56,8 @@ impl Learner {
             Algorithm::LinearSvm(o) => Kind::Linear(Linear::new(linear::Loss::SquaredHinge, *o, shape)),
             Algorithm::KMeans(o) => Kind::KMeans(KMeans::new(*o, shape)),
             Algorithm::Perceptron(o) => Kind::Perceptron(Trainer::new(o.clone(), shape)),
+            Algorithm::BoostedTrees(o) => Kind::Trees(Trees::new(*o, shape)),
+            Algorithm::Topics(o) => Kind::Topics(Topics::new(*o, shape)),
         }))
     }
 
@@ -61,6 +67,8 @@ impl Learner {
             Kind::Linear(l) => l.parameters(),
             Kind::KMeans(l) => l.parameters(),
             Kind::Perceptron(l) => l.parameters(),
+            Kind::Trees(l) => l.parameters(),
+            Kind::Topics(l) => l.parameters(),
         }
     }
 
@@ -73,6 +81,8 @@ impl Learner {
             Kind::Linear(l) => l.fold(partials),
             Kind::KMeans(l) => l.fold(partials),
             Kind::Perceptron(l) => l.fold(partials),
+            Kind::Trees(l) => l.fold(partials),
+            Kind::Topics(l) => l.fold(partials),
         }
     }
 
@@ -82,13 +92,17 @@ impl Learner {
             Kind::Linear(l) => l.model().map(Model::Linear),
             Kind::KMeans(l) => l.model().map(Model::Clusters),
             Kind::Perceptron(l) => l.model().map(Model::Perceptron),
+            Kind::Trees(l) => l.model().map(Model::Forest),
+            Kind::Topics(l) => l.model().map(Model::Topics),
         }
     }
 }
 
 /// What a worker keeps of a shard from round to round, to save work. It never changes a result.
 #[derive(Debug, Default)]
-pub struct Memory {}
+pub struct Memory {
+    pub(crate) trees: Option<trees::Kept>,
+}
 
 /// The partial result of one shard in the round that `parameters` are of.
 ///
@@ -99,7 +113,7 @@ pub fn partial(
     shape: &Shape,
     parameters: &[f64],
     data: &Data,
-    _memory: &mut Memory,
+    memory: &mut Memory,
 ) -> Result<Vec<f64>, LearnError> {
     if data.width() != shape.columns {
         return Err(LearnError::invalid("columns", format!("{} instead of {}", data.width(), shape.columns)));
@@ -110,6 +124,8 @@ pub fn partial(
         Algorithm::LinearSvm(_) => linear::partial(linear::Loss::SquaredHinge, parameters, data),
         Algorithm::KMeans(o) => kmeans::partial(o.clusters, parameters, data),
         Algorithm::Perceptron(o) => net::partial(&o.hidden, shape, parameters, data),
+        Algorithm::BoostedTrees(o) => trees::partial(o, parameters, data, memory),
+        Algorithm::Topics(o) => topics::partial(o, parameters, data),
     }
 }
 

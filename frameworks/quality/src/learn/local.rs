@@ -71,6 +71,11 @@ impl Local {
         Ok(trained)
     }
 
+    /// Goes on from another state of the learner.
+    pub fn resume(&mut self, learner: Learner) {
+        self.learner = learner;
+    }
+
     /// The learner as it is now.
     pub fn learner(&self) -> &Learner {
         &self.learner

@@ -12,6 +12,7 @@ mod data;
 mod descent;
 mod error;
 mod generate;
+mod grow;
 mod kmeans;
 mod learner;
 mod linear;
@@ -21,6 +22,8 @@ mod net;
 mod perceptron;
 mod sample;
 mod scaling;
+mod topics;
+mod trees;
 
 pub use algorithm::{Algorithm, Shape};
 pub use data::{Data, Rows, Sparse};
@@ -32,6 +35,8 @@ pub use linear::{LinearModel, LinearOptions};
 pub use local::{Local, Trained};
 pub use model::Model;
 pub use perceptron::{Perceptron, PerceptronOptions};
+pub use topics::{TopicModel, TopicsOptions};
+pub use trees::{ForestModel, Task, TreesOptions};
 
 #[cfg(test)]
 mod tests;

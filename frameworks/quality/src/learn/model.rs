@@ -6,6 +6,8 @@ use super::error::LearnError;
 use super::kmeans::ClusterModel;
 use super::linear::LinearModel;
 use super::perceptron::Perceptron;
+use super::topics::TopicModel;
+use super::trees::ForestModel;
 
 /// The version of the form in which models are kept. A change that older programs cannot read raises it.
 const VERSION: u32 = 1;
@@ -20,6 +22,10 @@ pub enum Model {
     Clusters(ClusterModel),
     /// A multi-layer perceptron.
     Perceptron(Perceptron),
+    /// Boosted trees.
+    Forest(ForestModel),
+    /// Topics of documents.
+    Topics(TopicModel),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +41,8 @@ impl Model {
             Model::Linear(model) => model.predict(row),
             Model::Clusters(model) => model.predict(row),
             Model::Perceptron(model) => model.predict(row) as f64,
+            Model::Forest(model) => model.predict(row),
+            Model::Topics(model) => model.predict(row),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Chance from a seed: the same numbers for the same seed on every machine.
 
-use rand_distr::{Distribution, StandardNormal, StandardUniform};
+use rand_distr::{Distribution, Gamma, StandardNormal, StandardUniform};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::SeedableRng;
 
@@ -18,6 +18,11 @@ pub(crate) fn uniform(generator: &mut Pcg64) -> f64 {
 /// A number of the normal distribution with mean 0 and deviation 1.
 pub(crate) fn normal(generator: &mut Pcg64) -> f64 {
     StandardNormal.sample(generator)
+}
+
+/// A number of the gamma distribution with this shape and scale 1; 1 for a shape that is none.
+pub(crate) fn gamma(generator: &mut Pcg64, shape: f64) -> f64 {
+    Gamma::new(shape, 1.0).map_or(1.0, |g| g.sample(generator))
 }
 
 /// An index below `count`.

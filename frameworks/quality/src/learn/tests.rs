@@ -159,3 +159,99 @@ fn what_does_not_fit_is_refused_with_the_rule() {
     assert_eq!(refused(Algorithm::KMeans(k), shape), "clusters: more than there are rows, 10");
     assert_eq!(refused(Algorithm::KMeans(k), Shape { rows: 0, ..shape }), "rows: there must be at least one");
 }
+
+#[test]
+fn one_tree_that_may_do_all_gives_the_means_of_the_leaves() {
+    // A step at 0.5: the best tree of depth 1 splits there and says the mean of each side.
+    let rows = ndarray::Array2::from_shape_fn((100, 1), |(row, _)| row as f64 / 100.0);
+    let labels: Vec<f64> = (0..100).map(|row| if row <= 50 { -2.0 } else { 5.0 }).collect();
+    let options = TreesOptions { depth: 1, learning_rate: 1.0, bins: 64, l2: 0.0, ..TreesOptions::default() };
+    let shape = Shape { rows: 100, columns: 1, classes: 0 };
+    let data = Data::dense(rows, labels);
+    let parts = (0..2).map(|s| data.shard(s, 2)).collect();
+    let trained = Local::new(Algorithm::BoostedTrees(options), shape, parts).unwrap().run(2).unwrap();
+    assert!(trained.losses[1] < 0.3, "{:?}", trained.losses);
+    let Some(Model::Forest(model)) = trained.model else { panic!("no forest") };
+    assert!((model.predict(&[0.1]) + 2.0).abs() < 0.2 && (model.predict(&[0.9]) - 5.0).abs() < 0.2);
+}
+
+#[test]
+fn boosted_trees_learn_bumps_and_a_new_worker_changes_nothing() {
+    let shape = Shape { rows: 1500, columns: 6, classes: 0 };
+    let data = shards(Generator::Bumps, shape, 0.5, 11, 3);
+    let algorithm = Algorithm::BoostedTrees(TreesOptions { learning_rate: 0.3, ..TreesOptions::default() });
+    let trained = Local::new(algorithm.clone(), shape, data.clone()).unwrap().run(80).unwrap();
+    assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-12));
+    // The labels' variance is about 24, that of the noise a quarter: half of it is the best there is.
+    assert!(trained.losses[0] > 8.0 && trained.losses[79] < 0.7, "{} {}", trained.losses[0], trained.losses[79]);
+    // Another worker, who has seen nothing, gives the same numbers as one who was there from the start.
+    let mut local = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+    for _ in 0..10 {
+        local.iterate().unwrap();
+    }
+    let parameters = local.learner().parameters();
+    let fresh = partial(&algorithm, &shape, &parameters, &data[1], &mut Memory::default()).unwrap();
+    let mut old = Memory::default();
+    for _ in 0..2 {
+        assert_eq!(partial(&algorithm, &shape, &parameters, &data[1], &mut old).unwrap(), fresh);
+    }
+    let two = Shape { classes: 2, ..shape };
+    let data = shards(Generator::Bumps, two, 0.5, 11, 3);
+    let options = TreesOptions { task: Task::Classification, learning_rate: 0.3, ..TreesOptions::default() };
+    let trained = Local::new(Algorithm::BoostedTrees(options), two, data).unwrap().run(40).unwrap();
+    assert!(trained.accuracy.unwrap() > 0.95, "{:?}", trained.accuracy);
+}
+
+#[test]
+fn topics_that_share_no_words_are_told_apart() {
+    // Documents of words 0 to 4, and documents of words 5 to 9.
+    let mut documents = Sparse::new(10);
+    for document in 0..40_u32 {
+        let first = 5 * (document % 2);
+        documents.push((0..5).map(|word| (first + word, f64::from(1 + (document + word) % 3))));
+    }
+    let data = Data { rows: Rows::Sparse(documents), labels: Vec::new() };
+    let shape = Shape { rows: 40, columns: 10, classes: 0 };
+    let algorithm = Algorithm::Topics(TopicsOptions { topics: 2, seed: 3, ..TopicsOptions::default() });
+    let run = |count: usize| {
+        let parts = (0..count).map(|s| data.shard(s, count)).collect();
+        Local::new(algorithm.clone(), shape, parts).unwrap().run(40).unwrap()
+    };
+    let trained = run(3);
+    assert!(trained.losses.windows(2).all(|w| w[1] <= w[0] + 1e-6), "{:?}", trained.losses);
+    let Some(Model::Topics(model)) = trained.model else { panic!("no topics") };
+    let low: f64 = model.topics[0][..5].iter().sum();
+    assert!(!(0.01..=0.99).contains(&low), "{model:?}");
+    let document = |first: usize| (0..10).map(|w| f64::from(u8::from(w / 5 == first / 5))).collect::<Vec<_>>();
+    assert_ne!(model.predict(&document(0)), model.predict(&document(5)));
+    assert!((run(1).losses[39] - trained.losses[39]).abs() < 1e-9);
+}
+
+#[test]
+fn every_learner_goes_on_from_where_it_was_written_down() {
+    let cases: Vec<(Algorithm, Generator, usize, f64)> = vec![
+        (Algorithm::LinearRegression(LinearOptions::default()), Generator::Linear, 0, 0.1),
+        (Algorithm::LogisticRegression(LinearOptions::default()), Generator::Halves, 2, 0.1),
+        (Algorithm::LinearSvm(LinearOptions::default()), Generator::Halves, 2, 0.1),
+        (Algorithm::KMeans(KMeansOptions::default()), Generator::Clouds, 8, 0.1),
+        (Algorithm::Perceptron(PerceptronOptions::default()), Generator::Rings, 2, 0.1),
+        (Algorithm::BoostedTrees(TreesOptions::default()), Generator::Bumps, 0, 0.1),
+        (Algorithm::Topics(TopicsOptions::default()), Generator::Documents, 3, 0.0),
+    ];
+    for (algorithm, kind, classes, noise) in cases {
+        let shape = Shape { rows: 200, columns: 8, classes };
+        let data = shards(kind, shape, noise, 1, 3);
+        let mut whole = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+        let losses: Vec<f64> = (0..12).map(|_| whole.iterate().unwrap().1).collect();
+        assert!(losses[11] < losses[0], "{}: {losses:?}", algorithm.name());
+        let mut first = Local::new(algorithm.clone(), shape, data.clone()).unwrap();
+        for _ in 0..5 {
+            first.iterate().unwrap();
+        }
+        let kept = postcard::to_stdvec(first.learner()).unwrap();
+        let mut second = Local::new(algorithm.clone(), shape, data).unwrap();
+        second.resume(postcard::from_bytes(&kept).unwrap());
+        let rest: Vec<f64> = (5..12).map(|_| second.iterate().unwrap().1).collect();
+        assert_eq!(rest, losses[5..], "{}", algorithm.name());
+    }
+}

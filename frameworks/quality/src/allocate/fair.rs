@@ -1,0 +1,34 @@
+//! The work-conserving fair policy: what SLAQ is compared with.
+
+use super::{Bid, floors, raise};
+
+/// Equal cores by priority; what a job cannot use is shared among the others. Cores that cannot be shared evenly, and
+/// all if there are fewer cores than jobs, go to those that have had least so far.
+pub(super) fn fair(bids: &[Bid], cores: u32) -> Vec<u32> {
+    let mut given = vec![0; bids.len()];
+    let mut order: Vec<usize> = (0..bids.len()).collect();
+    let received = |job: usize| bids[job].received / bids[job].priority;
+    order.sort_by(|a, b| received(*a).total_cmp(&received(*b)));
+    let mut left = floors(bids, cores, &order, &mut given);
+    let mut open: Vec<usize> = order.iter().copied().filter(|j| given[*j] < bids[*j].ceiling).collect();
+    while left > 0 && !open.is_empty() {
+        let weights: f64 = open.iter().map(|j| bids[*j].priority).sum();
+        let held: u32 = open.iter().map(|j| given[*j]).sum();
+        let pot = f64::from(left + held);
+        let before = left;
+        for &job in &open {
+            let share = (pot * bids[job].priority / weights).floor() as u32;
+            left -= raise(&mut given[job], share.min(bids[job].ceiling), left);
+        }
+        if before == left {
+            // Fewer cores than jobs are left: one each. Who has one more than his share already may keep it.
+            open.sort_by_key(|j| bids[*j].held <= given[*j]);
+            for &job in &open {
+                let to = given[job] + 1;
+                left -= raise(&mut given[job], to, left);
+            }
+        }
+        open.retain(|j| given[*j] < bids[*j].ceiling);
+    }
+    given
+}

@@ -1,0 +1,123 @@
+//! Who gets how many cores for the next epoch: pure functions, one a policy.
+//!
+//! They see a number of [`Bid`]s and a number of cores, and nothing of offers, tasks or time.
+
+mod fair;
+mod slaq;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use crate::predict::Outlook;
+
+/// How cores are shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// To whom they bring most quality: SLAQ's greedy allocation by predicted normalised gain.
+    #[default]
+    Slaq,
+    /// Equally; what one job cannot use goes to the others.
+    Fair,
+    /// All that a job can use, in the order of submission.
+    Fifo,
+    /// All that a job can use, to the job first that will be done first.
+    Shortest,
+}
+
+impl Policy {
+    /// Its name in commands and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Slaq => "slaq",
+            Policy::Fair => "fair",
+            Policy::Fifo => "fifo",
+            Policy::Shortest => "shortest",
+        }
+    }
+}
+
+impl std::str::FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Policy, String> {
+        let all = [Policy::Slaq, Policy::Fair, Policy::Fifo, Policy::Shortest];
+        let known = all.into_iter().find(|p| p.name() == text);
+        known.ok_or_else(|| format!("'{text}' is no policy: slaq, fair, fifo or shortest"))
+    }
+}
+
+/// What a job brings when cores are shared out.
+#[derive(Clone, Copy, Debug)]
+pub struct Bid {
+    /// What the job's gain counts, against 1 for others. Positive.
+    pub priority: f64,
+    /// The least cores that it is to have, as far as there are enough.
+    pub floor: u32,
+    /// The most cores that it can use.
+    pub ceiling: u32,
+    /// Cores that it has now.
+    pub held: u32,
+    /// What may be expected of it.
+    pub outlook: Outlook,
+    /// Whether it is where its user wanted it: it keeps its floor.
+    pub reached: bool,
+    /// For how many epochs it has had no core.
+    pub waited: u32,
+    /// Core-seconds that it has had so far.
+    pub received: f64,
+    /// How many core-seconds it still needs, if that can be told.
+    pub remaining: Option<f64>,
+}
+
+/// A job that has had no core for so many epochs comes first, whatever the policy gains by others.
+pub const PATIENCE: u32 = 5;
+
+/// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
+/// given out as far as jobs can use them. Each job gets its floor if there are enough cores for all floors.
+///
+/// `epoch` is for how many seconds the decision holds.
+pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
+    match policy {
+        Policy::Slaq => slaq::slaq(bids, cores, epoch),
+        Policy::Fair => fair::fair(bids, cores),
+        Policy::Fifo => in_turn(bids, cores, (0..bids.len()).collect()),
+        Policy::Shortest => {
+            let mut order: Vec<usize> = (0..bids.len()).collect();
+            // What nobody can tell the length of has to show it first.
+            let length = |job: &usize| bids[*job].remaining.unwrap_or(0.0);
+            order.sort_by(|a, b| length(a).total_cmp(&length(b)));
+            in_turn(bids, cores, order)
+        }
+    }
+}
+
+/// Floors for all first, then ceilings in this order.
+fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
+    let mut given = vec![0; bids.len()];
+    let mut left = floors(bids, cores, &order, &mut given);
+    for job in order {
+        left -= raise(&mut given[job], bids[job].ceiling, left);
+    }
+    given
+}
+
+/// Gives each job its floor, in this order but for those that have waited too long; says what is left.
+fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
+    let mut left = cores;
+    let impatient = |job: &&usize| bids[**job].waited >= PATIENCE;
+    let patient = |job: &&usize| bids[**job].waited < PATIENCE;
+    for &job in order.iter().filter(impatient).chain(order.iter().filter(patient)) {
+        let floor = bids[job].floor.min(bids[job].ceiling);
+        left -= raise(&mut given[job], floor, left);
+    }
+    left
+}
+
+/// Raises a job's cores to `to` as far as there are any left; says how many it took.
+fn raise(given: &mut u32, to: u32, left: u32) -> u32 {
+    let more = to.saturating_sub(*given).min(left);
+    *given += more;
+    more
+}

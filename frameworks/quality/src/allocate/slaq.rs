@@ -1,0 +1,90 @@
+//! SLAQ's policy (section 4.3): one core at a time to the job whose predicted normalised loss it lowers most.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::{Bid, floors, raise};
+use crate::predict::Outlook;
+
+/// What one more core brings a job; the largest comes out of a heap first, among equals the first job.
+#[derive(PartialEq)]
+struct Gain {
+    more: f64,
+    job: Reverse<usize>,
+    /// By how much the loss falls with that core.
+    in_all: f64,
+}
+
+impl Eq for Gain {}
+
+impl Ord for Gain {
+    fn cmp(&self, other: &Gain) -> Ordering {
+        self.more.total_cmp(&other.more).then(self.job.cmp(&other.job))
+    }
+}
+
+impl PartialOrd for Gain {
+    fn partial_cmp(&self, other: &Gain) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn predicted(bid: &Bid) -> bool {
+    matches!(bid.outlook, Outlook::Clear { .. })
+}
+
+/// Floors first. Jobs that cannot be predicted, yet or at all, get an equal share. All other cores go one at a time to
+/// the largest predicted gain; what then is left over goes to who can use it.
+pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
+    let mut given = vec![0; bids.len()];
+    let mut order: Vec<usize> = (0..bids.len()).collect();
+    // If there are not enough cores for all floors, the unpredicted first, then by what a core gains.
+    if bids.iter().map(|b| u64::from(b.floor)).sum::<u64>() > u64::from(cores) {
+        let first = |bid: &Bid| if predicted(bid) { bid.priority * bid.outlook.gain(epoch, 1) } else { f64::INFINITY };
+        let gains: Vec<f64> = bids.iter().map(first).collect();
+        order.sort_by(|a, b| gains[*b].total_cmp(&gains[*a]));
+    }
+    let mut left = floors(bids, cores, &order, &mut given);
+    let share = cores / u32::try_from(bids.len().max(1)).unwrap_or(u32::MAX);
+    for (job, bid) in bids.iter().enumerate().filter(|(_, b)| !predicted(b) && !b.reached) {
+        left -= raise(&mut given[job], share.min(bid.ceiling), left);
+    }
+    left = greedy(bids, left, epoch, &mut given);
+    // Nobody gains any more: who can use a core may have it. Jobs that are where they should be come last.
+    for reached in [false, true] {
+        while left > 0 {
+            let before = left;
+            for (job, bid) in bids.iter().enumerate().filter(|(_, b)| b.reached == reached) {
+                let to = given[job].saturating_add(1).min(bid.ceiling);
+                left -= raise(&mut given[job], to, left);
+            }
+            if before == left {
+                break;
+            }
+        }
+    }
+    given
+}
+
+/// One core at a time to the largest gain; ends when there is no core or no gain.
+fn greedy(bids: &[Bid], mut left: u32, epoch: f64, given: &mut [u32]) -> u32 {
+    let next = |job: usize, has: u32, in_all: f64| {
+        let bid = &bids[job];
+        if has >= bid.ceiling || bid.reached {
+            return None;
+        }
+        let with = bid.priority * bid.outlook.gain(epoch, has + 1);
+        let more = with - in_all;
+        (more > 0.0).then_some(Gain { more, job: Reverse(job), in_all: with })
+    };
+    let first = |(job, bid): (usize, &Bid)| next(job, given[job], bid.priority * bid.outlook.gain(epoch, given[job]));
+    let mut heap: BinaryHeap<Gain> = bids.iter().enumerate().filter_map(first).collect();
+    while left > 0
+        && let Some(Gain { job: Reverse(job), in_all, .. }) = heap.pop()
+    {
+        given[job] += 1;
+        left -= 1;
+        heap.extend(next(job, given[job], in_all));
+    }
+    left
+}

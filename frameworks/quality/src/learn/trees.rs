@@ -1,0 +1,326 @@
+//! Gradient-boosted trees: each tree is fitted to what the trees before it left over, by histograms that shards add up.
+//!
+//! The formulas of gains and leaves are those of XGBoost (Chen and Guestrin, 2016).
+
+use serde::{Deserialize, Serialize};
+
+use super::algorithm::{Shape, within};
+use super::data::Data;
+use super::error::LearnError;
+use super::grow::{Rules, descend, stump, tree_width};
+use super::learner::{Memory, Reader, Round, total};
+
+/// The whole forest is sent in every round.
+const TREES_MAX: usize = 5_000;
+/// How many rows of a shard are in the sample from which the bins are made.
+const SAMPLED: usize = 64;
+const HISTOGRAMS_MAX: usize = 4_000_000;
+
+/// What the trees predict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// A number, with half the squared difference as loss.
+    #[default]
+    Regression,
+    /// One of two classes, with logistic loss.
+    Classification,
+}
+
+/// Hyperparameters of boosted trees.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TreesOptions {
+    /// What they predict; a number by default.
+    pub task: Task,
+    /// How many splits lie one above another in a tree. 3 by default.
+    pub depth: usize,
+    /// How much of what a tree could correct it does correct. 0.1 by default.
+    pub learning_rate: f64,
+    /// Into how many bins the values of a feature fall. 32 by default.
+    pub bins: usize,
+    /// How many rows must at least be on each side of a split, about. 1 by default.
+    pub least: f64,
+    /// How much leaves of few rows are kept small. 1 by default.
+    pub l2: f64,
+}
+
+impl Default for TreesOptions {
+    fn default() -> TreesOptions {
+        TreesOptions { task: Task::Regression, depth: 3, learning_rate: 0.1, bins: 32, least: 1.0, l2: 1.0 }
+    }
+}
+
+impl TreesOptions {
+    pub(crate) fn check(&self) -> Result<(), LearnError> {
+        if !(1..=8).contains(&self.depth) {
+            return Err(LearnError::invalid("depth", "must be between 1 and 8"));
+        }
+        if !(2..=256).contains(&self.bins) {
+            return Err(LearnError::invalid("bins", "must be between 2 and 256"));
+        }
+        within("least", self.least, 0.0, 1e9)?;
+        within("l2", self.l2, 0.0, 1e9)?;
+        within("learning_rate", self.learning_rate, 1e-6, 1.0)
+    }
+
+    pub(crate) fn check_shape(&self, shape: &Shape) -> Result<(), LearnError> {
+        if self.task == Task::Classification && shape.classes != 2 {
+            let rule = format!("boosted-trees need exactly 2, and the labels name {}", shape.classes);
+            return Err(LearnError::invalid("classes", rule));
+        }
+        let widest = (1_usize << (self.depth - 1)).saturating_mul(shape.columns).saturating_mul(2 * self.bins);
+        if widest > HISTOGRAMS_MAX {
+            let rule = format!("times columns and nodes gives histograms of {widest}; {HISTOGRAMS_MAX} is the limit");
+            return Err(LearnError::invalid("bins", rule));
+        }
+        Ok(())
+    }
+
+    fn rules<'a>(&self, columns: usize, edges: &'a [f64]) -> Rules<'a> {
+        // A row of a class that is not decided yet has a second derivative of a quarter.
+        let least = if self.task == Task::Classification { self.least / 4.0 } else { self.least };
+        Rules { columns, bins: self.bins, edges, l2: self.l2, least, rate: self.learning_rate }
+    }
+}
+
+/// What a worker keeps of a shard: the forest's outputs, so that only new trees must be asked, and each value's bin.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    trees: Vec<f64>,
+    outputs: Vec<f64>,
+    edges: Vec<f64>,
+    bins: Vec<u8>,
+}
+
+const SAMPLE: f64 = 0.0;
+
+/// A round of one shard: rows, sum of labels and a sample at first; then histograms of the nodes of a level, and
+/// [loss, right, rows].
+pub(crate) fn partial(
+    options: &TreesOptions,
+    parameters: &[f64],
+    data: &Data,
+    memory: &mut Memory,
+) -> Result<Vec<f64>, LearnError> {
+    let Some(rows) = data.matrix() else { return Err(LearnError::invalid("data", "must be dense")) };
+    let mut reader = Reader::new(parameters);
+    let columns = rows.ncols();
+    if reader.one()? == SAMPLE {
+        let mut sums = vec![rows.nrows() as f64, data.labels.iter().sum()];
+        let wanted = SAMPLED.min(rows.nrows());
+        let picked = (0..wanted).map(|i| i * rows.nrows() / wanted);
+        sums.extend(picked.flat_map(|r| rows.row(r).to_vec()));
+        return Ok(sums);
+    }
+    let (base, level, count) = (reader.one()?, reader.count()?, reader.count()?);
+    let edges = reader.take(columns * (options.bins - 1))?;
+    let width = tree_width(options.depth);
+    if level >= options.depth || count > TREES_MAX {
+        return Err(LearnError::invalid("parameters", "are not of this algorithm and data"));
+    }
+    let trees = reader.take(count * width)?;
+    let tree = reader.take(width)?;
+    let all_trees = trees.chunks_exact(width).chain([tree]).flat_map(|t| t.chunks_exact(2));
+    if all_trees.into_iter().any(|node| node[0] >= columns as f64) {
+        return Err(LearnError::invalid("parameters", "look at a feature that is not there"));
+    }
+    let kept = memory.trees.get_or_insert_default();
+    kept.catch_up(base, edges, trees, width, data);
+    let rules = options.rules(columns, edges);
+    let histograms = (1 << level) * rules.node_width();
+    let mut sums = vec![0.0; histograms + 3];
+    for row in 0..rows.nrows() {
+        let (output, label) = (kept.outputs[row], data.label(row));
+        let (loss, first, second, right) = derivatives(options.task, output, label);
+        sums[histograms] += loss;
+        sums[histograms + 1] += f64::from(u8::from(right));
+        let (node, _) = descend(tree, |column| rows[[row, column]]);
+        // Rows in a leaf above this level are done.
+        let Some(place) = (node + 1).checked_sub(1 << level) else { continue };
+        let start = place * rules.node_width();
+        for (column, bin) in kept.bins[row * columns..(row + 1) * columns].iter().enumerate() {
+            let at = start + 2 * (column * options.bins + usize::from(*bin));
+            sums[at] += first;
+            sums[at + 1] += second;
+        }
+    }
+    sums[histograms + 2] = rows.nrows() as f64;
+    Ok(sums)
+}
+
+/// The loss of an output, its first and second derivative, and whether its class is right.
+fn derivatives(task: Task, output: f64, label: f64) -> (f64, f64, f64, bool) {
+    match task {
+        Task::Regression => ((output - label).powi(2) / 2.0, output - label, 1.0, false),
+        Task::Classification => {
+            let probability = 1.0 / (1.0 + (-output).exp());
+            let of_label = if label > 0.5 { probability } else { 1.0 - probability };
+            let second = (probability * (1.0 - probability)).max(1e-12);
+            let loss = -of_label.max(f64::MIN_POSITIVE).ln();
+            (loss, probability - label, second, (probability > 0.5) == (label > 0.5))
+        }
+    }
+}
+
+impl Kept {
+    fn catch_up(&mut self, base: f64, edges: &[f64], trees: &[f64], width: usize, data: &Data) {
+        let Some(rows) = data.matrix() else { return };
+        if self.edges != edges || self.outputs.len() != rows.nrows() {
+            let per_column = edges.len() / rows.ncols();
+            let bin = |((_, column), value): ((usize, usize), &f64)| {
+                let edges = &edges[column * per_column..(column + 1) * per_column];
+                edges.partition_point(|edge| edge < value) as u8
+            };
+            self.bins = rows.indexed_iter().map(bin).collect();
+            self.edges = edges.to_vec();
+            self.outputs = Vec::new();
+        }
+        if self.outputs.is_empty() || !trees.starts_with(&self.trees) {
+            self.outputs = vec![base; rows.nrows()];
+            self.trees.clear();
+        }
+        for tree in trees[self.trees.len()..].chunks_exact(width) {
+            for (row, output) in self.outputs.iter_mut().enumerate() {
+                *output += descend(tree, |column| rows[[row, column]]).1;
+            }
+        }
+        self.trees = trees.to_vec();
+    }
+}
+
+/// The state of the training of a forest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Trees {
+    options: TreesOptions,
+    columns: usize,
+    base: f64,
+    /// Empty before the sample is there.
+    edges: Vec<f64>,
+    /// The finished trees, one after another.
+    trees: Vec<f64>,
+    /// The tree that grows, and the level that is split next.
+    tree: Vec<f64>,
+    level: usize,
+    /// Loss and accuracy before the tree that grows.
+    loss: f64,
+    accuracy: Option<f64>,
+}
+
+impl Trees {
+    pub(crate) fn new(options: TreesOptions, shape: Shape) -> Trees {
+        Trees {
+            columns: shape.columns,
+            base: 0.0,
+            edges: Vec::new(),
+            trees: Vec::new(),
+            tree: stump(options.depth),
+            level: 0,
+            loss: 0.0,
+            accuracy: None,
+            options,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.trees.len() / tree_width(self.options.depth)
+    }
+
+    pub(crate) fn parameters(&self) -> Vec<f64> {
+        if self.edges.is_empty() {
+            return vec![SAMPLE];
+        }
+        let mut parameters = vec![1.0, self.base, self.level as f64, self.count() as f64];
+        parameters.extend(&self.edges);
+        parameters.extend(&self.trees);
+        parameters.extend(&self.tree);
+        parameters
+    }
+
+    pub(crate) fn fold(&mut self, partials: &[Vec<f64>]) -> Result<Round, LearnError> {
+        if self.edges.is_empty() {
+            self.prepare(partials)?;
+            return Ok(Round::Inner);
+        }
+        let rules = self.options.rules(self.columns, &self.edges);
+        let histograms = (1 << self.level) * rules.node_width();
+        let sums = total(partials, histograms + 3)?;
+        let iteration = self.count() as u64;
+        if self.level == 0 {
+            let rows = sums[histograms + 2].max(1.0);
+            self.loss = sums[histograms] / rows;
+            self.accuracy = (self.options.task == Task::Classification).then(|| sums[histograms + 1] / rows);
+            if !self.loss.is_finite() {
+                return Err(LearnError::NotANumber { iteration, halvings: 0 });
+            }
+        }
+        let split = rules.split_level(&mut self.tree, self.level, &sums[..histograms]);
+        self.level += 1;
+        if split && self.level < self.options.depth {
+            return Ok(Round::Inner);
+        }
+        if self.count() < TREES_MAX {
+            self.trees.append(&mut self.tree);
+        }
+        self.tree = stump(self.options.depth);
+        self.level = 0;
+        Ok(Round::Iteration { iteration, loss: self.loss, accuracy: self.accuracy })
+    }
+
+    /// From all samples: the forest's first output, and edges between bins of about as many rows.
+    fn prepare(&mut self, partials: &[Vec<f64>]) -> Result<(), LearnError> {
+        let mut values: Vec<Vec<f64>> = vec![Vec::new(); self.columns];
+        let mut sums = [0.0, 0.0];
+        for (shard, partial) in partials.iter().enumerate() {
+            if partial.len() < 2 || !(partial.len() - 2).is_multiple_of(self.columns) {
+                return Err(LearnError::Mismatch { shard, got: partial.len(), want: 2 + SAMPLED * self.columns });
+            }
+            sums = [sums[0] + partial[0], sums[1] + partial[1]];
+            for row in partial[2..].chunks_exact(self.columns) {
+                values.iter_mut().zip(row).for_each(|(of_column, value)| of_column.push(*value));
+            }
+        }
+        let mean = sums[1] / sums[0].max(1.0);
+        self.base = match self.options.task {
+            Task::Regression => mean,
+            Task::Classification => (mean.clamp(1e-6, 1.0 - 1e-6) / (1.0 - mean.clamp(1e-6, 1.0 - 1e-6))).ln(),
+        };
+        if !self.base.is_finite() {
+            return Err(LearnError::NotANumber { iteration: 0, halvings: 0 });
+        }
+        for of_column in &mut values {
+            of_column.sort_by(f64::total_cmp);
+            let quantile = |part: usize| of_column.get(part * of_column.len() / self.options.bins).copied();
+            self.edges.extend((1..self.options.bins).map(|part| quantile(part).unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn model(&self) -> Option<ForestModel> {
+        let trees: Vec<Vec<f64>> =
+            self.trees.chunks_exact(tree_width(self.options.depth)).map(<[f64]>::to_vec).collect();
+        let classifies = self.options.task == Task::Classification;
+        (!trees.is_empty()).then_some(ForestModel { base: self.base, trees, classifies })
+    }
+}
+
+/// A trained forest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForestModel {
+    /// What is said before the first tree.
+    pub base: f64,
+    /// Two numbers a node: the feature to look at (-1 in a leaf), and the threshold or the leaf's value. The children
+    /// of node i are 2i + 1, for values up to the threshold, and 2i + 2.
+    pub trees: Vec<Vec<f64>>,
+    /// Whether the sum's sign names one of two classes.
+    pub classifies: bool,
+}
+
+impl ForestModel {
+    /// The predicted number, or the class: 0 or 1. Missing features count as zero.
+    pub fn predict(&self, row: &[f64]) -> f64 {
+        let value = |column: usize| row.get(column).copied().unwrap_or(0.0);
+        let output = self.base + self.trees.iter().map(|t| descend(t, value).1).sum::<f64>();
+        if self.classifies { f64::from(u8::from(output > 0.0)) } else { output }
+    }
+}

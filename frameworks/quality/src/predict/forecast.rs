@@ -1,0 +1,259 @@
+//! What is known of one job's progress, and what is expected of it.
+
+use std::collections::VecDeque;
+
+use super::curve::{Curve, Family};
+use super::fit::{Fit, fit};
+use super::time::TimeModel;
+
+/// How many iterations ahead predictions are compared with what came.
+pub const HORIZON: u64 = 10;
+/// With fewer losses nothing is predicted.
+const LOSSES_MIN: usize = 5;
+/// Losses kept for fitting.
+const LOSSES_MAX: usize = 32;
+/// Prediction errors kept.
+const ERRORS_MAX: usize = 256;
+/// A fit that misses by more than this share of what the losses vary is no fit.
+const MISS_MAX: f64 = 0.25;
+
+/// Follows one job: takes losses in, fits, predicts, and keeps count of its own errors.
+#[derive(Clone, Debug, Default)]
+pub struct Forecaster {
+    family: Option<Family>,
+    losses: VecDeque<f64>,
+    /// How many losses there have been in all; the newest iteration has this number less one.
+    count: u64,
+    first: f64,
+    largest_change: f64,
+    fit: Option<Fit>,
+    time: TimeModel,
+    errors: Errors,
+}
+
+/// How far predictions were off, as shares of the loss that came.
+#[derive(Clone, Debug, Default)]
+pub struct Errors {
+    /// Which iteration was predicted, and its loss.
+    waiting: VecDeque<(u64, f64)>,
+    /// The newest errors.
+    recent: VecDeque<f64>,
+}
+
+impl Errors {
+    /// The errors of the newest predictions, oldest first.
+    pub fn recent(&self) -> impl Iterator<Item = f64> {
+        self.recent.iter().copied()
+    }
+
+    /// The median of the newest errors.
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.recent.iter().copied().collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 2).copied()
+    }
+
+    fn compare(&mut self, iteration: u64, loss: f64) {
+        while let Some((of, predicted)) = self.waiting.front().copied().filter(|(of, _)| *of <= iteration) {
+            self.waiting.pop_front();
+            if of == iteration && loss != 0.0 {
+                self.recent.push_back(((predicted - loss) / loss).abs());
+            }
+        }
+        while self.recent.len() > ERRORS_MAX {
+            self.recent.pop_front();
+        }
+    }
+}
+
+/// What a scheduler may expect of a job in the near future.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Outlook {
+    /// Too few iterations are known.
+    New,
+    /// The losses follow no curve.
+    Unclear,
+    /// The losses follow this curve; a change of `scale` counts as one.
+    Clear {
+        /// From the newest iteration on.
+        curve: Curve,
+        /// By how much the loss changes if the normalised loss changes by one.
+        scale: f64,
+        /// How long iterations take.
+        time: TimeModel,
+    },
+}
+
+impl Outlook {
+    /// By how much the normalised loss will fall within so many seconds on so many cores.
+    pub fn gain(&self, seconds: f64, cores: u32) -> f64 {
+        match self {
+            Outlook::Clear { curve, scale, time } => {
+                let iterations = time.iterations(seconds, cores);
+                (curve.at(0.0) - curve.at(iterations)).max(0.0) / scale
+            }
+            Outlook::New | Outlook::Unclear => 0.0,
+        }
+    }
+}
+
+impl Forecaster {
+    /// Follows a job whose owner may know its family.
+    pub fn new(family: Option<Family>) -> Forecaster {
+        Forecaster { family, ..Forecaster::default() }
+    }
+
+    /// Takes the loss of the next iteration in.
+    pub fn observe(&mut self, loss: f64) {
+        if !loss.is_finite() {
+            return;
+        }
+        match self.losses.back() {
+            Some(last) => self.largest_change = self.largest_change.max(last - loss),
+            None => self.first = loss,
+        }
+        self.errors.compare(self.count, loss);
+        self.count += 1;
+        self.losses.push_back(loss);
+        if self.losses.len() > LOSSES_MAX {
+            self.losses.pop_front();
+        }
+        self.fit = None;
+        if self.losses.len() >= LOSSES_MIN {
+            self.fit = fit(self.losses.make_contiguous(), self.family);
+        }
+        if let Some(predicted) = self.predict(HORIZON as f64) {
+            self.errors.waiting.push_back((self.count - 1 + HORIZON, predicted));
+        }
+    }
+
+    /// Takes in how long an iteration took, and how much of that the cores computed.
+    pub fn observe_time(&mut self, seconds: f64, cores: u32, busy: f64) {
+        self.time.learn(seconds, cores, busy);
+    }
+
+    /// The loss so many iterations after the newest; from the newest loss, as the curve falls from there.
+    pub fn predict(&self, ahead: f64) -> Option<f64> {
+        let (curve, newest) = (self.fit?.curve, *self.losses.back()?);
+        let fall = curve.at(0.0) - curve.at(ahead);
+        Some((newest - fall).max(curve.end().min(newest)))
+    }
+
+    /// What to expect.
+    pub fn outlook(&self) -> Outlook {
+        if self.losses.len() < LOSSES_MIN || !self.time.is_known() {
+            return Outlook::New;
+        }
+        match self.fit {
+            Some(fit) if fit.distance <= MISS_MAX * self.variation() => {
+                Outlook::Clear { curve: fit.curve, scale: self.scale(&fit.curve), time: self.time }
+            }
+            Some(_) => Outlook::Unclear,
+            // Losses that do not change any more are well predicted: nothing will come.
+            None if self.variation() <= 1e-12 * self.first.abs() => Outlook::Clear {
+                curve: Curve::Exponential { height: 0.0, rate: 0.5, end: self.losses[self.losses.len() - 1] },
+                scale: 1.0,
+                time: self.time,
+            },
+            None => Outlook::Unclear,
+        }
+    }
+
+    /// By how much the loss will have fallen in the end: what a normalised loss of one stands for.
+    fn scale(&self, curve: &Curve) -> f64 {
+        let range = self.first - curve.end();
+        if range > 0.0 { range } else { self.largest_change.max(f64::MIN_POSITIVE) }
+    }
+
+    /// By how much the losses kept differ.
+    fn variation(&self) -> f64 {
+        let highest = self.losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        highest - self.losses.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The newest loss as a share of the way from the first to where the curve ends; by the lowest loss while there is no
+    /// curve.
+    pub fn normalised(&self) -> Option<f64> {
+        let newest = *self.losses.back()?;
+        let end = self.fit.map(|f| f.curve.end())?;
+        let range = self.first - end;
+        (range > 0.0).then(|| ((newest - end) / range).clamp(0.0, 1.0))
+    }
+
+    /// The newest change of the loss against the largest one so far, in [0, 1]: 1 at first, and 0 in the end.
+    pub fn normalised_change(&self) -> f64 {
+        let mut newest = self.losses.iter().rev();
+        match (newest.next(), newest.next()) {
+            (Some(last), Some(before)) if self.largest_change > 0.0 => {
+                ((before - last) / self.largest_change).clamp(0.0, 1.0)
+            }
+            _ => 1.0,
+        }
+    }
+
+    /// The fitted curve.
+    pub fn curve(&self) -> Option<Curve> {
+        self.fit.map(|f| f.curve)
+    }
+
+    /// How long iterations take.
+    pub fn time(&self) -> TimeModel {
+        self.time
+    }
+
+    /// How good the predictions were.
+    pub fn errors(&self) -> &Errors {
+        &self.errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smooth_job_is_predicted_well() {
+        let mut forecaster = Forecaster::new(None);
+        assert_eq!(forecaster.outlook(), Outlook::New);
+        for k in 0..60_u32 {
+            forecaster.observe(0.2 + 1.0 / (1.0 + 0.2 * f64::from(k)));
+            forecaster.observe_time(1.0, 2, 1.8);
+        }
+        assert!(forecaster.errors().median().unwrap() < 0.01);
+        assert!(forecaster.errors().recent().count() > 40);
+        let outlook = forecaster.outlook();
+        assert!(matches!(outlook, Outlook::Clear { .. }));
+        let gains: Vec<f64> = (0..8).map(|cores| outlook.gain(3.0, cores)).collect();
+        assert_eq!(gains[0], 0.0);
+        // More cores gain more, each less than the one before.
+        let steps: Vec<f64> = gains.windows(2).map(|w| w[1] - w[0]).collect();
+        assert!(steps.iter().all(|s| *s > 0.0) && steps.windows(2).all(|w| w[1] <= w[0]), "{gains:?}");
+        let normalised = forecaster.normalised().unwrap();
+        assert!((0.05..0.12).contains(&normalised), "{normalised}");
+        assert!(forecaster.normalised_change() < 0.05);
+    }
+
+    #[test]
+    fn a_job_that_jumps_about_is_unclear() {
+        let mut forecaster = Forecaster::new(None);
+        for k in 0..30_u32 {
+            forecaster.observe(1.0 + f64::from(k * 7 % 5) - 0.001 * f64::from(k));
+            forecaster.observe_time(1.0, 1, 1.0);
+        }
+        assert_eq!(forecaster.outlook(), Outlook::Unclear);
+        assert_eq!(forecaster.outlook().gain(1.0, 1), 0.0);
+    }
+
+    #[test]
+    fn a_job_that_has_ended_gains_nothing() {
+        let mut forecaster = Forecaster::new(None);
+        for _ in 0..40 {
+            forecaster.observe(0.5);
+            forecaster.observe_time(1.0, 1, 1.0);
+        }
+        assert!(matches!(forecaster.outlook(), Outlook::Clear { .. }));
+        assert_eq!(forecaster.outlook().gain(10.0, 4), 0.0);
+        forecaster.observe(f64::NAN);
+        assert_eq!(forecaster.predict(1.0), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! How long an iteration takes on a number of cores: its work is shared, its overhead is not.
+
+use serde::{Deserialize, Serialize};
+
+/// How much a new measurement counts.
+const NEW: f64 = 0.3;
+
+/// t(a) = work / a + overhead, learnt from past iterations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TimeModel {
+    /// Seconds that one core would compute.
+    pub work: f64,
+    /// Seconds that do not become fewer with more cores: sending, waiting for the slowest, merging.
+    pub overhead: f64,
+    measured: bool,
+}
+
+impl TimeModel {
+    /// Takes an iteration in that took `seconds` on `cores` cores, which computed `busy` seconds in all.
+    pub fn learn(&mut self, seconds: f64, cores: u32, busy: f64) {
+        let ok = |x: f64| x.is_finite() && x >= 0.0;
+        if !ok(seconds) || !ok(busy) || cores == 0 {
+            return;
+        }
+        let overhead = (seconds - busy / f64::from(cores)).max(0.0);
+        let new = if self.measured { NEW } else { 1.0 };
+        self.work += new * (busy - self.work);
+        self.overhead += new * (overhead - self.overhead);
+        self.measured = true;
+    }
+
+    /// How many iterations fit into so many seconds on so many cores.
+    pub fn iterations(&self, seconds: f64, cores: u32) -> f64 {
+        if cores == 0 || !self.measured {
+            return 0.0;
+        }
+        // A millisecond at least: what takes no time would gain without end.
+        seconds / (self.work / f64::from(cores) + self.overhead).max(1e-3)
+    }
+
+    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; `most` if none suffice.
+    pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> u32 {
+        (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations).unwrap_or(most)
+    }
+
+    /// Whether an iteration has been measured.
+    pub fn is_known(&self) -> bool {
+        self.measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_shared_and_overhead_is_not() {
+        let mut model = TimeModel::default();
+        assert_eq!(model.iterations(10.0, 4), 0.0);
+        for cores in [1, 2, 4, 2, 1, 8, 4, 2] {
+            model.learn(2.0 / f64::from(cores) + 0.25, cores, 2.0);
+        }
+        assert!((model.iterations(9.0, 1) - 4.0).abs() < 1e-9);
+        assert!((model.iterations(3.0, 4) - 4.0).abs() < 1e-9);
+        assert_eq!(model.cores_for(4.0, 3.0, 16), 4);
+        assert_eq!(model.cores_for(1000.0, 3.0, 16), 16);
+        model.learn(f64::NAN, 1, 1.0);
+        model.learn(1.0, 0, 1.0);
+        assert!((model.iterations(9.0, 1) - 4.0).abs() < 1e-9);
+    }
+}
