@@ -1,0 +1,11 @@
+//! Video queries: reading videos, finding and following what moves in them, and deciding what each query may cost.
+//!
+//! - [`media`] reads and writes video files, [`frame`] is a picture.
+//! - [`scene`] makes traffic scenes whose truth is known.
+#![forbid(unsafe_code)]
+
+mod chance;
+pub mod frame;
+mod glyphs;
+pub mod media;
+pub mod scene;

@@ -1,0 +1,209 @@
+//! From a frame's bytes to a picture: H.264, JPEG, and planes that need no decoder.
+//!
+//! It knows nothing of files.
+
+use openh264::OpenH264API;
+use openh264::decoder::{DecodedYUV, Decoder as H264, DecoderConfig, Flush};
+use openh264::formats::YUVSource;
+use zune_core::bytestream::ZCursor;
+use zune_core::colorspace::ColorSpace;
+use zune_core::options::DecoderOptions;
+use zune_jpeg::JpegDecoder;
+
+use super::indexed::{Coding, Index};
+use crate::frame::{Frame, SIDE_MAX};
+
+/// A decoder for one video.
+pub(super) enum Decoder {
+    H264(Box<H264Stream>),
+    Jpeg,
+    Planes { width: usize, height: usize },
+}
+
+impl std::fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Decoder::H264(_) => "H264",
+            Decoder::Jpeg => "Jpeg",
+            Decoder::Planes { .. } => "Planes",
+        })
+    }
+}
+
+impl Decoder {
+    /// `reordered` says that frames are not stored in the order in which they are shown.
+    pub(super) fn new(index: &Index, reordered: bool) -> Result<Decoder, String> {
+        Ok(match &index.coding {
+            Coding::H264 { length_bytes, parameters } => {
+                Decoder::H264(Box::new(H264Stream::new(*length_bytes, parameters, reordered)?))
+            }
+            Coding::Jpeg => Decoder::Jpeg,
+            Coding::Planes => Decoder::Planes { width: index.width, height: index.height },
+        })
+    }
+
+    /// The pictures that this packet completes, in display order.
+    pub(super) fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, String> {
+        match self {
+            Decoder::H264(stream) => stream.decode(packet),
+            Decoder::Jpeg => Ok(vec![jpeg(packet)?]),
+            Decoder::Planes { width, height } => {
+                let (w, h) = (*width, *height);
+                let half = w.div_ceil(2);
+                let chroma = half * h.div_ceil(2);
+                let planes = packet.len() >= w * h + 2 * chroma;
+                let frame = planes.then(|| {
+                    let (y, rest) = packet.split_at(w * h);
+                    let (u, v) = rest.split_at(chroma);
+                    Frame::from_planes((w, h), [y, u, v], [w, half, half])
+                });
+                Ok(vec![frame.flatten().ok_or("too few bytes for its size")?])
+            }
+        }
+    }
+
+    /// Pictures that were kept back, after the last packet.
+    pub(super) fn finish(&mut self) -> Result<Vec<Frame>, String> {
+        match self {
+            Decoder::H264(stream) => stream.finish(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Forgets what came before; the next packet is a key frame.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        match self {
+            Decoder::H264(stream) => stream.restart(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An H.264 decoder, with the parameter sets that it needs at every start.
+pub(super) struct H264Stream {
+    decoder: H264,
+    length_bytes: usize,
+    parameters: Vec<u8>,
+    fresh: bool,
+    reordered: bool,
+    units: Vec<u8>,
+}
+
+impl H264Stream {
+    fn new(length_bytes: usize, parameters: &[Vec<u8>], reordered: bool) -> Result<H264Stream, String> {
+        let mut start = Vec::new();
+        for unit in parameters {
+            start.extend_from_slice(&[0, 0, 0, 1]);
+            start.extend_from_slice(unit);
+        }
+        let decoder = open(reordered)?;
+        Ok(H264Stream { decoder, length_bytes, parameters: start, fresh: true, reordered, units: Vec::new() })
+    }
+
+    fn restart(&mut self) -> Result<(), String> {
+        if !self.fresh {
+            // With its frames in order a key frame clears the decoder by itself; pictures kept back are another matter.
+            if self.reordered {
+                self.decoder = open(true)?;
+            }
+            self.fresh = true;
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, String> {
+        self.units.clear();
+        if self.fresh {
+            self.units.extend_from_slice(&self.parameters);
+            self.fresh = false;
+        }
+        with_start_codes(packet, self.length_bytes, &mut self.units)?;
+        match self.decoder.decode(&self.units) {
+            Ok(Some(picture)) => Ok(vec![copied(&picture)?]),
+            Ok(None) => Ok(Vec::new()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Vec<Frame>, String> {
+        let rest = self.decoder.flush_remaining().map_err(|e| e.to_string())?;
+        rest.iter().map(copied).collect()
+    }
+}
+
+fn open(reordered: bool) -> Result<H264, String> {
+    let flush = if reordered { Flush::NoFlush } else { Flush::Flush };
+    let config = DecoderConfig::new().flush_after_decode(flush);
+    H264::with_api_config(OpenH264API::from_source(), config).map_err(|e| e.to_string())
+}
+
+/// Copies units with lengths before them to units with start codes before them.
+fn with_start_codes(mut packet: &[u8], length_bytes: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    while !packet.is_empty() {
+        let (length, rest) = packet.split_at_checked(length_bytes).ok_or("a unit without its length")?;
+        let length = length.iter().fold(0, |n: usize, b| n << 8 | usize::from(*b));
+        let (unit, rest) = rest.split_at_checked(length).ok_or("a unit longer than its frame")?;
+        out.extend_from_slice(&[0, 0, 0, 1]);
+        out.extend_from_slice(unit);
+        packet = rest;
+    }
+    Ok(())
+}
+
+fn copied(picture: &DecodedYUV<'_>) -> Result<Frame, String> {
+    let (width, height) = picture.dimensions();
+    if width > SIDE_MAX || height > SIDE_MAX {
+        return Err(format!("{width}x{height} pixels: sides are 2 to {SIDE_MAX}"));
+    }
+    let (y, u, v) = picture.strides();
+    let planes = [picture.y(), picture.u(), picture.v()];
+    Frame::from_planes((width, height), planes, [y, u, v]).ok_or_else(|| "a picture without its planes".to_owned())
+}
+
+/// Decodes one JPEG picture.
+pub(super) fn jpeg(bytes: &[u8]) -> Result<Frame, String> {
+    let options = DecoderOptions::default()
+        .set_max_width(SIDE_MAX)
+        .set_max_height(SIDE_MAX)
+        .set_strict_mode(true)
+        .jpeg_set_out_colorspace(ColorSpace::YCbCr);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    decoder.decode_headers().map_err(|e| e.to_string())?;
+    let grey = decoder.input_colorspace() == Some(ColorSpace::Luma);
+    if grey {
+        decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma));
+    }
+    let pixels = decoder.decode().map_err(|e| e.to_string())?;
+    let info = decoder.info().ok_or("a picture without a size")?;
+    let (width, height) = (usize::from(info.width), usize::from(info.height));
+    let channels = if grey { 1 } else { 3 };
+    if width < 2 || height < 2 || pixels.len() < width * height * channels {
+        return Err("too few pixels for its size".to_owned());
+    }
+    Ok(subsampled(&pixels, width, height, channels))
+}
+
+/// Interleaved pixels to planes, each chroma the mean of four.
+fn subsampled(pixels: &[u8], stride: usize, height: usize, channels: usize) -> Frame {
+    let mut frame = Frame::filled(stride, height, crate::frame::Colour::grey(0));
+    let (w, h) = (frame.width(), frame.height());
+    for row in 0..h {
+        let line = &pixels[row * stride * channels..][..w * channels];
+        for (out, pixel) in frame.y[row * w..][..w].iter_mut().zip(line.chunks_exact(channels)) {
+            *out = pixel[0];
+        }
+    }
+    if channels < 3 {
+        return frame;
+    }
+    let at = |x: usize, y: usize, c: usize| u32::from(pixels[(y * stride + x) * channels + c]);
+    for row in 0..h / 2 {
+        for col in 0..w / 2 {
+            let (x, y) = (col * 2, row * 2);
+            let mean = |c| (at(x, y, c) + at(x + 1, y, c) + at(x, y + 1, c) + at(x + 1, y + 1, c) + 2) / 4;
+            frame.u[row * (w / 2) + col] = mean(1) as u8;
+            frame.v[row * (w / 2) + col] = mean(2) as u8;
+        }
+    }
+    frame
+}

@@ -1,0 +1,285 @@
+//! Reading by an index: where each frame's bytes are, and which frames are needed for which.
+//!
+//! The formats only have to make the index; the codecs only have to turn bytes into pictures.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::codec::Decoder;
+use super::{FRAMES_MAX, Info, MediaError, avi, mjpeg, mp4, y4m};
+use crate::frame::{Frame, SIDE_MAX};
+
+/// The largest frame that is read, in bytes as stored.
+const PACKET_MAX: u32 = 64 << 20;
+
+/// The bytes of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packet {
+    /// Where they start in the file.
+    pub offset: u64,
+    /// How many.
+    pub size: u32,
+    /// Whether the frame can be decoded without others.
+    pub key: bool,
+    /// When it is shown, in any unit; only the order counts.
+    pub shown: i64,
+}
+
+/// How the bytes of frames are coded.
+#[derive(Clone, Debug)]
+pub(super) enum Coding {
+    /// H.264 with units that have lengths of so many bytes before them; sequence and picture parameters.
+    H264 { length_bytes: usize, parameters: Vec<Vec<u8>> },
+    /// One JPEG picture each.
+    Jpeg,
+    /// The planes as they are, one after the other.
+    Planes,
+}
+
+/// Everything that a format knows of its video.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub width: usize,
+    pub height: usize,
+    pub fps: f64,
+    pub coding: Coding,
+    /// In the order in which they are decoded.
+    pub packets: Vec<Packet>,
+}
+
+/// A video file, its index, and a decoder somewhere in it.
+#[derive(Debug)]
+pub(super) struct Indexed {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    index: Index,
+    /// For each packet its frame's number in display order; `None` if that is the packet's own.
+    order: Option<Vec<u64>>,
+    decoder: Decoder,
+    /// The packet that the decoder wants next.
+    next_packet: usize,
+    /// The number of the frame that the decoder gives next.
+    next_frame: u64,
+    /// Whether all packets are in and what the decoder kept back was asked for.
+    drained: bool,
+    /// Whether a packet could not be decoded: only a key frame brings the decoder back.
+    lost: bool,
+    ready: std::collections::VecDeque<Frame>,
+    decoded: u64,
+    buffer: Vec<u8>,
+}
+
+/// Opens a file whose format is read here.
+///
+/// # Errors
+/// `Unsupported` if it is another format, or what is wrong with it.
+pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
+    let io = |source| MediaError::Io { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let mut head = Vec::with_capacity(16);
+    file.by_ref().take(16).read_to_end(&mut head).map_err(io)?;
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    let index = match head.as_slice() {
+        [] => Err(Fault::malformed("the file is empty")),
+        [b'Y', b'U', b'V', b'4', b'M', b'P', b'E', b'G', b'2', ..] => y4m::index(&mut file, length),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'A', b'V', b'I', b' ', ..] => avi::index(&mut file, length),
+        [0xff, 0xd8, 0xff, ..] => mjpeg::index(&mut file),
+        [_, _, _, _, b'f', b't', b'y', b'p' | b'q', ..] | [_, _, _, _, b'm', b'o', b'o', b'v', ..] => {
+            mp4::index(&mut file, length)
+        }
+        _ => Err(Fault::Unsupported("the format is none of MP4, AVI, JPEG and Y4M".into())),
+    };
+    let index = index.and_then(checked).map_err(|fault| fault.of(path))?;
+    let order = display_order(&index.packets);
+    let decoder = Decoder::new(&index, order.is_some()).map_err(|what| Fault::Malformed(what).of(path))?;
+    Ok(Indexed {
+        path: path.to_owned(),
+        file,
+        length,
+        order,
+        decoder,
+        index,
+        next_packet: 0,
+        next_frame: 0,
+        drained: false,
+        lost: false,
+        ready: std::collections::VecDeque::new(),
+        decoded: 0,
+        buffer: Vec::new(),
+    })
+}
+
+/// What is wrong with a file, before it is said which file.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Io(std::io::Error),
+    Unsupported(String),
+    Malformed(String),
+}
+
+impl Fault {
+    pub(super) fn malformed(what: &str) -> Fault {
+        Fault::Malformed(what.to_owned())
+    }
+
+    fn of(self, path: &Path) -> MediaError {
+        let path = path.to_owned();
+        match self {
+            Fault::Io(source) => MediaError::Io { path, source },
+            Fault::Unsupported(what) => MediaError::Unsupported { path, what },
+            Fault::Malformed(what) => MediaError::Malformed { path, what },
+        }
+    }
+}
+
+impl From<std::io::Error> for Fault {
+    fn from(error: std::io::Error) -> Fault {
+        Fault::Io(error)
+    }
+}
+
+fn checked(index: Index) -> Result<Index, Fault> {
+    if index.packets.is_empty() {
+        return Err(Fault::malformed("the video has no frames"));
+    }
+    if index.packets.len() > FRAMES_MAX {
+        return Err(Fault::Malformed(format!("more than {FRAMES_MAX} frames")));
+    }
+    if index.width < 2 || index.height < 2 || index.width > SIDE_MAX || index.height > SIDE_MAX {
+        return Err(Fault::Malformed(format!("{}x{} pixels: sides are 2 to {SIDE_MAX}", index.width, index.height)));
+    }
+    if !(index.fps > 0.0 && index.fps <= 1000.0) {
+        return Err(Fault::Malformed(format!("{} frames a second: above 0 and at most 1000", index.fps)));
+    }
+    Ok(index)
+}
+
+/// Display numbers of packets that are not stored in the order in which they are shown.
+fn display_order(packets: &[Packet]) -> Option<Vec<u64>> {
+    if packets.is_sorted_by_key(|p| p.shown) {
+        return None;
+    }
+    let mut by_time: Vec<usize> = (0..packets.len()).collect();
+    by_time.sort_by_key(|i| packets[*i].shown);
+    let mut order = vec![0; packets.len()];
+    for (number, packet) in (0..).zip(by_time) {
+        order[packet] = number;
+    }
+    Some(order)
+}
+
+impl Indexed {
+    pub(super) fn info(&self) -> Info {
+        let Index { width, height, fps, packets, .. } = &self.index;
+        Info { width: *width & !1, height: *height & !1, fps: *fps, frames: Some(packets.len() as u64) }
+    }
+
+    pub(super) fn decoded(&self) -> u64 {
+        self.decoded
+    }
+
+    /// Numbers of the key frames below `end`.
+    pub(super) fn key_frames(&self, end: u64) -> Vec<u64> {
+        let keys = (0..self.index.packets.len()).filter(|i| self.index.packets[*i].key).map(|i| self.shown(i));
+        keys.filter(|n| *n < end).collect()
+    }
+
+    fn shown(&self, packet: usize) -> u64 {
+        self.order.as_ref().map_or(packet as u64, |order| order[packet])
+    }
+
+    pub(super) fn frame(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
+        if number >= self.index.packets.len() as u64 {
+            return Ok(None);
+        }
+        self.approach(number)?;
+        loop {
+            while let Some(frame) = self.ready.pop_front() {
+                self.next_frame += 1;
+                if self.next_frame > number {
+                    return Ok(Some(frame));
+                }
+            }
+            if self.drained {
+                return Err(self.undecodable(number, "the decoder gave no picture for it"));
+            }
+            self.feed(number)?;
+        }
+    }
+
+    /// Starts anew at the last key frame before `number`, if the decoder is behind that or past the frame.
+    fn approach(&mut self, number: u64) -> Result<(), MediaError> {
+        let key = self.key_before(number);
+        let past = self.next_frame > number;
+        if !past && !self.lost && (self.shown(key) < self.next_frame || key <= self.next_packet) {
+            return Ok(());
+        }
+        self.decoder.restart().map_err(|what| self.undecodable(number, &what))?;
+        self.ready.clear();
+        self.drained = false;
+        self.lost = false;
+        self.next_packet = key;
+        self.next_frame = self.shown(key);
+        Ok(())
+    }
+
+    fn key_before(&self, number: u64) -> usize {
+        let packets = &self.index.packets;
+        if self.order.is_none() {
+            let at = usize::try_from(number).unwrap_or(usize::MAX).min(packets.len() - 1);
+            return (0..=at).rev().find(|i| packets[*i].key).unwrap_or(0);
+        }
+        let keys = (0..packets.len()).filter(|i| packets[*i].key && self.shown(*i) <= number);
+        keys.max_by_key(|i| self.shown(*i)).unwrap_or(0)
+    }
+
+    fn feed(&mut self, number: u64) -> Result<(), MediaError> {
+        let Some(packet) = self.index.packets.get(self.next_packet).copied() else {
+            self.drained = true;
+            let rest = self.decoder.finish().map_err(|what| self.undecodable(number, &what))?;
+            self.decoded += rest.len() as u64;
+            self.ready.extend(rest);
+            return Ok(());
+        };
+        self.load(packet)?;
+        self.next_packet += 1;
+        let buffer = std::mem::take(&mut self.buffer);
+        let frames = self.decoder.decode(&buffer);
+        self.buffer = buffer;
+        let frames = match frames {
+            Ok(frames) => frames,
+            Err(what) => {
+                self.lost = true;
+                return Err(self.undecodable(self.shown(self.next_packet - 1), &what));
+            }
+        };
+        self.decoded += frames.len() as u64;
+        self.ready.extend(frames);
+        Ok(())
+    }
+
+    fn load(&mut self, packet: Packet) -> Result<(), MediaError> {
+        if packet.offset.saturating_add(u64::from(packet.size)) > self.length {
+            return Err(MediaError::Truncated {
+                path: self.path.clone(),
+                frame: self.shown(self.next_packet),
+                frames: self.index.packets.len() as u64,
+                decoded: self.decoded,
+            });
+        }
+        if packet.size > PACKET_MAX {
+            let what = format!("{} bytes, and {PACKET_MAX} is the limit", packet.size);
+            return Err(self.undecodable(self.shown(self.next_packet), &what));
+        }
+        self.buffer.resize(packet.size as usize, 0);
+        let read = self.file.seek(SeekFrom::Start(packet.offset)).and_then(|_| self.file.read_exact(&mut self.buffer));
+        read.map_err(|source| MediaError::Io { path: self.path.clone(), source })
+    }
+
+    fn undecodable(&self, frame: u64, what: &str) -> MediaError {
+        MediaError::Undecodable { path: self.path.clone(), frame, decoded: self.decoded, what: what.to_owned() }
+    }
+}

@@ -1,0 +1,180 @@
+//! Videos as files: MP4 with H.264 or JPEG, AVI with JPEG, bare JPEG streams and Y4M are read here, by an index and a
+//! decoder; anything else through the `ffmpeg` program.
+//!
+//! Sound is ignored. Nothing here looks at what is in the pictures.
+
+mod avi;
+mod codec;
+mod ffmpeg;
+mod indexed;
+mod mjpeg;
+mod mp4;
+pub mod write;
+mod y4m;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use write::{Mp4Writer, Y4mWriter};
+
+use crate::frame::Frame;
+
+/// The most frames that one video may have: twenty hours at 25 frames a second.
+pub const FRAMES_MAX: usize = 1_800_000;
+
+/// Why a video cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum MediaError {
+    /// The file cannot be opened or read.
+    #[error("{}: cannot be read", path.display())]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Neither read here nor by ffmpeg.
+    #[error("{}: {what}", path.display())]
+    Unsupported {
+        /// Which file.
+        path: PathBuf,
+        /// What it is, and what would help.
+        what: String,
+    },
+    /// The file breaks a rule of its format.
+    #[error("{}: {what}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Which rule.
+        what: String,
+    },
+    /// The file ends before its frames do.
+    #[error("{}: the file is cut short: frame {frame} of {frames} is missing ({decoded} frames decoded before it)", path.display())]
+    Truncated {
+        /// Which file.
+        path: PathBuf,
+        /// The first frame that is missing, from 0.
+        frame: u64,
+        /// How many there should be.
+        frames: u64,
+        /// How many frames were decoded before.
+        decoded: u64,
+    },
+    /// A frame that its decoder refuses.
+    #[error("{}: frame {frame} cannot be decoded: {what} ({decoded} frames decoded before it)", path.display())]
+    Undecodable {
+        /// Which file.
+        path: PathBuf,
+        /// Which frame, from 0.
+        frame: u64,
+        /// How many frames were decoded before.
+        decoded: u64,
+        /// What the decoder says.
+        what: String,
+    },
+}
+
+impl MediaError {
+    /// How many frames were decoded before the error.
+    pub fn decoded(&self) -> u64 {
+        match self {
+            MediaError::Truncated { decoded, .. } | MediaError::Undecodable { decoded, .. } => *decoded,
+            _ => 0,
+        }
+    }
+}
+
+/// What is known of a video before its first frame is decoded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Info {
+    /// Pixels in a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Frames a second, above 0 and at most 1000.
+    pub fps: f64,
+    /// How many frames; `None` if only reading to the end tells.
+    pub frames: Option<u64>,
+}
+
+impl Info {
+    /// Length in seconds, if known.
+    pub fn seconds(&self) -> Option<f64> {
+        self.frames.map(|n| n as f64 / self.fps)
+    }
+}
+
+/// A video that is being read.
+///
+/// Frames are asked for by their number in display order. Asking for growing numbers is cheap, and what no wanted
+/// frame needs is not decoded; going back costs a new start.
+#[derive(Debug)]
+pub struct Video {
+    info: Info,
+    reader: Reader,
+}
+
+#[derive(Debug)]
+enum Reader {
+    Indexed(Box<indexed::Indexed>),
+    Piped(Box<ffmpeg::Piped>),
+}
+
+impl Video {
+    /// Opens a video, by what its first bytes say that it is.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no video, or breaks a rule of its format.
+    pub fn open(path: &Path) -> Result<Video, MediaError> {
+        let found = match indexed::open(path) {
+            Ok(indexed) => return Ok(Video { info: indexed.info(), reader: Reader::Indexed(Box::new(indexed)) }),
+            Err(error) => error,
+        };
+        let MediaError::Unsupported { what, .. } = &found else { return Err(found) };
+        let piped = ffmpeg::open(path, what)?;
+        Ok(Video { info: piped.info(), reader: Reader::Piped(Box::new(piped)) })
+    }
+
+    /// Size, rate and length.
+    pub fn info(&self) -> Info {
+        self.info
+    }
+
+    /// The frame with this number, from 0; `None` past the end.
+    ///
+    /// # Errors
+    /// The file is cut short or the frame cannot be decoded. Frames before it stay readable.
+    pub fn frame(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
+        match &mut self.reader {
+            Reader::Indexed(indexed) => indexed.frame(number),
+            Reader::Piped(piped) => piped.frame(number),
+        }
+    }
+
+    /// How many frames were decoded so far, also those that were only needed for others.
+    pub fn decoded(&self) -> u64 {
+        match &self.reader {
+            Reader::Indexed(indexed) => indexed.decoded(),
+            Reader::Piped(piped) => piped.decoded(),
+        }
+    }
+
+    /// Up to `count` frame numbers spread over the first `within` frames that are cheap to decode on their own: key
+    /// frames where there are enough, others otherwise. In growing order.
+    pub fn cheap_frames(&self, count: usize, within: u64) -> Vec<u64> {
+        let end = self.info.frames.unwrap_or(within).min(within).max(1);
+        let keys = match &self.reader {
+            Reader::Indexed(indexed) => indexed.key_frames(end),
+            Reader::Piped(_) => Vec::new(),
+        };
+        let pick = |all: &[u64]| -> Vec<u64> {
+            let count = count.min(all.len());
+            (0..count).map(|i| all[i * all.len() / count]).collect()
+        };
+        if keys.len() * 2 >= count { pick(&keys) } else { pick(&(0..end).collect::<Vec<_>>()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
