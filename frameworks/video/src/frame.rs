@@ -148,7 +148,7 @@ impl Rect {
     pub fn clipped(&self) -> Option<Rect> {
         let (left, top) = (self.x.max(0.0), self.y.max(0.0));
         let (right, bottom) = ((self.x + self.w).min(1.0), (self.y + self.h).min(1.0));
-        (right > left && bottom > top).then(|| Rect { x: left, y: top, w: right - left, h: bottom - top })
+        (right > left && bottom > top).then_some(Rect { x: left, y: top, w: right - left, h: bottom - top })
     }
 
     /// Intersection over union, 0 to 1.

@@ -8,4 +8,6 @@ mod chance;
 pub mod frame;
 mod glyphs;
 pub mod media;
+pub mod pipeline;
 pub mod scene;
+pub mod vision;

@@ -222,7 +222,7 @@ impl Truth {
         }
         let mut objects = planner.objects;
         objects.sort_by(|a, b| a.crosses.total_cmp(&b.crosses));
-        let mut chance = Chance::new(options.seed ^ 0x70_6c61_7465);
+        let mut chance = Chance::new(options.seed ^ 0x0070_6c61_7465);
         let mut plates = std::collections::BTreeSet::new();
         for (id, object) in (1..).zip(&mut objects) {
             object.id = id;

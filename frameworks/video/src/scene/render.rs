@@ -22,7 +22,7 @@ impl Renderer {
     pub fn new(truth: Truth) -> Renderer {
         let options = &truth.scene;
         let (w, h) = (options.width, options.height);
-        let mut chance = Chance::new(options.seed ^ 0x6e6f_6973_65);
+        let mut chance = Chance::new(options.seed ^ 0x006e_6f69_7365);
         let noise = (0..NOISE_VALUES).map(|_| (chance.normal() * options.noise).round() as i8).collect();
         let sprites = truth.objects.iter().map(|object| draw(object, w, h)).collect();
         Renderer { background: background(w, h, &mut chance), sprites, noise, truth }

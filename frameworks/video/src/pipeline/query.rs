@@ -1,0 +1,45 @@
+//! What a query wants to know.
+
+use serde::{Deserialize, Serialize};
+
+/// The kinds of queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueryKind {
+    /// Vehicles that cross the line.
+    Cars,
+    /// People who cross the line.
+    People,
+    /// The plate of each vehicle that crosses the line.
+    Plates,
+    /// The kind (car, van, truck, bus, person) of each that crosses the line.
+    Kinds,
+    /// Where everything is, each second.
+    Tracks,
+}
+
+impl QueryKind {
+    /// All kinds.
+    pub const ALL: [QueryKind; 5] =
+        [QueryKind::Cars, QueryKind::People, QueryKind::Plates, QueryKind::Kinds, QueryKind::Tracks];
+
+    /// The kind's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueryKind::Cars => "cars",
+            QueryKind::People => "people",
+            QueryKind::Plates => "plates",
+            QueryKind::Kinds => "kinds",
+            QueryKind::Tracks => "tracks",
+        }
+    }
+}
+
+impl std::str::FromStr for QueryKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<QueryKind, String> {
+        let found = QueryKind::ALL.into_iter().find(|k| k.name() == text);
+        found.ok_or_else(|| format!("{text:?} is no kind of query: cars, people, plates, kinds, tracks"))
+    }
+}

@@ -1,0 +1,56 @@
+//! Queries on made scenes: what they find against what is true.
+
+use super::*;
+use crate::media::Video;
+use crate::scene::{SceneOptions, Truth, generate};
+
+struct File(std::path::PathBuf);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+        let _ = std::fs::remove_file(self.0.with_extension("json"));
+    }
+}
+
+fn scene(name: &str, options: &SceneOptions) -> (File, Truth) {
+    let path = std::env::temp_dir().join(format!("tepui-scene-{name}-{}.mp4", std::process::id()));
+    let (truth, _) = generate(options, &path).expect("a scene");
+    (File(path), truth)
+}
+
+fn run(file: &File, kind: QueryKind, config: Config) -> Vec<Finding> {
+    let mut video = Video::open(&file.0).expect("opens");
+    let still = learn_still(&mut video).expect("a still picture");
+    let mut pipeline = Pipeline::new(kind, config, still);
+    let fps = video.info().fps;
+    let mut found = Vec::new();
+    for number in (0..).step_by(config.every as usize) {
+        let Some(frame) = video.frame(number).expect("decodes") else { break };
+        found.extend(pipeline.process(number as f64 / fps, &frame));
+    }
+    found.extend(pipeline.finish());
+    found
+}
+
+/// Without the first and last second: who is at the line when the video begins or ends may or may not count.
+fn inner(findings: &[Finding], seconds: f64) -> Vec<Finding> {
+    findings.iter().filter(|f| f.at > 1.0 && f.at < seconds - 1.0).cloned().collect()
+}
+
+#[test]
+fn the_golden_configuration_finds_the_truth() {
+    let options = SceneOptions { seed: 4, seconds: 16.0, ..Default::default() };
+    let (file, truth) = scene("golden", &options);
+    for kind in QueryKind::ALL {
+        let found = inner(&run(&file, kind, Config::GOLDEN), options.seconds);
+        let wanted = inner(&true_findings(&truth, kind, 0.0, options.seconds), options.seconds);
+        let score = score(kind, &found, &wanted);
+        println!("{}: {score:?} {:.3}", kind.name(), score.f1());
+        assert!(wanted.len() >= 5, "{}: {}", kind.name(), wanted.len());
+        if matches!(kind, QueryKind::Cars | QueryKind::People | QueryKind::Plates) {
+            assert_eq!((score.wrong, score.missed), (0, 0), "{}: {found:?}\n{wanted:?}", kind.name());
+        }
+        assert!(score.f1() >= 0.9, "{}: {score:?}", kind.name());
+    }
+}

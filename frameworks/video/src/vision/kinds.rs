@@ -1,0 +1,99 @@
+//! What kind of vehicle it is, or a person: by a classifier that is trained on a scene of its own.
+//!
+//! The classifier is any [`Classify`]; the picture is only prepared for it here.
+
+use std::sync::OnceLock;
+
+use super::softmax::{Classify, Softmax};
+use crate::chance::Chance;
+use crate::frame::{Frame, Rect};
+use crate::scene::{Kind, Renderer, SceneOptions, Truth};
+
+/// An object is looked at as a grid of this many columns and rows.
+const GRID: (usize, usize) = (10, 16);
+
+/// Tells kinds apart.
+pub struct KindReader {
+    model: Box<dyn Classify>,
+}
+
+impl std::fmt::Debug for KindReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KindReader")
+    }
+}
+
+impl KindReader {
+    /// A reader with a trained classifier whose classes are numbered as [`Kind::ALL`].
+    pub fn with(model: Box<dyn Classify>) -> KindReader {
+        KindReader { model }
+    }
+
+    /// The reader, trained at the first call.
+    pub fn get() -> &'static KindReader {
+        static READER: OnceLock<KindReader> = OnceLock::new();
+        READER.get_or_init(|| {
+            KindReader::with(Box::new(Softmax::train(&KindReader::examples(5), Kind::ALL.len(), 12, 5)))
+        })
+    }
+
+    /// Features and classes to train with: objects of made scenes, a little off their boxes.
+    pub fn examples(seed: u64) -> Vec<(Vec<f32>, usize)> {
+        let mut chance = Chance::new(seed);
+        let mut examples = Vec::new();
+        for scene in 0..3 {
+            let options = SceneOptions {
+                seed: seed * 1000 + scene,
+                width: 320,
+                height: 180,
+                people_per_minute: 20.0,
+                vehicles_per_minute: 120.0,
+                ..Default::default()
+            };
+            let Ok(truth) = Truth::plan(&options) else { continue };
+            let renderer = Renderer::new(truth);
+            for number in (0..500).step_by(20) {
+                let frame = renderer.frame(number);
+                let seconds = number as f64 / options.fps;
+                for (object, place) in renderer.truth().visible(seconds) {
+                    let whole = place.y > 0.01 && place.y + place.h < 0.99;
+                    if !whole {
+                        continue;
+                    }
+                    let mut off = |by: f32| chance.between(-1.0, 1.0) as f32 * by;
+                    let place = place.moved(off(0.008), off(0.012));
+                    let place = Rect { w: place.w * (1.0 + off(0.08)), h: place.h * (1.0 + off(0.08)), ..place };
+                    let class = Kind::ALL.iter().position(|k| *k == object.kind).unwrap_or(0);
+                    examples.push((features(&frame, &place), class));
+                }
+            }
+        }
+        examples
+    }
+
+    /// The kind of what is in this box, and its probability.
+    pub fn read(&self, frame: &Frame, place: &Rect) -> (Kind, f32) {
+        let (class, probability) = self.model.best(&features(frame, place));
+        (Kind::ALL.get(class).copied().unwrap_or(Kind::Car), probability)
+    }
+}
+
+/// Brightness in a grid over the box, against its mean, and the size of the box.
+fn features(frame: &Frame, place: &Rect) -> Vec<f32> {
+    let (columns, rows) = GRID;
+    let (w, h) = (frame.width() as f32, frame.height() as f32);
+    let mut grid = Vec::with_capacity(columns * rows + 2);
+    for row in 0..rows {
+        for column in 0..columns {
+            let x = (place.x + place.w * (column as f32 + 0.5) / columns as f32) * w;
+            let y = (place.y + place.h * (row as f32 + 0.5) / rows as f32) * h;
+            let (x, y) = ((x.max(0.0) as usize).min(frame.width() - 1), (y.max(0.0) as usize).min(frame.height() - 1));
+            grid.push(f32::from(frame.y[y * frame.width() + x]) / 255.0);
+        }
+    }
+    let mean = grid.iter().sum::<f32>() / grid.len() as f32;
+    grid.iter_mut().for_each(|v| *v -= mean);
+    grid.push(place.w * 10.0);
+    grid.push(place.h * 4.0);
+    grid
+}

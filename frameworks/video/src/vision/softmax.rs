@@ -1,0 +1,73 @@
+//! A small classifier: one linear layer and the soft maximum, trained by gradient steps.
+//!
+//! It knows nothing of pictures: numbers in, probabilities out.
+
+use crate::chance::Chance;
+
+/// Something that tells classes of numbers apart.
+pub trait Classify: Send + Sync {
+    /// A probability for each class.
+    fn probabilities(&self, features: &[f32]) -> Vec<f32>;
+
+    /// The most probable class and its probability.
+    fn best(&self, features: &[f32]) -> (usize, f32) {
+        let all = self.probabilities(features);
+        all.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
+    }
+}
+
+/// A trained layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Softmax {
+    features: usize,
+    /// For each class its weights and then its bias.
+    weights: Vec<f32>,
+}
+
+impl Softmax {
+    /// Trains on examples, each with its class, in `rounds` passes whose order follows from the seed. Examples with
+    /// another number of features than the first count as zero where they are short.
+    pub fn train(examples: &[(Vec<f32>, usize)], classes: usize, rounds: usize, seed: u64) -> Softmax {
+        let features = examples.first().map_or(0, |(x, _)| x.len());
+        let mut model = Softmax { features, weights: vec![0.0; classes * (features + 1)] };
+        let mut order: Vec<usize> = (0..examples.len()).collect();
+        let mut chance = Chance::new(seed);
+        for round in 0..rounds {
+            let rate = 0.15 / (1.0 + round as f32 * 0.25);
+            for i in (1..order.len()).rev() {
+                order.swap(i, chance.below(i as u64 + 1) as usize);
+            }
+            for example in &order {
+                let (x, class) = &examples[*example];
+                model.learn(x, *class, rate);
+            }
+        }
+        model
+    }
+
+    fn learn(&mut self, x: &[f32], class: usize, rate: f32) {
+        let step = self.features + 1;
+        for (c, p) in self.probabilities(x).into_iter().enumerate() {
+            let by = rate * (f32::from(u8::from(c == class)) - p);
+            // What is as good as right teaches nothing, and most examples soon are.
+            if by.abs() < 1e-4 {
+                continue;
+            }
+            let row = &mut self.weights[c * step..][..step];
+            row.iter_mut().zip(x).for_each(|(w, x)| *w += by * x);
+            row[step - 1] += by;
+        }
+    }
+}
+
+impl Classify for Softmax {
+    fn probabilities(&self, features: &[f32]) -> Vec<f32> {
+        let step = self.features + 1;
+        let score = |row: &[f32]| row[..step - 1].iter().zip(features).map(|(w, x)| w * x).sum::<f32>() + row[step - 1];
+        let scores: Vec<f32> = self.weights.chunks_exact(step).map(score).collect();
+        let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let powers: Vec<f32> = scores.iter().map(|s| (s - highest).exp()).collect();
+        let sum: f32 = powers.iter().sum();
+        powers.into_iter().map(|p| p / sum).collect()
+    }
+}
