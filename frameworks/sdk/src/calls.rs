@@ -148,7 +148,14 @@ impl Calls {
 
     /// Asks for the state of every task in the ledger. The answers come as updates.
     pub fn reconcile(&mut self) {
-        let tasks: Vec<_> = self.ledger.iter().map(|(id, entry)| reconcile_task(id, &entry.agent_id)).collect();
+        let ids: Vec<String> = self.ledger.iter().map(|(id, _)| id.to_owned()).collect();
+        self.reconcile_some(&ids);
+    }
+
+    /// [`reconcile`](Calls::reconcile) for these tasks, if they are in the ledger.
+    pub fn reconcile_some(&mut self, ids: &[String]) {
+        let known = ids.iter().filter_map(|id| Some((id, self.ledger.get(id)?)));
+        let tasks: Vec<_> = known.map(|(id, entry)| reconcile_task(id, &entry.agent_id)).collect();
         if !tasks.is_empty() {
             self.push(Call { reconcile: Some(call::Reconcile { tasks }), ..of(call::Type::Reconcile) });
         }

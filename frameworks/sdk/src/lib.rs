@@ -6,9 +6,11 @@
 //!
 //! - [`Event`] is what can happen; [`Calls`] is what can be done about it.
 //! - [`Ledger`] (`calls.tasks()`) knows every task that the framework has, so that none is forgotten or doubled.
-//! - [`Packer`] puts tasks onto offers and gives the rest of the offers back.
+//! - [`Packer`] puts tasks onto offers and gives the rest of the offers back; [`Need`] is for ports and attributes.
+//! - [`Restarts`] says when to start again what has ended.
 //! - [`Session`] is everything between the two that needs no I/O: subscribing, re-subscribing with back-off, watching
 //!   heartbeats, acknowledging, reconciling, and keeping what must survive a restart in a [`state::State`].
+//! - [`executor`] is the same for custom executors.
 //! - [`requests()`] is the way from the outside, such as an HTTP API, to a running scheduler and back.
 //!
 //! The messages are Mesos's own, of version 1: [`v1`]. This crate knows nothing of masters or agents beyond them.
@@ -19,9 +21,13 @@ mod calls;
 #[cfg(feature = "driver")]
 pub mod driver;
 mod event;
+pub mod executor;
 mod ledger;
+mod metrics;
+pub mod needs;
 mod packer;
 mod requests;
+mod restarts;
 mod saved;
 mod session;
 pub mod state;
@@ -36,9 +42,12 @@ pub use backoff::Backoff;
 pub use calls::{Calls, DEFAULT_REFUSAL};
 pub use event::Event;
 pub use ledger::{Entry, Ledger, is_terminal};
+pub use metrics::Metrics;
+pub use needs::{Constraint, Need};
 pub use packer::{Bin, Packer};
 pub use protos::mesos::v1;
 pub use requests::{Answer, AskError, Request, Requester, Requests, requests};
+pub use restarts::{RestartPolicy, Restarts};
 pub use saved::{Damaged, Kept};
 pub use session::{Ending, Input, Output, Session, Settings};
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use resources::{Format, Reservation, Resources, Role};
 
 use crate::calls::{Calls, launch};
+use crate::needs::{Found, Need};
 use crate::task::{from_v1, twin};
 use crate::v1::{AgentId, Attribute, Offer, OfferId, Resource, TaskInfo};
 
@@ -46,6 +47,11 @@ impl Bin {
         &self.attributes
     }
 
+    /// The role that the resources are offered to, if the master says so.
+    pub fn role(&self) -> Option<&Role> {
+        self.role.as_ref()
+    }
+
     /// What is not used yet, without the allocation to a role.
     pub fn left(&self) -> &Resources {
         &self.left
@@ -57,12 +63,18 @@ impl Bin {
     }
 
     /// Resources for `needs`, reserved ones first; none if they are not all there. Revocable resources are not used.
-    fn find(&self, needs: &Resources) -> Option<Resources> {
+    pub(crate) fn find(&self, needs: &Resources) -> Option<Resources> {
         let steady = self.left.non_revocable();
         match &self.role {
             Some(role) if !role.is_star() => steady.find(&needs.push_reservation(&Reservation::fixed(role.clone()))),
             _ => steady.find(needs),
         }
+    }
+
+    /// The same among revocable resources.
+    pub(crate) fn find_revocable(&self, needs: &Resources) -> Option<Resources> {
+        let revocable: Resources = needs.clone().into_iter().map(|r| r.with_revocable(true)).collect();
+        self.left.revocable().find(&revocable)
     }
 
     fn put(&mut self, mut task: TaskInfo, found: &Resources) {
@@ -135,6 +147,32 @@ impl Packer {
         let Some((place, _, found)) = best else { return Err(Box::new(task)) };
         self.bins[place].put(task, &found);
         Ok(self.bins[place].agent_id.clone())
+    }
+
+    /// Places a task where `need` is met and `score` is highest, and says on which agent, with which ports. The task's
+    /// resources are replaced by those that it gets.
+    ///
+    /// # Errors
+    /// Gives the task back when no agent will do.
+    pub fn place_need(
+        &mut self,
+        task: TaskInfo,
+        need: &Need,
+        score: impl Fn(&Bin) -> Option<f64>,
+    ) -> Result<(AgentId, Vec<u16>), Box<TaskInfo>> {
+        let mut best: Option<(usize, f64, Found)> = None;
+        for (place, bin) in self.bins.iter().enumerate() {
+            let Some(score) = score(bin) else { continue };
+            if best.as_ref().is_some_and(|(_, highest, _)| score <= *highest) {
+                continue;
+            }
+            if let Some(found) = need.find(bin) {
+                best = Some((place, score, found));
+            }
+        }
+        let Some((place, _, found)) = best else { return Err(Box::new(task)) };
+        self.bins[place].put(task, &found.resources);
+        Ok((self.bins[place].agent_id.clone(), found.ports))
     }
 
     /// Launches what was placed and gives everything else back, not to be offered again before `refuse` is over.

@@ -20,7 +20,11 @@ use crate::saved::{self, Damaged, Saved};
 use crate::state::Change;
 use crate::v1::scheduler::{self, Call, call};
 use crate::v1::{AgentId, FrameworkId, FrameworkInfo, TaskId, TaskState, TaskStatus, task_status};
-use crate::{Event, Scheduler};
+use crate::{Event, Metrics, Scheduler};
+use reconciler::{Question, Reconciler};
+
+mod reconciler;
+mod watch;
 
 /// What a session needs to know at its start.
 #[derive(Clone, Debug)]
@@ -35,6 +39,10 @@ pub struct Settings {
     pub longest_wait: Duration,
     /// After how many heartbeat intervals without a word the connection counts as lost. 5 by default.
     pub missed_heartbeats: u32,
+    /// How often the master is asked what it knows of the tasks, in turn by name and as a whole. 15 min by default.
+    pub reconcile_every: Duration,
+    /// Where the session counts what it does; a clone can be served.
+    pub metrics: Metrics,
     /// Decides the jitter of the waits; schedulers with different seeds do not come back at once.
     pub seed: u64,
 }
@@ -48,6 +56,8 @@ impl Settings {
             first_wait: Duration::from_millis(250),
             longest_wait: Duration::from_secs(15),
             missed_heartbeats: 5,
+            reconcile_every: Duration::from_secs(15 * 60),
+            metrics: Metrics::default(),
             seed: 0,
         }
     }
@@ -131,6 +141,7 @@ pub struct Session<S> {
     keeping: bool,
     /// Whether the framework's id came from the store, and no master has confirmed it since.
     id_is_old: bool,
+    reconciler: Reconciler,
 }
 
 impl<S: Scheduler> Session<S> {
@@ -146,6 +157,7 @@ impl<S: Scheduler> Session<S> {
             was_subscribed: false,
             keeping: false,
             id_is_old: false,
+            reconciler: Reconciler::new(settings.reconcile_every, settings.seed),
             settings,
         }
     }
@@ -191,7 +203,7 @@ impl<S: Scheduler> Session<S> {
         let own = match self.state {
             State::Waiting(at) => at,
             State::Subscribing(since) => since + SUBSCRIBE_TIMEOUT,
-            State::Subscribed(heard) => heard + self.patience(),
+            State::Subscribed(heard) => (heard + self.patience()).min(self.reconciler.next_wake()),
             State::Ended => return None,
         };
         Some(self.calls.wake.map_or(own, |w| w.min(own)))
@@ -231,6 +243,7 @@ impl<S: Scheduler> Session<S> {
                 outputs.push(Output::Disconnect);
                 self.disconnected(why, now, outputs);
             }
+            State::Subscribed(_) => self.ask_again(now, outputs),
             _ => {}
         }
         if self.calls.wake.is_some_and(|at| at <= now) {
@@ -249,6 +262,8 @@ impl<S: Scheduler> Session<S> {
     fn disconnected(&mut self, why: String, now: Time, outputs: &mut Vec<Output>) {
         let was_subscribed = matches!(self.state, State::Subscribed(_));
         self.state = State::Waiting(now + self.backoff.next_wait());
+        self.reconciler.pause();
+        watch::connected(&self.settings.metrics, false);
         if was_subscribed {
             self.tell(Event::Disconnected { why }, now, outputs);
         }
@@ -267,8 +282,9 @@ impl<S: Scheduler> Session<S> {
             Event::Subscribed { .. } => {
                 self.was_subscribed = true;
                 self.state = State::Subscribed(now);
+                watch::connected(&self.settings.metrics, true);
                 self.tell(event, now, outputs);
-                self.resume(outputs);
+                self.resume(again, now, outputs);
             }
             Event::Update(status) => self.update(status, now, outputs),
             Event::Error { message } if self.id_is_old && message.contains(REMOVED) => self.start_over(now, outputs),
@@ -308,20 +324,46 @@ impl<S: Scheduler> Session<S> {
         self.save(outputs);
     }
 
-    /// After a subscription: asks what became of the tasks meanwhile, and repeats the kills that may be lost.
-    fn resume(&mut self, outputs: &mut Vec<Output>) {
+    /// After a subscription: asks what became of the tasks meanwhile, and repeats the kills that may be lost. A session
+    /// that takes a framework over without its ledger asks for all tasks.
+    fn resume(&mut self, again: bool, now: Time, outputs: &mut Vec<Output>) {
         if self.state == State::Ended {
             return;
         }
+        if !again && !self.keeping && self.settings.framework.id.is_some() {
+            self.calls.reconcile_all();
+        }
         self.calls.reconcile();
+        self.reconciler.begin(self.calls.ledger.iter().map(|(id, _)| id.to_owned()), now);
+        self.repeat_kills();
+        self.send(outputs);
+    }
+
+    /// Asks about tasks that were not heard of, and repeats kills, when it is time to.
+    fn ask_again(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        let ledger = &self.calls.ledger;
+        let names = || ledger.iter().map(|(id, _)| id.to_owned()).collect();
+        match self.reconciler.due(&names, now) {
+            Some(Question::Some(ids)) => self.calls.reconcile_some(&ids),
+            Some(Question::All) => self.calls.reconcile_all(),
+            None => {}
+        }
+        if self.reconciler.kills_due(now) {
+            self.repeat_kills();
+        }
+        self.send(outputs);
+    }
+
+    fn repeat_kills(&mut self) {
         let kills: Vec<Call> = self.calls.ledger.iter().filter_map(repeated_kill).collect();
         self.calls.queue.extend(kills);
-        self.send(outputs);
     }
 
     /// The scheduler hears of an update once; it is acknowledged as often as it comes.
     fn update(&mut self, status: TaskStatus, now: Time, outputs: &mut Vec<Output>) {
         let acknowledgement = calls::acknowledgement(&status);
+        self.reconciler.heard(&status.task_id.value, now);
+        watch::update(&self.settings.metrics, status.state());
         if self.calls.ledger.update(&status, now) == Novelty::Repeated {
             self.calls.queue.extend(acknowledgement);
             self.send(outputs);
@@ -342,6 +384,7 @@ impl<S: Scheduler> Session<S> {
 
     /// Gives the scheduler an event, and sends what it answers.
     fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
+        watch::event(&self.settings.metrics, &event);
         self.scheduler.on_event(event, now, &mut self.calls);
         let refused = self.flush(now, outputs);
         self.tell_refused(refused, now, outputs);
@@ -422,9 +465,11 @@ impl<S: Scheduler> Session<S> {
     /// after the next one, and updates come again.
     fn send(&mut self, outputs: &mut Vec<Output>) {
         self.save(outputs);
+        watch::tasks(&self.settings.metrics, self.calls.ledger.len());
         let subscribed = self.is_subscribed();
         for call in self.calls.queue.drain(..) {
             if subscribed {
+                watch::call(&self.settings.metrics, &call);
                 let framework_id = self.framework_id.clone();
                 outputs.push(Output::Send(Box::new(Call { framework_id, ..call })));
             }

@@ -6,6 +6,7 @@
 pub mod api;
 mod clock;
 mod encoding;
+pub mod executor;
 mod inbox;
 mod masters;
 mod reader;

@@ -56,7 +56,7 @@ impl Bench {
 
     /// Lets time pass until the session wants to be woken, and wakes it.
     fn sleep(&mut self) -> Vec<Output> {
-        self.now = self.session.next_wake().unwrap();
+        self.now = self.session.next_wake().unwrap().max(self.now);
         self.put(Input::Wake)
     }
 
@@ -259,12 +259,34 @@ fn silence_is_a_lost_connection_and_tasks_are_reconciled_after_it() {
     bench.heard();
     bench.now = bench.now + Duration::from_secs(74);
     bench.put(heartbeat());
-    assert_eq!(bench.session.next_wake(), Some(bench.now + Duration::from_secs(75)));
+    let heard = bench.now;
+    assert_eq!(names(&bench.sleep()), ["KILL"], "a kill is repeated until the task has ended");
+    assert_eq!(names(&bench.sleep()), ["KILL"]);
+    assert_eq!(names(&bench.sleep()), ["KILL"]);
     assert_eq!(names(&bench.sleep()), ["disconnect"]);
+    assert_eq!(bench.now.since(heard), Duration::from_secs(75));
     assert!(matches!(&bench.heard()[..], [Event::Disconnected { .. }]));
     assert_eq!(names(&bench.sleep()), ["subscribe F"]);
     assert_eq!(names(&bench.put(subscribed())), ["RECONCILE", "KILL"]);
     assert!(matches!(&bench.heard()[..], [Event::Subscribed { again: true, .. }]));
+}
+
+#[test]
+fn a_task_that_is_not_heard_of_is_asked_about_again() {
+    let mut bench = Bench::subscribed(&[launch]);
+    bench.put(offers("O1"));
+    bench.put(Input::Disconnected("cut".into()));
+    bench.sleep();
+    assert_eq!(names(&bench.put(subscribed())), ["RECONCILE"]);
+    let before = bench.now;
+    assert_eq!(names(&bench.sleep()), ["RECONCILE"]);
+    assert!(bench.now.since(before) <= Duration::from_secs(5));
+    bench.put(update(TaskState::TaskRunning, b""));
+    assert_eq!(names(&bench.sleep()), [""; 0], "it was heard of");
+    let text = bench.session.settings.metrics.text();
+    for line in ["tepui_framework_calls_total{type=\"RECONCILE\"} 2", "tepui_framework_tasks 1"] {
+        assert!(text.contains(line), "{text}");
+    }
 }
 
 #[test]

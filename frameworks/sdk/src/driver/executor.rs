@@ -1,0 +1,172 @@
+//! Runs a custom executor against its agent over HTTP.
+//!
+//! It carries out what an [`executor::Session`](crate::executor::Session) wants and decides nothing itself. Calls are
+//! made one after the other; events wait meanwhile.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::sync::Notify;
+use wire::client::{Client, Records, Subscription};
+use wire::http::{PROTOBUF, StatusCode};
+
+use super::clock::{self, Clock};
+use super::reader::chain;
+use crate::executor::{Ending, Environment, EnvironmentError, Executor, Input, Output, Session};
+use crate::v1::executor::{Call, Event};
+
+/// Where every agent takes its executors' calls (wire facts http.md 8.3).
+const PATH: &str = "/slave(1)/api/v1/executor";
+
+/// Why an executor cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// It was not started by an agent.
+    #[error("this is an executor: an agent starts it")]
+    Environment(#[from] EnvironmentError),
+    /// The agent's address is none.
+    #[error("MESOS_AGENT_ENDPOINT names no agent")]
+    Agent(#[from] wire::client::ClientError),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Finished<E> {
+    /// The executor, as it was after its last event.
+    pub executor: E,
+    /// Why it ended.
+    pub ending: Ending,
+}
+
+/// Runs `executor` until it stops, with what the agent says in this process's environment. Each notification of `nudge`
+/// makes the executor hear [`Event::Wake`](crate::executor::Event::Wake). Needs a tokio runtime with time and I/O.
+///
+/// # Errors
+/// The environment is not that of an executor.
+pub async fn run<E: Executor>(executor: E, nudge: Arc<Notify>) -> Result<Finished<E>, StartError> {
+    let environment = Environment::read(|name| std::env::var(name).ok())?;
+    run_in(executor, environment, nudge).await
+}
+
+/// [`run`] with another environment than the process's own.
+///
+/// # Errors
+/// The agent's address is none.
+pub async fn run_in<E: Executor>(
+    executor: E,
+    environment: Environment,
+    nudge: Arc<Notify>,
+) -> Result<Finished<E>, StartError> {
+    let mut client = Client::new(&environment.endpoint)?;
+    if let Some(token) = &environment.token {
+        client = client.with_authorization(format!("Bearer {token}"));
+    }
+    let clock = Clock::start();
+    let session = Session::new(executor, environment, clock::seed(), clock.now());
+    let mut driver = Driver { session, clock, client, records: None, nudge };
+    let ending = driver.run().await;
+    Ok(Finished { executor: driver.session.into_executor(), ending })
+}
+
+struct Driver<E> {
+    session: Session<E>,
+    clock: Clock,
+    client: Client,
+    /// The event stream, while there is one.
+    records: Option<Records>,
+    nudge: Arc<Notify>,
+}
+
+impl<E: Executor> Driver<E> {
+    async fn run(&mut self) -> Ending {
+        loop {
+            let wake = self.session.next_wake().unwrap_or(base::Time::NEVER);
+            let input = tokio::select! {
+                biased;
+                input = next(&mut self.records) => input,
+                () = self.nudge.notified() => Some(Input::Nudge),
+                () = self.clock.sleep_until(wake) => Some(Input::Wake),
+            };
+            let mut outputs = Vec::new();
+            if let Some(input) = input {
+                self.handle(input, &mut outputs);
+            }
+            if let Some(ending) = self.carry_out(outputs).await {
+                return ending;
+            }
+        }
+    }
+
+    fn handle(&mut self, input: Input, outputs: &mut Vec<Output>) {
+        if let Input::Disconnected(why) = &input {
+            tracing::warn!(%why, "no connection to the agent");
+            self.records = None;
+        }
+        self.session.handle(input, self.clock.now(), outputs);
+    }
+
+    /// What a failed call leads to is done in its turn; the calls that were behind it are not sent any more, since the
+    /// next subscription tells what they would.
+    async fn carry_out(&mut self, mut outputs: Vec<Output>) -> Option<Ending> {
+        while !outputs.is_empty() {
+            for output in std::mem::take(&mut outputs) {
+                let failed = match output {
+                    Output::Subscribe(call) => self.subscribe(&call).await.err(),
+                    Output::Send(call) => self.send(&call).await.err(),
+                    Output::End(ending) => return Some(ending),
+                };
+                if let Some(input) = failed {
+                    self.handle(input, &mut outputs);
+                    break;
+                }
+            }
+        }
+        None
+    }
+
+    async fn subscribe(&mut self, call: &Call) -> Result<(), Input> {
+        let body = call.encode_to_vec().into();
+        match self.client.subscribe(PATH, PROTOBUF, PROTOBUF, &[], body).await {
+            Ok(Subscription::Stream(records)) => {
+                self.records = Some(records);
+                Ok(())
+            }
+            Ok(Subscription::Refused(reply)) => Err(refused(reply.status, &reply.text())),
+            Err(error) => Err(Input::Disconnected(chain(&error))),
+        }
+    }
+
+    async fn send(&mut self, call: &Call) -> Result<(), Input> {
+        let body = call.encode_to_vec().into();
+        match self.client.post(PATH, PROTOBUF, PROTOBUF, &[], body).await {
+            Ok(reply) if reply.status.is_success() => Ok(()),
+            Ok(reply) => Err(refused(reply.status, &reply.text())),
+            Err(error) => Err(Input::Disconnected(chain(&error))),
+        }
+    }
+}
+
+/// An agent that recovers says so, and will take the executor in later; other refusals are for good.
+fn refused(status: StatusCode, text: &str) -> Input {
+    let why = format!("{status}: {text}");
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::NOT_FOUND => Input::Disconnected(why),
+        _ => Input::Refused(why),
+    }
+}
+
+/// The next record; what is none is skipped.
+async fn next(records: &mut Option<Records>) -> Option<Input> {
+    let Some(open) = records else { return std::future::pending().await };
+    match open.next().await {
+        Ok(Some(record)) => match protos::decode::<Event>(&record) {
+            Ok(event) => Some(Input::Event(Box::new(event))),
+            Err(why) => {
+                tracing::warn!(%why, "a record of the event stream cannot be read");
+                None
+            }
+        },
+        Ok(None) => Some(Input::Disconnected("the agent ended the stream".to_owned())),
+        Err(error) => Some(Input::Disconnected(chain(&error))),
+    }
+}

@@ -1,0 +1,54 @@
+//! What an executor can do: status updates and messages, collected while it handles an event and sent afterwards.
+
+use base::Time;
+
+use crate::v1::{TaskId, TaskState, TaskStatus};
+
+/// The calls that an executor makes while it handles one event, in their order.
+#[derive(Debug, Default)]
+pub struct Calls {
+    pub(super) queue: Vec<Said>,
+    pub(super) wake: Option<Time>,
+    pub(super) stop: bool,
+}
+
+/// One thing that the executor says.
+#[derive(Debug)]
+pub(super) enum Said {
+    Update(Box<TaskStatus>),
+    Message(Vec<u8>),
+}
+
+impl Calls {
+    /// A task has this state now. The scheduler hears of it, however often agent and connections fail.
+    pub fn update(&mut self, task_id: &TaskId, state: TaskState) {
+        self.update_with(TaskStatus { task_id: task_id.clone(), state: state as i32, ..Default::default() });
+    }
+
+    /// [`update`](Calls::update), with a message for people.
+    pub fn explain(&mut self, task_id: &TaskId, state: TaskState, message: impl Into<String>) {
+        let message = Some(message.into());
+        self.update_with(TaskStatus { task_id: task_id.clone(), state: state as i32, message, ..Default::default() });
+    }
+
+    /// [`update`](Calls::update), with any other part of a status, such as `data` or `labels`. Uuid, source, executor
+    /// and time are filled in.
+    pub fn update_with(&mut self, status: TaskStatus) {
+        self.queue.push(Said::Update(Box::new(status)));
+    }
+
+    /// Sends bytes to the scheduler. They may be lost on the way.
+    pub fn message(&mut self, data: Vec<u8>) {
+        self.queue.push(Said::Message(data));
+    }
+
+    /// Makes an [`Event::Wake`](super::Event::Wake) happen at this instant. The earliest of several counts.
+    pub fn wake_at(&mut self, at: Time) {
+        self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
+    }
+
+    /// Ends the session, as soon as the agent has confirmed all updates or the grace period for it is over.
+    pub fn stop(&mut self) {
+        self.stop = true;
+    }
+}

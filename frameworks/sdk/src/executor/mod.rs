@@ -1,0 +1,106 @@
+//! Custom executors without I/O: launches and kills in, status updates out.
+//!
+//! An executor is a value with one method, [`Executor::on_event`], just like a scheduler. How it carries tasks out is
+//! its own affair: threads, child processes, coroutines. They tell it through a queue of its own (such as
+//! [`requests`](crate::requests())) and a nudge.
+//!
+//! [`Session`] is everything between the two that needs no I/O: subscribing, subscribing again with what the agent has
+//! not confirmed, numbering updates and repeating them, the end with its grace period. `driver::executor` runs it
+//! against an agent.
+
+mod calls;
+mod environment;
+mod session;
+
+use std::time::Duration;
+
+use base::Time;
+
+use crate::v1::executor::event::Type;
+use crate::v1::{AgentInfo, ExecutorInfo, FrameworkInfo, TaskId, TaskInfo, executor};
+
+pub use calls::Calls;
+pub use environment::{Environment, EnvironmentError, Recovery};
+pub use session::{Ending, Input, Output, Session};
+
+/// What runs tasks: something that answers events with updates.
+///
+/// `on_event` is called for one event at a time, never at once from two threads. What it calls is sent after it
+/// returns, in its order.
+pub trait Executor {
+    /// Answers `event`, which happened at `now`, with `calls`.
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls);
+}
+
+impl<E: Executor + ?Sized> Executor for &mut E {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        (**self).on_event(event, now, calls);
+    }
+}
+
+/// One thing that happened to an executor.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Event {
+    /// The agent took the executor in.
+    Subscribed {
+        /// Which executor this is, as its framework described it; its `data` are the framework's to use.
+        executor: Box<ExecutorInfo>,
+        /// Whose it is.
+        framework: Box<FrameworkInfo>,
+        /// Where it runs.
+        agent: Box<AgentInfo>,
+        /// Whether it had been subscribed before, and the agent was restarted meanwhile.
+        again: bool,
+    },
+    /// Tasks to run: one, or the tasks of a group, which are to start and end together.
+    Launch(Vec<TaskInfo>),
+    /// A task is to end, with this long between a request and force if the framework says so.
+    Kill {
+        /// Which.
+        task_id: TaskId,
+        /// How long it may take to end by itself.
+        grace: Option<Duration>,
+    },
+    /// The scheduler sends bytes.
+    Message(Vec<u8>),
+    /// The agent is away: it may come back. What is called meanwhile is not lost.
+    Disconnected {
+        /// Why, in words.
+        why: String,
+    },
+    /// The executor is to end its tasks and [`stop`](Calls::stop); after the grace period the session ends without it.
+    Shutdown {
+        /// How long there is.
+        grace: Duration,
+    },
+    /// The instant has come that was given to [`Calls::wake_at`], or there was a nudge.
+    Wake,
+}
+
+impl Event {
+    /// The executor's view of a wire event; `None` for kinds that the session keeps to itself or does not know.
+    fn from_wire(event: executor::Event, again: bool) -> Option<Event> {
+        Some(match event.r#type() {
+            Type::Subscribed => {
+                let part = event.subscribed?;
+                Event::Subscribed {
+                    executor: Box::new(part.executor_info),
+                    framework: Box::new(part.framework_info),
+                    agent: Box::new(part.agent_info),
+                    again,
+                }
+            }
+            Type::Launch => Event::Launch(vec![event.launch?.task]),
+            Type::LaunchGroup => Event::Launch(event.launch_group?.task_group.tasks),
+            Type::Kill => {
+                let part = event.kill?;
+                let grace = part.kill_policy.and_then(|p| p.grace_period);
+                let grace = grace.map(|g| Duration::from_nanos(u64::try_from(g.nanoseconds).unwrap_or(0)));
+                Event::Kill { task_id: part.task_id, grace }
+            }
+            Type::Message => Event::Message(event.message?.data),
+            Type::Acknowledged | Type::Shutdown | Type::Error | Type::Heartbeat | Type::Unknown => return None,
+        })
+    }
+}

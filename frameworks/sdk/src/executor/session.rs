@@ -1,0 +1,291 @@
+//! Everything between an executor and its agent that needs no I/O.
+//!
+//! Inputs and the time come in, outputs come out. Updates are kept until the agent confirms them, tasks until it has
+//! confirmed their first update; both are told with every new subscription (wire facts http.md 8).
+
+use std::time::Duration;
+
+use base::Time;
+
+use super::calls::{Calls, Said};
+use super::environment::Environment;
+use super::{Event, Executor};
+use crate::backoff::{Backoff, uuid};
+use crate::v1::executor::{self, Call, call, event::Type};
+use crate::v1::{TaskInfo, TaskStatus, task_status};
+
+/// What can come in.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A record of the event stream.
+    Event(Box<executor::Event>),
+    /// The stream ended or could not be had, or a call could not be made. In words, why.
+    Disconnected(String),
+    /// The agent refused a call or the subscription for good, in its words.
+    Refused(String),
+    /// The instant of [`Session::next_wake`] has come.
+    Wake,
+    /// Somebody outside wants the executor to look around: it hears [`Event::Wake`].
+    Nudge,
+}
+
+/// What must be done, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send the agent this SUBSCRIBE, and let its stream come in.
+    Subscribe(Box<Call>),
+    /// Send this call.
+    Send(Box<Call>),
+    /// Close the stream, and end.
+    End(Ending),
+}
+
+/// How a session ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The executor wanted it: [`Calls::stop`].
+    Stopped,
+    /// The executor had not stopped when the grace period of a shutdown was over. What it left must be killed.
+    Overdue,
+    /// The agent refused the executor for good, in its words.
+    Error(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waiting to subscribe at this instant.
+    Waiting(Time),
+    /// SUBSCRIBE is on its way.
+    Subscribing,
+    Subscribed,
+    Ended,
+}
+
+/// How long the last updates may take to be confirmed after the executor stopped.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How often the agent hears of an idle executor (wire facts http.md 10).
+const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
+/// How long to try for the first subscription, where the agent says nothing about it.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The first wait before a try to subscribe is repeated.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// An executor with all that it needs except a connection.
+#[derive(Debug)]
+pub struct Session<E> {
+    executor: E,
+    environment: Environment,
+    calls: Calls,
+    state: State,
+    backoff: Backoff,
+    /// Decides the updates' uuids, which an agent compares within one task.
+    seed: u64,
+    tasks: Vec<TaskInfo>,
+    updates: Vec<TaskStatus>,
+    was_subscribed: bool,
+    /// Since when there has been no agent.
+    away_since: Option<Time>,
+    heartbeat_at: Time,
+    /// When the session ends whatever the executor does, once it is to shut down or has stopped.
+    deadline: Option<Time>,
+    shut_down: bool,
+}
+
+impl<E: Executor> Session<E> {
+    /// A session that subscribes as soon as it gets its first [`Input::Wake`]. Executors with different seeds give
+    /// their updates different uuids.
+    pub fn new(executor: E, environment: Environment, seed: u64, now: Time) -> Session<E> {
+        let longest = environment.recovery.map_or(Duration::from_secs(2), |r| r.backoff_max);
+        Session {
+            executor,
+            calls: Calls::default(),
+            state: State::Waiting(now),
+            backoff: Backoff::new(FIRST_WAIT.min(longest), longest, seed),
+            seed,
+            tasks: Vec::new(),
+            updates: Vec::new(),
+            was_subscribed: false,
+            away_since: Some(now),
+            heartbeat_at: now + HEARTBEAT,
+            deadline: None,
+            shut_down: false,
+            environment,
+        }
+    }
+
+    /// Takes one input in, and adds what must be done to `outputs`.
+    pub fn handle(&mut self, input: Input, now: Time, outputs: &mut Vec<Output>) {
+        match input {
+            _ if self.state == State::Ended => return,
+            Input::Event(event) => self.event(*event, now, outputs),
+            Input::Disconnected(why) => self.disconnected(why, now, outputs),
+            Input::Refused(why) => self.end(Ending::Error(why), outputs),
+            Input::Nudge => self.tell(Event::Wake, now, outputs),
+            Input::Wake => self.wake(now, outputs),
+        }
+        self.finish(now, outputs);
+    }
+
+    /// When the session wants [`Input::Wake`]; an earlier one does no harm.
+    pub fn next_wake(&self) -> Option<Time> {
+        let own = match self.state {
+            State::Waiting(at) => at,
+            State::Subscribed => self.heartbeat_at,
+            State::Subscribing => Time::NEVER,
+            State::Ended => return None,
+        };
+        [Some(own), self.calls.wake, self.deadline, self.given_up_at()].into_iter().flatten().min()
+    }
+
+    /// The executor, when the session is over.
+    pub fn into_executor(self) -> E {
+        self.executor
+    }
+
+    /// When an agent that is away will not be waited for any longer.
+    fn given_up_at(&self) -> Option<Time> {
+        let first = if self.was_subscribed { Duration::ZERO } else { FIRST_TIMEOUT };
+        let timeout = self.environment.recovery.map_or(first, |r| r.timeout);
+        self.away_since.filter(|_| !self.shut_down).map(|since| since + timeout)
+    }
+
+    fn wake(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        if self.deadline.is_some_and(|at| at <= now) {
+            let ending = if self.calls.stop { Ending::Stopped } else { Ending::Overdue };
+            return self.end(ending, outputs);
+        }
+        if self.given_up_at().is_some_and(|at| at <= now) {
+            self.shutdown(now, outputs);
+        }
+        match self.state {
+            State::Waiting(at) if at <= now => {
+                self.state = State::Subscribing;
+                outputs.push(Output::Subscribe(Box::new(self.subscribe())));
+            }
+            State::Subscribed if self.heartbeat_at <= now => {
+                self.heartbeat_at = now + HEARTBEAT;
+                outputs.push(Output::Send(Box::new(self.call(call::Type::Heartbeat))));
+            }
+            _ => {}
+        }
+        if self.calls.wake.is_some_and(|at| at <= now) {
+            self.calls.wake = None;
+            self.tell(Event::Wake, now, outputs);
+        }
+    }
+
+    fn event(&mut self, event: executor::Event, now: Time, outputs: &mut Vec<Output>) {
+        match event.r#type() {
+            Type::Subscribed => {
+                self.state = State::Subscribed;
+                self.away_since = None;
+                self.heartbeat_at = now + HEARTBEAT;
+                self.backoff.reset();
+            }
+            Type::Launch => self.tasks.extend(event.launch.iter().map(|l| l.task.clone())),
+            Type::LaunchGroup => {
+                self.tasks.extend(event.launch_group.iter().flat_map(|g| g.task_group.tasks.clone()));
+            }
+            Type::Acknowledged => {
+                if let Some(part) = &event.acknowledged {
+                    self.updates.retain(|u| u.uuid() != part.uuid);
+                    self.tasks.retain(|t| t.task_id != part.task_id);
+                }
+            }
+            Type::Shutdown => return self.shutdown(now, outputs),
+            Type::Error => {
+                let why = event.error.map(|e| e.message).unwrap_or_default();
+                return self.end(Ending::Error(why), outputs);
+            }
+            _ => {}
+        }
+        if let Some(event) = Event::from_wire(event, self.was_subscribed) {
+            self.was_subscribed |= matches!(event, Event::Subscribed { .. });
+            self.tell(event, now, outputs);
+        }
+    }
+
+    fn disconnected(&mut self, why: String, now: Time, outputs: &mut Vec<Output>) {
+        let was_subscribed = self.state == State::Subscribed;
+        self.state = State::Waiting(now + self.backoff.next_wait());
+        self.away_since.get_or_insert(now);
+        if was_subscribed {
+            self.tell(Event::Disconnected { why }, now, outputs);
+        }
+        if self.given_up_at().is_some_and(|at| at <= now) {
+            self.shutdown(now, outputs);
+        }
+    }
+
+    /// The executor is to end: because the agent says so, or because there is no agent any more.
+    fn shutdown(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        if !self.shut_down {
+            self.shut_down = true;
+            let grace = self.environment.shutdown_grace;
+            self.deadline = Some(self.deadline.map_or(now + grace, |at| at.min(now + grace)));
+            self.tell(Event::Shutdown { grace }, now, outputs);
+        }
+    }
+
+    fn tell(&mut self, event: Event, now: Time, outputs: &mut Vec<Output>) {
+        self.executor.on_event(event, now, &mut self.calls);
+        for said in std::mem::take(&mut self.calls.queue) {
+            let call = match said {
+                Said::Update(status) => self.update(*status, now),
+                Said::Message(data) => Call { message: Some(call::Message { data }), ..self.call(call::Type::Message) },
+            };
+            // Updates are told with the next subscription; messages may be lost.
+            if self.state == State::Subscribed {
+                outputs.push(Output::Send(Box::new(call)));
+            }
+        }
+    }
+
+    fn update(&mut self, status: TaskStatus, now: Time) -> Call {
+        let status = TaskStatus {
+            uuid: Some(uuid(&mut self.seed).to_vec()),
+            source: Some(task_status::Source::Executor as i32),
+            executor_id: Some(self.environment.executor_id.clone()),
+            timestamp: Some(now.as_secs_f64()),
+            ..status
+        };
+        self.updates.push(status.clone());
+        Call { update: Some(call::Update { status }), ..self.call(call::Type::Update) }
+    }
+
+    fn subscribe(&self) -> Call {
+        let updates = self.updates.iter().map(|status| call::Update { status: status.clone() }).collect();
+        let part = call::Subscribe { unacknowledged_tasks: self.tasks.clone(), unacknowledged_updates: updates };
+        Call { subscribe: Some(part), ..self.call(call::Type::Subscribe) }
+    }
+
+    fn call(&self, kind: call::Type) -> Call {
+        Call {
+            framework_id: self.environment.framework_id.clone(),
+            executor_id: self.environment.executor_id.clone(),
+            r#type: Some(kind as i32),
+            ..Default::default()
+        }
+    }
+
+    /// Ends a session whose executor has stopped, once the agent knows all.
+    fn finish(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        if !self.calls.stop || self.state == State::Ended {
+            return;
+        }
+        self.deadline.get_or_insert(now + FAREWELL);
+        if self.updates.is_empty() || (self.shut_down && self.state != State::Subscribed) {
+            self.end(Ending::Stopped, outputs);
+        }
+    }
+
+    fn end(&mut self, ending: Ending, outputs: &mut Vec<Output>) {
+        if self.state != State::Ended {
+            self.state = State::Ended;
+            outputs.push(Output::End(ending));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

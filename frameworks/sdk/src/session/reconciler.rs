@@ -1,0 +1,166 @@
+//! When to ask the master what became of tasks, and about which: the plan of reconciliation.
+//!
+//! After a subscription every task of the ledger is asked about, with growing waits until each has been heard of: a
+//! master that has just been elected answers nothing of agents that it has not heard from. Later all are asked about
+//! from time to time, in turn by name and as a whole: the latter finds tasks that the ledger lacks. It sends nothing.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base::Time;
+
+use crate::backoff::Backoff;
+
+/// The first wait before tasks that were not heard of are asked about once more.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+/// The longest such wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// How often kills are repeated for tasks that do not end.
+const KILLS_EVERY: Duration = Duration::from_secs(30);
+
+/// What to ask now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Question {
+    /// About these tasks.
+    Some(Vec<String>),
+    /// About every task that the master knows.
+    All,
+}
+
+#[derive(Debug)]
+pub(super) struct Reconciler {
+    every: Duration,
+    backoff: Backoff,
+    /// Tasks that were asked about and not heard of since.
+    pending: BTreeSet<String>,
+    ask_at: Time,
+    kills_at: Time,
+    rounds: u32,
+}
+
+impl Reconciler {
+    pub(super) fn new(every: Duration, seed: u64) -> Reconciler {
+        Reconciler {
+            every,
+            backoff: Backoff::new(FIRST_WAIT, LONGEST_WAIT, seed),
+            pending: BTreeSet::new(),
+            ask_at: Time::NEVER,
+            kills_at: Time::NEVER,
+            rounds: 0,
+        }
+    }
+
+    /// These tasks are being asked about, at the beginning of a subscription or of a round.
+    pub(super) fn begin(&mut self, tasks: impl Iterator<Item = String>, now: Time) {
+        self.pending = tasks.collect();
+        self.backoff.reset();
+        self.ask_at = if self.pending.is_empty() { now + self.every } else { now + self.backoff.next_wait() };
+        self.kills_at = now + KILLS_EVERY;
+    }
+
+    /// There is no master to ask.
+    pub(super) fn pause(&mut self) {
+        self.pending.clear();
+        (self.ask_at, self.kills_at) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// The master said something about a task.
+    pub(super) fn heard(&mut self, task_id: &str, now: Time) {
+        if self.pending.remove(task_id) && self.pending.is_empty() {
+            self.ask_at = now + self.every;
+        }
+    }
+
+    /// When it wants to be asked next.
+    pub(super) fn next_wake(&self) -> Time {
+        self.ask_at.min(self.kills_at)
+    }
+
+    /// What to ask at `now`, with the tasks that there are.
+    pub(super) fn due(&mut self, tasks: &dyn Fn() -> Vec<String>, now: Time) -> Option<Question> {
+        if now < self.ask_at {
+            return None;
+        }
+        if !self.pending.is_empty() {
+            self.ask_at = now + self.backoff.next_wait();
+            return Some(Question::Some(self.pending.iter().cloned().collect()));
+        }
+        self.rounds += 1;
+        if self.rounds.is_multiple_of(2) {
+            self.ask_at = now + self.every;
+            return Some(Question::All);
+        }
+        let tasks = tasks();
+        self.begin(tasks.iter().cloned(), now);
+        (!tasks.is_empty()).then_some(Question::Some(tasks))
+    }
+
+    /// Whether it is time to repeat kills.
+    pub(super) fn kills_due(&mut self, now: Time) -> bool {
+        let due = self.kills_at <= now;
+        if due {
+            self.kills_at = now + KILLS_EVERY;
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(900);
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&n| n.to_owned()).collect()
+    }
+
+    /// The next instant at which something is asked, and what.
+    fn next(reconciler: &mut Reconciler, tasks: &[&str], from: Time) -> (Duration, Question) {
+        loop {
+            let now = reconciler.ask_at;
+            if let Some(question) = reconciler.due(&|| names(tasks), now) {
+                return (now.since(from), question);
+            }
+        }
+    }
+
+    #[test]
+    fn asks_ever_more_rarely_about_those_that_were_not_heard_of() {
+        let start = Time::from_secs(100);
+        let mut reconciler = Reconciler::new(EVERY, 3);
+        reconciler.begin(names(&["a", "b"]).into_iter(), start);
+        reconciler.heard("a", start);
+        let mut waits = Vec::new();
+        let mut last = start;
+        for _ in 0..10 {
+            let (wait, question) = next(&mut reconciler, &["a", "b"], last);
+            assert_eq!(question, Question::Some(names(&["b"])));
+            waits.push(wait);
+            last = last + wait;
+        }
+        assert!(waits[0] <= FIRST_WAIT && waits[9] > LONGEST_WAIT / 3 && waits[9] <= LONGEST_WAIT, "{waits:?}");
+        reconciler.heard("b", last);
+        let (wait, question) = next(&mut reconciler, &["a", "b"], last);
+        assert_eq!((wait, question), (EVERY, Question::Some(names(&["a", "b"]))));
+    }
+
+    #[test]
+    fn in_turn_by_name_and_as_a_whole() {
+        let mut last = Time::from_secs(100);
+        let mut reconciler = Reconciler::new(EVERY, 3);
+        reconciler.begin(std::iter::empty(), last);
+        for round in 0..4 {
+            let (wait, question) = next(&mut reconciler, &["a"], last);
+            last = last + wait;
+            assert_eq!(wait, EVERY);
+            match round % 2 {
+                0 => assert_eq!(question, Question::Some(names(&["a"]))),
+                _ => assert_eq!(question, Question::All),
+            }
+            reconciler.heard("a", last);
+        }
+        reconciler.pause();
+        assert_eq!(reconciler.next_wake(), Time::NEVER);
+    }
+}

@@ -1,0 +1,38 @@
+//! What a session counts. The names are part of what users see: they are listed in docs/framework-guide.md.
+
+use crate::v1::TaskState;
+use crate::v1::scheduler::Call;
+use crate::{Event, Metrics};
+
+/// Whether a master has the framework; every new subscription counts.
+pub(super) fn connected(metrics: &Metrics, subscribed: bool) {
+    metrics.gauge("tepui_framework_subscribed", &[], f64::from(u8::from(subscribed)));
+    if subscribed {
+        metrics.count("tepui_framework_subscriptions_total", &[], 1);
+    }
+}
+
+/// How many tasks have not ended.
+pub(super) fn tasks(metrics: &Metrics, count: usize) {
+    metrics.gauge("tepui_framework_tasks", &[], count as f64);
+}
+
+/// An update came, new or repeated.
+pub(super) fn update(metrics: &Metrics, state: TaskState) {
+    metrics.count("tepui_framework_updates_total", &[("state", state.as_str_name())], 1);
+}
+
+/// The scheduler hears of something; updates are counted by [`update`].
+pub(super) fn event(metrics: &Metrics, event: &Event) {
+    match event {
+        Event::Offers(offers) => metrics.count("tepui_framework_offers_total", &[], offers.len() as u64),
+        Event::Rescinded(_) => metrics.count("tepui_framework_offers_rescinded_total", &[], 1),
+        Event::Refused { .. } => metrics.count("tepui_framework_calls_refused_total", &[], 1),
+        _ => {}
+    }
+}
+
+/// A call is sent.
+pub(super) fn call(metrics: &Metrics, call: &Call) {
+    metrics.count("tepui_framework_calls_total", &[("type", call.r#type().as_str_name())], 1);
+}
