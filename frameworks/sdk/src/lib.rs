@@ -68,3 +68,9 @@ impl<S: Scheduler + ?Sized> Scheduler for &mut S {
         (**self).on_event(event, now, calls);
     }
 }
+
+impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        (**self).on_event(event, now, calls);
+    }
+}

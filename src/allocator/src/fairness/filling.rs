@@ -3,20 +3,23 @@
 
 /// One competitor.
 #[derive(Clone, Debug)]
-pub(crate) struct Competitor {
+pub struct Competitor {
     /// Shares rise in proportion to it.
-    pub(crate) weight: f64,
+    pub weight: f64,
     /// The largest dominant share that is of use to it.
-    pub(crate) demand: f64,
+    pub demand: f64,
     /// By resource: what part of the cluster goes with a dominant share of 1; the largest is 1.
-    pub(crate) mix: Vec<f64>,
+    pub mix: Vec<f64>,
 }
 
 /// Slack for sums of binary fractions.
 const EPSILON: f64 = 1e-9;
 
 /// The dominant share of each, when `capacity` of every resource is there to be shared.
-pub(crate) fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
+///
+/// Demands, weights and mixes are not negative; who has no demand or no weight gets nothing.
+#[must_use]
+pub fn fill(capacity: f64, all: &[Competitor]) -> Vec<f64> {
     let resources = all.iter().map(|one| one.mix.len()).max().unwrap_or_default();
     let mut shares = vec![0.0; all.len()];
     let mut left = vec![capacity; resources];

@@ -17,7 +17,7 @@ use resources::{Resources, Role};
 use crate::allocator::{Allocator, bare};
 use crate::clients::ClientIx;
 
-pub(crate) use filling::{Competitor, fill};
+pub use filling::{Competitor, fill};
 pub(crate) use ledger::Ledger;
 pub use ledger::{HOLDING_BOUNDS, Holding, OfferCounts, OfferEnd, ResourceSeconds, Sampled, Waiting};
 pub use measures::Measures;

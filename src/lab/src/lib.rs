@@ -1,0 +1,14 @@
+//! The laboratory: the real cores under a virtual clock, with modelled networks, machines and users.
+//!
+//! [`world::World`] runs the cores; nothing here decides what a master, an agent or a scheduler decides.
+#![forbid(unsafe_code)]
+
+pub mod dist;
+pub mod measure;
+pub mod run;
+pub mod scenario;
+pub mod seeds;
+pub mod span;
+pub mod users;
+pub mod work;
+pub mod world;

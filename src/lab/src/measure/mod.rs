@@ -1,0 +1,15 @@
+//! What is measured in a run: tasks from submission to their end, offers, and shares over time.
+//!
+//! It looks on; nothing that runs depends on it.
+
+mod fairness;
+mod outcome;
+mod recorder;
+mod stats;
+mod window;
+
+pub use fairness::Unfairness;
+pub use outcome::{FrameworkOutcome, Outcome, Series, Track, WindowOutcome};
+pub use recorder::{FrameworkState, Recorder, TaskRecord};
+pub use stats::{Summary, mean_and_interval};
+pub use window::WindowSums;

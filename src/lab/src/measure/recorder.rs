@@ -1,0 +1,317 @@
+//! Who looks on in a world: the books of tasks and offers, as schedulers saw them.
+
+use base::Time;
+use resources::{Amount, Name, Quantities};
+use rustc_hash::FxHashMap;
+use sdk::v1::scheduler::{Call, Event, call};
+use sdk::v1::{Resource, TaskState};
+
+use crate::users::{Needs, is_tried_again, task_number};
+use crate::world::{BEGIN, Observer};
+
+/// "Not yet": later than every run lasts.
+const NOT_YET: f64 = f64::INFINITY;
+
+/// A task's life, in seconds since the beginning; infinite for what has not happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TaskRecord {
+    /// It was submitted to its framework.
+    pub submitted: f64,
+    /// Its framework launched it, for the last time.
+    pub launched: f64,
+    /// Its framework heard that it runs, for the first time.
+    pub running: f64,
+    /// Its framework heard of its end.
+    pub ended: f64,
+    /// It ended well.
+    pub finished: bool,
+    /// Its job, by number.
+    pub job: u32,
+    /// On which agent it ran last.
+    pub agent: u32,
+}
+
+/// A job's life.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct JobRecord {
+    pub submitted: f64,
+    pub left: u32,
+    retries: u32,
+    pub ended: f64,
+}
+
+/// The books of one framework.
+#[derive(Debug, Default)]
+pub(super) struct Books {
+    pub tasks: Vec<TaskRecord>,
+    pub jobs: Vec<JobRecord>,
+    needs: Vec<Needs>,
+    /// Which of `needs` a task has, by task.
+    kinds: Vec<u16>,
+    /// What its tasks use, from launch to end.
+    pub used: Quantities,
+    /// What its tasks that wait need.
+    pub waiting: Quantities,
+    pub waiting_tasks: u64,
+    pub running_tasks: u64,
+    /// Offers that it holds.
+    offers: FxHashMap<String, (Quantities, Time)>,
+    pub held: Quantities,
+    pub offers_received: u64,
+    pub offers_accepted: u64,
+    pub offers_declined: u64,
+    pub offers_rescinded: u64,
+    /// Seconds that offers were held, over all of them.
+    pub offer_seconds: f64,
+    pub failed: u64,
+}
+
+/// The books of a world.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    pub(super) books: Vec<Books>,
+    agents: FxHashMap<String, u32>,
+    /// Strips for a Gantt chart: agent, framework, task, from, to; kept up to a limit.
+    pub(super) strips: Vec<(u32, u32, f64, f64)>,
+    strips_max: usize,
+}
+
+impl Recorder {
+    /// Books for so many frameworks, and so many strips of a Gantt chart.
+    pub fn new(frameworks: usize, strips_max: usize) -> Recorder {
+        let books = (0..frameworks).map(|_| Books::default()).collect();
+        Recorder { books, strips_max, ..Recorder::default() }
+    }
+
+    /// So many tasks are submitted to a framework. The number of the first.
+    pub fn submit(&mut self, who: usize, needs: &Needs, tasks: u32, retries: u32, now: Time) -> u64 {
+        let books = &mut self.books[who];
+        let first = books.tasks.len() as u64;
+        let job = books.jobs.len() as u32;
+        let submitted = seconds(now);
+        let kind = books.needs.iter().position(|known| known == needs).unwrap_or_else(|| {
+            books.needs.push(needs.clone());
+            books.needs.len() - 1
+        });
+        let task = TaskRecord {
+            submitted,
+            launched: NOT_YET,
+            running: NOT_YET,
+            ended: NOT_YET,
+            finished: false,
+            job,
+            agent: 0,
+        };
+        books.tasks.extend((0..tasks).map(|_| task));
+        // A trace with more kinds than this shares the last one in the books of demand.
+        let kind = u16::try_from(kind).unwrap_or(u16::MAX);
+        books.kinds.extend((0..tasks).map(|_| kind));
+        books.jobs.push(JobRecord { submitted, left: tasks, retries, ended: NOT_YET });
+        books.waiting_tasks += u64::from(tasks);
+        needs.iter().for_each(|(name, amount)| books.waiting.add(&name, amount.scaled(f64::from(tasks))));
+        first
+    }
+
+    /// The tasks of a framework.
+    pub fn tasks(&self, who: usize) -> &[TaskRecord] {
+        &self.books[who].tasks
+    }
+
+    /// Whether every submitted task has ended for good.
+    pub fn all_done(&self) -> bool {
+        self.books.iter().all(|books| books.waiting_tasks == 0 && books.running_tasks == 0)
+    }
+
+    fn launched(&mut self, who: usize, task: u64, agent: &str, now: Time) {
+        let next = self.agents.len() as u32;
+        let agent = *self.agents.entry(agent.to_owned()).or_insert(next);
+        let books = &mut self.books[who];
+        let Some(record) = books.tasks.get_mut(task as usize) else { return };
+        (record.launched, record.agent) = (seconds(now), agent);
+        books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
+        books.running_tasks += 1;
+        let needs = books.needs_of(task);
+        books.used.change(&needs, 1);
+        books.waiting.change(&needs, -1);
+    }
+
+    fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, now: Time) {
+        let books = &mut self.books[who];
+        let Some(record) = books.tasks.get_mut(task as usize) else { return };
+        let now = seconds(now);
+        if state == TaskState::TaskRunning {
+            record.running = record.running.min(now);
+        }
+        if !sdk::is_terminal(state) || record.ended < NOT_YET || record.launched == NOT_YET {
+            return;
+        }
+        let strip = (record.agent, who as u32, record.launched, now);
+        let job = record.job as usize;
+        let retried = is_tried_again(state) && attempt < books.jobs[job].retries;
+        books.running_tasks = books.running_tasks.saturating_sub(1);
+        let needs = books.needs_of(task);
+        books.used.change(&needs, -1);
+        if state != TaskState::TaskFinished {
+            books.failed += 1;
+        }
+        let record = &mut books.tasks[task as usize];
+        if retried {
+            record.launched = NOT_YET;
+            books.waiting_tasks += 1;
+            books.waiting.change(&needs, 1);
+        } else {
+            (record.ended, record.finished) = (now, state == TaskState::TaskFinished);
+            let job = &mut books.jobs[job];
+            job.left = job.left.saturating_sub(1);
+            if job.left == 0 {
+                job.ended = now;
+            }
+        }
+        if self.strips.len() < self.strips_max {
+            self.strips.push(strip);
+        }
+    }
+
+    fn answered(&mut self, who: usize, id: &str, now: Time) {
+        let books = &mut self.books[who];
+        if let Some((held, since)) = books.offers.remove(id) {
+            books.held.change(&held, -1);
+            books.offer_seconds += now.since(since).as_secs_f64();
+        }
+    }
+
+    fn offered(&mut self, who: usize, id: &str, resources: &[Resource], now: Time) {
+        let books = &mut self.books[who];
+        let mut all = Quantities::new();
+        for resource in resources {
+            if let Some(scalar) = &resource.scalar {
+                all.add(&Name::from(resource.name.as_str()), Amount::from_f64(scalar.value));
+            }
+        }
+        books.offers_received += 1;
+        books.held.change(&all, 1);
+        books.offers.insert(id.to_owned(), (all, now));
+    }
+}
+
+impl Books {
+    fn needs_of(&self, task: u64) -> Needs {
+        let kind = usize::from(self.kinds[task as usize]).min(self.needs.len() - 1);
+        self.needs[kind].clone()
+    }
+}
+
+/// Adds or takes away.
+trait Change {
+    fn change(&mut self, by: &Quantities, times: i32);
+}
+
+impl Change for Quantities {
+    fn change(&mut self, by: &Quantities, times: i32) {
+        by.iter().for_each(|(name, amount)| self.add(&name, amount.scaled(f64::from(times))));
+    }
+}
+
+/// Seconds since the beginning.
+pub(super) fn seconds(now: Time) -> f64 {
+    now.since(BEGIN).as_secs_f64()
+}
+
+impl Observer for Recorder {
+    fn told(&mut self, who: usize, event: &Event, now: Time) {
+        if let Some(update) = &event.update {
+            let status = &update.status;
+            if let Some(task) = task_number(&status.task_id.value) {
+                self.updated(who, task, status.state(), now);
+            }
+        }
+        for offer in event.offers.iter().flat_map(|offers| &offers.offers) {
+            self.offered(who, &offer.id.value, &offer.resources, now);
+        }
+        if let Some(rescind) = &event.rescind {
+            self.books[who].offers_rescinded += 1;
+            self.answered(who, &rescind.offer_id.value, now);
+        }
+    }
+
+    fn called(&mut self, who: usize, call: &Call, now: Time) {
+        match call.r#type() {
+            call::Type::Accept => {
+                let Some(accept) = &call.accept else { return };
+                self.books[who].offers_accepted += accept.offer_ids.len() as u64;
+                accept.offer_ids.iter().for_each(|id| self.answered(who, &id.value, now));
+                let launches = accept.operations.iter().filter_map(|operation| operation.launch.as_ref());
+                for task in launches.flat_map(|launch| &launch.task_infos) {
+                    if let Some((number, _)) = task_number(&task.task_id.value) {
+                        self.launched(who, number, &task.agent_id.value, now);
+                    }
+                }
+            }
+            call::Type::Decline => {
+                let Some(decline) = &call.decline else { return };
+                self.books[who].offers_declined += decline.offer_ids.len() as u64;
+                decline.offer_ids.iter().for_each(|id| self.answered(who, &id.value, now));
+            }
+            _ => {}
+        }
+    }
+
+    fn started(&mut self, _: &str, _: &str, _: Time) {}
+    fn ended(&mut self, _: &str, _: &str, _: Time) {}
+}
+
+/// A framework's books at one moment.
+#[derive(Clone, Debug)]
+pub struct FrameworkState {
+    /// What its tasks use.
+    pub used: Quantities,
+    /// What its tasks that wait need.
+    pub waiting: Quantities,
+    /// What it holds as offers.
+    pub held: Quantities,
+    /// Tasks that wait.
+    pub waiting_tasks: u64,
+    /// Tries that did not end well.
+    pub failed: u64,
+    /// Offers that it was made.
+    pub offers_received: u64,
+    /// Offers that it used.
+    pub offers_accepted: u64,
+    /// Offers that it declined.
+    pub offers_declined: u64,
+    /// Offers that were taken back.
+    pub offers_rescinded: u64,
+    /// How long it held an offer that is answered, in the mean; seconds.
+    pub offer_held: f64,
+}
+
+impl Recorder {
+    /// A framework's books now.
+    pub fn state(&self, who: usize) -> FrameworkState {
+        let books = &self.books[who];
+        let answered = books.offers_accepted + books.offers_declined + books.offers_rescinded;
+        FrameworkState {
+            used: books.used.clone(),
+            waiting: books.waiting.clone(),
+            held: books.held.clone(),
+            waiting_tasks: books.waiting_tasks,
+            failed: books.failed,
+            offers_received: books.offers_received,
+            offers_accepted: books.offers_accepted,
+            offers_declined: books.offers_declined,
+            offers_rescinded: books.offers_rescinded,
+            offer_held: if answered == 0 { 0.0 } else { books.offer_seconds / answered as f64 },
+        }
+    }
+
+    /// From submission to end, for each job that is done; seconds.
+    pub fn job_times(&self, who: usize) -> Vec<f64> {
+        let ended = self.books[who].jobs.iter().filter(|job| job.ended.is_finite());
+        ended.map(|job| job.ended - job.submitted).collect()
+    }
+
+    /// Tasks on agents: agent, framework, from, to (seconds); the first ones only.
+    pub fn strips(&self) -> &[(u32, u32, f64, f64)] {
+        &self.strips
+    }
+}

@@ -1,0 +1,156 @@
+//! Looking at the books at regular moments, and summing up at the end.
+
+use std::time::Duration;
+
+use allocator::fairness::{Competitor, fill};
+use resources::{Name, Quantities};
+
+use crate::measure::{
+    FrameworkOutcome, FrameworkState, Outcome, Recorder, Series, Summary, Track, WindowOutcome, WindowSums,
+};
+use crate::scenario::{PreparedFramework, Scenario, Window};
+use crate::span::Span;
+use crate::world::Setup;
+
+/// Frameworks that get a track of their own in the series.
+const TRACKS: usize = 40;
+
+/// What an outcome begins with.
+pub(super) struct Head {
+    pub scenario: String,
+    pub seed: u64,
+    pub digest: u64,
+    pub events: u64,
+    pub seconds: f64,
+    pub done: bool,
+}
+
+/// Looks at the books.
+pub(super) struct Sampler {
+    names: Vec<(String, String)>,
+    weights: Vec<f64>,
+    /// All that the agents have.
+    total: Quantities,
+    windows: Vec<(Window, WindowSums)>,
+    series: Series,
+}
+
+impl Sampler {
+    pub fn new(scenario: &Scenario, setup: &Setup, frameworks: &[PreparedFramework]) -> Sampler {
+        let mut total = Quantities::new();
+        setup.agents.iter().for_each(|agent| total += &agent.resources.quantities());
+        // Frameworks of one role share its weight.
+        let of_role = |role: &str| frameworks.iter().filter(|framework| framework.role == role).count().max(1) as f64;
+        let weight = |role: &str| scenario.roles.get(role).and_then(|part| part.weight).unwrap_or(1.0);
+        let weights = frameworks.iter().map(|framework| weight(&framework.role) / of_role(&framework.role)).collect();
+        let whole = Window { name: "whole".to_owned(), from: Span(Duration::ZERO), to: scenario.duration };
+        let windows = if scenario.windows.is_empty() { vec![whole] } else { scenario.windows.clone() };
+        Sampler {
+            names: frameworks.iter().map(|framework| (framework.name.clone(), framework.role.clone())).collect(),
+            weights,
+            total,
+            windows: windows.into_iter().map(|window| (window, WindowSums::new(frameworks.len()))).collect(),
+            series: Series { tracks: vec![Track::default(); frameworks.len().min(TRACKS)], ..Series::default() },
+        }
+    }
+
+    /// Looks at the books now.
+    pub fn sample(&mut self, at: Duration, recorder: &Recorder) {
+        let states: Vec<FrameworkState> = (0..self.names.len()).map(|who| recorder.state(who)).collect();
+        let competitors: Vec<Competitor> =
+            states.iter().zip(&self.weights).map(|(state, weight)| self.competitor(state, *weight)).collect();
+        let demands: f64 = competitors.iter().map(|one| one.demand).sum();
+        let targets = fill(1.0, &competitors);
+        let shares: Vec<f64> = states.iter().map(|state| state.used.ratio(&self.total)).collect();
+        let held: Vec<f64> = states.iter().map(|state| state.held.ratio(&self.total)).collect();
+        let (mut used, mut offered) = (Quantities::new(), Quantities::new());
+        for state in &states {
+            used += &state.used;
+            offered += &state.held;
+        }
+        let wanting = competitors.iter().filter(|one| one.demand > 0.0).count();
+        // Somebody gets less than it could use: then it matters who.
+        let short = targets.iter().zip(&competitors).any(|(target, one)| *target < one.demand - 1e-9);
+        let contended = wanting >= 2 && short && demands > 0.0;
+        for (window, sums) in &mut self.windows {
+            if (window.from.0..window.to.0).contains(&at) {
+                sums.add(&shares, &targets, contended, &used, offered.ratio(&self.total));
+            }
+        }
+        self.series.at.push(at.as_secs_f64());
+        self.series.utilisation.push(used.ratio(&self.total));
+        self.series.offered.push(offered.ratio(&self.total));
+        for (who, track) in self.series.tracks.iter_mut().enumerate() {
+            track.share.push(shares[who]);
+            track.target.push(targets[who]);
+            track.waiting.push(states[who].waiting_tasks as f64);
+            track.held.push(held[who]);
+        }
+    }
+
+    /// What a framework could use now, as the water-filling wants it.
+    fn competitor(&self, state: &FrameworkState, weight: f64) -> Competitor {
+        let mut wanted = state.used.clone();
+        wanted += &state.waiting;
+        let demand = wanted.ratio(&self.total);
+        let mix = self.total.iter().map(|(name, all)| match demand > 0.0 {
+            true => wanted.get(&name).ratio_of(all) / demand,
+            false => 0.0,
+        });
+        Competitor { weight, demand, mix: mix.collect() }
+    }
+
+    /// Sums up.
+    pub fn outcome(mut self, head: Head, recorder: &Recorder) -> Outcome {
+        let names: Vec<Name> = self.total.iter().map(|(name, _)| name).collect();
+        let windows = std::mem::take(&mut self.windows);
+        let windows = windows.into_iter().map(|(window, sums)| WindowOutcome {
+            unfairness: sums.unfairness(),
+            utilisation: names.iter().map(|name| (name.to_string(), sums.utilisation(name, &self.total))).collect(),
+            offered: sums.offered(),
+            shares: sums.shares(),
+            targets: sums.targets(),
+            from: window.from.0.as_secs_f64(),
+            to: window.to.0.as_secs_f64(),
+            name: window.name,
+        });
+        let windows = windows.collect();
+        Outcome {
+            scenario: head.scenario,
+            seed: head.seed,
+            digest: format!("{:016x}", head.digest),
+            events: head.events,
+            seconds: head.seconds,
+            done: head.done,
+            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder)).collect(),
+            windows,
+            series: self.series,
+            strips: recorder.strips().to_vec(),
+        }
+    }
+
+    fn framework(&self, who: usize, recorder: &Recorder) -> FrameworkOutcome {
+        let tasks = recorder.tasks(who);
+        let over = |from: fn(&crate::measure::TaskRecord) -> f64, to: fn(&crate::measure::TaskRecord) -> f64| {
+            Summary::of(tasks.iter().map(|task| to(task) - from(task)).filter(|time| time.is_finite()).collect())
+        };
+        let state = recorder.state(who);
+        let ended = tasks.iter().filter(|task| task.ended.is_finite()).count() as u64;
+        FrameworkOutcome {
+            name: self.names[who].0.clone(),
+            role: self.names[who].1.clone(),
+            submitted: tasks.len() as u64,
+            finished: tasks.iter().filter(|task| task.finished).count() as u64,
+            failed: state.failed,
+            left: tasks.len() as u64 - ended,
+            wait: over(|task| task.submitted, |task| task.running),
+            start: over(|task| task.launched, |task| task.running),
+            job: Summary::of(recorder.job_times(who)),
+            offers_received: state.offers_received,
+            offers_accepted: state.offers_accepted,
+            offers_declined: state.offers_declined,
+            offers_rescinded: state.offers_rescinded,
+            offer_held: state.offer_held,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Whole runs of small scenarios, and scenarios that are refused.
+
+use super::*;
+
+fn outcome(text: &str) -> Outcome {
+    let path = Path::new("test.toml");
+    let scenario = Scenario::read(text, path).unwrap();
+    run(&scenario, scenario.seed, Path::new("."), &mut |_| true).unwrap()
+}
+
+const TWO: &str = r#"
+name = "two"
+duration = "20m"
+until_done = true
+
+[[agents]]
+count = 4
+resources = "cpus:8;mem:8192"
+
+[[frameworks]]
+name = "a"
+role = "a"
+[[frameworks.jobs]]
+at = "0s"
+tasks = 200
+needs = "cpus:1;mem:512"
+time = "exponential 20s"
+
+[[frameworks]]
+name = "b"
+role = "b"
+[[frameworks.jobs]]
+poisson = "2s"
+count = 100
+tasks = 2
+needs = "cpus:1;mem:512"
+time = "20s"
+retries = 3
+"#;
+
+#[test]
+fn all_jobs_are_done_and_told() {
+    for fidelity in ["full", "light"] {
+        let text = format!("{TWO}\n[model]\nfidelity = '{fidelity}'\nfailures = 0.1\n");
+        let outcome = outcome(&text);
+        assert!(outcome.done, "{fidelity}");
+        let [a, b] = &outcome.frameworks[..] else { panic!() };
+        assert_eq!((a.submitted, b.submitted, a.left, b.left), (200, 200, 0, 0));
+        // Without another try, one in ten of the tasks of `a` is lost; `b` tries again.
+        assert!(a.finished < 195 && a.finished + a.failed == 200, "{a:?}");
+        assert!(b.finished == 200 && b.failed > 5, "{b:?}");
+        assert!(a.wait.mean > 5.0 && b.start.max < 1.0, "{a:?} {b:?}");
+        let window = &outcome.windows[0];
+        assert!(window.unfairness.contended > 0.2 && window.unfairness.jain > 0.9, "{window:?}");
+        assert!(window.utilisation[0].1 > 0.5, "{window:?}");
+    }
+}
+
+#[test]
+fn quota_and_weights_hold() {
+    let heavy = TWO.replace("poisson = \"2s\"\ncount = 100\ntasks = 2", "at = \"0s\"\ntasks = 200");
+    let weighted = outcome(&format!("{heavy}\n[roles.a]\nweight = 3\n[[windows]]\nname='w'\nfrom='10s'\nto='60s'"));
+    let shares = &weighted.windows[0].shares;
+    assert!((shares[0] / shares[1] - 3.0).abs() < 0.6, "{shares:?}");
+    let limited =
+        outcome(&format!("{heavy}\n[roles.a]\nlimit = 'cpus:4'\n[[windows]]\nname='w'\nfrom='10s'\nto='60s'"));
+    let shares = &limited.windows[0].shares;
+    assert!((shares[0] - 0.125).abs() < 0.01 && shares[1] > 0.7, "{shares:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_outcome() {
+    let text = |outcome: &Outcome| format!("{outcome:?}");
+    assert_eq!(text(&outcome(TWO)), text(&outcome(TWO)));
+    let other = outcome(&TWO.replace("name = \"two\"", "name = \"two\"\nseed = 2"));
+    assert_ne!(other.digest, outcome(TWO).digest);
+}
+
+#[test]
+fn bad_scenarios_are_refused_with_their_line() {
+    let wrong = |from: &str, to: &str| {
+        let text = TWO.replacen(from, to, 1);
+        Scenario::read(&text, Path::new("x.toml")).unwrap_err().to_string()
+    };
+    for (from, to, start, words) in [
+        ("count = 4", "cout = 4", "x.toml:7:", "unknown field `cout`"),
+        ("count = 4", "count = 0", "x.toml:6:", "agents"),
+        ("cpus:8;mem:8192", "cpus:x", "x.toml:8:", "resources"),
+        ("tasks = 200", "tasks = 0", "x.toml:15:", "tasks"),
+        ("at = \"0s\"", "", "x.toml:13:", "exactly one of"),
+        ("exponential 20s", "gauss 20s", "x.toml:17:", "no distribution"),
+        ("duration = \"20m\"", "duration = \"0s\"", "x.toml:3:", "more than 0"),
+        ("name = \"b\"", "name = \"a\"", "x.toml:20:", "another framework"),
+    ] {
+        let why = wrong(from, to);
+        assert!(why.starts_with(start) && why.contains(words), "{to}: {why}");
+    }
+}
+
+#[test]
+fn sweeps_make_points() {
+    use crate::scenario::points;
+    let text = format!("{TWO}\n[sweep]\n'frameworks.a.conduct.refuse' = ['1s', '5s']\nseed = [1, 2, 3]");
+    let all = points(&text, Path::new("x.toml")).unwrap();
+    assert_eq!(all.len(), 6);
+    assert_eq!(all[4].values[0], ("frameworks.a.conduct.refuse".to_owned(), "5s".to_owned()));
+    assert_eq!(all[4].scenario.seed, 2);
+    for (sweep, words) in [
+        ("'frameworks.x.start' = ['1s']", "no entry 'x'"),
+        ("seed = []", "no values"),
+        ("'agents.0.cout' = [1]", "unknown field"),
+    ] {
+        let why = points(&format!("{TWO}\n[sweep]\n{sweep}"), Path::new("x.toml")).unwrap_err().to_string();
+        assert!(why.contains(words), "{why}");
+    }
+    let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
+    let sweep = format!("[sweep]\nseed = [{0}]\nrepetitions = [{0}]", many.join(","));
+    assert!(points(&format!("{TWO}\n{sweep}"), Path::new("x.toml")).unwrap_err().to_string().contains("10000 points"));
+}

@@ -1,0 +1,151 @@
+//! The rules of a scenario, beyond the types of its fields.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use resources::{Role, parse_attributes, parse_quantities, parse_text};
+
+use super::error::Broken;
+use super::jobs;
+use super::schema::{AgentGroup, Framework, RolePart, Scenario, Window};
+
+/// Agents of all groups together.
+pub(crate) const MOST_AGENTS: u64 = 200_000;
+/// Frameworks.
+pub(crate) const MOST_FRAMEWORKS: u64 = 10_000;
+/// Repetitions.
+pub(crate) const MOST_REPETITIONS: u32 = 1_000;
+/// Samples of one run.
+pub(crate) const MOST_SAMPLES: u128 = 1_000_000;
+
+type Checked = Result<(), Broken>;
+
+pub(crate) fn check(scenario: &Scenario) -> Checked {
+    name("name", &scenario.name)?;
+    let duration = scenario.duration.0;
+    positive("duration", duration)?;
+    positive("sample", scenario.sample.0)?;
+    if duration.as_nanos() / scenario.sample.0.as_nanos() > MOST_SAMPLES {
+        return Err(Broken::new("sample", format!("a run has at most {MOST_SAMPLES} samples")));
+    }
+    if !(1..=MOST_REPETITIONS).contains(&scenario.repetitions) {
+        return Err(Broken::new("repetitions", format!("must be 1 to {MOST_REPETITIONS}")));
+    }
+    model(scenario)?;
+    agents(&scenario.agents)?;
+    for (role, part) in &scenario.roles {
+        Role::parse(role).map_err(|why| Broken::new(format!("roles.{role}"), why.to_string()))?;
+        role_part(part).map_err(|broken| broken.below(&format!("roles.{role}")))?;
+    }
+    frameworks(&scenario.frameworks)?;
+    for (n, window) in scenario.windows.iter().enumerate() {
+        self::window(window, duration).map_err(|broken| broken.below(&format!("windows.{n}")))?;
+    }
+    scenario.master.policies.check().map_err(|why| Broken::new("master.policies", why.to_string()))?;
+    super::setup::master_config(scenario).map(|_| ())
+}
+
+fn model(scenario: &Scenario) -> Checked {
+    let part = |path: &str, share: f64| match (0.0..=1.0).contains(&share) {
+        true => Ok(()),
+        false => Err(Broken::new(path, "is a share: 0 to 1")),
+    };
+    part("model.failures", scenario.model.failures)?;
+    part("model.stragglers", scenario.model.stragglers)?;
+    match scenario.model.straggling {
+        Some(times) if !(1.0..=1e6).contains(&times) => Err(Broken::new("model.straggling", "must be 1 to 1000000")),
+        _ => Ok(()),
+    }
+}
+
+fn agents(groups: &[AgentGroup]) -> Checked {
+    if groups.is_empty() {
+        return Err(Broken::new("agents", "there must be at least one [[agents]]"));
+    }
+    let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+    if total == 0 || total > MOST_AGENTS {
+        return Err(Broken::new("agents", format!("there must be 1 to {MOST_AGENTS} agents")));
+    }
+    for (n, group) in groups.iter().enumerate() {
+        let broken = |field: &str, why: String| Err(Broken::new(format!("agents.{n}.{field}"), why));
+        if let Err(why) = parse_text(&group.resources, &Role::star()) {
+            return broken("resources", why.to_string());
+        }
+        if let Err(why) = parse_attributes(&group.attributes) {
+            return broken("attributes", why.to_string());
+        }
+        if group.zone.is_some() && group.region.is_none() {
+            return broken("zone", "needs a region".to_owned());
+        }
+        name("name", &group.name).map_err(|broken| broken.below(&format!("agents.{n}")))?;
+    }
+    Ok(())
+}
+
+fn role_part(part: &RolePart) -> Checked {
+    if part.weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
+        return Err(Broken::new("weight", "must be positive"));
+    }
+    for (field, text) in [("guarantee", &part.guarantee), ("limit", &part.limit)] {
+        if let Some(Err(why)) = text.as_deref().map(parse_quantities) {
+            return Err(Broken::new(field, why.to_string()));
+        }
+    }
+    Ok(())
+}
+
+fn frameworks(frameworks: &[Framework]) -> Checked {
+    if frameworks.is_empty() {
+        return Err(Broken::new("frameworks", "there must be at least one [[frameworks]]"));
+    }
+    let total: u64 = frameworks.iter().map(|framework| u64::from(framework.count)).sum();
+    if total > MOST_FRAMEWORKS {
+        return Err(Broken::new("frameworks", format!("there may be {MOST_FRAMEWORKS} at most")));
+    }
+    let mut names = BTreeSet::new();
+    for (n, framework) in frameworks.iter().enumerate() {
+        self::framework(framework).map_err(|broken| broken.below(&format!("frameworks.{n}")))?;
+        if !names.insert(&framework.name) {
+            return Err(Broken::new(format!("frameworks.{n}.name"), "another framework has this name"));
+        }
+    }
+    Ok(())
+}
+
+fn framework(framework: &Framework) -> Checked {
+    name("name", &framework.name)?;
+    if framework.count == 0 {
+        return Err(Broken::new("count", "must be at least 1"));
+    }
+    Role::parse(&framework.role).map_err(|why| Broken::new("role", why.to_string()))?;
+    if framework.conduct.attempt == Some(0) || framework.conduct.tasks_per_offer == Some(0) {
+        return Err(Broken::new("conduct", "attempt and tasks_per_offer must be at least 1"));
+    }
+    for (n, kind) in framework.jobs.iter().enumerate() {
+        jobs::check(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
+    }
+    Ok(())
+}
+
+fn window(window: &Window, duration: Duration) -> Checked {
+    name("name", &window.name)?;
+    match window.from < window.to && window.to.0 <= duration {
+        true => Ok(()),
+        false => Err(Broken::new("to", "must be after `from`, and not after the run's `duration`")),
+    }
+}
+
+fn positive(path: &str, span: Duration) -> Checked {
+    match span.is_zero() {
+        false => Ok(()),
+        true => Err(Broken::new(path, "must be more than 0")),
+    }
+}
+
+fn name(path: &str, name: &str) -> Checked {
+    let good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    match !name.is_empty() && name.len() <= 100 && name.chars().all(good) {
+        true => Ok(()),
+        false => Err(Broken::new(path, format!("'{name}' is no name: letters, digits, '-' and '_', at most 100"))),
+    }
+}

@@ -1,0 +1,97 @@
+//! What is wrong with a scenario, and where.
+
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+
+/// Why a scenario cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {rule}", .file.display())]
+pub struct ScenarioError {
+    /// The scenario's file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, and what is allowed.
+    pub rule: String,
+}
+
+/// A rule that a field breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// The way to the field: names and positions, such as `frameworks.1.jobs.0.tasks`.
+    pub path: String,
+    pub rule: String,
+}
+
+impl Broken {
+    pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Broken {
+        Broken { path: path.into(), rule: rule.into() }
+    }
+
+    /// The same, of a field below `prefix`.
+    pub fn below(mut self, prefix: &str) -> Broken {
+        self.path = if self.path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{}", self.path) };
+        self
+    }
+
+    pub fn at(self, file: &Path, text: &str) -> ScenarioError {
+        let offset = locate(text, &self.path);
+        ScenarioError {
+            file: file.to_owned(),
+            line: line_of(text, offset),
+            rule: format!("{}: {}", self.path, self.rule),
+        }
+    }
+}
+
+impl ScenarioError {
+    pub(crate) fn of_toml(file: &Path, text: &str, why: &toml::de::Error) -> ScenarioError {
+        let offset = why.span().map_or(0, |span| span.start);
+        ScenarioError {
+            file: file.to_owned(),
+            line: line_of(text, offset),
+            rule: why.message().trim().replace('\n', ", "),
+        }
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+}
+
+/// Where in the text a field stands, or the last thing on the way to it that is there.
+fn locate(text: &str, path: &str) -> usize {
+    let Ok(table) = DeTable::parse(text) else { return 0 };
+    let mut at = table.span().start;
+    let mut names = path.split('.').filter(|name| !name.is_empty());
+    let Some((key, mut value)) = names.next().and_then(|name| table.get_ref().get_key_value(name)) else { return at };
+    at = key.span().start;
+    for name in names {
+        match value.get_ref() {
+            DeValue::Table(table) => match table.get_key_value(name) {
+                Some((key, inner)) => (at, value) = (key.span().start, inner),
+                None => return at,
+            },
+            DeValue::Array(array) => match name.parse::<usize>().ok().and_then(|n| array.get(n)) {
+                Some(inner) => (at, value) = (inner.span().start, inner),
+                None => return at,
+            },
+            _ => return at,
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found() {
+        let text = "a = 1\n[[b]]\nc = 2\n[[b]]\n\nc = 3\nd = [1,\n 2]\n";
+        for (path, line) in [("a", 1), ("b.0.c", 3), ("b.1.c", 6), ("b.1.d.1", 8), ("b.1.e", 4), ("x", 1)] {
+            assert_eq!(line_of(text, locate(text, path)), line, "{path}");
+        }
+    }
+}

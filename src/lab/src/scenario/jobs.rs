@@ -1,0 +1,255 @@
+//! The jobs that arrive at a framework: when, how many tasks, how long each.
+//!
+//! Every kind draws from a branch of its own, one for arrivals, one for sizes, one for times.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand_distr::{Distribution, Exp1, StandardUniform};
+use resources::{Amount, Name, Quantities, parse_quantities};
+
+use super::error::{Broken, ScenarioError};
+use super::schema::JobKind;
+use super::trace::{self, Row};
+use crate::dist::Dist;
+use crate::seeds::{Rng, Seed};
+use crate::users::Needs;
+
+/// Tasks of one job.
+const MOST_TASKS: u32 = 1_000_000;
+/// Jobs of one kind.
+const MOST_JOBS: u64 = 100_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A job that arrives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrival {
+    /// When, after the start.
+    pub at: Duration,
+    /// What each task needs.
+    pub needs: Needs,
+    /// How long each task works.
+    pub spans: Vec<Duration>,
+    /// All tasks start together.
+    pub gang: bool,
+    /// Tries after the first.
+    pub retries: u32,
+}
+
+pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
+    let ways = [
+        kind.at.is_some(),
+        kind.every.is_some(),
+        kind.poisson.is_some(),
+        kind.burst.is_some(),
+        kind.diurnal.is_some(),
+        kind.trace.is_some(),
+    ];
+    if ways.iter().filter(|given| **given).count() != 1 {
+        return Err(Broken::new(
+            "",
+            "exactly one of at, every, poisson, burst, diurnal and trace says when jobs arrive",
+        ));
+    }
+    for (field, span) in [
+        ("every", kind.every),
+        ("poisson", kind.poisson),
+        ("gap", kind.gap),
+        ("diurnal", kind.diurnal),
+        ("period", kind.period),
+    ] {
+        if span.is_some_and(|span| span.0.is_zero()) {
+            return Err(Broken::new(field, "must be more than 0"));
+        }
+    }
+    if kind.burst.is_some() && kind.gap.is_none() {
+        return Err(Broken::new("burst", "needs a `gap`: how far apart the bursts are"));
+    }
+    if kind.amplitude.is_some_and(|amplitude| !(0.0..=1.0).contains(&amplitude)) {
+        return Err(Broken::new("amplitude", "must be 0 to 1"));
+    }
+    if kind.count.is_some_and(|count| count > MOST_JOBS) {
+        return Err(Broken::new("count", format!("must be {MOST_JOBS} at most")));
+    }
+    if kind.tasks == 0 || kind.tasks > MOST_TASKS {
+        return Err(Broken::new("tasks", format!("must be 1 to {MOST_TASKS}")));
+    }
+    if kind.tasks_mean.is_some_and(|mean| !(0.0..=f64::from(MOST_TASKS) / 100.0).contains(&mean)) {
+        return Err(Broken::new("tasks_mean", format!("must be 0 to {}", MOST_TASKS / 100)));
+    }
+    match &kind.needs {
+        Some(text) => {
+            let needs = parse_quantities(text).map_err(|why| Broken::new("needs", why.to_string()))?;
+            if needs.is_empty() {
+                return Err(Broken::new("needs", "must name something, as in cpus:1;mem:512"));
+            }
+        }
+        None if kind.trace.is_none() => return Err(Broken::new("needs", "must say what each task needs")),
+        None => {}
+    }
+    match kind.time.is_none() && kind.trace.is_none() {
+        true => Err(Broken::new("time", "must say how long each task works, as in `time = \"exponential 60s\"`")),
+        false => Ok(()),
+    }
+}
+
+/// Arrivals of one kind of job, in the order of time.
+#[derive(Debug)]
+pub struct Arrivals {
+    kind: JobKind,
+    needs: Needs,
+    time: Dist,
+    left: u64,
+    next: Duration,
+    /// How many of the present burst are left.
+    of_burst: u32,
+    when: Rng,
+    sizes: Rng,
+    times: Rng,
+    rows: std::vec::IntoIter<Row>,
+}
+
+impl Arrivals {
+    /// The arrivals of this kind; traces are read from beside `folder`.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, or a row of it that is wrong.
+    pub fn new(kind: &JobKind, seed: Seed, folder: &Path) -> Result<Arrivals, ScenarioError> {
+        let rows = match &kind.trace {
+            Some(file) => trace::read(&folder.join(file))?,
+            None => Vec::new(),
+        };
+        let once = if kind.at.is_some() { kind.count.unwrap_or(1) } else { kind.count.unwrap_or(MOST_JOBS) };
+        let mut arrivals = Arrivals {
+            needs: Arc::new(kind.needs.as_deref().and_then(|text| parse_quantities(text).ok()).unwrap_or_default()),
+            time: kind.time.clone().unwrap_or(Dist::ZERO),
+            left: once,
+            next: kind.at.unwrap_or_default().0.max(kind.from.0),
+            of_burst: kind.burst.unwrap_or(0),
+            when: seed.child("arrivals").rng(),
+            sizes: seed.child("sizes").rng(),
+            times: seed.child("times").rng(),
+            rows: rows.into_iter(),
+            kind: kind.clone(),
+        };
+        if kind.poisson.is_some() || kind.diurnal.is_some() {
+            arrivals.advance();
+        }
+        Ok(arrivals)
+    }
+
+    /// From one arrival to the next.
+    fn advance(&mut self) {
+        let kind = &self.kind;
+        if let Some(every) = kind.every {
+            self.next += every.0;
+        } else if let Some(mean) = kind.poisson {
+            let gap: f64 = Exp1.sample(&mut self.when);
+            self.next += mean.0.mul_f64(gap);
+        } else if let (Some(burst), Some(gap)) = (kind.burst, kind.gap) {
+            self.of_burst = self.of_burst.saturating_sub(1);
+            if self.of_burst == 0 {
+                (self.of_burst, self.next) = (burst, self.next + gap.0);
+            }
+        } else if let Some(mean) = kind.diurnal {
+            let (period, amplitude) = (kind.period.map_or(DAY, |period| period.0), kind.amplitude.unwrap_or(0.5));
+            // Thinning: candidates at the highest rate, each kept with the present part of it.
+            loop {
+                let gap: f64 = Exp1.sample(&mut self.when);
+                self.next += mean.0.mul_f64(gap / (1.0 + amplitude));
+                let phase = self.next.as_secs_f64() / period.as_secs_f64() * std::f64::consts::TAU;
+                let keep: f64 = StandardUniform.sample(&mut self.when);
+                if keep * (1.0 + amplitude) <= 1.0 + amplitude * phase.sin() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn size(&mut self) -> u32 {
+        match self.kind.tasks_mean {
+            None => self.kind.tasks,
+            Some(mean) => {
+                let draw: f64 = Exp1.sample(&mut self.sizes);
+                // Saturates, and is at least one.
+                ((draw * mean).round() as u32).clamp(1, MOST_TASKS)
+            }
+        }
+    }
+
+    fn of_trace(&mut self) -> Option<Arrival> {
+        let row = self.rows.next()?;
+        let needs = match self.needs.is_empty() {
+            false => self.needs.clone(),
+            true => Arc::new(Quantities::from_iter([
+                (Name::Cpus, Amount::from_f64(row.cpus)),
+                (Name::Mem, Amount::from_f64(row.mem_mb)),
+            ])),
+        };
+        Some(Arrival {
+            at: row.submit + self.kind.from.0,
+            needs,
+            spans: vec![row.duration; row.tasks as usize],
+            gang: self.kind.gang,
+            retries: self.kind.retries,
+        })
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let until = self.kind.until.map_or(Duration::MAX, |until| until.0);
+        if self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        if self.kind.trace.is_some() {
+            return self.of_trace().filter(|arrival| arrival.at <= until);
+        }
+        let at = self.next;
+        if at > until {
+            self.left = 0;
+            return None;
+        }
+        let spans = (0..self.size()).map(|_| self.time.draw(&mut self.times)).collect();
+        self.advance();
+        Some(Arrival { at, needs: self.needs.clone(), spans, gang: self.kind.gang, retries: self.kind.retries })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals(text: &str) -> Vec<Arrival> {
+        let kind: JobKind = toml::from_str(&format!("{text}\nneeds = 'cpus:1'\ntime = '5s'")).unwrap();
+        check(&kind).unwrap();
+        Arrivals::new(&kind, Seed::root(1), Path::new(".")).unwrap().collect()
+    }
+
+    fn seconds(text: &str) -> Vec<u64> {
+        arrivals(text).iter().map(|arrival| arrival.at.as_secs()).collect()
+    }
+
+    #[test]
+    fn kinds_of_arrivals() {
+        assert_eq!(seconds("at = '5s'\ncount = 2"), [5, 5]);
+        assert_eq!(seconds("every = '10s'\nfrom = '3s'\nuntil = '30s'"), [3, 13, 23]);
+        assert_eq!(seconds("burst = 2\ngap = '1m'\ncount = 5"), [0, 0, 60, 60, 120]);
+        let poisson = arrivals("poisson = '10s'\ncount = 10000");
+        let mean = poisson.last().unwrap().at.as_secs_f64() / 1e4;
+        assert!((9.7..10.3).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn a_wave_goes_up_and_down() {
+        let all = arrivals("diurnal = '1s'\nperiod = '1000s'\namplitude = 1.0\nuntil = '100000s'");
+        let phase = |arrival: &Arrival| arrival.at.as_secs() % 1000 / 250;
+        let quarters: Vec<usize> = (0..4).map(|q| all.iter().filter(|arrival| phase(arrival) == q).count()).collect();
+        assert!((97_000..103_000).contains(&all.len()), "{}", all.len());
+        assert!(quarters[0] > 4 * quarters[2] && quarters[1] > 4 * quarters[3], "{quarters:?}");
+    }
+}

@@ -1,0 +1,33 @@
+//! Scenarios: what a laboratory run consists of, read from TOML.
+//!
+//! `schema.rs` is the file's form, `check.rs` its rules, `jobs.rs` makes the jobs that arrive, `sweep.rs` varies fields. A
+//! scenario is refused whole, with file, line and rule, before anything runs.
+
+mod check;
+mod error;
+mod jobs;
+mod schema;
+mod setup;
+mod sweep;
+mod trace;
+
+pub use error::ScenarioError;
+pub use jobs::{Arrival, Arrivals};
+pub use schema::{AgentGroup, Framework, JobKind, RolePart, Scenario, Window};
+pub(crate) use setup::quotas;
+pub use setup::{Prepared, PreparedFramework, prepare};
+pub use sweep::{MOST_POINTS, Point, points};
+
+use std::path::Path;
+
+impl Scenario {
+    /// Reads a scenario and checks it. `file` is named in errors, and traces are looked for beside it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with file, line and rule.
+    pub fn read(text: &str, file: &Path) -> Result<Scenario, ScenarioError> {
+        let scenario: Scenario = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;
+        check::check(&scenario).map_err(|broken| broken.at(file, text))?;
+        Ok(scenario)
+    }
+}

@@ -1,0 +1,264 @@
+//! A scenario's file, field by field. What the fields may say beyond their types is in `check.rs`.
+
+use std::collections::BTreeMap;
+
+use allocator::policies::Policies;
+use serde::Deserialize;
+
+use crate::dist::Dist;
+use crate::span::Span;
+use crate::users::{Place, Preset};
+use crate::world::Fidelity;
+
+/// A whole scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// What it is for, in words.
+    #[serde(default)]
+    pub about: String,
+    /// The first seed; repetitions count up from it.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// With how many seeds it is run.
+    #[serde(default = "one_small")]
+    pub repetitions: u32,
+    /// How much virtual time passes at most.
+    pub duration: Span,
+    /// Ends as soon as all jobs are done.
+    #[serde(default)]
+    pub until_done: bool,
+    /// How often shares and queues are looked at.
+    #[serde(default = "second")]
+    pub sample: Span,
+    /// The master.
+    #[serde(default)]
+    pub master: MasterPart,
+    /// The modelled parts.
+    #[serde(default)]
+    pub model: ModelPart,
+    /// The agents.
+    pub agents: Vec<AgentGroup>,
+    /// Roles with weights or quota, by name.
+    #[serde(default)]
+    pub roles: BTreeMap<String, RolePart>,
+    /// The frameworks.
+    pub frameworks: Vec<Framework>,
+    /// Parts of the run that are measured for themselves. Without any: the whole run.
+    #[serde(default)]
+    pub windows: Vec<Window>,
+    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`), each with its values.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<toml::Value>>,
+}
+
+fn one() -> u64 {
+    1
+}
+fn one_small() -> u32 {
+    1
+}
+fn second() -> Span {
+    Span(std::time::Duration::from_secs(1))
+}
+
+/// The master's settings: its flags, by their names.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MasterPart {
+    /// `--allocation_interval`.
+    pub allocation_interval: Option<Span>,
+    /// `--agent_ping_timeout`.
+    pub agent_ping_timeout: Option<Span>,
+    /// `--max_agent_ping_timeouts`.
+    pub max_agent_ping_timeouts: Option<u32>,
+    /// `--role_sorter`: drf, random, psdsf, bfdrf.
+    pub role_sorter: Option<String>,
+    /// `--framework_sorter`.
+    pub framework_sorter: Option<String>,
+    /// `--min_allocatable_resources`.
+    pub min_allocatable_resources: Option<String>,
+    /// `--policies`: the same table as in that file.
+    pub policies: Policies,
+}
+
+/// The modelled parts.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelPart {
+    /// One way through the network.
+    pub latency: Option<Dist>,
+    /// The master's CPU time for each input.
+    pub master_cost: Option<Span>,
+    /// A durable write of the registry.
+    pub registry_write: Option<Dist>,
+    /// A durable write of an agent's checkpoints.
+    pub agent_write: Option<Dist>,
+    /// The start of a container.
+    pub container_start: Option<Dist>,
+    /// The share of tasks that fail.
+    pub failures: f64,
+    /// The share of tasks that are slow.
+    pub stragglers: f64,
+    /// How many times as long those take.
+    pub straggling: Option<f64>,
+    /// `full` or `light`.
+    pub fidelity: Fidelity,
+}
+
+/// Agents that are alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentGroup {
+    /// How many.
+    #[serde(default = "one_small")]
+    pub count: u32,
+    /// What their hosts' names begin with.
+    #[serde(default = "agent")]
+    pub name: String,
+    /// As in `--resources`.
+    pub resources: String,
+    /// As in `--attributes`.
+    #[serde(default)]
+    pub attributes: String,
+    /// Their region, if they have one.
+    pub region: Option<String>,
+    /// Their zone; needs a region.
+    pub zone: Option<String>,
+}
+
+fn agent() -> String {
+    "agent".to_owned()
+}
+
+/// What is set for a role.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RolePart {
+    /// Its weight; 1 if unset.
+    pub weight: Option<f64>,
+    /// What it is guaranteed.
+    pub guarantee: Option<String>,
+    /// What it may have at most.
+    pub limit: Option<String>,
+}
+
+/// A framework, or several that are alike.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Framework {
+    /// Its name; several get a number behind it.
+    pub name: String,
+    /// How many.
+    #[serde(default = "one_small")]
+    pub count: u32,
+    /// Its role.
+    #[serde(default = "star")]
+    pub role: String,
+    /// When it subscribes.
+    #[serde(default)]
+    pub start: Span,
+    /// The framework that it behaves like.
+    #[serde(default)]
+    pub like: Preset,
+    /// And what is different.
+    #[serde(default)]
+    pub conduct: ConductPart,
+    /// What it has to do.
+    #[serde(default)]
+    pub jobs: Vec<JobKind>,
+}
+
+fn star() -> String {
+    "*".to_owned()
+}
+
+/// Parts of a conduct that a scenario sets.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConductPart {
+    /// `first`, `pack` or `spread`.
+    pub place: Option<Place>,
+    /// For how long an offer of no use is kept.
+    pub hold: Option<Dist>,
+    /// `refuse_seconds`, with work waiting and (unless `refuse_idle` says otherwise) without.
+    pub refuse: Option<Span>,
+    /// `refuse_seconds` when there is nothing to launch.
+    pub refuse_idle: Option<Span>,
+    /// Time to think about an offer.
+    pub think: Option<Span>,
+    /// And for each task.
+    pub think_per_task: Option<Span>,
+    /// One job at a time.
+    pub job_at_a_time: Option<bool>,
+    /// Tasks launched at once, at most.
+    pub attempt: Option<usize>,
+    /// Tasks on one offer, at most.
+    pub tasks_per_offer: Option<usize>,
+    /// Wants no offers when there is nothing to launch.
+    pub suppress: Option<bool>,
+    /// Forgets refusals when work comes.
+    pub revive: Option<bool>,
+    /// Keeps every offer.
+    pub hoard: Option<bool>,
+}
+
+/// Jobs of one kind, and when they arrive: one of `at`, `every`, `poisson`, `burst`, `diurnal` and `trace`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobKind {
+    /// All at this moment.
+    pub at: Option<Span>,
+    /// One after another, so far apart.
+    pub every: Option<Span>,
+    /// At random, so far apart in the mean.
+    pub poisson: Option<Span>,
+    /// So many at once, every `gap`.
+    pub burst: Option<u32>,
+    /// See `burst`.
+    pub gap: Option<Span>,
+    /// At random, so far apart in the mean over a day, with a wave of `amplitude`.
+    pub diurnal: Option<Span>,
+    /// The length of the wave; a day if unset.
+    pub period: Option<Span>,
+    /// How far the rate goes up and down: 0 to 1.
+    pub amplitude: Option<f64>,
+    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`.
+    pub trace: Option<String>,
+    /// How many jobs, at most.
+    pub count: Option<u64>,
+    /// The first not before.
+    #[serde(default)]
+    pub from: Span,
+    /// The last not after.
+    pub until: Option<Span>,
+    /// Tasks of a job.
+    #[serde(default = "one_small")]
+    pub tasks: u32,
+    /// If set, the number of tasks is exponential with this mean, at least 1, instead.
+    pub tasks_mean: Option<f64>,
+    /// What each task needs: scalars, as `cpus:1;mem:512`.
+    pub needs: Option<String>,
+    /// How long each task works.
+    pub time: Option<Dist>,
+    /// All tasks of a job start together.
+    #[serde(default)]
+    pub gang: bool,
+    /// How often a task that fails is tried again.
+    #[serde(default)]
+    pub retries: u32,
+}
+
+/// A part of the run that is measured for itself.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Its name.
+    pub name: String,
+    /// It begins this long after the start.
+    pub from: Span,
+    /// And ends this long after the start.
+    pub to: Span,
+}

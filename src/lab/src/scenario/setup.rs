@@ -1,0 +1,178 @@
+//! From a scenario and a seed to a world that can run.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::rc::Rc;
+
+use allocator::SorterKind;
+use master::Config;
+use protos::mesos::domain_info::{FaultDomain, fault_domain};
+use protos::mesos::{self as pb, DomainInfo};
+use resources::{Role, parse_alternatives, parse_attributes, parse_quantities, parse_text};
+use sdk::v1::FrameworkInfo;
+use sdk::v1::framework_info::{Capability, capability};
+
+use super::error::{Broken, ScenarioError};
+use super::jobs::Arrivals;
+use super::schema::{AgentGroup, Framework, Scenario};
+use crate::seeds::Seed;
+use crate::users::{Conduct, Inbox, User};
+use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
+
+/// A scenario that is ready to run.
+pub struct Prepared {
+    /// The world's parts.
+    pub setup: Setup,
+    /// The frameworks, in the order of the world's.
+    pub frameworks: Vec<PreparedFramework>,
+}
+
+/// A framework's work.
+pub struct PreparedFramework {
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// Where its jobs go.
+    pub inbox: Inbox,
+    /// Its jobs, by kind.
+    pub arrivals: Vec<Arrivals>,
+}
+
+/// Makes a world out of a scenario. `folder` is where traces are.
+///
+/// # Errors
+/// A trace that cannot be used.
+pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepared, ScenarioError> {
+    // Checked when the scenario was read.
+    let master = master_config(scenario).unwrap_or_default();
+    let agents = scenario.agents.iter().flat_map(agents_of).collect();
+    let (mut specs, mut frameworks) = (Vec::new(), Vec::new());
+    for part in &scenario.frameworks {
+        for n in 0..part.count {
+            let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
+            let branch = seed.child("frameworks").child(&name);
+            let inbox: Inbox = Rc::new(RefCell::new(VecDeque::new()));
+            let user = User::new(conduct_of(part), Rc::clone(&inbox), branch.child("conduct").rng());
+            specs.push(FrameworkSpec { info: info_of(part, &name), scheduler: Box::new(user), start: part.start.0 });
+            let jobs = part.jobs.iter().enumerate();
+            let arrivals = jobs.map(|(at, kind)| Arrivals::new(kind, branch.nth("jobs", at), folder));
+            let arrivals = arrivals.collect::<Result<_, _>>()?;
+            frameworks.push(PreparedFramework { name, role: part.role.clone(), inbox, arrivals });
+        }
+    }
+    Ok(Prepared { setup: Setup { master, agents, frameworks: specs, model: model_of(scenario) }, frameworks })
+}
+
+fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broken> {
+    let known = SorterKind::ALL.map(|(name, _)| name).join(", ");
+    let unknown = |name: &String| Broken::new(path, format!("'{name}' is no sorter; there are {known}"));
+    name.map(|name| SorterKind::parse(name).ok_or_else(|| unknown(name))).transpose()
+}
+
+/// The master's settings, with weights.
+pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
+    let (part, default) = (&scenario.master, Config::default());
+    let weights = scenario.roles.iter().filter_map(|(role, part)| Some((role.clone(), part.weight?))).collect();
+    Ok(Config {
+        allocation_interval: part.allocation_interval.map_or(default.allocation_interval, |span| span.0),
+        agent_ping_timeout: part.agent_ping_timeout.map_or(default.agent_ping_timeout, |span| span.0),
+        max_agent_ping_timeouts: part.max_agent_ping_timeouts.unwrap_or(default.max_agent_ping_timeouts),
+        role_sorter: sorter("master.role_sorter", part.role_sorter.as_ref())?.unwrap_or(default.role_sorter),
+        framework_sorter: sorter("master.framework_sorter", part.framework_sorter.as_ref())?
+            .unwrap_or(default.framework_sorter),
+        min_allocatable_resources: match &part.min_allocatable_resources {
+            None => default.min_allocatable_resources,
+            Some(text) => parse_alternatives(text)
+                .map_err(|why| Broken::new("master.min_allocatable_resources", why.to_string()))?,
+        },
+        policies: part.policies.clone(),
+        weights,
+        ..default
+    })
+}
+
+fn model_of(scenario: &Scenario) -> Model {
+    let (part, default) = (scenario.model.clone(), Model::default());
+    Model {
+        latency: part.latency.unwrap_or(default.latency),
+        master_cost: part.master_cost.map_or(default.master_cost, |span| span.0),
+        registry_write: part.registry_write.unwrap_or(default.registry_write),
+        agent_write: part.agent_write.unwrap_or(default.agent_write),
+        container_start: part.container_start.unwrap_or(default.container_start),
+        failures: part.failures,
+        stragglers: part.stragglers,
+        straggling: part.straggling.unwrap_or(default.straggling),
+        fidelity: part.fidelity,
+    }
+}
+
+fn agents_of(group: &AgentGroup) -> impl Iterator<Item = AgentSpec> + '_ {
+    let resources = parse_text(&group.resources, &Role::star()).unwrap_or_default();
+    let attributes: Vec<pb::Attribute> = parse_attributes(&group.attributes).unwrap_or_default();
+    let domain = group.region.clone().map(|region| DomainInfo {
+        fault_domain: Some(FaultDomain {
+            region: fault_domain::RegionInfo { name: region },
+            zone: fault_domain::ZoneInfo { name: group.zone.clone().unwrap_or_else(|| "zone".to_owned()) },
+        }),
+    });
+    (0..group.count).map(move |n| AgentSpec {
+        attributes: attributes.clone(),
+        domain: domain.clone(),
+        ..AgentSpec::new(&format!("{}{n}", group.name), resources.clone())
+    })
+}
+
+fn info_of(part: &Framework, name: &str) -> FrameworkInfo {
+    let kinds =
+        [capability::Type::MultiRole, capability::Type::ReservationRefinement, capability::Type::PartitionAware];
+    let capability = |kind: capability::Type| Capability { r#type: Some(kind as i32) };
+    FrameworkInfo {
+        user: "lab".to_owned(),
+        name: name.to_owned(),
+        roles: vec![part.role.clone()],
+        capabilities: kinds.map(capability).to_vec(),
+        checkpoint: Some(true),
+        failover_timeout: Some(7.0 * 86_400.0),
+        ..FrameworkInfo::default()
+    }
+}
+
+fn conduct_of(framework: &Framework) -> Conduct {
+    let (part, like) = (&framework.conduct, framework.like.conduct());
+    let refuse = part.refuse.map(|span| span.0);
+    Conduct {
+        place: part.place.unwrap_or(like.place),
+        hold: part.hold.clone().unwrap_or(like.hold),
+        refuse: refuse.unwrap_or(like.refuse),
+        refuse_idle: part.refuse_idle.map(|span| span.0).or(refuse).unwrap_or(like.refuse_idle),
+        think: part.think.map_or(like.think, |span| span.0),
+        think_per_task: part.think_per_task.map_or(like.think_per_task, |span| span.0),
+        job_at_a_time: part.job_at_a_time.unwrap_or(like.job_at_a_time),
+        attempt: part.attempt.unwrap_or(like.attempt),
+        tasks_per_offer: part.tasks_per_offer.unwrap_or(like.tasks_per_offer),
+        suppress: part.suppress.unwrap_or(like.suppress),
+        revive: part.revive.unwrap_or(like.revive),
+        hoard: part.hoard.unwrap_or(like.hoard),
+    }
+}
+
+/// The quota of each role that has one, as the operator's call wants it.
+pub(crate) fn quotas(scenario: &Scenario) -> Vec<pb::quota::QuotaConfig> {
+    let scalars = |text: &Option<String>| {
+        let amounts = text.as_deref().and_then(|text| parse_quantities(text).ok()).unwrap_or_default();
+        let scalar = |(name, amount): (resources::Name, resources::Amount)| {
+            (name.to_string(), pb::value::Scalar { value: amount.to_f64() })
+        };
+        amounts.iter().map(scalar).collect()
+    };
+    let limited = scenario.roles.iter().filter(|(_, part)| part.guarantee.is_some() || part.limit.is_some());
+    limited
+        .map(|(role, part)| pb::quota::QuotaConfig {
+            role: role.clone(),
+            guarantees: scalars(&part.guarantee),
+            limits: scalars(&part.limit),
+        })
+        .collect()
+}

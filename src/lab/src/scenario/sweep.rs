@@ -1,0 +1,100 @@
+//! Varying fields of a scenario: every combination of the values that its `[sweep]` names is a point.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use super::error::{Broken, ScenarioError};
+use super::schema::Scenario;
+
+/// Points of one sweep.
+pub const MOST_POINTS: usize = 10_000;
+
+/// One combination of values.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Each varied field with its value, as text.
+    pub values: Vec<(String, String)>,
+    /// The scenario with them.
+    pub scenario: Scenario,
+}
+
+/// All points of a scenario's sweep, the last field varying fastest; one without values if it has none.
+///
+/// # Errors
+/// A field that is not there, a value that does not go, or too many points.
+pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
+    let base = Scenario::read(text, file)?;
+    let broken = |path: &str, rule: String| Broken::new(format!("sweep.{path}"), rule).at(file, text);
+    let mut count: usize = 1;
+    for (path, values) in &base.sweep {
+        if values.is_empty() {
+            return Err(broken(path, "names no values".to_owned()));
+        }
+        count = count.saturating_mul(values.len());
+        if count > MOST_POINTS {
+            return Err(broken(path, format!("the sweep has more than {MOST_POINTS} points")));
+        }
+    }
+    let whole: Table = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;
+    let mut all = Vec::with_capacity(count);
+    for n in 0..count {
+        let (mut table, mut values, mut rest) = (whole.clone(), Vec::new(), n);
+        for (path, choices) in base.sweep.iter().rev() {
+            let value = &choices[rest % choices.len()];
+            rest /= choices.len();
+            set(&mut table, path, value.clone()).map_err(|rule| broken(path, rule))?;
+            values.insert(0, (path.clone(), plain(value)));
+        }
+        let changed = toml::to_string(&table).map_err(|why| broken("", why.to_string()))?;
+        let scenario = Scenario::read(&changed, file).map_err(|why| {
+            let point: Vec<String> = values.iter().map(|(path, value)| format!("{path} = {value}")).collect();
+            let first = base.sweep.keys().next().map_or("", String::as_str);
+            broken(first, format!("with {}: {}", point.join(", "), why.rule))
+        })?;
+        all.push(Point { values, scenario });
+    }
+    Ok(all)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Puts a value at the end of a way: names of tables and keys, and in arrays positions or the `name` of an entry.
+fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
+    let mut names: Vec<&str> = path.split('.').collect();
+    let last = names.pop().filter(|last| !last.is_empty()).ok_or("names no field")?;
+    let mut root = Value::Table(std::mem::take(table));
+    let mut at = &mut root;
+    for name in names {
+        at = step(at, name)?;
+    }
+    match at {
+        Value::Table(inner) => {
+            inner.insert(last.to_owned(), value);
+        }
+        Value::Array(list) => {
+            let place = last.parse::<usize>().ok().filter(|n| *n < list.len());
+            let place = place.ok_or_else(|| format!("there is no entry '{last}'"))?;
+            list[place] = value;
+        }
+        _ => return Err(format!("there is nothing below '{path}'")),
+    }
+    if let Value::Table(inner) = root {
+        *table = inner;
+    }
+    Ok(())
+}
+
+fn step<'a>(at: &'a mut Value, name: &str) -> Result<&'a mut Value, String> {
+    match at {
+        Value::Table(inner) => Ok(inner.entry(name).or_insert_with(|| Value::Table(Table::new()))),
+        Value::Array(list) => {
+            let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(name);
+            let place = list.iter().position(named).or_else(|| name.parse().ok().filter(|n| *n < list.len()));
+            place.and_then(|place| list.get_mut(place)).ok_or_else(|| format!("there is no entry '{name}'"))
+        }
+        _ => Err(format!("there is nothing below '{name}'")),
+    }
+}

@@ -1,0 +1,66 @@
+//! Durations as scenarios write them: `250ms`, `5s`, `10m`, `2h`, `1d`, and all that the daemons' flags take (`5secs`).
+
+use std::time::Duration;
+
+use base::{DurationTextError, parse_duration};
+
+/// Units that people write, beside those of the flags.
+const SHORT: [(&str, &str); 6] =
+    [("s", "secs"), ("sec", "secs"), ("m", "mins"), ("min", "mins"), ("h", "hrs"), ("d", "days")];
+
+/// Reads a duration.
+///
+/// # Errors
+/// Names the text and what is wrong with it.
+pub fn parse_span(text: &str) -> Result<Duration, DurationTextError> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    match SHORT.iter().find(|(short, _)| *short == unit) {
+        Some((_, long)) => parse_duration(&format!("{number}{long}")),
+        None => parse_duration(text),
+    }
+}
+
+/// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
+pub fn show_span(span: Duration) -> String {
+    let nanos = span.as_nanos();
+    if nanos == 0 {
+        return "0s".to_owned();
+    }
+    let units = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
+    let small = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let fits = |unit: &&(&str, u128)| nanos.is_multiple_of(unit.1);
+    let (name, size) = units.iter().chain(&small).find(fits).copied().unwrap_or(("ns", 1));
+    format!("{}{name}", nanos / size)
+}
+
+/// A duration in a scenario.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct Span(pub Duration);
+
+impl TryFrom<String> for Span {
+    type Error = DurationTextError;
+
+    fn try_from(text: String) -> Result<Span, DurationTextError> {
+        parse_span(&text).map(Span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_writes() {
+        for (text, seconds) in
+            [("5s", 5.0), ("1.5m", 90.0), ("2h", 7200.0), ("250ms", 0.25), ("3secs", 3.0), ("0s", 0.0)]
+        {
+            let span = parse_span(text).unwrap();
+            assert_eq!(span.as_secs_f64(), seconds, "{text}");
+            assert_eq!(parse_span(&show_span(span)), Ok(span));
+        }
+        assert_eq!(show_span(Duration::from_secs(90)), "90s");
+        assert!(parse_span("5 s").is_err() && parse_span("s").is_err() && parse_span("5y").is_err());
+    }
+}

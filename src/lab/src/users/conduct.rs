@@ -1,0 +1,120 @@
+//! How a framework treats offers: what it places where, how long it thinks, holds and refuses.
+//!
+//! The presets have the documented timings of real frameworks (papers.md 2.1).
+
+use std::time::Duration;
+
+use crate::dist::Dist;
+
+/// On which of the offers that have room a task is placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// The first.
+    #[default]
+    First,
+    /// The one that is left with least: bin-packing.
+    Pack,
+    /// The one that is left with most: spreading.
+    Spread,
+}
+
+/// A framework's conduct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conduct {
+    /// Where tasks are placed.
+    pub place: Place,
+    /// For how long an offer that is of no use is kept before it is declined.
+    pub hold: Dist,
+    /// How long a refusal lasts: `refuse_seconds`.
+    pub refuse: Duration,
+    /// The same, while there is nothing to launch.
+    pub refuse_idle: Duration,
+    /// From an offer's coming until it is looked at.
+    pub think: Duration,
+    /// And longer by this for each task that is looked at with it.
+    pub think_per_task: Duration,
+    /// Looks at one job at a time, as the schedulers of Omega's simulator do.
+    pub job_at_a_time: bool,
+    /// At most so many tasks are launched at once; the others wait until the next time.
+    pub attempt: usize,
+    /// At most so many tasks are put on one offer.
+    pub tasks_per_offer: usize,
+    /// Says that it wants no offers when it has nothing to launch.
+    pub suppress: bool,
+    /// Forgets its refusals when work comes.
+    pub revive: bool,
+    /// Keeps all offers for ever, whether it has a use for them or not.
+    pub hoard: bool,
+}
+
+impl Default for Conduct {
+    /// Takes what it can use at once, and gives everything else back for Mesos's five seconds.
+    fn default() -> Conduct {
+        Conduct {
+            place: Place::First,
+            hold: Dist::ZERO,
+            refuse: Duration::from_secs(5),
+            refuse_idle: Duration::from_secs(5),
+            think: Duration::ZERO,
+            think_per_task: Duration::ZERO,
+            job_at_a_time: false,
+            attempt: usize::MAX,
+            tasks_per_offer: usize::MAX,
+            suppress: false,
+            revive: false,
+            hoard: false,
+        }
+    }
+}
+
+/// The conduct of a known framework.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// [`Conduct::default`].
+    #[default]
+    Plain,
+    /// Answers at once, refuses for two minutes, forgets its refusals when an app comes.
+    Marathon,
+    /// Holds offers for five to six minutes, refuses for five seconds, five tasks at a time.
+    Aurora,
+    /// Refuses for two minutes once it has what it wants, and for five seconds before.
+    Spark,
+    /// Packs, answers at once, refuses for a second: the bin-packing policy of Scylla.
+    Scylla,
+    /// Keeps whatever it is offered.
+    Hoarder,
+}
+
+impl Preset {
+    /// What it does.
+    pub fn conduct(self) -> Conduct {
+        let plain = Conduct::default();
+        match self {
+            Preset::Plain => plain,
+            Preset::Marathon => Conduct {
+                refuse: Duration::from_secs(120),
+                refuse_idle: Duration::from_secs(120),
+                think: Duration::from_millis(20),
+                tasks_per_offer: 100,
+                revive: true,
+                ..plain
+            },
+            Preset::Aurora => Conduct {
+                hold: Dist::Uniform(Duration::from_secs(300), Duration::from_secs(360)),
+                attempt: 5,
+                think: Duration::from_millis(25),
+                ..plain
+            },
+            Preset::Spark => Conduct { refuse_idle: Duration::from_secs(120), ..plain },
+            Preset::Scylla => Conduct {
+                place: Place::Pack,
+                refuse: Duration::from_secs(1),
+                refuse_idle: Duration::from_secs(1),
+                ..plain
+            },
+            Preset::Hoarder => Conduct { hoard: true, ..plain },
+        }
+    }
+}

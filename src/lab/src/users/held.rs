@@ -1,0 +1,84 @@
+//! Offers at hand, as a modelled user sees them: scalars only, which is all that its tasks need.
+
+use std::sync::Arc;
+
+use base::Time;
+use resources::{Amount, Name, Quantities};
+use sdk::v1::resource::AllocationInfo;
+use sdk::v1::value::{Scalar, Type};
+use sdk::v1::{Offer, OfferId, Resource};
+
+use super::Place;
+
+/// What a task needs.
+pub type Needs = Arc<Quantities>;
+
+/// An offer that has not been answered.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub id: OfferId,
+    pub agent_id: sdk::v1::AgentId,
+    pub role: Option<String>,
+    /// What is free in it and may be used without more ado: not reserved, not revocable.
+    pub left: Quantities,
+    /// Being thought about, or thought about before: not one that has come since.
+    pub seen: bool,
+    /// It is given back then.
+    pub until: Time,
+}
+
+impl Held {
+    /// Takes an offer in.
+    pub fn new(offer: Offer, until: Time) -> Held {
+        let mut left = Quantities::new();
+        for resource in &offer.resources {
+            let plain = resource.reservations.is_empty()
+                && resource.role.as_deref().is_none_or(|role| role == "*")
+                && resource.revocable.is_none()
+                && resource.disk.is_none();
+            if let Some(scalar) = resource.scalar.as_ref().filter(|_| plain) {
+                left.add(&Name::from(resource.name.as_str()), Amount::from_f64(scalar.value));
+            }
+        }
+        Held {
+            role: offer.allocation_info.and_then(|info| info.role),
+            id: offer.id,
+            agent_id: offer.agent_id,
+            left,
+            seen: false,
+            until,
+        }
+    }
+
+    /// Needs as messages, allocated as the offer is.
+    pub fn messages(&self, needs: &Quantities) -> Vec<Resource> {
+        let resource = |(name, amount): (Name, Amount)| Resource {
+            name: name.to_string(),
+            r#type: Type::Scalar as i32,
+            scalar: Some(Scalar { value: amount.to_f64() }),
+            allocation_info: Some(AllocationInfo { role: self.role.clone() }),
+            ..Resource::default()
+        };
+        needs.iter().map(resource).collect()
+    }
+}
+
+/// The offer that a task is placed on: `used` says how many tasks each has already.
+pub(super) fn choose(held: &[Held], used: &[usize], most: usize, needs: &Quantities, place: Place) -> Option<usize> {
+    let mut found: Option<(usize, f64)> = None;
+    for (at, offer) in held.iter().enumerate() {
+        if !offer.seen || used[at] >= most || !offer.left.contains(needs) {
+            continue;
+        }
+        // What is left of the tightest resource, as a multiple of the need.
+        let score = match place {
+            Place::First => return Some(at),
+            Place::Pack => -needs.ratio(&offer.left),
+            Place::Spread => needs.ratio(&offer.left),
+        };
+        if found.is_none_or(|(_, least)| score < least) {
+            found = Some((at, score));
+        }
+    }
+    found.map(|(at, _)| at)
+}

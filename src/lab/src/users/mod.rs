@@ -1,0 +1,54 @@
+//! Modelled users: jobs that are submitted to frameworks, and frameworks that behave as their conduct says.
+//!
+//! A user is a scheduler like any other (`sdk::Scheduler`): it runs under virtual time and against a live master.
+
+mod conduct;
+mod held;
+mod user;
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+pub use conduct::{Conduct, Place, Preset};
+pub use held::Needs;
+pub use user::User;
+
+/// Some tasks of one kind that are submitted together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The number of its first task among those of its framework; the others follow.
+    pub first: u64,
+    /// What each task needs.
+    pub needs: Needs,
+    /// For how long each task works; as many as there are tasks.
+    pub spans: Vec<Duration>,
+    /// All tasks start together, or none.
+    pub gang: bool,
+    /// How often a task that fails or is lost is tried again.
+    pub retries: u32,
+}
+
+/// Where jobs are put for a user to find when it is nudged.
+pub type Inbox = Rc<RefCell<VecDeque<Job>>>;
+
+/// The id of a try to run the task of this number.
+pub fn task_id(number: u64, attempt: u32) -> String {
+    if attempt == 0 { format!("t{number}") } else { format!("t{number}.{attempt}") }
+}
+
+/// The number of the task with this id, and which try it is.
+pub fn task_number(id: &str) -> Option<(u64, u32)> {
+    let rest = id.strip_prefix('t')?;
+    match rest.split_once('.') {
+        Some((number, attempt)) => Some((number.parse().ok()?, attempt.parse().ok()?)),
+        None => Some((rest.parse().ok()?, 0)),
+    }
+}
+
+/// Whether a task that has ended so is tried again, if tries are left.
+pub fn is_tried_again(state: sdk::v1::TaskState) -> bool {
+    use sdk::v1::TaskState::{TaskFinished, TaskKilled};
+    !matches!(state, TaskFinished | TaskKilled)
+}

@@ -1,0 +1,284 @@
+//! The scheduler of a modelled framework.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base::Time;
+use rustc_hash::FxHashMap;
+use sdk::v1::offer::{Operation, operation};
+use sdk::v1::{CommandInfo, Offer, OfferId, TaskId, TaskInfo, TaskStatus};
+use sdk::{Calls, Event, Scheduler, is_terminal};
+
+use super::held::{Held, choose};
+use super::{Conduct, Inbox, Job, Needs, is_tried_again, task_id, task_number};
+use crate::seeds::Rng;
+use crate::work::Work;
+
+/// How many tasks that fit nowhere are passed over in one decision.
+const PASSED_OVER: usize = 16;
+/// "For ever", for offers that are hoarded.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// A task that is to be launched, or runs.
+#[derive(Clone, Debug)]
+struct Pending {
+    number: u64,
+    attempt: u32,
+    retries: u32,
+    needs: Needs,
+    span: Duration,
+    /// How many tasks of its gang follow and must start with it; 0: none.
+    with: u32,
+    /// The number of its job.
+    job: u64,
+}
+
+/// A framework that behaves as its conduct says.
+#[derive(Debug)]
+pub struct User {
+    conduct: Conduct,
+    inbox: Inbox,
+    rng: Rng,
+    waiting: VecDeque<Pending>,
+    running: FxHashMap<u64, Pending>,
+    held: Vec<Held>,
+    /// The decision that is being thought about comes then.
+    decides: Option<Time>,
+    suppressed: bool,
+    jobs: u64,
+}
+
+impl User {
+    /// A user that finds its work in `inbox`.
+    pub fn new(conduct: Conduct, inbox: Inbox, rng: Rng) -> User {
+        User {
+            conduct,
+            inbox,
+            rng,
+            waiting: VecDeque::new(),
+            running: FxHashMap::default(),
+            held: Vec::new(),
+            decides: None,
+            suppressed: false,
+            jobs: 0,
+        }
+    }
+
+    /// Takes new jobs in. True if there were any.
+    fn collect(&mut self) -> bool {
+        let jobs: Vec<Job> = self.inbox.borrow_mut().drain(..).collect();
+        let any = !jobs.is_empty();
+        for job in jobs {
+            self.jobs += 1;
+            let tasks = job.spans.len() as u64;
+            for (n, span) in job.spans.into_iter().enumerate() {
+                let with = if job.gang { tasks as u32 - n as u32 } else { 0 };
+                self.waiting.push_back(Pending {
+                    number: job.first + n as u64,
+                    attempt: 0,
+                    retries: job.retries,
+                    needs: job.needs.clone(),
+                    span,
+                    with,
+                    job: self.jobs,
+                });
+            }
+        }
+        any
+    }
+
+    fn work_came(&mut self, calls: &mut Calls) {
+        if self.suppressed || self.conduct.revive {
+            self.suppressed = false;
+            calls.revive();
+        }
+    }
+
+    fn offers(&mut self, offers: Vec<Offer>, now: Time) {
+        for offer in offers {
+            let hold = if self.conduct.hoard { FOR_EVER } else { self.conduct.hold.draw(&mut self.rng) };
+            self.held.push(Held::new(offer, now + hold));
+        }
+    }
+
+    fn rescinded(&mut self, id: &OfferId) {
+        self.held.retain(|offer| offer.id != *id);
+    }
+
+    fn updated(&mut self, status: &TaskStatus, calls: &mut Calls) {
+        let state = status.state();
+        if !is_terminal(state) {
+            return;
+        }
+        let Some(mut task) = task_number(&status.task_id.value).and_then(|(n, _)| self.running.remove(&n)) else {
+            return;
+        };
+        if is_tried_again(state) && task.attempt < task.retries {
+            task.attempt += 1;
+            task.with = 0;
+            self.waiting.push_back(task);
+            self.work_came(calls);
+        }
+    }
+
+    /// How many tasks the next decision looks at.
+    fn looked_at(&self) -> usize {
+        let of_job = match (self.conduct.job_at_a_time, self.waiting.front()) {
+            (true, Some(first)) => self.waiting.iter().take_while(|task| task.job == first.job).count(),
+            _ => self.waiting.len(),
+        };
+        of_job.min(self.conduct.attempt)
+    }
+
+    /// Decides what is due, and begins to think about the next thing.
+    fn act(&mut self, now: Time, calls: &mut Calls) {
+        if self.decides.is_some_and(|at| at <= now) {
+            self.decides = None;
+            self.decide(calls);
+        }
+        self.give_back(now, calls);
+        if self.decides.is_none() && !self.held.is_empty() && !self.waiting.is_empty() {
+            let tasks = u32::try_from(self.looked_at()).unwrap_or(u32::MAX);
+            let think = self.conduct.think + self.conduct.think_per_task.saturating_mul(tasks);
+            // An offer that was thought about and did not fit is looked at again only for the sake of something new.
+            let news = self.held.iter().any(|offer| !offer.seen);
+            self.held.iter_mut().for_each(|offer| offer.seen = true);
+            if think.is_zero() {
+                self.decide(calls);
+                self.give_back(now, calls);
+            } else if news {
+                self.decides = Some(now + think);
+            }
+        }
+        let due = self.held.iter().map(|offer| offer.until).filter(|_| self.decides.is_none()).min();
+        if let Some(at) = self.decides.into_iter().chain(due).min() {
+            calls.wake_at(at);
+        }
+        if self.conduct.suppress && self.waiting.is_empty() && !self.suppressed {
+            self.suppressed = true;
+            calls.suppress();
+        }
+    }
+
+    /// Places what fits onto the offers that have been thought about.
+    fn decide(&mut self, calls: &mut Calls) {
+        let mut used = vec![0; self.held.len()];
+        let mut launches: Vec<Vec<TaskInfo>> = vec![Vec::new(); self.held.len()];
+        let (mut left, mut at, mut passed) = (self.looked_at(), 0, 0);
+        while left > 0 && at < self.waiting.len() && passed <= PASSED_OVER {
+            let group = self.waiting[at].with.max(1) as usize;
+            let places = self.place(at, group, &mut used);
+            left -= group.min(left);
+            if places.is_empty() {
+                (at, passed) = (at + group, passed + 1);
+                continue;
+            }
+            for place in places {
+                let Some(task) = self.waiting.remove(at) else { break };
+                launches[place].push(self.info(&task, place));
+                self.running.insert(task.number, task);
+            }
+        }
+        let refuse = if self.waiting.is_empty() { self.conduct.refuse_idle } else { self.conduct.refuse };
+        let held = std::mem::take(&mut self.held);
+        for (offer, tasks) in held.into_iter().zip(launches) {
+            if tasks.is_empty() {
+                self.held.push(offer);
+            } else {
+                let launch = Operation {
+                    r#type: Some(operation::Type::Launch as i32),
+                    launch: Some(operation::Launch { task_infos: tasks }),
+                    ..Operation::default()
+                };
+                calls.accept(vec![offer.id], vec![launch], refuse);
+            }
+        }
+    }
+
+    /// Where the tasks from `at` on go, all of them or none; what they take is taken off the offers.
+    fn place(&mut self, at: usize, tasks: usize, used: &mut [usize]) -> Vec<usize> {
+        let mut places = Vec::new();
+        for task in self.waiting.range(at..(at + tasks).min(self.waiting.len())) {
+            let most = self.conduct.tasks_per_offer;
+            let Some(place) = choose(&self.held, used, most, &task.needs, self.conduct.place) else {
+                // All or none: what was taken for the first ones goes back.
+                for (place, task) in places.iter().zip(self.waiting.range(at..)) {
+                    let held: &mut Held = &mut self.held[*place];
+                    task.needs.iter().for_each(|(name, amount)| held.left.add(&name, amount));
+                    used[*place] -= 1;
+                }
+                return Vec::new();
+            };
+            self.held[place].left = self.held[place].left.saturating_sub(&task.needs);
+            used[place] += 1;
+            places.push(place);
+        }
+        places
+    }
+
+    fn info(&self, task: &Pending, place: usize) -> TaskInfo {
+        let offer = &self.held[place];
+        let id = task_id(task.number, task.attempt);
+        let work = Work { span: Some(task.span), exit: 0 };
+        let labels = work.labels();
+        let command = CommandInfo {
+            shell: Some(false),
+            value: Some("sleep".to_owned()),
+            arguments: vec!["sleep".to_owned(), format!("{:.3}", task.span.as_secs_f64())],
+            ..CommandInfo::default()
+        };
+        TaskInfo {
+            name: id.clone(),
+            task_id: TaskId { value: id },
+            agent_id: offer.agent_id.clone(),
+            resources: offer.messages(&task.needs),
+            command: Some(command),
+            labels: Some(sdk::task::labels(labels.iter().map(|(key, value)| (*key, value.as_str())))),
+            ..TaskInfo::default()
+        }
+    }
+
+    /// Declines what has been held long enough, unless it is being thought about.
+    fn give_back(&mut self, now: Time, calls: &mut Calls) {
+        if self.decides.is_some() {
+            return;
+        }
+        let waits = !self.waiting.is_empty();
+        let mut gone = Vec::new();
+        self.held.retain(|offer| {
+            // With work to do an offer is thought about before it is given back.
+            let goes = offer.until <= now && (offer.seen || !waits);
+            if goes {
+                gone.push(offer.id.clone());
+            }
+            !goes
+        });
+        let refuse = if waits { self.conduct.refuse } else { self.conduct.refuse_idle };
+        calls.decline(gone, refuse);
+    }
+}
+
+impl Scheduler for User {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        match event {
+            Event::Subscribed { .. } | Event::Disconnected { .. } => {
+                self.held.clear();
+                self.decides = None;
+                self.suppressed = false;
+                self.collect();
+            }
+            Event::Offers(offers) => self.offers(offers, now),
+            Event::Rescinded(id) => self.rescinded(&id),
+            Event::Update(status) => self.updated(&status, calls),
+            Event::Wake => {
+                if self.collect() {
+                    self.work_came(calls);
+                    // What was of no use before may be now.
+                    self.held.iter_mut().for_each(|offer| offer.seen = false);
+                }
+            }
+            _ => return,
+        }
+        self.act(now, calls);
+    }
+}

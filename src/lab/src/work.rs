@@ -1,0 +1,87 @@
+//! What a task does with its time, as far as a laboratory cares: read from its labels or its command.
+//!
+//! A task that says nothing of it runs until it is killed.
+
+use std::time::Duration;
+
+use protos::mesos::{CommandInfo, TaskInfo};
+
+use crate::span::{parse_span, show_span};
+
+/// The label that says how long a task works.
+pub const WORK: &str = "lab.work";
+/// The label that says how a task ends: a status for exit(3).
+pub const EXIT: &str = "lab.exit";
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// For how long; none: until it is killed.
+    pub span: Option<Duration>,
+    /// Its exit status.
+    pub exit: u8,
+}
+
+impl Work {
+    /// What this task does: by its labels, else by its command if that is `sleep` or `true`.
+    pub fn of(task: &TaskInfo) -> Work {
+        let label = |key: &str| {
+            let labels = task.labels.iter().flat_map(|labels| &labels.labels);
+            labels.filter(|label| label.key == key).find_map(|label| label.value.as_deref())
+        };
+        let span = label(WORK).and_then(|text| parse_span(text).ok());
+        Work {
+            span: span.or_else(|| task.command.as_ref().and_then(command)),
+            exit: label(EXIT).and_then(|text| text.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    /// The labels that say so.
+    pub fn labels(self) -> Vec<(&'static str, String)> {
+        let mut labels = Vec::new();
+        labels.extend(self.span.map(|span| (WORK, show_span(span))));
+        labels.extend((self.exit != 0).then(|| (EXIT, self.exit.to_string())));
+        labels
+    }
+}
+
+/// How long a command takes, if it is one that says so.
+fn command(command: &CommandInfo) -> Option<Duration> {
+    let words: Vec<&str> = match command.shell() {
+        true => command.value().split_whitespace().collect(),
+        false => command.arguments.iter().map(String::as_str).collect(),
+    };
+    match words[..] {
+        ["true"] => Some(Duration::ZERO),
+        ["sleep", time] => time
+            .parse()
+            .ok()
+            .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
+            .or(parse_span(time).ok()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::{Label, Labels};
+
+    fn of_command(text: &str) -> Option<Duration> {
+        let command = CommandInfo { value: Some(text.to_owned()), ..CommandInfo::default() };
+        Work::of(&TaskInfo { command: Some(command), ..TaskInfo::default() }).span
+    }
+
+    #[test]
+    fn commands_and_labels() {
+        assert_eq!(of_command("sleep 2.5"), Some(Duration::from_millis(2500)));
+        assert_eq!(of_command("sleep 2m"), Some(Duration::from_secs(120)));
+        assert_eq!(of_command("true"), Some(Duration::ZERO));
+        assert_eq!(of_command("sleep infinity"), None);
+        assert_eq!(of_command("./server"), None);
+        let work = Work { span: Some(Duration::from_secs(3)), exit: 2 };
+        let labels = work.labels().into_iter().map(|(key, value)| Label { key: key.to_owned(), value: Some(value) });
+        let task = TaskInfo { labels: Some(Labels { labels: labels.collect() }), ..TaskInfo::default() };
+        assert_eq!(Work::of(&task), work);
+    }
+}

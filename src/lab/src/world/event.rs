@@ -1,0 +1,74 @@
+//! What can happen in a world. What it does is in the file of the process that it is for.
+
+use std::sync::Arc;
+
+use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
+
+/// An event in the queue. Each names the life, connection or serial number that it was meant for; what is over by then
+/// hears nothing of it.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// An input has come to the master, over this agent's connection if there is one.
+    Master { life: u32, over: Option<(u32, u32)>, input: Box<master::Input> },
+    /// The master is free to handle what has come.
+    MasterBatch { life: u32 },
+    /// The instant that the master named.
+    MasterWake { life: u32 },
+    /// The master's process starts.
+    StartMaster,
+    /// An input has come to an agent, over its connection with the master if `epoch` names one.
+    Agent { agent: u32, life: u32, epoch: Option<u32>, input: Box<agent::Input> },
+    /// An agent handles what has come.
+    AgentBatch { agent: u32, life: u32 },
+    /// The instant that an agent named.
+    AgentWake { agent: u32, life: u32 },
+    /// An agent's process starts.
+    StartAgent(u32),
+    /// A message has come to an agent of which only the outside is modelled.
+    Light { agent: u32, epoch: u32, message: Box<master::Outgoing> },
+    /// A task of such an agent gets into a state.
+    LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
+    /// Something has come over a scheduler's connection.
+    Scheduler { who: u32, connection: u64, what: ToScheduler },
+    /// A scheduler's session looks at the time.
+    SchedulerWake { who: u32, life: u32 },
+    /// Somebody outside wants a scheduler to look around.
+    Nudge { who: u32, life: u32 },
+    /// A scheduler's process starts.
+    StartScheduler(u32),
+    /// Something has come to an executor.
+    Executor { executor: u32, serial: u64, what: ToExecutor },
+}
+
+/// What comes to a scheduler.
+#[derive(Debug)]
+pub(crate) enum ToScheduler {
+    /// An event of its stream.
+    Event(Arc<scheduler::Event>),
+    /// A call was refused.
+    Refused { call: Box<sdk::v1::scheduler::Call>, why: String },
+    /// The connection is gone.
+    Closed,
+}
+
+/// What comes to an executor.
+#[derive(Debug)]
+pub(crate) enum ToExecutor {
+    /// Its process runs; an agent of that life has started it.
+    Started { life: u32 },
+    /// It is time to subscribe.
+    Subscribe,
+    /// An event of a stream.
+    Event { connection: u64, event: Arc<executor::Event> },
+    /// A call was refused.
+    Refused { connection: u64 },
+    /// A connection is gone.
+    Closed { connection: u64 },
+    /// Its task ends by itself, in this state.
+    TaskEnds(TaskState),
+    /// The process ends with this wait status.
+    Exit(i32),
+}
+
+/// A task as the model keeps it.
+pub(crate) type BoxedTask = Box<TaskInfo>;

@@ -1,0 +1,362 @@
+//! Modelled processes: command executors, each with one task, which speak the executor API of version 1.
+//!
+//! They outlive their agent's process, look for it again, and repeat what it has not confirmed, as real ones do. The
+//! default executor of task groups runs all tasks that it is given in the same way.
+
+use std::time::Duration;
+
+use agent::{ContainerName, ContainerSpec, Input, RequestId, StreamId};
+use base::Time;
+use protos::mesos::executor::{Call, Event as Said, call, event};
+use protos::mesos::{self as pb, TaskState};
+
+use super::event::{BoxedTask, Event, ToExecutor};
+use super::network::Lane;
+use super::{Observer, World};
+use crate::work::Work;
+
+/// The wait status of a process that signal 9 has ended.
+const KILLED: i32 = 9;
+/// How long an executor looks for its agent: the agent's `--recovery_timeout`.
+const RECOVERY: Duration = Duration::from_secs(15 * 60);
+/// Between two looks for the agent.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Between the last confirmation and the end of the process.
+const LINGER: Duration = Duration::from_millis(5);
+
+/// A task in an executor.
+struct Running {
+    task: BoxedTask,
+    ended: bool,
+    /// None of its updates has been confirmed.
+    unseen: bool,
+}
+
+/// An executor's process.
+pub(super) struct Executor {
+    serial: u64,
+    agent: u32,
+    container: ContainerName,
+    framework: String,
+    id: String,
+    /// Whether it outlives the loss of its agent.
+    checkpoint: bool,
+    /// The life of the agent that watches the process.
+    watcher: u32,
+    connection: Option<u64>,
+    subscribed: bool,
+    lost_at: Time,
+    tasks: Vec<Running>,
+    /// What was not confirmed, and whether it went out over the present connection.
+    updates: Vec<(pb::TaskStatus, bool)>,
+    calls: Lane,
+    events: Lane,
+}
+
+impl Executor {
+    fn call(&self, kind: call::Type) -> Call {
+        Call {
+            r#type: Some(kind as i32),
+            framework_id: pb::FrameworkId { value: self.framework.clone() },
+            executor_id: pb::ExecutorId { value: self.id.clone() },
+            ..Call::default()
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        !self.tasks.is_empty() && self.updates.is_empty() && self.tasks.iter().all(|running| running.ended)
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// An agent starts a container.
+    pub(super) fn launch_container(&mut self, agent: u32, container: ContainerName, spec: &ContainerSpec, ready: Time) {
+        let variable = |name: &str| {
+            let found = spec.environment.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone()).unwrap_or_default()
+        };
+        let (serial, life) = (self.name(), self.agents[agent as usize].life);
+        let entry = Executor {
+            serial,
+            agent,
+            container: container.clone(),
+            framework: variable("MESOS_FRAMEWORK_ID"),
+            id: variable("MESOS_EXECUTOR_ID"),
+            checkpoint: variable("MESOS_CHECKPOINT") == "1",
+            watcher: life,
+            connection: None,
+            subscribed: false,
+            lost_at: self.now,
+            tasks: Vec::new(),
+            updates: Vec::new(),
+            calls: Lane::default(),
+            events: Lane::default(),
+        };
+        let executor = self.executors.insert(entry) as u32;
+        self.agents[agent as usize].containers.insert(container, executor);
+        let at = ready + self.write(|model| &model.container_start);
+        self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { life } });
+    }
+
+    /// An agent watches a container that an earlier life of its has started.
+    pub(super) fn reattach_container(&mut self, agent: u32, container: ContainerName) {
+        let host = &self.agents[agent as usize];
+        let input = match host.containers.get(&container).copied() {
+            Some(executor) => {
+                self.executors[executor as usize].watcher = host.life;
+                Input::ContainerStarted { container, pid: executor + 1000 }
+            }
+            None => Input::ContainerExited { container, status: None },
+        };
+        self.agent_input(agent, input);
+    }
+
+    /// An agent ends a container.
+    pub(super) fn destroy_container(&mut self, agent: u32, container: &ContainerName) {
+        match self.agents[agent as usize].containers.get(container).copied() {
+            Some(executor) => self.end_executor(executor, KILLED),
+            None => self.agent_input(agent, Input::ContainerExited { container: container.clone(), status: None }),
+        }
+    }
+
+    /// A process ends, and whoever watches it is told.
+    fn end_executor(&mut self, executor: u32, status: i32) {
+        let Some(entry) = self.executors.try_remove(executor as usize) else { return };
+        let host = &mut self.agents[entry.agent as usize];
+        host.containers.remove(&entry.container);
+        for running in entry.tasks.iter().filter(|running| !running.ended) {
+            self.observer.ended(&entry.framework, &running.task.task_id.value, self.now);
+        }
+        if host.life == entry.watcher && host.runs() {
+            if let Some(stream) = entry.connection {
+                host.streams.remove(&stream);
+                self.agent_input(entry.agent, Input::ExecutorStreamClosed { stream: StreamId(stream) });
+            }
+            self.agent_input(entry.agent, Input::ContainerExited { container: entry.container, status: Some(status) });
+        }
+    }
+
+    /// An agent's process has ended: its executors lose their connections.
+    pub(super) fn executors_lose(&mut self, agent: u32) {
+        let mut executors: Vec<u32> = self.agents[agent as usize].containers.values().copied().collect();
+        executors.sort_unstable();
+        for executor in executors {
+            let entry = &mut self.executors[executor as usize];
+            entry.calls.cut();
+            entry.events.cut();
+            if let Some(connection) = entry.connection {
+                let (serial, at) = (entry.serial, self.now + Duration::from_millis(10));
+                self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Closed { connection } });
+            }
+        }
+    }
+
+    /// Something for an executor goes on its way.
+    pub(super) fn tell_executor(&mut self, executor: u32, what: ToExecutor, ready: Time) {
+        // Both are on one machine: no modelled latency.
+        if let Some(entry) = self.executors.get_mut(executor as usize)
+            && let Some(at) = entry.events.send(self.now, ready)
+        {
+            self.queue.push(at, Event::Executor { executor, serial: entry.serial, what });
+        }
+    }
+
+    /// Something has happened to an executor.
+    pub(super) fn executor_arrival(&mut self, executor: u32, serial: u64, what: ToExecutor) {
+        let Some(entry) = self.executors.get(executor as usize).filter(|entry| entry.serial == serial) else { return };
+        let current = |connection: u64| entry.connection == Some(connection);
+        match what {
+            ToExecutor::Started { life } => self.executor_started(executor, life),
+            ToExecutor::Subscribe => self.subscribe_executor(executor),
+            ToExecutor::Event { connection, event } if current(connection) => self.executor_event(executor, &event),
+            ToExecutor::Refused { connection } | ToExecutor::Closed { connection } if current(connection) => {
+                self.executor_lost(executor);
+            }
+            ToExecutor::TaskEnds(state) => self.end_tasks(executor, None, state),
+            ToExecutor::Exit(status) => self.end_executor(executor, status),
+            _ => {}
+        }
+    }
+
+    fn executor_started(&mut self, executor: u32, life: u32) {
+        let entry = &self.executors[executor as usize];
+        let (agent, container, serial) = (entry.agent, entry.container.clone(), entry.serial);
+        if self.agents[agent as usize].life == life {
+            self.agent_input(agent, Input::ContainerStarted { container, pid: executor + 1000 });
+        }
+        self.queue.push(self.now, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
+    }
+
+    /// An executor without a connection subscribes, or gives up.
+    fn subscribe_executor(&mut self, executor: u32) {
+        let entry = &self.executors[executor as usize];
+        if entry.connection.is_some() {
+            return;
+        }
+        if self.now.since(entry.lost_at) > RECOVERY {
+            return self.end_executor(executor, 0);
+        }
+        let (agent, serial) = (entry.agent, entry.serial);
+        if !self.agents[agent as usize].runs() {
+            let at = self.now + LOOK_AGAIN;
+            return self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
+        }
+        let (connection, request) = (self.name(), self.name());
+        let entry = &mut self.executors[executor as usize];
+        (entry.connection, entry.subscribed) = (Some(connection), false);
+        let unseen = entry.tasks.iter().filter(|running| running.unseen);
+        let subscribe = call::Subscribe {
+            unacknowledged_tasks: unseen.map(|running| (*running.task).clone()).collect(),
+            unacknowledged_updates: entry
+                .updates
+                .iter()
+                .map(|(status, _)| call::Update { status: status.clone() })
+                .collect(),
+        };
+        entry.updates.iter_mut().for_each(|(_, sent)| *sent = true);
+        let call = Call { subscribe: Some(subscribe), ..entry.call(call::Type::Subscribe) };
+        let input = Input::ExecutorSubscribe {
+            stream: StreamId(connection),
+            request: RequestId(request),
+            call: Box::new(call),
+        };
+        self.agents[agent as usize].streams.insert(connection, executor);
+        self.executor_calls(executor, request, connection, input);
+    }
+
+    fn executor_calls(&mut self, executor: u32, request: u64, connection: u64, input: Input) {
+        let entry = &mut self.executors[executor as usize];
+        let host = &mut self.agents[entry.agent as usize];
+        if let Some(at) = entry.calls.send(self.now, self.now) {
+            host.requests.insert(request, (executor, connection));
+            let event = Event::Agent { agent: entry.agent, life: host.life, epoch: None, input: Box::new(input) };
+            self.queue.push(at, event);
+        }
+    }
+
+    /// An executor has lost its connection.
+    fn executor_lost(&mut self, executor: u32) {
+        let entry = &mut self.executors[executor as usize];
+        entry.connection = None;
+        if std::mem::take(&mut entry.subscribed) {
+            entry.lost_at = self.now;
+            if !entry.checkpoint {
+                return self.end_executor(executor, KILLED);
+            }
+        }
+        let (serial, at) = (entry.serial, self.now + LOOK_AGAIN);
+        self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Subscribe });
+    }
+
+    /// An event of its stream has come to an executor.
+    fn executor_event(&mut self, executor: u32, said: &Said) {
+        match said.r#type() {
+            event::Type::Subscribed => {
+                self.executors[executor as usize].subscribed = true;
+                self.send_updates(executor);
+            }
+            event::Type::Launch => {
+                if let Some(launch) = &said.launch {
+                    self.run_task(executor, launch.task.clone());
+                }
+            }
+            event::Type::LaunchGroup => {
+                for task in said.launch_group.iter().flat_map(|group| &group.task_group.tasks) {
+                    self.run_task(executor, task.clone());
+                }
+            }
+            event::Type::Kill => {
+                let task = said.kill.as_ref().map(|kill| kill.task_id.value.as_str());
+                self.end_tasks(executor, task, TaskState::TaskKilled);
+            }
+            event::Type::Acknowledged => {
+                if let Some(acknowledged) = &said.acknowledged {
+                    self.update_confirmed(executor, &acknowledged.uuid);
+                }
+            }
+            event::Type::Shutdown => {
+                self.end_tasks(executor, None, TaskState::TaskKilled);
+                let serial = self.executors[executor as usize].serial;
+                let at = self.now + Duration::from_millis(500);
+                self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Exit(0) });
+            }
+            _ => {}
+        }
+    }
+
+    fn run_task(&mut self, executor: u32, task: pb::TaskInfo) {
+        let entry = &mut self.executors[executor as usize];
+        let (framework, serial, id) = (entry.framework.clone(), entry.serial, task.task_id.value.clone());
+        let work = Work::of(&task);
+        entry.tasks.push(Running { task: Box::new(task), ended: false, unseen: true });
+        self.observer.started(&framework, &id, self.now);
+        self.make_update(executor, &id, TaskState::TaskStarting);
+        self.make_update(executor, &id, TaskState::TaskRunning);
+        if let Some((span, state)) = self.task_span(&framework, &id, work) {
+            self.queue.push(self.now + span, Event::Executor { executor, serial, what: ToExecutor::TaskEnds(state) });
+        }
+    }
+
+    /// A task of an executor ends, if it has not; without a name all do.
+    fn end_tasks(&mut self, executor: u32, task: Option<&str>, state: TaskState) {
+        let entry = &mut self.executors[executor as usize];
+        let mut ended = Vec::new();
+        for running in &mut entry.tasks {
+            let id = &running.task.task_id.value;
+            if task.is_none_or(|task| task == id) && !std::mem::replace(&mut running.ended, true) {
+                ended.push(id.clone());
+            }
+        }
+        let framework = entry.framework.clone();
+        for id in ended {
+            self.observer.ended(&framework, &id, self.now);
+            self.make_update(executor, &id, state);
+        }
+    }
+
+    fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
+        let uuid = u128::from(self.name()).to_be_bytes().to_vec();
+        let status = pb::TaskStatus {
+            task_id: pb::TaskId { value: task.to_owned() },
+            state: state as i32,
+            source: Some(pb::task_status::Source::Executor as i32),
+            uuid: Some(uuid),
+            timestamp: Some(self.now.as_secs_f64()),
+            ..pb::TaskStatus::default()
+        };
+        self.executors[executor as usize].updates.push((status, false));
+        self.send_updates(executor);
+    }
+
+    fn send_updates(&mut self, executor: u32) {
+        let entry = &mut self.executors[executor as usize];
+        let Some(connection) = entry.connection.filter(|_| entry.subscribed) else { return };
+        let mut calls = Vec::new();
+        for index in 0..entry.updates.len() {
+            if !std::mem::replace(&mut entry.updates[index].1, true) {
+                let update = call::Update { status: entry.updates[index].0.clone() };
+                calls.push(Call { update: Some(update), ..entry.call(call::Type::Update) });
+            }
+        }
+        for call in calls {
+            let request = self.name();
+            let input = Input::ExecutorCall { request: RequestId(request), call: Box::new(call) };
+            self.executor_calls(executor, request, connection, input);
+        }
+    }
+
+    fn update_confirmed(&mut self, executor: u32, uuid: &[u8]) {
+        let entry = &mut self.executors[executor as usize];
+        let Some(at) = entry.updates.iter().position(|(status, _)| status.uuid.as_deref() == Some(uuid)) else {
+            return;
+        };
+        let (status, _) = entry.updates.remove(at);
+        if let Some(running) = entry.tasks.iter_mut().find(|running| running.task.task_id == status.task_id) {
+            running.unseen = false;
+        }
+        if entry.is_over() {
+            let (serial, at) = (entry.serial, self.now + LINGER);
+            self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Exit(0) });
+        }
+    }
+}

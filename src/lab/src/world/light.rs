@@ -1,0 +1,214 @@
+//! Agents of which only the outside is modelled: what a master sees of an agent that is always well.
+//!
+//! They register, pong, run tasks, and send updates one at a time until each is acknowledged. They have no executors, no
+//! checkpoints and no faults; worlds with faults use the real cores.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base::Time;
+use master::{Message, Outgoing};
+use protos::mesos::internal as m;
+use protos::mesos::{self as pb, TaskState};
+use rustc_hash::FxHashMap;
+
+use super::event::Event;
+use super::{Observer, World, agents};
+use crate::work::Work;
+
+/// What there is of such an agent.
+#[derive(Default)]
+pub(super) struct LightAgent {
+    id: Option<pb::SlaveId>,
+    /// By framework and task.
+    tasks: FxHashMap<(String, String), u32>,
+}
+
+/// A task on such an agent.
+pub(super) struct LightTask {
+    agent: u32,
+    serial: u64,
+    framework: pb::FrameworkId,
+    id: pb::TaskId,
+    executor: Option<pb::ExecutorId>,
+    ended: bool,
+    /// Updates that are not acknowledged; the first is on its way.
+    updates: VecDeque<(TaskState, u64)>,
+}
+
+/// The capabilities of an agent of version 1.11.
+fn capabilities() -> Vec<pb::slave_info::Capability> {
+    use pb::slave_info::capability::Type;
+    [Type::MultiRole, Type::HierarchicalRole, Type::ReservationRefinement, Type::AgentDraining]
+        .map(|kind| pb::slave_info::Capability { r#type: Some(kind as i32) })
+        .to_vec()
+}
+
+fn uuid(serial: u64) -> Vec<u8> {
+    u128::from(serial).to_be_bytes().to_vec()
+}
+
+impl<O: Observer> World<O> {
+    pub(super) fn light_registers(&mut self, agent: u32) {
+        let message = m::RegisterSlaveMessage {
+            slave: self.agents[agent as usize].spec.info(),
+            checkpointed_resources: Vec::new(),
+            version: Some("1.11.0".to_owned()),
+            agent_capabilities: capabilities(),
+            resource_version_uuid: Some(pb::Uuid { value: vec![7; 16] }),
+        };
+        self.send_to_master(agent, Message::RegisterSlave(Box::new(message)), self.now);
+    }
+
+    /// A ping has been sent that arrives at `at`: the pong.
+    pub(super) fn light_pong(&mut self, agent: u32, observer: u64, at: Time) {
+        self.send_to_master(agent, Message::PongSlave { observer }, at);
+    }
+
+    pub(super) fn light_message(&mut self, agent: u32, epoch: u32, message: Outgoing) {
+        let host = &mut self.agents[agent as usize];
+        if !host.to_agent.carries(epoch) {
+            return;
+        }
+        let Some(light) = &mut host.light else { return };
+        match message {
+            Outgoing::SlaveRegistered(registered) => light.id = Some(registered.slave_id),
+            Outgoing::RunTask(run) => self.light_launch(agent, *run),
+            Outgoing::StatusUpdateAcknowledgement(acknowledged) => self.light_acknowledged(agent, *acknowledged),
+            Outgoing::KillTask(kill) => {
+                let found = light.tasks.get(&(kill.framework_id.value, kill.task_id.value)).copied();
+                if let Some(task) = found {
+                    let serial = self.light_tasks[task as usize].serial;
+                    self.light_task(agent, task, serial, TaskState::TaskKilled);
+                }
+            }
+            Outgoing::ShutdownFramework(ended) => self.light_framework_ends(agent, &ended.framework_id),
+            _ => {}
+        }
+    }
+
+    fn light_launch(&mut self, agent: u32, run: m::RunTaskMessage) {
+        let Some(framework) = run.framework.id else { return };
+        let serial = self.name();
+        let work = Work::of(&run.task);
+        let span = self.task_span(&framework.value, &run.task.task_id.value, work);
+        let key = (framework.value.clone(), run.task.task_id.value.clone());
+        let task = self.light_tasks.insert(LightTask {
+            agent,
+            serial,
+            framework,
+            id: run.task.task_id,
+            executor: run.task.executor.map(|executor| executor.executor_id),
+            ended: false,
+            updates: VecDeque::new(),
+        }) as u32;
+        if let Some(light) = &mut self.agents[agent as usize].light {
+            light.tasks.insert(key, task);
+        }
+        let starts = self.now + self.write(|model| &model.container_start);
+        self.queue.push(starts, Event::LightTask { agent, task, serial, state: TaskState::TaskRunning });
+        if let Some((span, state)) = span {
+            self.queue.push(starts + span, Event::LightTask { agent, task, serial, state });
+        }
+    }
+
+    /// A task gets into a state.
+    pub(super) fn light_task(&mut self, agent: u32, task: u32, serial: u64, state: TaskState) {
+        let (number, now) = (self.name(), self.now);
+        let Some(entry) = self.light_tasks.get_mut(task as usize).filter(|entry| entry.serial == serial) else {
+            return;
+        };
+        if entry.ended {
+            return;
+        }
+        entry.ended = state != TaskState::TaskRunning;
+        entry.updates.push_back((state, number));
+        match entry.ended {
+            false => self.observer.started(&entry.framework.value, &entry.id.value, now),
+            true => self.observer.ended(&entry.framework.value, &entry.id.value, now),
+        }
+        if entry.updates.len() == 1 {
+            self.light_update(agent, task);
+        }
+    }
+
+    /// Sends the first update that is not acknowledged.
+    fn light_update(&mut self, agent: u32, task: u32) {
+        let entry = &self.light_tasks[task as usize];
+        let Some((state, number)) = entry.updates.front().copied() else { return };
+        let slave_id = self.agents[agent as usize].light.as_ref().and_then(|light| light.id.clone());
+        let status = pb::TaskStatus {
+            task_id: entry.id.clone(),
+            state: state as i32,
+            source: Some(pb::task_status::Source::Executor as i32),
+            slave_id: slave_id.clone(),
+            executor_id: entry.executor.clone(),
+            uuid: Some(uuid(number)),
+            timestamp: Some(self.now.as_secs_f64()),
+            ..pb::TaskStatus::default()
+        };
+        let update = m::StatusUpdate {
+            framework_id: entry.framework.clone(),
+            executor_id: entry.executor.clone(),
+            slave_id,
+            status,
+            timestamp: self.now.as_secs_f64(),
+            uuid: Some(uuid(number)),
+            latest_state: entry.updates.back().map(|(state, _)| *state as i32),
+        };
+        let pid = Some(agents::pid(agent).to_string());
+        let message = Message::StatusUpdate(Box::new(m::StatusUpdateMessage { update, pid }));
+        self.send_to_master(agent, message, self.now);
+    }
+
+    fn light_acknowledged(&mut self, agent: u32, message: m::StatusUpdateAcknowledgementMessage) {
+        let key = (message.framework_id.value, message.task_id.value);
+        let Some(light) = &mut self.agents[agent as usize].light else { return };
+        let Some(task) = light.tasks.get(&key).copied() else { return };
+        let entry = &mut self.light_tasks[task as usize];
+        if entry.updates.front().is_none_or(|(_, number)| uuid(*number) != message.uuid) {
+            return;
+        }
+        entry.updates.pop_front();
+        if !entry.updates.is_empty() {
+            self.light_update(agent, task);
+        } else if entry.ended {
+            light.tasks.remove(&key);
+            self.light_tasks.remove(task as usize);
+        }
+    }
+
+    /// A framework is over: its tasks end, and nobody wants to hear of it.
+    fn light_framework_ends(&mut self, agent: u32, framework: &pb::FrameworkId) {
+        let Some(light) = &mut self.agents[agent as usize].light else { return };
+        let mut gone: Vec<(String, String)> =
+            light.tasks.keys().filter(|(of, _)| *of == framework.value).cloned().collect();
+        // The map's order must not show.
+        gone.sort_unstable();
+        for key in gone {
+            let Some(task) = light.tasks.remove(&key) else { continue };
+            let entry = self.light_tasks.remove(task as usize);
+            debug_assert_eq!(entry.agent, agent);
+            if !entry.ended {
+                self.observer.ended(&key.0, &key.1, self.now);
+            }
+        }
+    }
+
+    /// How long a task takes and how it ends; none: it runs until it is killed. The draw belongs to the task's name, so
+    /// that it is the same under every policy.
+    pub(super) fn task_span(&mut self, framework: &str, task: &str, work: Work) -> Option<(Duration, TaskState)> {
+        let span = work.span?;
+        let ending = if work.exit == 0 { TaskState::TaskFinished } else { TaskState::TaskFailed };
+        if self.model.failures <= 0.0 && self.model.stragglers <= 0.0 {
+            return Some((span, ending));
+        }
+        let mut rng = self.seed.child("tasks").child(framework).child(task).rng();
+        let (fails, straggles, when) = (Self::unit(&mut rng), Self::unit(&mut rng), Self::unit(&mut rng));
+        let span = if straggles < self.model.stragglers { span.mul_f64(self.model.straggling) } else { span };
+        match fails < self.model.failures {
+            true => Some((span.mul_f64(when), TaskState::TaskFailed)),
+            false => Some((span, ending)),
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A world: the real cores of a master, of agents and of schedulers, under a virtual clock.
+//!
+//! There is no second model of the master: what is modelled is what lies between the cores (networks, disks, processes).
+//! A run is determined by its set-up and its seed; [`World::digest`] tells two runs apart by everything that schedulers
+//! were told. It does not know scenarios or reports.
+
+mod agents;
+mod event;
+mod executors;
+mod faults;
+mod light;
+mod master;
+mod model;
+mod network;
+mod queue;
+mod schedulers;
+
+use std::time::Duration;
+
+use base::Time;
+use rand_distr::{Distribution, StandardUniform};
+use sdk::Scheduler;
+use sdk::v1::FrameworkInfo;
+use slab::Slab;
+
+use crate::dist::Dist;
+use crate::seeds::{Rng, Seed};
+use agents::AgentHost;
+pub use agents::AgentSpec;
+use event::Event;
+use executors::Executor;
+use light::LightTask;
+use master::MasterHost;
+pub use model::{Fidelity, Model};
+use queue::Queue;
+use schedulers::SchedulerHost;
+
+/// When every world begins: late enough that no timestamp is negative.
+pub const BEGIN: Time = Time::from_secs(1_000_000_000);
+
+/// Who looks on: it sees what passes between schedulers and the master, and changes nothing.
+pub trait Observer {
+    /// A scheduler has been told this.
+    fn told(&mut self, who: usize, event: &sdk::v1::scheduler::Event, now: Time);
+    /// A scheduler has made this call; it is on its way.
+    fn called(&mut self, who: usize, call: &sdk::v1::scheduler::Call, now: Time);
+    /// A task runs on an agent, whether anybody knows it or not.
+    fn started(&mut self, framework: &str, task: &str, now: Time);
+    /// It does not run any more.
+    fn ended(&mut self, framework: &str, task: &str, now: Time);
+}
+
+impl Observer for () {
+    fn told(&mut self, _: usize, _: &sdk::v1::scheduler::Event, _: Time) {}
+    fn called(&mut self, _: usize, _: &sdk::v1::scheduler::Call, _: Time) {}
+    fn started(&mut self, _: &str, _: &str, _: Time) {}
+    fn ended(&mut self, _: &str, _: &str, _: Time) {}
+}
+
+/// A framework of a world.
+pub struct FrameworkSpec {
+    /// What it says of itself.
+    pub info: FrameworkInfo,
+    /// Its scheduler.
+    pub scheduler: Box<dyn Scheduler>,
+    /// When its process starts, after the beginning.
+    pub start: Duration,
+}
+
+/// All that a world is made of.
+pub struct Setup {
+    /// The master's settings.
+    pub master: ::master::Config,
+    /// The agents.
+    pub agents: Vec<AgentSpec>,
+    /// The frameworks.
+    pub frameworks: Vec<FrameworkSpec>,
+    /// The modelled parts.
+    pub model: Model,
+}
+
+/// A cluster in a box.
+pub struct World<O> {
+    now: Time,
+    queue: Queue<Event>,
+    model: Model,
+    seed: Seed,
+    network_rng: Rng,
+    disk_rng: Rng,
+    master: MasterHost,
+    agents: Vec<AgentHost>,
+    schedulers: Vec<SchedulerHost>,
+    executors: Slab<Executor>,
+    light_tasks: Slab<LightTask>,
+    /// Names for streams, requests and processes.
+    serial: u64,
+    events: u64,
+    digest: u64,
+    observer: O,
+}
+
+impl<O: Observer> World<O> {
+    /// A world whose processes are about to start: the master, then the agents and the schedulers.
+    pub fn new(setup: Setup, seed: Seed, observer: O) -> World<O> {
+        let mut world = World {
+            now: BEGIN,
+            queue: Queue::default(),
+            seed,
+            network_rng: seed.child("network").rng(),
+            disk_rng: seed.child("disks").rng(),
+            master: MasterHost::new(setup.master),
+            agents: Vec::new(),
+            schedulers: Vec::new(),
+            executors: Slab::new(),
+            light_tasks: Slab::new(),
+            serial: 0,
+            events: 0,
+            digest: 0,
+            observer,
+            model: setup.model,
+        };
+        world.queue.push(BEGIN, Event::StartMaster);
+        for (n, spec) in setup.agents.into_iter().enumerate() {
+            // Spread over some time, as machines come up; the master is there by then.
+            let at = BEGIN + Duration::from_millis(10) + Duration::from_micros(20 * n as u64);
+            world.agents.push(AgentHost::new(n, spec, seed.nth("agent", n)));
+            world.queue.push(at, Event::StartAgent(n as u32));
+        }
+        for (n, spec) in setup.frameworks.into_iter().enumerate() {
+            let at = BEGIN + Duration::from_millis(10) + spec.start;
+            world.schedulers.push(SchedulerHost::new(spec, seed.nth("scheduler", n).number(), at));
+            world.queue.push(at, Event::StartScheduler(n as u32));
+        }
+        world
+    }
+
+    /// The virtual clock.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many events have happened.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// A hash over all that has been said to schedulers, and when: equal runs have equal digests.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The master's core; none while its process is down.
+    pub fn master(&mut self) -> Option<&mut ::master::Master> {
+        self.master.core.as_mut()
+    }
+
+    /// Who looks on.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Ends the world, and gives back who looked on.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// Makes a scheduler look around: it hears `Event::Wake` now.
+    pub fn nudge(&mut self, who: usize) {
+        if let Some(host) = self.schedulers.get(who) {
+            let life = host.life;
+            self.queue.push(self.now, Event::Nudge { who: who as u32, life });
+        }
+    }
+
+    /// Whether every scheduler's session has ended.
+    pub fn all_ended(&self) -> bool {
+        self.schedulers.iter().all(|host| host.ended)
+    }
+
+    /// Lets all happen that is due until `end`, and the clock show it.
+    pub fn run_until(&mut self, end: Time) {
+        while self.queue.next_at().is_some_and(|at| at <= end) {
+            self.step();
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// The next event happens. False if there is none.
+    pub fn step(&mut self) -> bool {
+        let Some((at, event)) = self.queue.pop() else { return false };
+        self.now = self.now.max(at);
+        self.events += 1;
+        self.happen(event);
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Master { life, over, input } => self.master_arrival(life, over, *input),
+            Event::MasterBatch { life } => self.master_batch(life),
+            Event::MasterWake { life } => self.master_wake(life),
+            Event::StartMaster => self.start_master(),
+            Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, *input),
+            Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
+            Event::AgentWake { agent, life } => self.agent_wake(agent, life),
+            Event::StartAgent(agent) => self.start_agent(agent),
+            Event::Light { agent, epoch, message } => self.light_message(agent, epoch, *message),
+            Event::LightTask { agent, task, serial, state } => self.light_task(agent, task, serial, state),
+            Event::Scheduler { who, connection, what } => self.scheduler_arrival(who, connection, what),
+            Event::SchedulerWake { who, life } => self.scheduler_wake(who, life),
+            Event::Nudge { who, life } => self.scheduler_nudge(who, life),
+            Event::StartScheduler(who) => self.start_scheduler(who),
+            Event::Executor { executor, serial, what } => self.executor_arrival(executor, serial, what),
+        }
+    }
+
+    /// A number that names something, never used twice.
+    fn name(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// One way through the network.
+    fn latency(&mut self) -> Duration {
+        self.model.latency.draw(&mut self.network_rng)
+    }
+
+    /// A durable write.
+    fn write(&mut self, dist: fn(&Model) -> &Dist) -> Duration {
+        dist(&self.model).draw(&mut self.disk_rng)
+    }
+
+    /// A number between 0 and 1 from this generator.
+    fn unit(rng: &mut Rng) -> f64 {
+        StandardUniform.sample(rng)
+    }
+
+    /// Takes something that was said into the digest.
+    fn digest_in(&mut self, who: u32, bytes: &[u8]) {
+        let mut hash = self.digest ^ u64::from(who) ^ self.now.as_nanos().cast_unsigned();
+        let (words, rest) = bytes.as_chunks::<8>();
+        let tail = rest.iter().fold(bytes.len() as u64, |tail, byte| (tail << 8) | u64::from(*byte));
+        for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain([tail]) {
+            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        self.digest = hash;
+    }
+}
+
+#[cfg(test)]
+mod tests;

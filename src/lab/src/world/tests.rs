@@ -1,0 +1,135 @@
+//! Worlds of three agents and two frameworks: their tasks run, the same in every run of a seed, through faults too.
+
+use std::collections::BTreeMap;
+
+use resources::{Role, parse_text};
+use sdk::{Calls, Event, Packer, is_terminal};
+
+use super::*;
+
+/// Launches so many tasks of ten seconds, and ends.
+struct Hello {
+    left: u32,
+    ended: u32,
+    total: u32,
+}
+
+impl Scheduler for Hello {
+    fn on_event(&mut self, event: sdk::Event, _now: Time, calls: &mut Calls) {
+        match event {
+            Event::Offers(offers) => {
+                let needs = parse_text("cpus:1;mem:64", &Role::star()).unwrap();
+                let mut packer = Packer::new(offers);
+                while self.left > 0 {
+                    if packer.place(sdk::task::shell(&format!("t{}", self.left), "sleep 10", &needs)).is_err() {
+                        break;
+                    }
+                    self.left -= 1;
+                }
+                packer.finish(calls, Duration::from_secs(5));
+            }
+            Event::Update(status) if is_terminal(status.state()) => {
+                self.ended += 1;
+                if self.ended == self.total {
+                    calls.teardown();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    running: BTreeMap<String, u32>,
+    started: usize,
+    ended: usize,
+    offers: usize,
+}
+
+impl Observer for Seen {
+    fn told(&mut self, _: usize, event: &sdk::v1::scheduler::Event, _: Time) {
+        self.offers += event.offers.as_ref().map_or(0, |offers| offers.offers.len());
+        if let Some(update) = &event.update {
+            *self.running.entry(update.status.state().as_str_name().to_owned()).or_default() += 1;
+        }
+    }
+    fn called(&mut self, _: usize, _: &sdk::v1::scheduler::Call, _: Time) {}
+    fn started(&mut self, _: &str, _: &str, _: Time) {
+        self.started += 1;
+    }
+    fn ended(&mut self, _: &str, _: &str, _: Time) {
+        self.ended += 1;
+    }
+}
+
+fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
+    let total = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
+    let framework = |name: &str, tasks: u32| FrameworkSpec {
+        info: FrameworkInfo { user: "u".to_owned(), name: name.to_owned(), ..FrameworkInfo::default() },
+        scheduler: Box::new(Hello { left: tasks, ended: 0, total: tasks }),
+        start: Duration::ZERO,
+    };
+    let setup = Setup {
+        master: ::master::Config::default(),
+        agents: (0..3).map(|n| AgentSpec::new(&format!("agent{n}"), total.clone())).collect(),
+        frameworks: vec![framework("one", 30), framework("two", 20)],
+        model: Model {
+            fidelity,
+            latency: Dist::Exponential(Duration::from_millis(1)),
+            failures: 0.2,
+            ..Model::default()
+        },
+    };
+    World::new(setup, Seed::root(seed), Seen::default())
+}
+
+#[test]
+fn schedulers_run_their_tasks_on_real_and_on_light_agents() {
+    for fidelity in [Fidelity::Full, Fidelity::Light] {
+        let mut world = hello(fidelity, 1);
+        for _ in 0..200 {
+            world.run_until(world.now() + Duration::from_secs(1));
+        }
+        assert!(world.all_ended(), "{fidelity:?}: {:?}", world.observer().running);
+        let seen = world.into_observer();
+        assert_eq!((seen.started, seen.ended), (50, 50), "{fidelity:?}");
+        let failed = seen.running.get("TASK_FAILED").copied().unwrap_or_default();
+        assert!((2..25).contains(&failed), "{:?}", seen.running);
+        assert_eq!(seen.running.get("TASK_FINISHED").copied().unwrap_or_default() + failed, 50);
+    }
+}
+
+#[test]
+fn a_run_is_its_seed() {
+    let digest = |seed: u64| {
+        let mut world = hello(Fidelity::Full, seed);
+        world.run_until(BEGIN + Duration::from_secs(100));
+        (world.digest(), world.events())
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1).0, digest(2).0);
+}
+
+#[test]
+fn crashes_and_partitions_lose_no_task() {
+    let mut world = hello(Fidelity::Full, 3);
+    let second = Duration::from_secs(1);
+    for n in 0..60 {
+        world.run_until(world.now() + second);
+        match n % 10 {
+            3 => world.crash_agent(n % 3, second * 2),
+            5 => world.crash_master(second),
+            6 => world.cut_framework(n % 2),
+            7 => world.part_agent(n % 3, world.now() + second * 3),
+            8 => world.stall_agent(n % 3, world.now() + second),
+            9 => world.cut_agent(n % 3),
+            _ => {}
+        }
+    }
+    world.heal();
+    world.run_until(world.now() + second * 1000);
+    assert!(world.all_ended(), "{:?}", world.observer().running);
+    let seen = world.into_observer();
+    assert_eq!(seen.started, seen.ended);
+}
