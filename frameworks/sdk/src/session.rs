@@ -70,6 +70,8 @@ pub enum Input {
     Event(Box<scheduler::Event>),
     /// The stream ended, or could not be had. In words, why.
     Disconnected(String),
+    /// There may be a master now where there was none before: a waiting session tries at once.
+    MasterFound,
     /// A call was answered with an error. Its status and text, in words.
     Refused(Box<Call>, String),
     /// The instant of [`Session::next_wake`] has come.
@@ -189,6 +191,11 @@ impl<S: Scheduler> Session<S> {
         match (self.state, input) {
             (State::Ended, _) => {}
             (_, Input::Wake) => self.wake(now, outputs),
+            (State::Waiting(_), Input::MasterFound) => {
+                self.state = State::Waiting(now);
+                self.wake(now, outputs);
+            }
+            (_, Input::MasterFound) => {}
             (_, Input::Nudge) => self.tell(Event::Wake, now, outputs),
             (State::Waiting(_), Input::Event(_)) => {}
             (_, Input::Event(event)) => self.event(*event, now, outputs),

@@ -4,25 +4,41 @@ use std::str::FromStr;
 
 use wire::client::Address;
 
+#[cfg(feature = "zookeeper")]
+use super::zookeeper::{Detector, Url};
+
 /// A text that names no masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MastersError {
     /// One of the parts is no address.
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
-    /// A ZooKeeper URL.
-    #[error("'{0}': masters cannot be found through ZooKeeper here; give their addresses, as host:port,host:port")]
-    ZooKeeper(String),
+    /// A ZooKeeper URL that is none.
+    #[error("a ZooKeeper URL is of the form zk://[user:password@]host:port,host:port/path")]
+    ZooKeeperUrl,
+    /// A ZooKeeper URL, without the feature `zookeeper`.
+    #[error("masters cannot be found through ZooKeeper here; give their addresses, as host:port,host:port")]
+    NoZooKeeper,
 }
 
 /// The masters of a cluster.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Masters {
     named: Vec<Address>,
     /// Which of `named` the next try begins with.
     next: usize,
     /// Who leads, as far as is known.
     leader: Option<Address>,
+    #[cfg(feature = "zookeeper")]
+    zookeeper: Option<ZooKeeper>,
+}
+
+/// Before and after the start.
+#[cfg(feature = "zookeeper")]
+#[derive(Debug)]
+enum ZooKeeper {
+    Url(Url),
+    Watching(Detector),
 }
 
 impl FromStr for Masters {
@@ -30,15 +46,57 @@ impl FromStr for Masters {
 
     fn from_str(text: &str) -> Result<Masters, MastersError> {
         if text.starts_with("zk://") {
-            return Err(MastersError::ZooKeeper(text.to_owned()));
+            return Masters::in_zookeeper(text);
         }
         let part = |part: &str| part.trim().parse().map_err(|_| MastersError::Address(part.to_owned()));
-        let named = text.split(',').map(part).collect::<Result<Vec<Address>, _>>()?;
-        Ok(Masters { named, next: 0, leader: None })
+        Ok(Masters::of(text.split(',').map(part).collect::<Result<Vec<Address>, _>>()?))
     }
 }
 
 impl Masters {
+    fn of(named: Vec<Address>) -> Masters {
+        Masters {
+            named,
+            next: 0,
+            leader: None,
+            #[cfg(feature = "zookeeper")]
+            zookeeper: None,
+        }
+    }
+
+    #[cfg(feature = "zookeeper")]
+    fn in_zookeeper(url: &str) -> Result<Masters, MastersError> {
+        Ok(Masters { zookeeper: Some(ZooKeeper::Url(url.parse()?)), ..Masters::of(Vec::new()) })
+    }
+
+    #[cfg(not(feature = "zookeeper"))]
+    fn in_zookeeper(_: &str) -> Result<Masters, MastersError> {
+        Err(MastersError::NoZooKeeper)
+    }
+
+    /// Begins to look for the leader, where somebody else knows it. Needs a runtime.
+    pub(super) fn start(&mut self, seed: u64) {
+        #[cfg(feature = "zookeeper")]
+        if let Some(ZooKeeper::Url(url)) = &self.zookeeper {
+            self.zookeeper = Some(ZooKeeper::Watching(Detector::start(url.clone(), seed)));
+        }
+        #[cfg(not(feature = "zookeeper"))]
+        let _ = seed;
+    }
+
+    /// Returns when another master leads than before; says whether it is another one than that which took us in.
+    pub(super) async fn changed(&mut self) -> bool {
+        #[cfg(feature = "zookeeper")]
+        if let Some(ZooKeeper::Watching(detector)) = &mut self.zookeeper {
+            detector.changed().await;
+            let leader = detector.leader();
+            let other = leader.is_some() && self.leader.is_some() && leader != self.leader;
+            self.named = leader.into_iter().collect();
+            return other;
+        }
+        std::future::pending().await
+    }
+
     /// The masters in the order in which to try them now.
     pub(super) fn in_order(&self) -> Vec<Address> {
         let (before, after) = self.named.split_at(self.next);
@@ -55,7 +113,7 @@ impl Masters {
     /// Nobody leads as far as is known; the next try begins with another master.
     pub(super) fn lost(&mut self) {
         if self.leader.take().is_none() {
-            self.next = (self.next + 1) % self.named.len();
+            self.next = (self.next + 1) % self.named.len().max(1);
         }
     }
 }
@@ -82,7 +140,7 @@ mod tests {
 
     #[test]
     fn refuses() {
-        for text in ["", "a", "a:1,", "a:1,,b:2", "zk://a:1/mesos"] {
+        for text in ["", "a", "a:1,", "a:1,,b:2", "zk://a:1"] {
             assert!(text.parse::<Masters>().is_err(), "{text}");
         }
     }

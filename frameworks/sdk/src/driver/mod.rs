@@ -12,6 +12,8 @@ mod masters;
 mod reader;
 mod sender;
 mod store;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +62,8 @@ pub struct Options {
 
 impl Options {
     /// Options for a framework and its masters: `host:port`, or several separated by commas. Any of them will do: one
-    /// that does not lead names the one that does.
+    /// that does not lead names the one that does. With the feature `zookeeper` also
+    /// `zk://[user:password@]host:port,.../path`.
     ///
     /// # Errors
     /// The text names no master.
@@ -106,6 +109,7 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
         last_failure: String::new(),
         store: options.state.map(Store::new),
     };
+    driver.masters.start(clock::seed());
     let ending = driver.run(give_up_at).await;
     Finished { scheduler: driver.session.into_scheduler(), ending }
 }
@@ -159,6 +163,7 @@ impl<S: Scheduler> Driver<S> {
                 news = self.call_news.next() => self.take_in(news),
                 news = self.stream_news.next(), if !Sender::is_full(self.sender.as_ref()) => self.take_in(news),
                 () = Sender::progress(self.sender.as_ref()) => None,
+                other = self.masters.changed() => Some(self.leader_changed(other)),
                 () = self.nudge.notified() => Some(Input::Nudge),
                 () = self.clock.sleep_until(wake) => Some(Input::Wake),
             };
@@ -186,6 +191,16 @@ impl<S: Scheduler> Driver<S> {
             Some(Ending::State(why)) => Err(why),
             _ => Ok(()),
         }
+    }
+
+    /// Another master leads: a connection to the former one is of no use, and a new one may be tried at once.
+    fn leader_changed(&mut self, other: bool) -> Input {
+        if !other {
+            return Input::MasterFound;
+        }
+        self.masters.lost();
+        self.close();
+        Input::Disconnected("another master leads now".to_owned())
     }
 
     /// Where there is a store, handles the events that are there already, so that one write serves them all.
