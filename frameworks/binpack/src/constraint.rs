@@ -143,6 +143,12 @@ pub trait Place {
     fn value(&self, field: &str) -> Option<&str>;
 }
 
+impl Place for BTreeMap<String, String> {
+    fn value(&self, field: &str) -> Option<&str> {
+        self.get(field).map(String::as_str)
+    }
+}
+
 /// A job's rules, and how many of its tasks run where the values are which.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
@@ -194,12 +200,37 @@ impl Checker {
         }
     }
 
+    /// Takes a task of the job back that was counted in.
+    pub fn taken_back(&mut self, place: &impl Place) {
+        for ((rule, _), counts) in self.rules.iter().zip(&mut self.counts) {
+            if rule.looks_at_others()
+                && let Some(count) = place.value(&rule.field).and_then(|value| counts.get_mut(value))
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+    }
+
     /// The first rule that keeps a further task off this agent.
     pub fn broken_by(&self, place: &impl Place) -> Option<&Constraint> {
-        let broken = |((rule, regex), counts): &(&(Constraint, Option<Regex>), &BTreeMap<String, u32>)| {
-            !allows(&rule.operator, regex.as_ref(), counts, place.value(&rule.field))
-        };
-        self.rules.iter().zip(&self.counts).find(broken).map(|((rule, _), _)| rule)
+        self.broken_by_agent(place).or_else(|| self.broken_by_others(place))
+    }
+
+    /// The first such rule among those that look at the agent alone.
+    pub fn broken_by_agent(&self, place: &impl Place) -> Option<&Constraint> {
+        self.first_broken(place, false)
+    }
+
+    /// The first such rule among those that look at the job's other tasks.
+    pub fn broken_by_others(&self, place: &impl Place) -> Option<&Constraint> {
+        self.first_broken(place, true)
+    }
+
+    fn first_broken(&self, place: &impl Place, others: bool) -> Option<&Constraint> {
+        let mut rules = self.rules.iter().zip(&self.counts).filter(|((rule, _), _)| rule.looks_at_others() == others);
+        let broken = rules
+            .find(|((rule, regex), counts)| !allows(&rule.operator, regex.as_ref(), counts, place.value(&rule.field)));
+        broken.map(|((rule, _), _)| rule)
     }
 }
 

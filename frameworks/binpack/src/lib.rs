@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod constraint;
+pub mod core;
 pub mod job;
 
 mod knobs;

@@ -1,0 +1,134 @@
+//! Gangs: all ranks or none. How they gather offers, and what follows when one rank ends.
+
+use base::Time;
+use sdk::Calls;
+
+use super::record::{Goal, Phase, Stop};
+use super::{Core, JobKey};
+
+impl Core {
+    /// Brings a gang nearer to what is wanted: ends the ranks that have no more use, starts all anew, or gives up.
+    pub(super) fn settle_gang(&mut self, serial: u64, now: Time, calls: &mut Calls) {
+        let Some(record) = self.records.get(&serial) else { return };
+        if record.head.goal == Goal::Stop {
+            return;
+        }
+        let counts = record.counts();
+        if counts.live > 0 {
+            let first_is_done = matches!(record.get(0).map(|i| &i.phase), Some(Phase::Done { ok: true, .. }));
+            if record.head.gang.broken {
+                self.end_ranks(serial, Stop::Gang, calls);
+            } else if record.ends_with_first() && first_is_done {
+                self.end_ranks(serial, Stop::GangDone, calls);
+            }
+            return;
+        }
+        if record.head.gang.broken {
+            self.start_gang_anew(serial, now);
+        }
+        self.queue_gang(serial, now);
+    }
+
+    fn end_ranks(&mut self, serial: u64, why: Stop, calls: &mut Calls) {
+        let Some(record) = self.records.get(&serial) else { return };
+        let live = record.instances().iter().filter(|(_, i)| i.live().is_some_and(|l| l.stopping.is_none()));
+        let numbers: Vec<u32> = live.map(|(n, _)| *n).collect();
+        for number in numbers {
+            self.stop_task(serial, number, why, calls);
+        }
+    }
+
+    /// After the last rank of a broken gang has ended: all wait again, or all have failed.
+    fn start_gang_anew(&mut self, serial: u64, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let (retries, restart) = (record.job().retries, record.job().restart);
+        let gang = &mut record.head.gang;
+        gang.broken = false;
+        let failed = gang.hopeless || gang.failures > retries;
+        let wait = restart.wait(gang.failures.max(gang.losses));
+        let phase = if failed {
+            Phase::Done { ok: false, at: now }
+        } else {
+            Phase::Waiting { since: now, not_before: now + wait }
+        };
+        let numbers: Vec<u32> = record.instances().keys().copied().collect();
+        for number in numbers {
+            record.change(number, |instance| instance.phase = phase.clone());
+            self.changed.instances.insert((serial, number));
+        }
+        self.changed.heads.insert(serial);
+    }
+
+    /// Puts a gang into the queue when all its ranks wait.
+    fn queue_gang(&mut self, serial: u64, now: Time) {
+        let Some(record) = self.records.get(&serial) else { return };
+        if record.counts().waiting != record.job().count {
+            return;
+        }
+        let latest = record.instances().values().filter_map(|i| match i.phase {
+            Phase::Waiting { not_before, .. } => Some(not_before),
+            _ => None,
+        });
+        let rest = record.head.gang.rest_until;
+        if let Some(not_before) = latest.chain(rest).max() {
+            self.queue.add(Core::key(record), 0, not_before, now);
+        }
+    }
+
+    /// The offers at hand are no room for all ranks, but for so many. Says until when the gang keeps what is of use to
+    /// it. Only one gang gathers at a time: two could wait for each other.
+    pub(super) fn gang_gathers(&mut self, key: JobKey, found: u32, now: Time) -> Option<Time> {
+        let serial = key.1;
+        if self.gathering.is_some_and(|other| other != serial) {
+            return None;
+        }
+        let record = self.records.get_mut(&serial)?;
+        let time = record.job().gather;
+        let gang = &mut record.head.gang;
+        gang.found = found;
+        if found == 0 && gang.gather_until.is_none() {
+            return None;
+        }
+        self.gathering = Some(serial);
+        Some(*gang.gather_until.get_or_insert(now + time))
+    }
+
+    /// Ends the gathering whose time is over.
+    pub(super) fn end_gathering(&mut self, now: Time) {
+        let Some(record) = self.gathering.and_then(|serial| self.records.get_mut(&serial)) else { return };
+        let (key, time) = (Core::key(record), record.job().gather);
+        let gang = &mut record.head.gang;
+        if gang.gather_until.is_some_and(|until| now < until) {
+            return;
+        }
+        // As long as it held, so that others have as much of the time as it had.
+        gang.gather_until = None;
+        gang.rest_until = Some(now + time);
+        self.gathering = None;
+        self.queue.remove(key, 0);
+        self.queue.add(key, 0, now + time, now);
+    }
+
+    /// A gang has formed.
+    pub(super) fn gang_formed(&mut self, serial: u64) {
+        if self.gathering == Some(serial) {
+            self.gathering = None;
+        }
+        if let Some(record) = self.records.get_mut(&serial) {
+            let gang = &mut record.head.gang;
+            (gang.gather_until, gang.rest_until, gang.found) = (None, None, 0);
+        }
+    }
+
+    /// All offers are void: nobody holds any.
+    pub(super) fn forget_gathering(&mut self) {
+        if let Some(record) = self.gathering.take().and_then(|serial| self.records.get_mut(&serial)) {
+            record.head.gang.gather_until = None;
+        }
+    }
+
+    /// When a gang gives its offers back.
+    pub(super) fn next_gang(&self) -> Option<Time> {
+        self.records.get(&self.gathering?)?.head.gang.gather_until
+    }
+}

@@ -1,0 +1,366 @@
+//! The scheduler: jobs in, calls out. It does no I/O and reads no clock, so it runs on a cluster and in a laboratory.
+//!
+//! One event changes what is known (`updates`, `requests`), then every job is brought nearer to what is wanted
+//! (`services`, `gangs`), then waiting tasks are placed on the offers at hand (`round`), and at last what changed is
+//! saved and the next wake-up is asked for. Where to place is decided in [`crate::place`], how to behave towards the
+//! cluster in [`Knobs`]. It knows no HTTP: who wants something of it makes a [`Request`].
+
+mod gangs;
+mod launch;
+mod offers;
+mod queue;
+mod record;
+mod requests;
+mod round;
+mod seen;
+mod served;
+mod services;
+mod stamp;
+mod updates;
+mod view;
+mod why;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use base::Time;
+use sdk::{Calls, Event, Scheduler};
+
+use crate::job::Kind;
+use crate::{Knobs, Need};
+use offers::Offers;
+use queue::{JobKey, Queue};
+use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
+use seen::Seen;
+
+pub use record::{Counts, Damaged, Outcome, Past, Place, Stage};
+pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
+pub use served::{Answer, Served};
+pub use view::{Happening, JobSummary, JobView, State, Status, TaskView, Totals, VersionView};
+
+/// How many jobs there may be that have not ended.
+pub const JOBS_MAX: usize = 20_000;
+/// How many tasks there may be of jobs that have not ended.
+pub const TASKS_MAX: u64 = 1_000_000;
+/// How many ended jobs are remembered.
+pub const ENDED_MAX: usize = 1_000;
+/// How many happenings wait for somebody to take them; the oldest go first.
+const HAPPENINGS_MAX: usize = 10_000;
+
+/// The bin-packing scheduler.
+#[derive(Debug)]
+pub struct Core {
+    knobs: Knobs,
+    /// By serial, that is in the order of submission.
+    records: BTreeMap<u64, Record>,
+    /// The newest job of each name.
+    names: BTreeMap<String, u64>,
+    /// Ended jobs, oldest first.
+    ended: VecDeque<u64>,
+    next_serial: u64,
+    queue: Queue,
+    offers: Offers,
+    seen: Seen,
+    pace: Pacing,
+    attention: Attention,
+    changed: Changed,
+    /// What this framework's tasks use of each agent.
+    usage: BTreeMap<String, Need>,
+    /// Tasks on agents that do not answer, and since when.
+    unreachable: BTreeMap<(u64, u32), Time>,
+    /// The gang that holds offers.
+    gathering: Option<u64>,
+    /// Jobs that may not be as they are wanted.
+    unsettled: BTreeSet<u64>,
+    happenings: VecDeque<Happening>,
+    totals: view::Totals,
+    framework_id: Option<String>,
+    /// Why the kept state could not be taken up; then nothing is done.
+    damaged: Option<String>,
+}
+
+/// How many tasks may still be placed, and until when that counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pacing {
+    left: u32,
+    until: Option<Time>,
+}
+
+/// What the master was told of this framework's wish for offers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attention {
+    subscribed: bool,
+    suppressed: bool,
+    /// Something was refused since the last revive, so that a filter may stand between a task and its room.
+    refused: bool,
+    revived: Option<Time>,
+}
+
+/// What must be saved.
+#[derive(Clone, Debug, Default)]
+struct Changed {
+    meta: bool,
+    heads: BTreeSet<u64>,
+    instances: BTreeSet<(u64, u32)>,
+    /// Entries that are gone: a job is forgotten with all its tasks.
+    gone: Vec<String>,
+}
+
+impl Core {
+    /// A scheduler without jobs.
+    pub fn new(knobs: Knobs) -> Core {
+        Core {
+            knobs,
+            records: BTreeMap::new(),
+            names: BTreeMap::new(),
+            ended: VecDeque::new(),
+            next_serial: 1,
+            queue: Queue::default(),
+            offers: Offers::default(),
+            seen: Seen::default(),
+            pace: Pacing::default(),
+            attention: Attention::default(),
+            changed: Changed::default(),
+            usage: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
+            gathering: None,
+            unsettled: BTreeSet::new(),
+            happenings: VecDeque::new(),
+            totals: view::Totals::default(),
+            framework_id: None,
+            damaged: None,
+        }
+    }
+
+    /// How it behaves.
+    pub fn knobs(&self) -> &Knobs {
+        &self.knobs
+    }
+
+    /// Whether every job has ended; services never do by themselves.
+    pub fn is_done(&self) -> bool {
+        self.records.values().all(Record::is_over)
+    }
+
+    /// What has happened since the last time, oldest first.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        self.happenings.drain(..).collect()
+    }
+
+    /// Answers a request, and does what follows from it.
+    ///
+    /// # Errors
+    /// The request asks for something that there is not, or that may not be. Nothing is changed then.
+    pub fn request(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        let reply = self.answer(request, now, calls)?;
+        if matches!(reply, Reply::Done | Reply::Submitted(_)) {
+            self.settle(now, calls);
+        }
+        Ok(reply)
+    }
+
+    /// Does all that follows from a change.
+    fn settle(&mut self, now: Time, calls: &mut Calls) {
+        if self.damaged.is_some() {
+            return;
+        }
+        while let Some(serial) = self.unsettled.pop_first() {
+            self.settle_job(serial, now, calls);
+        }
+        self.queue.mature(now);
+        if self.attention.subscribed {
+            self.round(now, calls);
+            self.pay_attention(now, calls);
+        }
+        self.save(calls);
+        if let Some(at) = self.next_wake() {
+            calls.wake_at(at);
+        }
+    }
+
+    fn settle_job(&mut self, serial: u64, now: Time, calls: &mut Calls) {
+        let Some(record) = self.records.get(&serial).filter(|r| !r.is_over()) else { return };
+        match record.kind() {
+            Kind::Service => self.settle_service(serial, now, calls),
+            Kind::Gang => self.settle_gang(serial, now, calls),
+            Kind::Batch | Kind::Array => {}
+        }
+        self.end_if_done(serial, now);
+    }
+
+    /// Whether a job is over, and how.
+    fn end_if_done(&mut self, serial: u64, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let counts = record.counts();
+        if record.is_over() || counts.live > 0 || counts.waiting > 0 {
+            return;
+        }
+        let outcome = match record.head.goal {
+            record::Goal::Stop => Outcome::Stopped,
+            record::Goal::Run if record.kind() == Kind::Service => return,
+            record::Goal::Run if counts.failed > 0 => Outcome::Failed,
+            record::Goal::Run => Outcome::Finished,
+        };
+        record.head.outcome = Some(outcome);
+        record.head.ended = Some(now);
+        record.head.deploying = false;
+        let name = record.name().to_owned();
+        self.ended.push_back(serial);
+        self.changed.heads.insert(serial);
+        self.tell(Happening::Ended { name, outcome });
+        while self.ended.len() > ENDED_MAX {
+            if let Some(oldest) = self.ended.pop_front() {
+                self.forget(oldest);
+            }
+        }
+    }
+
+    /// Forgets a job that has ended.
+    fn forget(&mut self, serial: u64) {
+        let Some(record) = self.records.remove(&serial) else { return };
+        if self.names.get(record.name()) == Some(&serial) {
+            self.names.remove(record.name());
+        }
+        self.changed.heads.remove(&serial);
+        self.changed.gone.push(head_key(serial));
+        for number in record.instances().keys() {
+            self.changed.instances.remove(&(serial, *number));
+            self.changed.gone.push(instance_key(serial, *number));
+        }
+    }
+
+    /// Where a job stands in the queue.
+    fn key(record: &Record) -> JobKey {
+        (Reverse(record.job().priority), record.head.serial)
+    }
+
+    /// Puts a waiting task into the queue.
+    fn enqueue(&mut self, serial: u64, number: u32, now: Time) {
+        let Some(record) = self.records.get(&serial) else { return };
+        // A gang waits as a whole; it is put there when it is settled.
+        if record.kind() == Kind::Gang {
+            self.unsettled.insert(serial);
+            return;
+        }
+        if let Some(Phase::Waiting { not_before, .. }) = record.get(number).map(|i| &i.phase) {
+            self.queue.add(Core::key(record), number, *not_before, now);
+        }
+    }
+
+    fn tell(&mut self, happening: Happening) {
+        if self.happenings.len() >= HAPPENINGS_MAX {
+            self.happenings.pop_front();
+        }
+        self.happenings.push_back(happening);
+    }
+
+    /// Saves what has changed.
+    fn save(&mut self, calls: &mut Calls) {
+        let changed = std::mem::take(&mut self.changed);
+        if changed.meta
+            && let Ok(value) = serde_json::to_vec(&Meta { next_serial: self.next_serial })
+        {
+            calls.save(META, value);
+        }
+        for key in changed.gone {
+            calls.forget(&key);
+        }
+        for serial in changed.heads {
+            if let Some(value) = self.records.get(&serial).and_then(|r| serde_json::to_vec(&r.head).ok()) {
+                calls.save(&head_key(serial), value);
+            }
+        }
+        for (serial, number) in changed.instances {
+            let Some(record) = self.records.get(&serial) else { continue };
+            match record.get(number).and_then(instance_value) {
+                Some(value) => calls.save(&instance_key(serial, number), value),
+                None => calls.forget(&instance_key(serial, number)),
+            }
+        }
+    }
+
+    /// Takes up what was kept. What cannot be read stops everything: to go on without it would double tasks.
+    fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time) {
+        match record::restore(entries) {
+            Ok((records, next_serial)) => {
+                self.next_serial = next_serial;
+                self.records = records;
+            }
+            Err(damaged) => {
+                self.damaged = Some(damaged.to_string());
+                return;
+            }
+        }
+        let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
+        let mut waiting = Vec::new();
+        for (serial, record) in &self.records {
+            self.names.insert(record.name().to_owned(), *serial);
+            if record.is_over() {
+                ended.push((record.head.ended, *serial));
+                continue;
+            }
+            self.unsettled.insert(*serial);
+            let numbers = record.instances().iter().filter(|(_, i)| i.is_waiting()).map(|(n, _)| *n);
+            waiting.extend(numbers.map(|n| (*serial, n)));
+            for (number, live) in record.instances().iter().filter_map(|(n, i)| Some((*n, i.live()?))) {
+                let usage = self.usage.entry(live.place.agent_id.clone()).or_default();
+                *usage = usage.plus(&live.need);
+                if live.stage == Stage::Unreachable {
+                    self.unreachable.insert((*serial, number), now);
+                }
+            }
+        }
+        ended.sort_unstable();
+        self.ended = ended.into_iter().map(|(_, serial)| serial).collect();
+        for (serial, number) in waiting {
+            self.enqueue(serial, number, now);
+        }
+    }
+
+    /// When something is to be done although nothing happens.
+    fn next_wake(&self) -> Option<Time> {
+        let mut next = self.queue.next();
+        let mut sooner = |at: Option<Time>| next = next.into_iter().chain(at).min();
+        sooner(self.offers.next());
+        sooner(self.next_gang());
+        if self.attention.subscribed && !self.queue.is_empty() {
+            sooner(self.pace.until.filter(|_| self.knobs.pace.is_some()));
+            sooner(self.next_revive());
+        }
+        sooner(self.next_unreachable());
+        next
+    }
+}
+
+impl Scheduler for Core {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        match event {
+            Event::Restored(entries) => self.restore(&entries, now),
+            Event::Subscribed { framework_id, .. } => {
+                self.framework_id = Some(framework_id.value);
+                self.offers = Offers::default();
+                self.attention = Attention { subscribed: true, ..Attention::default() };
+            }
+            Event::Disconnected { .. } => {
+                self.offers = Offers::default();
+                self.attention.subscribed = false;
+                self.forget_gathering();
+            }
+            Event::Offers(offers) => self.take_in(offers, now, calls),
+            Event::Rescinded(offer_id) => {
+                let rest = self.offers.rescind(&offer_id);
+                calls.decline(rest, std::time::Duration::ZERO);
+            }
+            Event::Update(status) => self.update(&status, now, calls),
+            Event::AgentLost(agent_id) => self.seen.lost(&agent_id.value),
+            // Tasks of a call that the master did not take are in the ledger and will be found missing.
+            Event::Refused { call, .. } if call.accept.is_some() => calls.reconcile(),
+            Event::Wake => self.check_unreachable(now, calls),
+            _ => {}
+        }
+        self.settle(now, calls);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Offers at hand, by agent: several offers of one agent are one place with all their room.
+//!
+//! It takes resources out of them for a task; which task goes where is decided elsewhere.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use resources::{Amount, Name, Ranges, Reservation, Resource, Resources, Role};
+use sdk::task::{from_v1, to_v1};
+use sdk::v1::{self, Offer, OfferId};
+
+use crate::constraint::{HOSTNAME, Place};
+use crate::need::KINDS;
+use crate::{Knobs, Need};
+
+/// The most offers that are kept; more are given back at once.
+pub(super) const OFFERS_MAX: usize = 100_000;
+
+/// An agent, as constraints see it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Site {
+    pub(super) agent_id: String,
+    pub(super) host: String,
+    attributes: BTreeMap<String, String>,
+}
+
+/// The offers of one agent for one role.
+#[derive(Clone, Debug)]
+pub(super) struct Room {
+    pub(super) site: Arc<Site>,
+    role: Option<Role>,
+    pub(super) offers: Vec<OfferId>,
+    left: Resources,
+    /// When it is given back if nothing was placed on it.
+    pub(super) until: Time,
+    /// Until when a gang keeps it, as the last round found.
+    pub(super) kept: Option<Time>,
+}
+
+impl Place for Site {
+    fn value(&self, field: &str) -> Option<&str> {
+        if field == HOSTNAME { Some(&self.host) } else { self.attributes.get(field).map(String::as_str) }
+    }
+}
+
+/// What was taken out of a room for one task.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    resources: Resources,
+    pub(super) ports: Vec<u64>,
+}
+
+impl Room {
+    fn new(offer: &Offer) -> Room {
+        let role = offer.allocation_info.as_ref().and_then(|a| a.role.as_deref());
+        let site = Site {
+            agent_id: offer.agent_id.value.clone(),
+            host: offer.hostname.clone(),
+            attributes: offer.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
+        };
+        Room {
+            site: Arc::new(site),
+            role: role.and_then(|r| Role::parse(r).ok()),
+            offers: Vec::new(),
+            left: Resources::new(),
+            until: Time::NEVER,
+            kept: None,
+        }
+    }
+
+    /// How much room there is. Volumes, disks with a path and revocable resources are no room.
+    pub(super) fn free(&self) -> Need {
+        let mut free = [0; KINDS];
+        for resource in self.left.iter().filter(|r| r.disk().is_none() && !r.is_revocable() && !r.is_shared()) {
+            if let (Some(place), Some(amount)) = (resource.name().common_index(), resource.amount()) {
+                free[place] += amount.thousandths();
+            }
+        }
+        free[4] = i64::try_from(self.ports().count()).unwrap_or(i64::MAX / 1_000).min(i64::MAX / 1_000) * 1_000;
+        Need(free)
+    }
+
+    fn ports(&self) -> Ranges {
+        self.left.non_revocable().ports()
+    }
+
+    /// Takes what a task needs, reserved resources first and the lowest ports; none if it is not all there.
+    pub(super) fn take(&mut self, need: &Need) -> Option<Taken> {
+        let mut wanted = Resources::new();
+        for (name, thousandths) in Name::COMMON.iter().zip(need.0) {
+            if thousandths > 0 {
+                wanted.add(Resource::scalar(name.clone(), Amount::from_thousandths(thousandths)));
+            }
+        }
+        let ports: Vec<u64> = self.ports().numbers().take(need.ports()).collect();
+        if ports.len() < need.ports() {
+            return None;
+        }
+        if !ports.is_empty() {
+            wanted.add(Resource::ranges("ports", Ranges::new(ports.iter().map(|&p| (p, p)))));
+        }
+        let steady = self.left.non_revocable();
+        let resources = match &self.role {
+            Some(role) if !role.is_star() => {
+                steady.find(&wanted.push_reservation(&Reservation::fixed(role.clone())))?
+            }
+            _ => steady.find(&wanted)?,
+        };
+        self.left -= &resources;
+        Some(Taken { resources, ports })
+    }
+
+    /// Puts back what was taken.
+    pub(super) fn put_back(&mut self, taken: Taken) {
+        self.left += taken.resources;
+    }
+
+    /// What was taken, as the master offered it: allocated to the same role.
+    pub(super) fn messages(&self, taken: &Taken) -> Vec<v1::Resource> {
+        match &self.role {
+            Some(role) => to_v1(&taken.resources.allocated(role)),
+            None => to_v1(&taken.resources),
+        }
+    }
+}
+
+/// An attribute's value as constraints see it.
+fn attribute_text(attribute: &v1::Attribute) -> String {
+    if let Some(text) = &attribute.text {
+        text.value.clone()
+    } else if let Some(scalar) = &attribute.scalar {
+        Amount::from_f64(scalar.value).to_string()
+    } else if let Some(ranges) = &attribute.ranges {
+        let ranges: Vec<String> = ranges.range.iter().map(|r| format!("{}-{}", r.begin, r.end)).collect();
+        format!("[{}]", ranges.join(", "))
+    } else {
+        attribute.set.as_ref().map(|set| set.item.join(", ")).unwrap_or_default()
+    }
+}
+
+/// All offers at hand, in the order in which their agents came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offers {
+    pub(super) rooms: Vec<Room>,
+    /// Where the room of an agent and role is.
+    places: BTreeMap<(String, Option<Role>), usize>,
+    /// How many offers there have been; decides how long each is held beyond the least time.
+    seen: u64,
+}
+
+impl Offers {
+    /// Takes an offer in, and says which room it is of; none if there are too many, or it cannot be read.
+    pub(super) fn add(&mut self, offer: Offer, now: Time, knobs: &Knobs) -> Option<usize> {
+        if self.rooms.len() >= OFFERS_MAX {
+            return None;
+        }
+        let resources = from_v1(&offer.resources).ok()?;
+        let fresh = Room::new(&offer);
+        self.seen += 1;
+        let until = now + knobs.hold + jitter(knobs.hold_jitter, knobs.seed, self.seen);
+        let key = (fresh.site.agent_id.clone(), fresh.role.clone());
+        let place = *self.places.entry(key).or_insert(self.rooms.len());
+        if place == self.rooms.len() {
+            self.rooms.push(fresh);
+        }
+        let room = &mut self.rooms[place];
+        room.left += resources.unallocated();
+        room.offers.push(offer.id);
+        room.until = room.until.min(until);
+        Some(place)
+    }
+
+    /// An offer is void: its room goes, with whatever else the agent offered, which is given back.
+    pub(super) fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
+        let Some(place) = self.rooms.iter().position(|r| r.offers.contains(offer_id)) else { return Vec::new() };
+        let room = self.rooms.remove(place);
+        let rest = std::mem::take(&mut self.rooms);
+        self.set(rest);
+        room.offers.into_iter().filter(|id| id != offer_id).collect()
+    }
+
+    /// Keeps these rooms and no others.
+    pub(super) fn set(&mut self, rooms: Vec<Room>) {
+        self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
+        self.rooms = rooms;
+    }
+
+    /// When the first is given back.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.rooms.iter().map(|r| r.kept.unwrap_or(r.until)).min()
+    }
+}
+
+/// Up to `most`, as the seed and the number of the offer say (Steele and Vigna's SplitMix64).
+fn jitter(most: Duration, seed: u64, number: u64) -> Duration {
+    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let part = (z ^ (z >> 31)) >> 11;
+    most.mul_f64(part as f64 / (1_u64 << 53) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resources::parse_text;
+    use sdk::v1::AgentId;
+
+    fn offer(id: &str, agent: &str, resources: &str) -> Offer {
+        Offer {
+            id: OfferId { value: id.into() },
+            agent_id: AgentId { value: agent.into() },
+            hostname: "h".into(),
+            resources: to_v1(&parse_text(resources, &Role::star()).unwrap()),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn offers_of_one_agent_are_one_room() {
+        let (mut offers, knobs, now) = (Offers::default(), Knobs::default(), Time::from_secs(1));
+        assert!(offers.add(offer("o1", "a", "cpus:1;mem:64"), now, &knobs).is_some());
+        assert!(offers.add(offer("o2", "b", "cpus:2;mem:64"), now, &knobs).is_some());
+        assert!(offers.add(offer("o3", "a", "cpus:1;ports:[10-12,20-20]"), now, &knobs).is_some());
+        assert_eq!(offers.rooms.len(), 2);
+        let room = &mut offers.rooms[0];
+        assert_eq!(room.free(), Need([2_000, 64_000, 0, 0, 4_000]));
+        let taken = room.take(&Need([1_500, 64_000, 0, 0, 2_000])).unwrap();
+        assert_eq!(taken.ports, [10, 11]);
+        assert_eq!(room.free(), Need([500, 0, 0, 0, 2_000]));
+        assert!(room.take(&Need::of(1.0, 0.0)).is_none());
+        room.put_back(taken);
+        assert_eq!(room.free(), Need([2_000, 64_000, 0, 0, 4_000]));
+        let other = offers.rescind(&OfferId { value: "o3".into() });
+        assert_eq!(other, [OfferId { value: "o1".into() }]);
+        assert_eq!(offers.rooms.len(), 1);
+    }
+
+    #[test]
+    fn jitter_is_within_its_bound_and_differs() {
+        let most = Duration::from_secs(60);
+        let some: Vec<Duration> = (0..100).map(|n| jitter(most, 7, n)).collect();
+        assert!(some.iter().all(|j| *j < most));
+        assert!(some.iter().max() > some.iter().min());
+        assert_eq!(jitter(Duration::ZERO, 7, 1), Duration::ZERO);
+    }
+}

@@ -1,0 +1,481 @@
+//! What is known of a job and of each of its tasks, and what of it is kept for the time after a restart.
+//!
+//! It keeps counts right and makes keys; it decides nothing.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::Time;
+use serde::{Deserialize, Serialize};
+
+use super::stamp;
+use crate::Need;
+use crate::job::{Job, Kind};
+
+/// How many versions of a job are remembered.
+const VERSIONS_MAX: usize = 10;
+/// How many tasks of a service that are gone are remembered.
+const PAST_MAX: usize = 20;
+/// The longest message of a task that is kept, in bytes.
+const MESSAGE_MAX: usize = 400;
+
+/// Where a task is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Launched; nothing was heard since.
+    Staging,
+    /// The executor prepares it.
+    Starting,
+    /// It runs.
+    Running,
+    /// Its agent does not answer the master.
+    Unreachable,
+}
+
+/// Why this framework ends a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Stop {
+    /// The job is stopped.
+    Job,
+    /// There are too many, or it is of an old version: it is not replaced.
+    Surplus,
+    /// Somebody wants it replaced.
+    Replace,
+    /// Another rank of the gang has failed.
+    Gang,
+    /// Rank 0 of the gang has finished, and that is enough.
+    GangDone,
+}
+
+/// A task that was launched and has not ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Live {
+    pub(super) place: Place,
+    /// What it was given.
+    pub(super) need: Need,
+    pub(super) stage: Stage,
+    pub(super) healthy: Option<bool>,
+    #[serde(with = "stamp")]
+    pub(super) launched: Time,
+    #[serde(with = "stamp::optional")]
+    pub(super) running: Option<Time>,
+    pub(super) stopping: Option<Stop>,
+    /// The attributes of its agent that the job's constraints look at.
+    pub(super) values: BTreeMap<String, String>,
+}
+
+/// Where a task runs or ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The task's id on the cluster.
+    pub task_id: String,
+    /// The agent's id.
+    pub agent_id: String,
+    /// The agent's host.
+    pub host: String,
+    /// The ports that are the task's.
+    pub ports: Vec<u64>,
+}
+
+/// What a task is doing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Phase {
+    /// It waits for room, and not before this instant.
+    Waiting {
+        #[serde(with = "stamp")]
+        since: Time,
+        #[serde(with = "stamp")]
+        not_before: Time,
+    },
+    /// It is on an agent.
+    Live(Box<Live>),
+    /// It has ended for good.
+    Done {
+        ok: bool,
+        #[serde(with = "stamp")]
+        at: Time,
+    },
+}
+
+/// One task of a job, through all attempts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Instance {
+    /// For services: the smallest number that no other task of the version has. Else the task's number.
+    pub(super) slot: u32,
+    pub(super) version: u64,
+    /// How often it was launched.
+    pub(super) attempts: u32,
+    /// How often in a row it has failed.
+    pub(super) failures: u32,
+    /// How often in a row it was lost through no fault of its own.
+    pub(super) losses: u32,
+    pub(super) phase: Phase,
+    /// Where it ran last, and what was said of it then.
+    pub(super) last: Option<Place>,
+    pub(super) message: String,
+}
+
+impl Instance {
+    pub(super) fn new(slot: u32, version: u64, now: Time) -> Instance {
+        Instance {
+            slot,
+            version,
+            attempts: 0,
+            failures: 0,
+            losses: 0,
+            phase: Phase::Waiting { since: now, not_before: now },
+            last: None,
+            message: String::new(),
+        }
+    }
+
+    pub(super) fn live(&self) -> Option<&Live> {
+        match &self.phase {
+            Phase::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    pub(super) fn live_mut(&mut self) -> Option<&mut Live> {
+        match &mut self.phase {
+            Phase::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.phase, Phase::Waiting { .. })
+    }
+
+    /// Whether nothing has happened to it yet: then there is nothing to keep.
+    fn is_pristine(&self) -> bool {
+        self.is_waiting() && self.attempts == 0
+    }
+
+    /// Whether it does its work: it runs, nobody ends it, and its checks say nothing else.
+    pub(super) fn is_well(&self, has_check: bool) -> bool {
+        self.live().is_some_and(|live| {
+            live.stage == Stage::Running && live.stopping.is_none() && (!has_check || live.healthy == Some(true))
+        })
+    }
+
+    pub(super) fn say(&mut self, message: &str) {
+        let end = (0..=message.len().min(MESSAGE_MAX)).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        self.message = message[..end].to_owned();
+    }
+}
+
+/// What is wanted of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Goal {
+    Run,
+    Stop,
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Every task has finished.
+    Finished,
+    /// A task has failed for good.
+    Failed,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// A job as it was wanted from some instant on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Version {
+    /// Counts from 1.
+    pub(super) number: u64,
+    #[serde(with = "stamp")]
+    pub(super) since: Time,
+    pub(super) job: Arc<Job>,
+}
+
+/// A gang's gathering, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Gang {
+    /// A rank has ended badly: the others are ended, and then all begin anew or none.
+    pub(super) broken: bool,
+    /// No further attempt: a rank has failed in a way that cannot be mended.
+    pub(super) hopeless: bool,
+    pub(super) failures: u32,
+    pub(super) losses: u32,
+    /// Until when it may hold offers; not kept, since offers are void after a restart.
+    #[serde(skip)]
+    pub(super) gather_until: Option<Time>,
+    /// It gave its offers back, and lets others go first until then.
+    #[serde(skip)]
+    pub(super) rest_until: Option<Time>,
+    /// How many ranks found room at the last try.
+    #[serde(skip)]
+    pub(super) found: u32,
+}
+
+/// What is kept of a job beside its tasks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) serial: u64,
+    /// Oldest first; never empty.
+    versions: Vec<Version>,
+    pub(super) goal: Goal,
+    pub(super) outcome: Option<Outcome>,
+    #[serde(with = "stamp")]
+    pub(super) submitted: Time,
+    #[serde(with = "stamp::optional")]
+    pub(super) ended: Option<Time>,
+    /// The number of the task that is made next.
+    pub(super) next_number: u32,
+    pub(super) gang: Gang,
+    /// For services: not all tasks were well since the last change.
+    pub(super) deploying: bool,
+}
+
+/// A task of a service that is gone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Past {
+    /// Where it was.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The version that it was of.
+    pub version: u64,
+    /// When it ended, in seconds since 1970.
+    pub ended: f64,
+    /// How, in words.
+    pub message: String,
+}
+
+/// How many tasks of a job are in which phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// They wait for room, or for their next attempt.
+    pub waiting: u32,
+    /// They are on agents.
+    pub live: u32,
+    /// They have finished.
+    pub finished: u32,
+    /// They have failed for good, or were stopped.
+    pub failed: u32,
+}
+
+/// A job with all its tasks.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) head: Head,
+    instances: BTreeMap<u32, Instance>,
+    pub(super) past: VecDeque<Past>,
+    counts: Counts,
+}
+
+impl Record {
+    /// A job that was just submitted; tasks of jobs with a fixed number of them are made.
+    pub(super) fn new(serial: u64, job: Job, now: Time) -> Record {
+        let count = if job.kind == Kind::Service { 0 } else { job.count };
+        let version = Version { number: 1, since: now, job: Arc::new(job) };
+        let head = Head {
+            serial,
+            versions: vec![version],
+            goal: Goal::Run,
+            outcome: None,
+            submitted: now,
+            ended: None,
+            next_number: count,
+            gang: Gang::default(),
+            deploying: true,
+        };
+        Record::restored(head, BTreeMap::new())
+    }
+
+    /// As it was kept: tasks that nothing had happened to were not.
+    pub(super) fn restored(head: Head, instances: BTreeMap<u32, Instance>) -> Record {
+        let mut record = Record { head, instances, past: VecDeque::new(), counts: Counts::default() };
+        if record.job().kind != Kind::Service {
+            let (version, now) = (record.current().number, record.head.submitted);
+            for number in 0..record.job().count {
+                record.instances.entry(number).or_insert_with(|| Instance::new(number, version, now));
+            }
+        }
+        for instance in record.instances.values() {
+            *count_of(&mut record.counts, &instance.phase) += 1;
+        }
+        record
+    }
+
+    pub(super) fn current(&self) -> &Version {
+        // Made with one version, and versions are only dropped when there are several.
+        &self.head.versions[self.head.versions.len() - 1]
+    }
+
+    pub(super) fn versions(&self) -> &[Version] {
+        &self.head.versions
+    }
+
+    /// The job as it is wanted now.
+    pub(super) fn job(&self) -> &Arc<Job> {
+        &self.current().job
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.job().name
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.job().kind
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.head.outcome.is_some()
+    }
+
+    /// Makes this the wanted version.
+    pub(super) fn add_version(&mut self, job: Job, now: Time) {
+        let number = self.current().number + 1;
+        self.head.versions.push(Version { number, since: now, job: Arc::new(job) });
+        if self.head.versions.len() > VERSIONS_MAX {
+            self.head.versions.remove(0);
+        }
+    }
+
+    /// Changes how many tasks the current version wants.
+    pub(super) fn set_count(&mut self, count: u32) {
+        if let Some(version) = self.head.versions.last_mut() {
+            version.job = Arc::new(Job { count, ..(*version.job).clone() });
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    pub(super) fn instances(&self) -> &BTreeMap<u32, Instance> {
+        &self.instances
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Instance> {
+        self.instances.get(&number)
+    }
+
+    /// Changes a task; its counts follow.
+    pub(super) fn change<T>(&mut self, number: u32, change: impl FnOnce(&mut Instance) -> T) -> Option<T> {
+        let instance = self.instances.get_mut(&number)?;
+        *count_of(&mut self.counts, &instance.phase) -= 1;
+        let result = change(instance);
+        *count_of(&mut self.counts, &instance.phase) += 1;
+        Some(result)
+    }
+
+    /// Adds a task of a service; its number was never used before.
+    pub(super) fn add(&mut self, slot: u32, now: Time) -> u32 {
+        let number = self.head.next_number;
+        self.head.next_number += 1;
+        self.instances.insert(number, Instance::new(slot, self.current().number, now));
+        self.counts.waiting += 1;
+        number
+    }
+
+    /// Takes a task out that will not come back.
+    pub(super) fn remove(&mut self, number: u32, now: Time) {
+        let Some(instance) = self.instances.remove(&number) else { return };
+        *count_of(&mut self.counts, &instance.phase) -= 1;
+        if let Some(place) = instance.last {
+            self.remember(place, instance.version, &instance.message, now);
+        }
+    }
+
+    /// Remembers that a task of a service is gone.
+    pub(super) fn remember(&mut self, place: Place, version: u64, message: &str, now: Time) {
+        self.past.push_back(Past { place, version, ended: now.as_secs_f64(), message: message.to_owned() });
+        if self.past.len() > PAST_MAX {
+            self.past.pop_front();
+        }
+    }
+
+    /// The id that a task will have when it is launched next.
+    pub(super) fn task_id(&self, number: u32) -> String {
+        let attempts = self.get(number).map_or(0, |i| i.attempts);
+        format!("{}.{}.{number}.{attempts}", self.name(), self.head.serial)
+    }
+}
+
+fn count_of<'a>(counts: &'a mut Counts, phase: &Phase) -> &'a mut u32 {
+    match phase {
+        Phase::Waiting { .. } => &mut counts.waiting,
+        Phase::Live(_) => &mut counts.live,
+        Phase::Done { ok: true, .. } => &mut counts.finished,
+        Phase::Done { ok: false, .. } => &mut counts.failed,
+    }
+}
+
+/// Whose task an id is: the job's serial and the task's number.
+pub(super) fn owner(task_id: &str) -> Option<(u64, u32)> {
+    let mut parts = task_id.rsplitn(4, '.');
+    let _attempt = parts.next()?;
+    let number = parts.next()?.parse().ok()?;
+    Some((parts.next()?.parse().ok()?, number))
+}
+
+/// The key of what is kept of the whole scheduler.
+pub(super) const META: &str = "meta";
+
+/// What is kept of the whole scheduler.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Meta {
+    pub(super) next_serial: u64,
+}
+
+/// The key of a job's head. Keys sort as serials do.
+pub(super) fn head_key(serial: u64) -> String {
+    format!("job/{serial:020}")
+}
+
+/// The key of one task of a job.
+pub(super) fn instance_key(serial: u64, number: u32) -> String {
+    format!("task/{serial:020}/{number:010}")
+}
+
+/// What to keep of a task: nothing while nothing has happened to it.
+pub(super) fn instance_value(instance: &Instance) -> Option<Vec<u8>> {
+    if instance.is_pristine() { None } else { serde_json::to_vec(instance).ok() }
+}
+
+/// Why what was kept cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("what was kept under '{key}' cannot be read: {why}")]
+pub struct Damaged {
+    key: String,
+    why: String,
+}
+
+/// All jobs as they were kept, and the next serial.
+pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>) -> Result<(BTreeMap<u64, Record>, u64), Damaged> {
+    let mut heads: BTreeMap<u64, Head> = BTreeMap::new();
+    let mut tasks: BTreeMap<u64, BTreeMap<u32, Instance>> = BTreeMap::new();
+    let mut meta = Meta::default();
+    for (key, value) in entries {
+        let damaged = |why: String| Damaged { key: key.clone(), why };
+        let broken = |error: serde_json::Error| damaged(error.to_string());
+        if key == META {
+            meta = serde_json::from_slice(value).map_err(broken)?;
+        } else if key.starts_with("job/") {
+            let head: Head = serde_json::from_slice(value).map_err(broken)?;
+            if head.versions.is_empty() {
+                return Err(damaged("it has no version".to_owned()));
+            }
+            heads.insert(head.serial, head);
+        } else if let Some((serial, number)) = key.strip_prefix("task/").and_then(|k| k.split_once('/')) {
+            let (Ok(serial), Ok(number)) = (serial.parse(), number.parse()) else {
+                return Err(damaged("it names no task".to_owned()));
+            };
+            tasks.entry(serial).or_default().insert(number, serde_json::from_slice(value).map_err(broken)?);
+        }
+    }
+    let next = heads.keys().next_back().map_or(1, |last| last + 1).max(meta.next_serial);
+    let record = |(serial, head)| (serial, Record::restored(head, tasks.remove(&serial).unwrap_or_default()));
+    Ok((heads.into_iter().map(record).collect(), next))
+}

@@ -1,0 +1,362 @@
+//! What can be asked of a running scheduler, and how it is done or refused.
+
+use base::Time;
+use sdk::Calls;
+use serde::Serialize;
+
+use super::record::{Goal, Phase, Record, Stop};
+use super::view::{Happening, JobSummary, JobView, Status};
+use super::{Core, JOBS_MAX, TASKS_MAX};
+use crate::job::{COUNT_MAX, Job, Kind};
+
+/// A question or a wish.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Run these jobs, all of them or none. A service that is there already becomes a new version of itself, or just
+    /// gets another count; another job's name is free again when it has ended.
+    Submit(Vec<Job>),
+    /// End all tasks of a job, and the job.
+    Stop {
+        /// The job's name.
+        name: String,
+    },
+    /// Change how many tasks a service has.
+    Scale {
+        /// The service's name.
+        name: String,
+        /// How many.
+        count: u32,
+    },
+    /// Replace all tasks of a service, as for a new version.
+    Restart {
+        /// The service's name.
+        name: String,
+    },
+    /// End some tasks of a job. They are replaced, unless `scale` is set.
+    Kill {
+        /// The job's name.
+        name: String,
+        /// The tasks' numbers; none means all.
+        numbers: Vec<u32>,
+        /// Whether the service gets as many fewer.
+        scale: bool,
+    },
+    /// Forget a job that has ended.
+    Forget {
+        /// The job's name.
+        name: String,
+    },
+    /// All jobs in short, and how the scheduler is doing.
+    Status,
+    /// One job with its tasks, and why they wait.
+    Show {
+        /// The job's name.
+        name: String,
+    },
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// It is done, or will be.
+    Done,
+    /// What became of each job, in their order.
+    Submitted(Vec<Submitted>),
+    /// To [`Request::Status`].
+    Status(Box<Status>),
+    /// To [`Request::Show`].
+    Job(Box<JobView>),
+}
+
+/// What became of a job that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Submitted {
+    /// Its name.
+    pub name: String,
+    /// The version that is wanted now.
+    pub version: u64,
+    /// What that means.
+    pub taken: Taken,
+}
+
+/// How a job was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Taken {
+    /// It is new.
+    New,
+    /// A service will be replaced by its new version.
+    Updated,
+    /// A service gets another count, and is else as it was.
+    Scaled,
+    /// It is exactly what runs already.
+    Unchanged,
+}
+
+/// Why a request is refused. Nothing is changed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwanted {
+    /// There is no job of this name.
+    #[error("there is no job '{0}'")]
+    NoSuchJob(String),
+    /// There is no such task.
+    #[error("the job '{0}' has no task {1}")]
+    NoSuchTask(String, u32),
+    /// The job has ended.
+    #[error("the job '{0}' has ended")]
+    Ended(String),
+    /// The job has not ended.
+    #[error("the job '{0}' has not ended; stop it first")]
+    Runs(String),
+    /// A job of this name runs, and it cannot be changed.
+    #[error("a job '{0}' is there and has not ended; stop it first, or take another name (only services are updated)")]
+    NameTaken(String),
+    /// The service of this name is being stopped.
+    #[error("the job '{0}' is being stopped; wait for its end")]
+    BeingStopped(String),
+    /// Only services can do this.
+    #[error("the job '{0}' is of kind {1}; only a service can do this")]
+    NotAService(String, Kind),
+    /// More tasks than a job may have.
+    #[error("a job has at most {COUNT_MAX} tasks")]
+    TooMany,
+    /// More jobs or tasks than a scheduler may have.
+    #[error("there would be more than {JOBS_MAX} jobs or {TASKS_MAX} tasks that have not ended")]
+    Full,
+    /// What was kept cannot be read, so nothing may be done.
+    #[error("nothing can be done: {0}")]
+    Damaged(String),
+}
+
+impl Core {
+    pub(super) fn answer(&mut self, request: Request, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        if let Some(why) = &self.damaged {
+            return Err(Unwanted::Damaged(why.clone()));
+        }
+        match request {
+            Request::Submit(jobs) => self.submit(jobs, now),
+            Request::Stop { name } => self.stop(&name, now, calls),
+            Request::Scale { name, count } => self.scale(&name, count),
+            Request::Restart { name } => self.restart(&name, now),
+            Request::Kill { name, numbers, scale } => self.kill(&name, &numbers, scale, now, calls),
+            Request::Forget { name } => self.forget_named(&name),
+            Request::Status => Ok(Reply::Status(Box::new(self.status(now)))),
+            Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
+        }
+    }
+
+    pub(super) fn serial(&self, name: &str) -> Result<u64, Unwanted> {
+        self.names.get(name).copied().ok_or_else(|| Unwanted::NoSuchJob(name.to_owned()))
+    }
+
+    /// A job that has not ended.
+    fn active(&self, name: &str) -> Result<u64, Unwanted> {
+        let serial = self.serial(name)?;
+        let over = self.records.get(&serial).is_none_or(Record::is_over);
+        if over { Err(Unwanted::Ended(name.to_owned())) } else { Ok(serial) }
+    }
+
+    /// A service that has not ended and is not being stopped.
+    fn service(&self, name: &str) -> Result<u64, Unwanted> {
+        let serial = self.active(name)?;
+        let record = &self.records[&serial];
+        if record.kind() != Kind::Service {
+            return Err(Unwanted::NotAService(name.to_owned(), record.kind()));
+        }
+        if record.head.goal == Goal::Stop {
+            return Err(Unwanted::BeingStopped(name.to_owned()));
+        }
+        Ok(serial)
+    }
+
+    fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+        self.check_room(&jobs)?;
+        for job in &jobs {
+            self.check_name(job)?;
+        }
+        let submitted = jobs.into_iter().map(|job| self.submit_one(job, now)).collect();
+        Ok(Reply::Submitted(submitted))
+    }
+
+    fn check_room(&self, jobs: &[Job]) -> Result<(), Unwanted> {
+        let active = self.records.values().filter(|r| !r.is_over());
+        let (count, tasks) = active.fold((0, 0), |(n, tasks), r| (n + 1, tasks + u64::from(r.job().count)));
+        let more: u64 = jobs.iter().map(|job| u64::from(job.count)).sum();
+        if jobs.iter().any(|job| job.count > COUNT_MAX) {
+            return Err(Unwanted::TooMany);
+        }
+        if count + jobs.len() > JOBS_MAX || tasks + more > TASKS_MAX { Err(Unwanted::Full) } else { Ok(()) }
+    }
+
+    fn check_name(&self, job: &Job) -> Result<(), Unwanted> {
+        let name = || job.name.clone();
+        let Some(record) = self.names.get(&job.name).and_then(|serial| self.records.get(serial)) else { return Ok(()) };
+        match (record.is_over(), record.kind() == Kind::Service && job.kind == Kind::Service, record.head.goal) {
+            (true, _, _) => Ok(()),
+            (false, true, Goal::Run) => Ok(()),
+            (false, true, Goal::Stop) => Err(Unwanted::BeingStopped(name())),
+            (false, false, _) => Err(Unwanted::NameTaken(name())),
+        }
+    }
+
+    fn submit_one(&mut self, job: Job, now: Time) -> Submitted {
+        let name = job.name.clone();
+        let there = self.names.get(&name).copied().filter(|s| self.records.get(s).is_some_and(|r| !r.is_over()));
+        let (serial, taken) = match there {
+            Some(serial) => (serial, self.update_service(serial, job, now)),
+            None => (self.add_job(job, now), Taken::New),
+        };
+        self.unsettled.insert(serial);
+        let version = self.records.get(&serial).map_or(1, |r| r.current().number);
+        if taken != Taken::Unchanged {
+            self.tell(Happening::Submitted { name: name.clone(), version, taken });
+        }
+        Submitted { name, version, taken }
+    }
+
+    fn add_job(&mut self, job: Job, now: Time) -> u64 {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        self.names.insert(job.name.clone(), serial);
+        let numbers = if job.kind == Kind::Service { 0 } else { job.count };
+        self.records.insert(serial, Record::new(serial, job, now));
+        self.changed.meta = true;
+        self.changed.heads.insert(serial);
+        for number in 0..numbers {
+            self.enqueue(serial, number, now);
+        }
+        serial
+    }
+
+    fn update_service(&mut self, serial: u64, job: Job, now: Time) -> Taken {
+        let Some(record) = self.records.get_mut(&serial) else { return Taken::Unchanged };
+        if **record.job() == job {
+            return Taken::Unchanged;
+        }
+        self.changed.heads.insert(serial);
+        record.head.deploying = true;
+        if record.job().is_same_but_for_count(&job) {
+            record.set_count(job.count);
+            return Taken::Scaled;
+        }
+        let before = record.job().priority;
+        let after = job.priority;
+        record.add_version(job, now);
+        if before != after {
+            self.requeue(serial, before, now);
+        }
+        Taken::Updated
+    }
+
+    /// A job's place in the queue has changed with its priority.
+    fn requeue(&mut self, serial: u64, before: i32, now: Time) {
+        self.queue.remove_job((std::cmp::Reverse(before), serial));
+        let Some(record) = self.records.get(&serial) else { return };
+        let waiting: Vec<u32> = record.instances().iter().filter(|(_, i)| i.is_waiting()).map(|(n, _)| *n).collect();
+        for number in waiting {
+            self.enqueue(serial, number, now);
+        }
+    }
+
+    fn stop(&mut self, name: &str, now: Time, calls: &mut Calls) -> Result<Reply, Unwanted> {
+        let serial = self.active(name)?;
+        let Some(record) = self.records.get_mut(&serial) else { return Ok(Reply::Done) };
+        record.head.goal = Goal::Stop;
+        let key = Core::key(record);
+        let tasks: Vec<(u32, bool)> = record.instances().iter().map(|(n, i)| (*n, i.is_waiting())).collect();
+        self.changed.heads.insert(serial);
+        self.queue.remove_job(key);
+        if self.gathering == Some(serial) {
+            self.gathering = None;
+        }
+        for (number, waiting) in tasks {
+            if !waiting {
+                self.stop_task(serial, number, Stop::Job, calls);
+            } else if let Some(record) = self.records.get_mut(&serial) {
+                record.change(number, |instance| instance.phase = Phase::Done { ok: false, at: now });
+                self.changed.instances.insert((serial, number));
+            }
+        }
+        self.unsettled.insert(serial);
+        self.tell(Happening::Stopping { name: name.to_owned() });
+        Ok(Reply::Done)
+    }
+
+    fn scale(&mut self, name: &str, count: u32) -> Result<Reply, Unwanted> {
+        let serial = self.service(name)?;
+        if count > COUNT_MAX {
+            return Err(Unwanted::TooMany);
+        }
+        if let Some(record) = self.records.get_mut(&serial) {
+            record.set_count(count);
+            record.head.deploying = true;
+            let version = record.current().number;
+            self.changed.heads.insert(serial);
+            self.unsettled.insert(serial);
+            self.tell(Happening::Submitted { name: name.to_owned(), version, taken: Taken::Scaled });
+        }
+        Ok(Reply::Done)
+    }
+
+    fn restart(&mut self, name: &str, now: Time) -> Result<Reply, Unwanted> {
+        let serial = self.service(name)?;
+        if let Some(record) = self.records.get_mut(&serial) {
+            let job = (**record.job()).clone();
+            record.add_version(job, now);
+            record.head.deploying = true;
+            let version = record.current().number;
+            self.changed.heads.insert(serial);
+            self.unsettled.insert(serial);
+            self.tell(Happening::Submitted { name: name.to_owned(), version, taken: Taken::Updated });
+        }
+        Ok(Reply::Done)
+    }
+
+    fn kill(
+        &mut self,
+        name: &str,
+        numbers: &[u32],
+        scale: bool,
+        now: Time,
+        calls: &mut Calls,
+    ) -> Result<Reply, Unwanted> {
+        let serial = if scale { self.service(name)? } else { self.active(name)? };
+        let record = &self.records[&serial];
+        if let Some(missing) = numbers.iter().find(|n| record.get(**n).is_none()) {
+            return Err(Unwanted::NoSuchTask(name.to_owned(), *missing));
+        }
+        let all: Vec<u32> = record.instances().keys().copied().collect();
+        let numbers = if numbers.is_empty() { &all } else { numbers };
+        if scale {
+            let fewer = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            let count = record.job().count.saturating_sub(fewer);
+            self.scale(name, count)?;
+        }
+        for number in numbers {
+            let waiting = self.records.get(&serial).and_then(|r| r.get(*number)).is_some_and(|i| i.is_waiting());
+            match (scale, waiting) {
+                (true, true) => self.drop_waiting(serial, *number, now),
+                (true, false) => self.stop_task(serial, *number, Stop::Surplus, calls),
+                (false, _) => self.stop_task(serial, *number, Stop::Replace, calls),
+            }
+        }
+        self.unsettled.insert(serial);
+        Ok(Reply::Done)
+    }
+
+    fn forget_named(&mut self, name: &str) -> Result<Reply, Unwanted> {
+        let serial = self.serial(name)?;
+        if self.records.get(&serial).is_some_and(|r| !r.is_over()) {
+            return Err(Unwanted::Runs(name.to_owned()));
+        }
+        self.ended.retain(|ended| *ended != serial);
+        self.forget(serial);
+        Ok(Reply::Done)
+    }
+
+    /// Jobs in short, the newest of each name, in the order of submission.
+    pub(super) fn summaries(&self, now: Time) -> Vec<JobSummary> {
+        let newest = |record: &&Record| self.names.get(record.name()) == Some(&record.head.serial);
+        self.records.values().filter(newest).map(|record| self.summary(record, now)).collect()
+    }
+}

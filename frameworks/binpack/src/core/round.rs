@@ -1,0 +1,356 @@
+//! One round of placement: the tasks that wait, in their order, onto the offers at hand; then the rest is held or
+//! given back, as [`Knobs`](crate::Knobs) say.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::Time;
+use sdk::Calls;
+use sdk::v1::Offer;
+
+use super::Core;
+use super::offers::{Offers, Room, Site, Taken};
+use super::queue::JobKey;
+use crate::Need;
+use crate::constraint::Checker;
+use crate::job::{Job, Kind};
+use crate::place::{Placer, Policy, Rules};
+
+/// Work that comes so soon is waited for without telling the master that there is none.
+const SOON: Duration = Duration::from_secs(2);
+
+/// A task that was given a place in this round.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) serial: u64,
+    pub(super) number: u32,
+    pub(super) room: usize,
+    pub(super) taken: Taken,
+}
+
+/// The offers at hand while tasks are placed on them.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) rooms: Vec<Room>,
+    sites: Vec<Arc<Site>>,
+    placer: Placer,
+    policy: Policy,
+    /// How many tasks each room was given.
+    counts: Vec<u32>,
+    most: u32,
+    /// Until when a gang keeps a room.
+    kept: Vec<Option<Time>>,
+    pub(super) placed: Vec<Placed>,
+}
+
+impl Plan {
+    fn new(rooms: Vec<Room>, policy: Policy, most: Option<u32>) -> Plan {
+        let free: Vec<Need> = rooms.iter().map(Room::free).collect();
+        Plan {
+            sites: rooms.iter().map(|r| r.site.clone()).collect(),
+            placer: Placer::new(policy, &free),
+            policy,
+            counts: vec![0; rooms.len()],
+            most: most.unwrap_or(u32::MAX),
+            kept: vec![None; rooms.len()],
+            placed: Vec::new(),
+            rooms,
+        }
+    }
+
+    /// From here on this policy decides.
+    fn follow(&mut self, policy: Policy) {
+        if policy != self.policy {
+            self.placer = Placer::new(policy, self.placer.free());
+            self.policy = policy;
+        }
+    }
+
+    /// Places one task; none if it has no room.
+    fn put(&mut self, need: &Need, check: &mut Check) -> Option<(usize, Taken)> {
+        loop {
+            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, most: self.most };
+            let room = self.placer.put(need, &mut rules)?;
+            if let Some(taken) = self.rooms[room].take(need) {
+                return Some((room, taken));
+            }
+            // The amounts are there, but not in one reservation: nothing more goes here in this round.
+            rules.taken_back(room);
+            self.placer.close(room);
+        }
+    }
+
+    /// Places all tasks of a gang, or none: then, how many found room.
+    fn put_gang(&mut self, need: &Need, size: u32, check: &mut Check) -> Result<Vec<(usize, Taken)>, u32> {
+        let before = (self.placer.clone(), self.counts.clone(), check.clone());
+        let mut done = Vec::new();
+        for found in 0..size {
+            if let Some(one) = self.put(need, check) {
+                done.push(one);
+                continue;
+            }
+            for (room, taken) in done {
+                self.rooms[room].put_back(taken);
+            }
+            (self.placer, self.counts, *check) = before;
+            return Err(found);
+        }
+        Ok(done)
+    }
+
+    /// Keeps the rooms that are of use to a gang: nobody else is placed there.
+    fn keep(&mut self, need: &Need, check: &Check, until: Time) {
+        for room in 0..self.rooms.len() {
+            if need.fits(&self.placer.free()[room]) && check.allows(&self.sites[room], room) {
+                self.kept[room] = Some(until);
+                self.placer.close(room);
+            }
+        }
+    }
+}
+
+/// A job's constraints during a round.
+#[derive(Clone, Debug)]
+struct Check {
+    checker: Checker,
+    /// Whether each room satisfies the rules that look at the agent alone; empty without rules.
+    allowed: Vec<bool>,
+}
+
+impl Check {
+    fn allows(&self, site: &Site, room: usize) -> bool {
+        self.allowed.get(room).copied().unwrap_or(true) && self.checker.broken_by_others(site).is_none()
+    }
+}
+
+struct JobRules<'a> {
+    check: &'a mut Check,
+    sites: &'a [Arc<Site>],
+    counts: &'a mut [u32],
+    most: u32,
+}
+
+impl Rules for JobRules<'_> {
+    fn allows(&self, room: usize) -> bool {
+        self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
+    }
+
+    fn placed(&mut self, room: usize) {
+        self.counts[room] += 1;
+        self.check.checker.placed(&*self.sites[room]);
+    }
+
+    fn taken_back(&mut self, room: usize) {
+        self.counts[room] -= 1;
+        self.check.checker.taken_back(&*self.sites[room]);
+    }
+}
+
+impl Core {
+    /// Takes offers in.
+    pub(super) fn take_in(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
+        let mut surplus = Vec::new();
+        for offer in offers {
+            let id = offer.id.clone();
+            match self.offers.add(offer, now, &self.knobs) {
+                Some(room) => {
+                    let room = &self.offers.rooms[room];
+                    let used = self.usage.get(&room.site.agent_id).copied().unwrap_or_default();
+                    self.seen.offered(room, room.free(), used, now);
+                }
+                None => surplus.push(id),
+            }
+        }
+        calls.decline(surplus, self.knobs.refuse_idle);
+    }
+
+    /// Places what waits, and gives back what is of no use.
+    pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
+        self.end_gathering(now);
+        self.refill(now);
+        let kept = if self.queue.is_empty() || self.offers.rooms.is_empty() || self.paced_out() {
+            vec![None; self.offers.rooms.len()]
+        } else {
+            self.place_all(now, calls)
+        };
+        self.give_back(&kept, now, calls);
+    }
+
+    /// Places tasks on all rooms at hand, and launches them. Says which of the rooms left are kept, and until when.
+    fn place_all(&mut self, now: Time, calls: &mut Calls) -> Vec<Option<Time>> {
+        let rooms = std::mem::take(&mut self.offers.rooms);
+        let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
+        for key in self.job_order(&plan) {
+            if self.paced_out() {
+                break;
+            }
+            let Some(job) = self.records.get(&key.1).map(|r| r.job().clone()) else { continue };
+            plan.follow(job.policy.unwrap_or(self.knobs.policy));
+            if job.kind == Kind::Gang {
+                self.place_gang(key, &job, &mut plan, now);
+            } else {
+                self.place_job(key, &job, &mut plan);
+            }
+        }
+        self.launch(plan, now, calls)
+    }
+
+    /// The jobs that have waiting tasks, in the order in which they are placed.
+    fn job_order(&self, plan: &Plan) -> Vec<JobKey> {
+        let mut keys = self.queue.jobs();
+        if self.knobs.policy == Policy::FirstFitDecreasing {
+            let size = |key: &JobKey| self.records.get(&key.1).map_or(0.0, |r| plan.placer.size(&r.job().need));
+            keys.sort_by(|a, b| a.0.cmp(&b.0).then(size(b).total_cmp(&size(a))));
+        }
+        keys
+    }
+
+    fn place_job(&mut self, key: JobKey, job: &Job, plan: &mut Plan) {
+        let mut check = self.check(key.1, job, &plan.sites);
+        let before = plan.placed.len();
+        for number in self.queue.of(key) {
+            if self.knobs.pace.is_some() && self.pace.left == 0 {
+                break;
+            }
+            // All of a job's waiting tasks need the same: where one has no room, no other has.
+            let Some((room, taken)) = plan.put(&job.need, &mut check) else { break };
+            self.pace.left = self.pace.left.saturating_sub(1);
+            plan.placed.push(Placed { serial: key.1, number, room, taken });
+        }
+        for placed in &plan.placed[before..] {
+            self.queue.launched(key, placed.number);
+        }
+    }
+
+    fn place_gang(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
+        let mut check = self.check(key.1, job, &plan.sites);
+        match plan.put_gang(&job.need, job.count, &mut check) {
+            Ok(ranks) => {
+                self.gang_formed(key.1);
+                self.pace.left = self.pace.left.saturating_sub(job.count);
+                let placed =
+                    (0..).zip(ranks).map(|(number, (room, taken))| Placed { serial: key.1, number, room, taken });
+                plan.placed.extend(placed);
+                self.queue.launched(key, 0);
+            }
+            Err(found) => {
+                if let Some(until) = self.gang_gathers(key, found, now) {
+                    plan.keep(&job.need, &check, until);
+                }
+            }
+        }
+    }
+
+    /// A job's constraints, with the tasks counted that run already.
+    fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>]) -> Check {
+        let mut checker = Checker::new(&job.constraints);
+        if checker.is_empty() {
+            return Check { checker, allowed: Vec::new() };
+        }
+        self.count_in(serial, &mut checker);
+        for site in sites {
+            checker.seen(&**site);
+        }
+        let allowed = sites.iter().map(|site| checker.broken_by_agent(&**site).is_none()).collect();
+        Check { checker, allowed }
+    }
+
+    /// Counts the tasks of a job that run already, and the values of agents that were seen.
+    pub(super) fn count_in(&self, serial: u64, checker: &mut Checker) {
+        if !checker.looks_at_others() {
+            return;
+        }
+        for agent in self.seen.agents() {
+            checker.seen(agent);
+        }
+        let Some(record) = self.records.get(&serial) else { return };
+        let version = record.current().number;
+        let live = record.instances().values().filter(|i| i.version == version).filter_map(|i| i.live());
+        for live in live.filter(|live| live.stopping.is_none()) {
+            checker.placed(&live.values);
+        }
+    }
+
+    fn paced_out(&self) -> bool {
+        self.knobs.pace.is_some() && self.pace.left == 0
+    }
+
+    /// When the time of the pace is over, as many tasks may go again.
+    fn refill(&mut self, now: Time) {
+        let Some(pace) = self.knobs.pace else { return };
+        if self.pace.until.is_none_or(|until| until <= now) {
+            if self.pace.left == 0 {
+                self.queue.refresh();
+            }
+            self.pace.left = pace.tasks;
+            self.pace.until = Some(now + pace.every);
+        }
+    }
+
+    /// Gives back what is not kept and not held.
+    fn give_back(&mut self, kept: &[Option<Time>], now: Time, calls: &mut Calls) {
+        let idle = self.queue.is_empty();
+        let at_once = idle && self.knobs.decline_fast;
+        let (mut unused, mut held) = (Vec::new(), Vec::new());
+        for (mut room, kept) in std::mem::take(&mut self.offers.rooms).into_iter().zip(kept) {
+            room.kept = *kept;
+            match kept {
+                Some(_) => held.push(room),
+                None if at_once || room.until <= now => unused.extend(room.offers),
+                None => held.push(room),
+            }
+        }
+        self.offers.set(held);
+        let refuse = self.refusal();
+        self.attention.refused |= !unused.is_empty() && !refuse.is_zero();
+        calls.decline(unused, refuse);
+    }
+
+    /// For how long what is given back now is refused.
+    pub(super) fn refusal(&self) -> Duration {
+        if self.queue.is_empty() { self.knobs.refuse_idle } else { self.knobs.refuse }
+    }
+
+    /// Tells the master whether offers are wanted.
+    pub(super) fn pay_attention(&mut self, now: Time, calls: &mut Calls) {
+        let attention = &mut self.attention;
+        if self.queue.is_empty() {
+            self.queue.take_fresh();
+            let soon = self.queue.next().is_some_and(|at| at <= now + SOON);
+            if self.knobs.suppress_idle && !attention.suppressed && !soon {
+                attention.suppressed = true;
+                calls.suppress();
+            }
+            return;
+        }
+        let every = match self.knobs.revive_every {
+            Some(every) => every,
+            // Whoever suppresses must revive some time.
+            None if attention.suppressed => Duration::ZERO,
+            None => return,
+        };
+        let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());
+        if !wanted {
+            self.queue.take_fresh();
+        } else if attention.revived.is_none_or(|last| last + every <= now) {
+            self.queue.take_fresh();
+            (attention.suppressed, attention.refused, attention.revived) = (false, false, Some(now));
+            calls.revive();
+        }
+    }
+
+    /// When the master may be asked again for offers that are wanted now.
+    pub(super) fn next_revive(&self) -> Option<Time> {
+        let attention = &self.attention;
+        let wanted = attention.suppressed || (attention.refused && self.queue.is_fresh());
+        Some(attention.revived? + self.knobs.revive_every?).filter(|_| wanted && attention.subscribed)
+    }
+}
+
+/// Which of the rooms left were given no task: those go back to the offers at hand.
+pub(super) fn untouched(offers: &mut Offers, plan: Plan) -> Vec<Option<Time>> {
+    let rest = plan.rooms.into_iter().zip(plan.kept).zip(plan.counts).filter(|(_, count)| *count == 0);
+    let (rooms, kept) = rest.map(|(room, _)| room).unzip();
+    offers.set(rooms);
+    kept
+}

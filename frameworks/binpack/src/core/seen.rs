@@ -1,0 +1,69 @@
+//! What agents have offered so far: for telling why a task waits, and whether it could ever fit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::Time;
+
+use super::offers::{Room, Site};
+use crate::Need;
+use crate::constraint::Place;
+
+/// How many agents are remembered.
+const AGENTS_MAX: usize = 50_000;
+
+/// What is known of one agent from its offers.
+#[derive(Clone, Debug)]
+pub(super) struct Agent {
+    pub(super) site: Arc<Site>,
+    /// What was left of its last offer after this framework's tasks were placed.
+    pub(super) left: Need,
+    /// The most that it had at once: offered, or used by this framework's tasks.
+    pub(super) most: Need,
+    pub(super) when: Time,
+}
+
+impl Place for Agent {
+    fn value(&self, field: &str) -> Option<&str> {
+        self.site.value(field)
+    }
+}
+
+/// All agents that offered something, by their id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    agents: BTreeMap<String, Agent>,
+}
+
+impl Seen {
+    /// An agent offers this much in all, and this framework uses that much of it already.
+    pub(super) fn offered(&mut self, room: &Room, free: Need, used: Need, now: Time) {
+        if !self.agents.contains_key(&room.site.agent_id) && self.agents.len() >= AGENTS_MAX {
+            return;
+        }
+        let agent = self.agents.entry(room.site.agent_id.clone()).or_insert_with(|| Agent {
+            site: room.site.clone(),
+            left: free,
+            most: free,
+            when: now,
+        });
+        agent.left = free;
+        agent.most = agent.most.upper(&free.plus(&used));
+        agent.when = now;
+    }
+
+    /// So much was left after tasks were placed.
+    pub(super) fn left(&mut self, agent_id: &str, left: Need) {
+        if let Some(agent) = self.agents.get_mut(agent_id) {
+            agent.left = left;
+        }
+    }
+
+    pub(super) fn lost(&mut self, agent_id: &str) {
+        self.agents.remove(agent_id);
+    }
+
+    pub(super) fn agents(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+}

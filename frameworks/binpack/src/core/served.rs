@@ -1,0 +1,59 @@
+//! The scheduler with a desk: whoever asks something from outside is answered when the scheduler is woken.
+//!
+//! It moves requests and happenings; it knows no HTTP.
+
+use base::Time;
+use sdk::{Calls, Event, Scheduler};
+use sdk::{Requester, Requests, requests};
+
+use super::{Core, Happening, Reply, Request, Unwanted};
+
+/// What a request is answered with.
+pub type Answer = Result<Reply, Unwanted>;
+
+/// A [`Core`] that answers requests, and tells what has happened.
+pub struct Served<F> {
+    core: Core,
+    desk: Requests<Request, Answer>,
+    tell: F,
+}
+
+impl<F: FnMut(Happening)> Served<F> {
+    /// With the other end of the desk. `tell` hears what has happened, after each event.
+    pub fn new(core: Core, tell: F) -> (Served<F>, Requester<Request, Answer>) {
+        let (requester, desk) = requests();
+        (Served { core, desk, tell }, requester)
+    }
+
+    /// The scheduler itself.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// The desk, to put requests on by hand; the scheduler must be woken then.
+    pub fn desk(&self) -> &Requests<Request, Answer> {
+        &self.desk
+    }
+}
+
+impl<F: FnMut(Happening)> Scheduler for Served<F> {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        let woken = matches!(event, Event::Wake);
+        self.core.on_event(event, now, calls);
+        if woken {
+            for request in self.desk.by_ref() {
+                let answer = self.core.request(request.question.clone(), now, calls);
+                request.answer(answer);
+            }
+        }
+        for happening in self.core.take_happenings() {
+            (self.tell)(happening);
+        }
+    }
+}
+
+impl<F> std::fmt::Debug for Served<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("core", &self.core).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,173 @@
+//! Services: as many tasks as wanted, of the version that is wanted.
+//!
+//! A new version replaces the old one step by step, within the bounds of [`crate::job::Update`] (those of Marathon's
+//! `upgradeStrategy`): enough tasks stay well, and not too many run at once.
+
+use base::Time;
+use sdk::Calls;
+
+use super::Core;
+use super::record::{Goal, Record, Stop};
+use super::view::Happening;
+
+/// The tasks of a service, by what they are to the current version.
+#[derive(Debug, Default)]
+struct Census {
+    /// Of the current version, not being ended: number, slot, well, waiting.
+    current: Vec<(u32, u32, bool, bool)>,
+    /// Of older versions, not being ended: number, well, waiting.
+    old: Vec<(u32, bool, bool)>,
+    /// On agents, ended or not.
+    live: usize,
+}
+
+fn census(record: &Record) -> Census {
+    let version = record.current().number;
+    let mut census = Census { live: record.counts().live as usize, ..Census::default() };
+    for (number, instance) in record.instances() {
+        // A task that is replaced as it is keeps its place; one that is ended for good does not.
+        if instance.live().is_some_and(|live| matches!(live.stopping, Some(Stop::Surplus | Stop::Job))) {
+            continue;
+        }
+        let has_check = record.job().health.is_some();
+        let well = instance.is_well(has_check);
+        if instance.version == version {
+            census.current.push((*number, instance.slot, well, instance.is_waiting()));
+        } else {
+            census.old.push((*number, well, instance.is_waiting()));
+        }
+    }
+    census
+}
+
+/// How many tasks must stay well while a service is replaced.
+fn least_well(record: &Record) -> usize {
+    let job = record.job();
+    (f64::from(job.count) * job.update.min_healthy).ceil() as usize
+}
+
+impl Core {
+    /// Brings a service nearer to what is wanted.
+    pub(super) fn settle_service(&mut self, serial: u64, now: Time, calls: &mut Calls) {
+        let Some(record) = self.records.get(&serial) else { return };
+        if record.head.goal == Goal::Stop {
+            return;
+        }
+        let mut census = census(record);
+        let wanted = record.job().count as usize;
+        // Old tasks that run nowhere are of no use.
+        census.old.retain(|(number, _, waiting)| {
+            if *waiting {
+                self.drop_waiting(serial, *number, now);
+            }
+            !waiting
+        });
+        self.drop_surplus(serial, &mut census, wanted, now, calls);
+        self.add_missing(serial, &census, wanted, now);
+        self.end_old(serial, &census, calls);
+        self.note_deployed(serial, &census, wanted);
+    }
+
+    /// Too many of the current version: those go first that do not work, and then those with the highest numbers.
+    fn drop_surplus(&mut self, serial: u64, census: &mut Census, wanted: usize, now: Time, calls: &mut Calls) {
+        census.current.sort_by_key(|(_, slot, well, waiting)| (*waiting, !well, *slot));
+        for (number, _, _, waiting) in census.current.split_off(wanted.min(census.current.len())) {
+            if waiting {
+                self.drop_waiting(serial, number, now);
+            } else {
+                self.stop_task(serial, number, Stop::Surplus, calls);
+            }
+        }
+    }
+
+    /// Too few of the current version: as many are added as may run beside the old ones.
+    fn add_missing(&mut self, serial: u64, census: &Census, wanted: usize, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let missing = wanted.saturating_sub(census.current.len());
+        let mut most = wanted + (wanted as f64 * record.job().update.max_over).floor() as usize;
+        if least_well(record) >= wanted && most == wanted {
+            // All must stay and none may be added: it would never begin.
+            most += 1;
+        }
+        let waiting = census.current.iter().filter(|(_, _, _, waiting)| *waiting).count();
+        let room = if census.old.is_empty() { missing } else { most.saturating_sub(census.live + waiting) };
+        let mut taken: Vec<u32> = census.current.iter().map(|(_, slot, _, _)| *slot).collect();
+        taken.sort_unstable();
+        let mut slot = 0;
+        let mut added = Vec::new();
+        for _ in 0..missing.min(room) {
+            while taken.binary_search(&slot).is_ok() {
+                slot += 1;
+            }
+            added.push(record.add(slot, now));
+            slot += 1;
+        }
+        if !added.is_empty() {
+            self.changed.heads.insert(serial);
+        }
+        for number in added {
+            self.enqueue(serial, number, now);
+        }
+    }
+
+    /// Ends old tasks, as many as are not needed to keep enough well.
+    fn end_old(&mut self, serial: u64, census: &Census, calls: &mut Calls) {
+        let Some(record) = self.records.get(&serial) else { return };
+        let least = least_well(record);
+        let well_now = census.current.iter().filter(|(_, _, well, _)| *well).count();
+        let well_old = census.old.iter().filter(|(_, well, _)| *well).count();
+        let mut spare = (well_now + well_old).saturating_sub(least);
+        // The highest numbers first; what does not work keeps nobody well.
+        let goes = census.old.iter().rev().filter(|(_, well, _)| {
+            if *well {
+                let goes = spare > 0;
+                spare = spare.saturating_sub(1);
+                return goes;
+            }
+            true
+        });
+        let goes: Vec<u32> = goes.map(|(number, _, _)| *number).collect();
+        for number in goes {
+            self.stop_task(serial, number, Stop::Surplus, calls);
+        }
+    }
+
+    /// Tells once that a change has come to its end.
+    fn note_deployed(&mut self, serial: u64, census: &Census, wanted: usize) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let well = census.current.iter().filter(|(_, _, well, _)| *well).count();
+        let only = census.live == census.current.iter().filter(|(_, _, _, waiting)| !waiting).count();
+        let reached = census.old.is_empty() && census.current.len() == wanted && well == wanted && only;
+        if record.head.deploying && reached {
+            record.head.deploying = false;
+            let happening = Happening::Deployed { name: record.name().to_owned(), version: record.current().number };
+            self.changed.heads.insert(serial);
+            self.tell(happening);
+        }
+    }
+
+    /// Takes a task out that was never launched, or waits for its next attempt.
+    pub(super) fn drop_waiting(&mut self, serial: u64, number: u32, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let key = Core::key(record);
+        record.remove(number, now);
+        self.queue.remove(key, number);
+        self.changed.instances.insert((serial, number));
+    }
+
+    /// Asks for a task's end.
+    pub(super) fn stop_task(&mut self, serial: u64, number: u32, why: Stop, calls: &mut Calls) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let grace = record.job().kill_grace;
+        let task_id = record.change(number, |instance| {
+            let live = instance.live_mut()?;
+            let first = live.stopping.is_none();
+            live.stopping = Some(why);
+            first.then(|| live.place.task_id.clone())
+        });
+        if let Some(Some(task_id)) = task_id {
+            calls.kill(&task_id, grace);
+        }
+        self.changed.instances.insert((serial, number));
+    }
+}

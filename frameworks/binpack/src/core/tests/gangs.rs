@@ -1,0 +1,139 @@
+//! Gangs: all ranks or none, held offers within a limit, and what follows when a rank ends.
+
+use sdk::v1::TaskState;
+use sdk::v1::scheduler::call::Type;
+
+use super::world::World;
+use super::{SECOND, gang, job, stop};
+use crate::Knobs;
+use crate::core::State;
+use crate::job::{GangEnd, Job};
+
+#[test]
+fn all_ranks_or_none() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    world.submit(vec![gang("g", 4, 1.0)]);
+    world.offer_of(&[0]);
+    assert!(world.tasks.is_empty(), "two of four ranks have room: none is launched, the offer is held");
+    let why = world.show("g").why;
+    assert!(why[0].starts_with("the gang gathers: 2 of 4 ranks have room on the offers held"), "{why:?}");
+    world.pass(SECOND);
+    world.offer_of(&[1]);
+    assert_eq!(world.tasks.len(), 4);
+    let command = world.tasks["g.1.2.0"].info.command.clone().unwrap();
+    let variables = command.environment.unwrap().variables;
+    let value = |name: &str| variables.iter().find(|v| v.name == name).unwrap().value.clone().unwrap();
+    assert_eq!((value("TEPUI_RANK"), value("TEPUI_SIZE")), ("2".into(), "4".into()));
+    assert_eq!(value("TEPUI_HOSTS"), "host0,host0,host1,host1");
+    world.run_all();
+    for id in world.of_job("g") {
+        assert_eq!(world.state("g"), State::Running);
+        world.update(&id, TaskState::TaskFinished);
+    }
+    assert_eq!(world.state("g"), State::Finished);
+}
+
+#[test]
+fn offers_are_given_back_when_the_time_is_over_and_others_go_first() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![Job { gather: 10 * SECOND, ..gang("g", 3, 1.0) }, job("small", 1.0)]);
+    world.offer();
+    assert!(world.tasks.is_empty(), "the gang came first and holds the offer");
+    world.kinds();
+    world.pass(9 * SECOND);
+    assert_eq!(world.kinds(), []);
+    world.pass(SECOND);
+    // The rest of the accepted offer goes back to the master with it; while the gang rests nothing else waits.
+    assert_eq!(world.kinds(), [Type::Accept, Type::Suppress]);
+    assert_eq!(world.of_job("small").len(), 1);
+    let why = world.show("g").why;
+    assert!(why[0].starts_with("the gang could not form (2 of 3 ranks had room)"), "{why:?}");
+    world.pass(11 * SECOND);
+    world.offer();
+    let why = world.show("g").why;
+    assert!(why[0].starts_with("the gang gathers: 1 of 3"), "it tries again: {why:?}");
+}
+
+#[test]
+fn two_gangs_do_not_wait_for_each_other() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    world.submit(vec![gang("g", 3, 1.0), gang("h", 3, 1.0)]);
+    world.offer_of(&[0]);
+    assert!(world.show("h").why[0].contains("another gang gathers offers: 'g'"));
+    world.offer_of(&[1]);
+    assert_eq!(world.of_job("g").len(), 3);
+    world.run_all();
+    for id in world.of_job("g") {
+        world.update(&id, TaskState::TaskFinished);
+    }
+    world.pass(6 * SECOND);
+    world.offer();
+    assert_eq!(world.of_job("h").len(), 3);
+}
+
+#[test]
+fn one_failed_rank_ends_all_and_all_begin_anew() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000"]);
+    world.submit(vec![Job { retries: 1, ..gang("g", 3, 1.0) }]);
+    world.offer();
+    world.run_all();
+    world.update("g.1.0.0", TaskState::TaskFinished);
+    world.update("g.1.1.0", TaskState::TaskFailed);
+    assert!(world.tasks.is_empty(), "the third was ended");
+    world.restart();
+    world.pass(2 * SECOND);
+    world.offer();
+    assert_eq!(world.of_job("g"), ["g.1.0.1", "g.1.1.1", "g.1.2.1"]);
+    world.run_all();
+    world.update("g.1.2.1", TaskState::TaskFailed);
+    assert_eq!(world.state("g"), State::Failed);
+    assert!(world.tasks.is_empty());
+}
+
+#[test]
+fn a_lost_rank_is_no_failure() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000"]);
+    world.submit(vec![gang("g", 2, 1.0)]);
+    world.offer();
+    world.update("g.1.0.0", TaskState::TaskLost);
+    world.pass(5 * SECOND);
+    world.offer();
+    assert_eq!(world.of_job("g"), ["g.1.0.1", "g.1.1.1"]);
+}
+
+#[test]
+fn rank_0_can_end_it() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000"]);
+    world.submit(vec![Job { ends: GangEnd::First, ..gang("g", 3, 1.0) }]);
+    world.offer();
+    world.run_all();
+    world.update("g.1.0.0", TaskState::TaskFinished);
+    assert!(world.tasks.is_empty());
+    assert_eq!(world.state("g"), State::Finished);
+}
+
+#[test]
+fn a_rescinded_or_void_offer_is_not_counted_on() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    world.submit(vec![gang("g", 4, 1.0)]);
+    world.offer_of(&[0]);
+    world.rescind(0);
+    world.offer_of(&[1]);
+    assert!(world.tasks.is_empty());
+    world.restart();
+    world.offer_of(&[0]);
+    assert!(world.tasks.is_empty(), "the offer from before the restart is void");
+    world.offer_of(&[1]);
+    assert_eq!(world.tasks.len(), 4);
+}
+
+#[test]
+fn a_stopped_gang_gives_its_offers_back() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![gang("g", 4, 1.0)]);
+    world.offer();
+    world.kinds();
+    world.request(stop("g")).unwrap();
+    assert_eq!(world.state("g"), State::Stopped);
+    assert_eq!(world.kinds(), [Type::Decline, Type::Suppress]);
+}

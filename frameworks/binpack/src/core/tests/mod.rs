@@ -1,0 +1,241 @@
+//! Scripted scenarios of the scheduler; `random` has the properties, `world` the cluster that they run on.
+
+mod behaviour;
+mod gangs;
+mod random;
+mod services;
+mod world;
+
+use std::time::Duration;
+
+use sdk::v1::TaskState;
+
+use super::{Reply, Request, State, Submitted, Taken, Unwanted};
+use crate::constraint::Constraint;
+use crate::job::{Job, Kind};
+use crate::{Knobs, Need};
+use world::World;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn job(name: &str, cpus: f64) -> Job {
+    Job::new(name, "true", Need::of(cpus, 10.0))
+}
+
+fn array(name: &str, count: u32, cpus: f64) -> Job {
+    Job { kind: Kind::Array, count, ..job(name, cpus) }
+}
+
+fn service(name: &str, count: u32, cpus: f64) -> Job {
+    Job { kind: Kind::Service, count, ..job(name, cpus) }
+}
+
+fn gang(name: &str, count: u32, cpus: f64) -> Job {
+    Job { kind: Kind::Gang, count, ..job(name, cpus) }
+}
+
+fn stop(name: &str) -> Request {
+    Request::Stop { name: name.to_owned() }
+}
+
+#[test]
+fn an_array_runs_as_room_permits_and_finishes_once() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:1;mem:1000"]);
+    world.submit(vec![array("a", 5, 1.0)]);
+    world.offer();
+    assert_eq!(world.tasks.len(), 3);
+    world.run_all();
+    assert_eq!(world.state("a"), State::Running);
+    while !world.tasks.is_empty() {
+        for id in world.of_job("a") {
+            world.update(&id, TaskState::TaskFinished);
+        }
+        world.offer();
+        world.run_all();
+    }
+    assert_eq!(world.state("a"), State::Finished);
+    assert_eq!(world.ended.len(), 5);
+    assert!(world.suppressed, "nothing waits, so nothing is wanted");
+}
+
+#[test]
+fn a_failed_task_is_tried_again_after_a_wait_and_then_given_up() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![Job { retries: 1, ..job("b", 1.0) }]);
+    world.offer();
+    world.update("b.1.0.0", TaskState::TaskFailed);
+    assert_eq!(world.state("b"), State::Restarting);
+    world.offer();
+    assert!(world.tasks.is_empty(), "it waits a second first");
+    world.pass(SECOND);
+    world.offer();
+    world.update("b.1.0.1", TaskState::TaskFailed);
+    assert_eq!(world.state("b"), State::Failed);
+    world.pass(60 * SECOND);
+    world.offer();
+    assert!(world.tasks.is_empty());
+}
+
+#[test]
+fn a_lost_task_is_no_failure() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![job("b", 1.0)]);
+    world.offer();
+    for attempt in 0..5 {
+        world.update(&format!("b.1.0.{attempt}"), TaskState::TaskLost);
+        world.pass(10 * SECOND);
+        world.offer();
+    }
+    world.update("b.1.0.5", TaskState::TaskFinished);
+    assert_eq!(world.state("b"), State::Finished);
+}
+
+#[test]
+fn priorities_come_first_and_constraints_are_kept() {
+    let mut world = World::new(Knobs::default(), &["cpus:1;mem:1000", "cpus:1;mem:1000"]);
+    world.agents[0].attributes = vec![("rack", "r1")];
+    let on_r1 = Constraint::new("rack", "equal", Some("r1")).unwrap();
+    world.submit(vec![
+        job("low", 1.0),
+        Job { priority: 1, constraints: vec![on_r1], ..job("high", 1.0) },
+        Job { constraints: vec![Constraint::new("rack", "like", Some("r[23]")).unwrap()], ..job("never", 0.1) },
+    ]);
+    world.offer();
+    assert_eq!(world.tasks["high.2.0.0"].agent, 0);
+    assert_eq!(world.tasks["low.1.0.0"].agent, 1);
+    let why = world.show("never").why;
+    assert_eq!(why[0], "warning: no agent that was seen so far could ever run a task of it");
+    assert_eq!(why[1], "2 agents: the constraint 'rack like r[23]' keeps it off");
+}
+
+#[test]
+fn unique_counts_tasks_of_earlier_rounds() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
+    let unique = Constraint::new("hostname", "unique", None).unwrap();
+    world.submit(vec![Job { constraints: vec![unique], ..array("u", 3, 1.0) }]);
+    world.offer();
+    assert_eq!(world.tasks.len(), 2);
+    world.pass(10 * SECOND);
+    world.offer();
+    assert_eq!(world.tasks.len(), 2, "the third has no host of its own");
+    world.update("u.1.0.0", TaskState::TaskFinished);
+    world.offer();
+    assert_eq!(world.tasks.len(), 2);
+}
+
+#[test]
+fn why_a_task_waits_is_told() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:4;mem:500"]);
+    world.submit(vec![job("huge", 64.0)]);
+    assert_eq!(world.show("huge").why, ["no agent has offered anything yet"]);
+    world.offer();
+    let why = world.show("huge").why;
+    assert_eq!(why[0], "warning: a task needs cpus 64, and no agent has offered more than 4 so far");
+    assert_eq!(why[1], "2 agents: too little cpus (a task needs 64, the most left is 4)");
+    world.submit(vec![job("fills", 3.0)]);
+    world.offer();
+    world.submit(vec![job("big", 3.0)]);
+    world.offer();
+    world.pass(6 * SECOND);
+    world.offer();
+    assert_eq!(world.show("big").why, ["2 agents: too little cpus (a task needs 3, the most left is 2)"]);
+}
+
+#[test]
+fn ports_and_environment_reach_the_task() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000;ports:[1000-1003]"]);
+    let need = Need([500, 10_000, 0, 0, 2_000]);
+    world.submit(vec![Job { need, env: [("A".to_owned(), "b".to_owned())].into(), ..array("p", 2, 1.0) }]);
+    world.offer();
+    let command = world.tasks["p.1.1.0"].info.command.clone().unwrap();
+    let variables = command.environment.unwrap().variables;
+    let value = |name: &str| variables.iter().find(|v| v.name == name).map(|v| v.value.clone().unwrap());
+    assert_eq!(value("PORTS").as_deref(), Some("1002,1003"));
+    assert_eq!(value("PORT1").as_deref(), Some("1003"));
+    assert_eq!(value("TEPUI_INDEX").as_deref(), Some("1"));
+    assert_eq!(value("A").as_deref(), Some("b"));
+    assert_eq!(value("HOST").as_deref(), Some("host0"));
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused_and_change_nothing() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000"]);
+    world.submit(vec![job("b", 1.0), service("s", 1, 0.5)]);
+    let refused = |world: &mut World, request| world.request(request).unwrap_err();
+    let name = || "b".to_owned();
+    assert_eq!(refused(&mut world, stop("x")), Unwanted::NoSuchJob("x".into()));
+    let submit = Request::Submit(vec![job("new", 1.0), job("b", 1.0)]);
+    assert_eq!(refused(&mut world, submit), Unwanted::NameTaken(name()));
+    assert_eq!(refused(&mut world, Request::Show { name: "new".into() }), Unwanted::NoSuchJob("new".into()));
+    let scale = Request::Scale { name: name(), count: 2 };
+    assert_eq!(refused(&mut world, scale), Unwanted::NotAService(name(), Kind::Batch));
+    let many = Request::Scale { name: "s".into(), count: 1_000_000 };
+    assert_eq!(refused(&mut world, many), Unwanted::TooMany);
+    let kill = Request::Kill { name: name(), numbers: vec![7], scale: false };
+    assert_eq!(refused(&mut world, kill), Unwanted::NoSuchTask(name(), 7));
+    assert_eq!(refused(&mut world, Request::Forget { name: name() }), Unwanted::Runs(name()));
+    world.offer();
+    assert_eq!(world.request(stop("b")), Ok(Reply::Done));
+    assert_eq!(world.state("b"), State::Stopped);
+    assert_eq!(refused(&mut world, stop("b")), Unwanted::Ended(name()));
+    let again = world.submit(vec![job("b", 1.0)]);
+    assert_eq!(again, [Submitted { name: name(), version: 1, taken: Taken::New }]);
+    world.soon();
+    assert!(world.tasks.contains_key("b.3.0.0"), "{:?}", world.tasks.keys());
+}
+
+#[test]
+fn a_restart_doubles_and_loses_nothing() {
+    let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
+    world.submit(vec![array("a", 5, 1.0), service("s", 2, 0.1)]);
+    world.offer();
+    world.run_all();
+    world.update("a.1.0.0", TaskState::TaskFinished);
+    let before = world.tasks.keys().cloned().collect::<Vec<_>>();
+    world.restart();
+    assert_eq!(world.tasks.keys().cloned().collect::<Vec<_>>(), before);
+    assert_eq!(world.show("a").summary.tasks.finished, 1);
+    world.offer();
+    world.run_all();
+    while !world.of_job("a").is_empty() {
+        let id = world.of_job("a").remove(0);
+        world.update(&id, TaskState::TaskFinished);
+        world.restart();
+        world.offer();
+        world.run_all();
+    }
+    assert_eq!(world.state("a"), State::Finished);
+    assert_eq!(world.ended.len(), 5);
+    assert_eq!(world.of_job("s").len(), 2);
+    let ended = world.show("a").summary.tasks;
+    assert_eq!((ended.finished, ended.waiting, ended.live), (5, 0, 0));
+}
+
+#[test]
+fn a_task_that_nobody_wants_is_ended() {
+    let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
+    world.submit(vec![job("b", 1.0)]);
+    world.offer();
+    world.run_all();
+    world.kinds();
+    world.update("b.1.0.0", TaskState::TaskUnreachable);
+    assert_eq!(world.state("b"), State::Unreachable);
+    world.kills_at_once = false;
+    world.pass(61 * SECOND);
+    world.pass(2 * SECOND);
+    world.offer();
+    assert!(world.tasks.contains_key("b.1.0.1"), "it is replaced after a minute");
+    world.kills_at_once = true;
+    world.update("b.1.0.0", TaskState::TaskRunning);
+    assert!(!world.tasks.contains_key("b.1.0.0"), "the old one is ended when it comes back");
+}
+
+#[test]
+fn damaged_state_stops_everything() {
+    let entries = [("job/00000000000000000001".to_owned(), b"{}".to_vec())].into();
+    let mut core = super::Core::new(Knobs::default());
+    let mut calls = sdk::Calls::default();
+    sdk::Scheduler::on_event(&mut core, sdk::Event::Restored(entries), base::Time::EPOCH, &mut calls);
+    let refused = core.request(Request::Status, base::Time::EPOCH, &mut calls).unwrap_err();
+    assert!(refused.to_string().contains("'job/00000000000000000001' cannot be read"), "{refused}");
+}

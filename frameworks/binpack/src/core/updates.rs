@@ -1,0 +1,283 @@
+//! What status updates mean for a job: progress, an end, another attempt, or a loss.
+
+use std::time::Duration;
+
+use base::Time;
+use sdk::v1::{TaskState, TaskStatus};
+use sdk::{Calls, is_terminal};
+
+use super::Core;
+use super::record::{Goal, Phase, Record, Stage, Stop, owner};
+use super::view::{Happening, State};
+use crate::job::{GangEnd, Kind};
+
+/// After how long on an agent that does not answer a task is given up and replaced.
+const UNREACHABLE_MAX: Duration = Duration::from_secs(60);
+
+/// How a task's life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Finished,
+    Failed,
+    /// It will fail in the same way again.
+    Hopeless,
+    /// Through no fault of its own.
+    Lost,
+}
+
+impl End {
+    fn of(state: TaskState) -> End {
+        match state {
+            TaskState::TaskFinished => End::Finished,
+            TaskState::TaskError => End::Hopeless,
+            TaskState::TaskFailed | TaskState::TaskKilled => End::Failed,
+            _ => End::Lost,
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
+        let id = &status.task_id.value;
+        let state = status.state();
+        let found = owner(id).filter(|(serial, number)| self.is_current(*serial, *number, id));
+        let Some((serial, number)) = found else {
+            // It was replaced, or its job is forgotten, and yet it runs: nobody wants it.
+            if !is_terminal(state) && state != TaskState::TaskKilling {
+                calls.kill(id, None);
+            }
+            return;
+        };
+        self.tell_task(serial, number, status);
+        if is_terminal(state) {
+            self.ended(serial, number, status, now);
+        } else {
+            self.progress(serial, number, status, now);
+        }
+        self.unsettled.insert(serial);
+        self.changed.instances.insert((serial, number));
+    }
+
+    /// Whether this is the newest attempt of the task, and it has not ended.
+    fn is_current(&self, serial: u64, number: u32, task_id: &str) -> bool {
+        let instance = self.records.get(&serial).and_then(|r| r.get(number));
+        instance.and_then(|i| i.live()).is_some_and(|live| live.place.task_id == task_id)
+    }
+
+    fn tell_task(&mut self, serial: u64, number: u32, status: &TaskStatus) {
+        let Some(record) = self.records.get(&serial) else { return };
+        let Some(live) = record.get(number).and_then(|i| i.live()) else { return };
+        let happening = Happening::Task {
+            name: record.name().to_owned(),
+            number,
+            version: record.get(number).map_or(0, |i| i.version),
+            place: live.place.clone(),
+            state: status.state().as_str_name().to_owned(),
+            healthy: status.healthy,
+            message: status.message.clone().unwrap_or_default(),
+        };
+        self.tell(happening);
+    }
+
+    fn progress(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let stage = match status.state() {
+            TaskState::TaskStaging => Some(Stage::Staging),
+            TaskState::TaskStarting => Some(Stage::Starting),
+            TaskState::TaskRunning => Some(Stage::Running),
+            TaskState::TaskUnreachable | TaskState::TaskUnknown => Some(Stage::Unreachable),
+            _ => None,
+        };
+        if stage == Some(Stage::Unreachable) {
+            self.unreachable.entry((serial, number)).or_insert(now);
+        } else if stage.is_some() {
+            self.unreachable.remove(&(serial, number));
+        }
+        record.change(number, |instance| {
+            let Some(live) = instance.live_mut() else { return };
+            live.stage = stage.unwrap_or(live.stage);
+            if stage == Some(Stage::Running) {
+                live.running.get_or_insert(now);
+                live.healthy = status.healthy.or(live.healthy);
+            }
+        });
+    }
+
+    fn ended(&mut self, serial: u64, number: u32, status: &TaskStatus, now: Time) {
+        self.release(serial, number);
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let end = End::of(status.state());
+        match end {
+            End::Finished => self.totals.finished += 1,
+            End::Failed | End::Hopeless => self.totals.failed += 1,
+            End::Lost => self.totals.lost += 1,
+        }
+        let said = match status.message.as_deref() {
+            Some(message) if !message.is_empty() => format!("{}: {message}", status.state().as_str_name()),
+            _ => status.state().as_str_name().to_owned(),
+        };
+        record.change(number, |instance| instance.say(&said));
+        let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
+        if record.head.goal == Goal::Stop {
+            return record.done(number, end == End::Finished, now);
+        }
+        match (record.kind(), stopping) {
+            (_, Some(Stop::Job)) => record.done(number, end == End::Finished, now),
+            (_, Some(Stop::Surplus)) => {
+                record.remove(number, now);
+            }
+            (Kind::Service, _) => {
+                let replaced = stopping == Some(Stop::Replace);
+                record.service_task_ended(number, end, replaced, now);
+                self.enqueue(serial, number, now);
+            }
+            (Kind::Gang, _) => self.rank_ended(serial, number, end, now),
+            (Kind::Batch | Kind::Array, _) => {
+                let replaced = stopping == Some(Stop::Replace);
+                record.batch_task_ended(number, end, replaced, now);
+                self.enqueue(serial, number, now);
+            }
+        }
+    }
+
+    /// What a task was given is its agent's again.
+    fn release(&mut self, serial: u64, number: u32) {
+        self.unreachable.remove(&(serial, number));
+        let Some(live) = self.records.get(&serial).and_then(|r| r.get(number)).and_then(|i| i.live()) else { return };
+        if let Some(usage) = self.usage.get_mut(&live.place.agent_id) {
+            *usage = usage.minus(&live.need);
+            if usage.0.iter().all(|amount| *amount <= 0) {
+                self.usage.remove(&live.place.agent_id);
+            }
+        }
+    }
+
+    /// A rank's end is the gang's affair: what follows is done when the gang is settled.
+    fn rank_ended(&mut self, serial: u64, number: u32, end: End, now: Time) {
+        let Some(record) = self.records.get_mut(&serial) else { return };
+        let stopping = record.get(number).and_then(|i| i.live()).and_then(|live| live.stopping);
+        self.changed.heads.insert(serial);
+        if end == End::Finished || stopping == Some(Stop::GangDone) {
+            return record.done(number, true, now);
+        }
+        let first = !record.head.gang.broken;
+        let gang = &mut record.head.gang;
+        gang.broken = true;
+        // The first to end badly says why; those that are ended because of it do not count.
+        if first && stopping.is_none() {
+            match end {
+                End::Lost => gang.losses += 1,
+                End::Hopeless => gang.hopeless = true,
+                End::Failed | End::Finished => gang.failures += 1,
+            }
+        }
+        record.done(number, false, now);
+    }
+
+    /// Gives up tasks on agents that have not answered for long: they are ended when they come back, and replaced now.
+    pub(super) fn check_unreachable(&mut self, now: Time, calls: &mut Calls) {
+        let overdue = self.unreachable.iter().filter(|(_, since)| **since + UNREACHABLE_MAX <= now);
+        let overdue: Vec<(u64, u32)> = overdue.map(|(task, _)| *task).collect();
+        for (serial, number) in overdue {
+            let live = self.records.get(&serial).and_then(|r| r.get(number)).and_then(|i| i.live());
+            let Some(task_id) = live.map(|live| live.place.task_id.clone()) else { continue };
+            calls.kill(&task_id, None);
+            let status = TaskStatus {
+                task_id: sdk::v1::TaskId { value: task_id },
+                state: TaskState::TaskLost as i32,
+                message: Some("its agent did not answer for too long".to_owned()),
+                ..Default::default()
+            };
+            self.update(&status, now, calls);
+        }
+    }
+
+    /// When the next task is given up.
+    pub(super) fn next_unreachable(&self) -> Option<Time> {
+        let since = self.unreachable.values().min().copied();
+        since.map(|since| since + UNREACHABLE_MAX)
+    }
+}
+
+impl Record {
+    /// The task has ended for good.
+    pub(super) fn done(&mut self, number: u32, ok: bool, now: Time) {
+        self.change(number, |instance| instance.phase = Phase::Done { ok, at: now });
+    }
+
+    fn batch_task_ended(&mut self, number: u32, end: End, replaced: bool, now: Time) {
+        let (retries, restart) = (self.job().retries, self.job().restart);
+        self.change(number, |instance| {
+            let wait = match end {
+                End::Finished => return instance.phase = Phase::Done { ok: true, at: now },
+                End::Failed if replaced => Duration::ZERO,
+                End::Lost => {
+                    instance.losses += 1;
+                    restart.wait(instance.losses)
+                }
+                End::Failed if instance.failures < retries => {
+                    instance.failures += 1;
+                    restart.wait(instance.failures)
+                }
+                End::Failed | End::Hopeless => {
+                    instance.failures += 1;
+                    return instance.phase = Phase::Done { ok: false, at: now };
+                }
+            };
+            instance.phase = Phase::Waiting { since: now, not_before: now + wait };
+        });
+    }
+
+    /// A service's task is started again whatever happened; one that kept failing waits longer each time.
+    fn service_task_ended(&mut self, number: u32, end: End, replaced: bool, now: Time) {
+        let restart = self.job().restart;
+        let past = self.get(number).and_then(|i| Some((i.live()?.place.clone(), i.version, i.message.clone())));
+        if let Some((place, version, message)) = past {
+            self.remember(place, version, &message, now);
+        }
+        self.change(number, |instance| {
+            let ran = instance.live().and_then(|l| l.running).map_or(Duration::ZERO, |since| now.since(since));
+            if ran >= restart.steady {
+                instance.failures = 0;
+                instance.losses = 0;
+            }
+            let wait = match end {
+                _ if replaced => Duration::ZERO,
+                End::Lost => {
+                    instance.losses += 1;
+                    // The first loss says nothing about the task.
+                    restart.wait(instance.losses - 1)
+                }
+                _ => {
+                    instance.failures += 1;
+                    restart.wait(instance.failures)
+                }
+            };
+            instance.phase = Phase::Waiting { since: now, not_before: now + wait };
+        });
+    }
+
+    /// Whether the work of a gang is done by rank 0 alone.
+    pub(super) fn ends_with_first(&self) -> bool {
+        self.kind() == Kind::Gang && self.job().ends == GangEnd::First
+    }
+}
+
+/// What a task does, for people.
+pub(super) fn state_of(record: &Record, number: u32) -> State {
+    let Some(instance) = record.get(number) else { return State::Waiting };
+    match &instance.phase {
+        Phase::Waiting { .. } if instance.failures > 0 => State::Restarting,
+        Phase::Waiting { .. } => State::Waiting,
+        Phase::Done { ok: true, .. } => State::Finished,
+        Phase::Done { ok: false, .. } if record.head.goal == Goal::Stop => State::Stopped,
+        Phase::Done { ok: false, .. } => State::Failed,
+        Phase::Live(live) if live.stopping.is_some() => State::Ending,
+        Phase::Live(live) => match (live.stage, live.healthy) {
+            (Stage::Running, Some(false)) => State::Unhealthy,
+            (Stage::Running, _) => State::Running,
+            (Stage::Unreachable, _) => State::Unreachable,
+            (Stage::Staging | Stage::Starting, _) => State::Staging,
+        },
+    }
+}

@@ -1,0 +1,318 @@
+//! What a scheduler shows of itself: values to be printed as tables, or as JSON.
+//!
+//! Instants are seconds since 1970. It decides nothing.
+
+use std::sync::Arc;
+
+use base::Time;
+use serde::{Deserialize, Serialize};
+
+use super::Core;
+use super::record::{Counts, Goal, Outcome, Past, Place, Record, Version};
+use super::requests::Taken;
+use super::updates::state_of;
+use crate::job::{Job, Kind};
+use crate::place::Policy;
+use crate::{Knobs, Need};
+
+/// What a job or a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It waits for room.
+    Waiting,
+    /// It has failed, and waits for its next attempt.
+    Restarting,
+    /// It was launched, and does not run yet.
+    Staging,
+    /// It runs.
+    Running,
+    /// It runs, and its health check says that it is not well.
+    Unhealthy,
+    /// Its agent does not answer.
+    Unreachable,
+    /// It is asked to end.
+    Ending,
+    /// A service is being replaced by its next version, or brought to another count.
+    Deploying,
+    /// It has finished.
+    Finished,
+    /// It has failed for good.
+    Failed,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// What has happened, for who follows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Happening {
+    /// A job is new, or is wanted in another way.
+    Submitted {
+        /// The job's name.
+        name: String,
+        /// The version that is wanted now.
+        version: u64,
+        /// In which way.
+        taken: Taken,
+    },
+    /// A job is being stopped.
+    Stopping {
+        /// The job's name.
+        name: String,
+    },
+    /// A service has reached what is wanted: all its tasks are of this version, and well.
+    Deployed {
+        /// The service's name.
+        name: String,
+        /// Its version.
+        version: u64,
+    },
+    /// A job has ended.
+    Ended {
+        /// The job's name.
+        name: String,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A task has a new state.
+    Task {
+        /// The job's name.
+        name: String,
+        /// The task's number.
+        number: u32,
+        /// The version that it is of.
+        version: u64,
+        /// Where it is.
+        #[serde(flatten)]
+        place: Place,
+        /// The state, in Mesos's words.
+        state: String,
+        /// What its health check says.
+        healthy: Option<bool>,
+        /// What was said of it.
+        message: String,
+    },
+}
+
+/// What became of tasks since the scheduler was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Tasks that were launched.
+    pub launched: u64,
+    /// Tasks that have finished.
+    pub finished: u64,
+    /// Tasks that have failed or were killed.
+    pub failed: u64,
+    /// Tasks that were lost with their agent, or on the way.
+    pub lost: u64,
+}
+
+/// The scheduler and its jobs in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// The framework's id, once there is one.
+    pub framework_id: Option<String>,
+    /// Whether there is a master.
+    pub connected: bool,
+    /// Whether it has asked for no offers.
+    pub suppressed: bool,
+    /// How it behaves.
+    pub knobs: Knobs,
+    /// The placement policy of jobs that name none.
+    pub policy: Policy,
+    /// Agents whose offers it holds now.
+    pub held: usize,
+    /// All tasks, by what they do.
+    pub tasks: Counts,
+    /// What its tasks use now.
+    pub used: Need,
+    /// Since the start.
+    pub totals: Totals,
+    /// Jobs, in the order of submission.
+    pub jobs: Vec<JobSummary>,
+}
+
+/// A job in short.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobSummary {
+    /// Its name.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: Kind,
+    /// What it does.
+    pub state: State,
+    /// The version that is wanted.
+    pub version: u64,
+    /// How many tasks are wanted.
+    pub count: u32,
+    /// Tasks by what they do.
+    pub tasks: Counts,
+    /// How many run, and are well as far as is known.
+    pub well: u32,
+    /// What one task needs.
+    pub need: Need,
+    /// When it was submitted.
+    pub submitted: f64,
+    /// How long it took or takes, in seconds.
+    pub age: f64,
+    /// When it ended.
+    pub ended: Option<f64>,
+}
+
+/// A job with its tasks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JobView {
+    /// In short.
+    pub summary: JobSummary,
+    /// Its versions, oldest first; the last is the one that is wanted.
+    pub versions: Vec<VersionView>,
+    /// Whether a service is on its way to what is wanted.
+    pub deploying: bool,
+    /// Its tasks.
+    pub tasks: Vec<TaskView>,
+    /// Tasks of a service that are gone, oldest first.
+    pub past: Vec<Past>,
+    /// Why tasks wait, in words.
+    pub why: Vec<String>,
+}
+
+/// A job as it was wanted from some instant on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VersionView {
+    /// Counts from 1.
+    pub number: u64,
+    /// Since when it was wanted.
+    pub since: f64,
+    /// What was wanted.
+    pub job: Arc<Job>,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TaskView {
+    /// Its number.
+    pub number: u32,
+    /// For services: the smallest number that no other task of the version has.
+    pub index: u32,
+    /// The version that it is of.
+    pub version: u64,
+    /// What it does.
+    pub state: State,
+    /// Where it is, or was last.
+    pub place: Option<Place>,
+    /// What its health check says.
+    pub healthy: Option<bool>,
+    /// How often it was launched.
+    pub attempts: u32,
+    /// How often in a row it has failed.
+    pub failures: u32,
+    /// When it was launched last.
+    pub launched: Option<f64>,
+    /// Since when it runs.
+    pub running: Option<f64>,
+    /// What was said of its last end.
+    pub message: String,
+}
+
+impl Core {
+    /// The scheduler and its jobs in short.
+    pub fn status(&self, now: Time) -> Status {
+        let mut tasks = Counts::default();
+        for counts in self.records.values().filter(|r| !r.is_over()).map(Record::counts) {
+            tasks.waiting += counts.waiting;
+            tasks.live += counts.live;
+            tasks.finished += counts.finished;
+            tasks.failed += counts.failed;
+        }
+        Status {
+            framework_id: self.framework_id.clone(),
+            connected: self.attention.subscribed,
+            suppressed: self.attention.suppressed,
+            knobs: self.knobs.clone(),
+            policy: self.knobs.policy,
+            held: self.offers.rooms.len(),
+            tasks,
+            used: self.usage.values().fold(Need::default(), |all, used| all.plus(used)),
+            totals: self.totals,
+            jobs: self.summaries(now),
+        }
+    }
+
+    pub(super) fn summary(&self, record: &Record, now: Time) -> JobSummary {
+        let job = record.job();
+        let has_check = job.health.is_some();
+        let well = record.instances().values().filter(|i| i.is_well(has_check)).count();
+        let head = &record.head;
+        JobSummary {
+            name: job.name.clone(),
+            kind: job.kind,
+            state: job_state(record),
+            version: record.current().number,
+            count: job.count,
+            tasks: record.counts(),
+            well: u32::try_from(well).unwrap_or(u32::MAX),
+            need: job.need,
+            submitted: head.submitted.as_secs_f64(),
+            age: head.ended.unwrap_or(now).since(head.submitted).as_secs_f64(),
+            ended: head.ended.map(Time::as_secs_f64),
+        }
+    }
+
+    pub(super) fn show(&self, serial: u64, now: Time) -> JobView {
+        let record = &self.records[&serial];
+        JobView {
+            summary: self.summary(record, now),
+            versions: record.versions().iter().map(version_view).collect(),
+            deploying: record.head.deploying && record.kind() == Kind::Service,
+            tasks: record.instances().keys().map(|number| task_view(record, *number)).collect(),
+            past: record.past.iter().cloned().collect(),
+            why: self.why(record, now),
+        }
+    }
+}
+
+fn version_view(version: &Version) -> VersionView {
+    VersionView { number: version.number, since: version.since.as_secs_f64(), job: version.job.clone() }
+}
+
+fn job_state(record: &Record) -> State {
+    match (record.head.outcome, record.head.goal, record.kind()) {
+        (Some(Outcome::Finished), _, _) => State::Finished,
+        (Some(Outcome::Failed), _, _) => State::Failed,
+        (Some(Outcome::Stopped), _, _) => State::Stopped,
+        (None, Goal::Stop, _) => State::Ending,
+        (None, Goal::Run, Kind::Service) if record.head.deploying => State::Deploying,
+        (None, Goal::Run, _) => {
+            let states = record.instances().keys().map(|number| state_of(record, *number));
+            let lively = |state: &State| match state {
+                State::Running => 5,
+                State::Unhealthy => 4,
+                State::Unreachable | State::Ending => 3,
+                State::Staging => 2,
+                State::Restarting => 1,
+                _ => 0,
+            };
+            // Finished tasks of an array do not make the rest of it finished.
+            states.max_by_key(lively).filter(|s| lively(s) > 0).unwrap_or(State::Waiting)
+        }
+    }
+}
+
+fn task_view(record: &Record, number: u32) -> TaskView {
+    let instance = &record.instances()[&number];
+    let live = instance.live();
+    TaskView {
+        number,
+        index: instance.slot,
+        version: instance.version,
+        state: state_of(record, number),
+        place: instance.last.clone(),
+        healthy: live.and_then(|l| l.healthy),
+        attempts: instance.attempts,
+        failures: instance.failures,
+        launched: live.map(|l| l.launched.as_secs_f64()),
+        running: live.and_then(|l| l.running).map(Time::as_secs_f64),
+        message: instance.message.clone(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Why tasks wait, in words: what is missing where, which rule keeps them off, or which time must pass.
+
+use std::collections::BTreeMap;
+
+use base::Time;
+
+use super::Core;
+use super::record::{Phase, Record};
+use crate::Need;
+use crate::constraint::Checker;
+use crate::job::Kind;
+use crate::need::NAMES;
+
+/// What keeps a task off an agent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Obstacle {
+    Lacks(usize),
+    Rule(String),
+}
+
+impl Core {
+    /// Why the waiting tasks of a job wait; empty if none does.
+    pub(super) fn why(&self, record: &Record, now: Time) -> Vec<String> {
+        let waiting = record.counts().waiting;
+        if waiting == 0 {
+            return Vec::new();
+        }
+        let mut why = Vec::new();
+        let later: Vec<Time> = record.instances().values().filter_map(|i| later(&i.phase, now)).collect();
+        if let Some(first) = later.iter().min() {
+            let seconds = first.since(now).as_secs_f64();
+            why.push(format!("{} of its tasks start again after a wait, the first in {seconds:.1} s", later.len()));
+        }
+        let ready = waiting as usize - later.len().min(waiting as usize);
+        if ready == 0 {
+            return why;
+        }
+        if !self.attention.subscribed {
+            why.push("there is no connection to a master".to_owned());
+        } else if self.seen.agents().next().is_none() {
+            why.push("no agent has offered anything yet".to_owned());
+        }
+        why.extend(self.gang_waits(record, now));
+        why.extend(self.obstacles(record));
+        if why.is_empty() {
+            why.push("it waits for the next offers".to_owned());
+        }
+        why
+    }
+
+    fn gang_waits(&self, record: &Record, now: Time) -> Option<String> {
+        if record.kind() != Kind::Gang {
+            return None;
+        }
+        let (gang, size) = (&record.head.gang, record.job().count);
+        if let Some(until) = gang.gather_until {
+            let seconds = until.since(now).as_secs_f64();
+            return Some(format!(
+                "the gang gathers: {} of {size} ranks have room on the offers held; they are given back in {seconds:.1} s",
+                gang.found
+            ));
+        }
+        if let Some(rest) = gang.rest_until.filter(|rest| *rest > now) {
+            let seconds = rest.since(now).as_secs_f64();
+            return Some(format!(
+                "the gang could not form ({} of {size} ranks had room) and lets others go first for {seconds:.1} s",
+                gang.found
+            ));
+        }
+        let other = self.gathering.filter(|other| *other != record.head.serial);
+        let other = other.and_then(|serial| self.records.get(&serial))?;
+        Some(format!("another gang gathers offers: '{}'", other.name()))
+    }
+
+    /// What stands in the way on the agents that have offered something.
+    fn obstacles(&self, record: &Record) -> Vec<String> {
+        let job = record.job();
+        let mut checker = Checker::new(&job.constraints);
+        self.count_in(record.head.serial, &mut checker);
+        let mut obstacles: BTreeMap<Obstacle, (usize, Need)> = BTreeMap::new();
+        let (mut agents, mut possible, mut most) = (0, 0, Need::default());
+        for agent in self.seen.agents() {
+            agents += 1;
+            most = most.upper(&agent.most);
+            possible += usize::from(job.need.fits(&agent.most) && checker.broken_by_agent(agent).is_none());
+            let rule = checker.broken_by(agent).map(|rule| Obstacle::Rule(rule.to_string()));
+            let obstacle = rule.or_else(|| job.need.lacks(&agent.left).map(Obstacle::Lacks));
+            if let Some(obstacle) = obstacle {
+                let (count, largest) = obstacles.entry(obstacle).or_default();
+                *count += 1;
+                *largest = largest.upper(&agent.left);
+            }
+        }
+        let mut why: Vec<String> = Vec::new();
+        if agents > 0 && possible == 0 {
+            why.push(match job.need.lacks(&most) {
+                Some(k) => format!(
+                    "warning: a task needs {} {}, and no agent has offered more than {} so far",
+                    NAMES[k],
+                    job.need.amount(k),
+                    most.amount(k)
+                ),
+                None => "warning: no agent that was seen so far could ever run a task of it".to_owned(),
+            });
+        }
+        why.extend(obstacles.into_iter().map(|(obstacle, (count, largest))| {
+            let on = if count == 1 { "1 agent".to_owned() } else { format!("{count} agents") };
+            match obstacle {
+                Obstacle::Lacks(k) => format!(
+                    "{on}: too little {} (a task needs {}, the most left is {})",
+                    NAMES[k],
+                    job.need.amount(k),
+                    largest.amount(k)
+                ),
+                Obstacle::Rule(rule) => format!("{on}: the constraint '{rule}' keeps it off"),
+            }
+        }));
+        why
+    }
+}
+
+/// When a task that waits for an instant may go.
+fn later(phase: &Phase, now: Time) -> Option<Time> {
+    match phase {
+        Phase::Waiting { not_before, .. } if *not_before > now => Some(*not_before),
+        _ => None,
+    }
+}
