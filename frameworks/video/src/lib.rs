@@ -9,5 +9,6 @@ pub mod frame;
 mod glyphs;
 pub mod media;
 pub mod pipeline;
+pub mod profile;
 pub mod scene;
 pub mod vision;

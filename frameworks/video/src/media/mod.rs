@@ -160,6 +160,15 @@ impl Video {
         }
     }
 
+    /// Numbers of the frames below `end` that can be decoded without others; at least the first.
+    pub fn keys(&self, end: u64) -> Vec<u64> {
+        let keys = match &self.reader {
+            Reader::Indexed(indexed) => indexed.key_frames(end),
+            Reader::Piped(_) => Vec::new(),
+        };
+        if keys.first() == Some(&0) { keys } else { std::iter::once(0).chain(keys).collect() }
+    }
+
     /// Up to `count` frame numbers spread over the first `within` frames that are cheap to decode on their own: key
     /// frames where there are enough, others otherwise. In growing order.
     pub fn cheap_frames(&self, count: usize, within: u64) -> Vec<u64> {

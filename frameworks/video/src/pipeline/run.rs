@@ -142,7 +142,8 @@ impl Analyst {
         out
     }
 
-    fn finish(&mut self) -> Vec<Finding> {
+    /// What is known of objects that are still in the picture when the stream ends.
+    pub fn finish(&mut self) -> Vec<Finding> {
         let mut out = Vec::new();
         for track in self.tracker.tracks().to_vec() {
             self.tell_track(&track, true, &mut out);

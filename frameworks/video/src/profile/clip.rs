@@ -1,0 +1,203 @@
+//! Trying configurations on a clip of a real video, keeping what each step gave for all configurations that share it.
+//!
+//! What is kept: decoded frames, frames made smaller, boxes, findings. A step's cost is measured once, in seconds of this
+//! thread's processor time, and counted for every configuration that would have to pay it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+
+use super::search::{Evaluate, Point};
+use crate::frame::{Frame, Rect};
+use crate::media::{MediaError, Video};
+use crate::pipeline::{Analyst, Config, Finding, QueryKind, learn_still, score};
+use crate::vision::{Background, Detector, blobs, shrink};
+
+/// What is tried, and with how much memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClipOptions {
+    /// Seconds of video from its start.
+    pub seconds: f64,
+    /// Whether what steps gave is kept from one configuration to the next.
+    pub keep: bool,
+    /// Bytes of pictures at most: the clip is not longer than what fits.
+    pub bytes: usize,
+}
+
+impl Default for ClipOptions {
+    fn default() -> ClipOptions {
+        ClipOptions { seconds: 20.0, keep: true, bytes: 512 << 20 }
+    }
+}
+
+/// Seconds of processor time that this thread has used.
+pub fn core_seconds() -> f64 {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0.0, |t| Duration::from(t).as_secs_f64())
+}
+
+/// A value and what making it costs, in core-seconds.
+type Costed<T> = (T, f64);
+
+/// A clip of a video on which a query is tried.
+#[derive(Debug)]
+pub struct Clip {
+    kind: QueryKind,
+    golden: Config,
+    video: Video,
+    options: ClipOptions,
+    fps: f64,
+    frames: u64,
+    still: Frame,
+    keys: Vec<u64>,
+    wanted: Option<Vec<Finding>>,
+    decoded: BTreeMap<u64, Costed<Arc<Frame>>>,
+    smaller: BTreeMap<(u64, u32), Costed<Arc<Frame>>>,
+    boxes: BTreeMap<(u32, u32, Detector), Costed<Arc<Vec<Vec<Rect>>>>>,
+    spent: f64,
+}
+
+impl Clip {
+    /// Prepares a clip of a video.
+    ///
+    /// # Errors
+    /// None of its frames can be decoded.
+    pub fn new(mut video: Video, kind: QueryKind, golden: Config, options: ClipOptions) -> Result<Clip, MediaError> {
+        let still = learn_still(&mut video)?;
+        let fps = video.info().fps;
+        // Half as much again for the smaller pictures.
+        let fits = options.bytes / (still.bytes() * 3 / 2);
+        let length = ((options.seconds * fps).round() as u64).min(fits as u64).max(1);
+        let frames = video.info().frames.map_or(length, |n| n.min(length));
+        let keys = video.keys(frames);
+        Ok(Clip {
+            kind,
+            golden,
+            video,
+            options,
+            fps,
+            frames,
+            still,
+            keys,
+            wanted: None,
+            decoded: BTreeMap::new(),
+            smaller: BTreeMap::new(),
+            boxes: BTreeMap::new(),
+            spent: 0.0,
+        })
+    }
+
+    /// Core-seconds used for trying so far.
+    pub fn spent(&self) -> f64 {
+        self.spent
+    }
+
+    /// Seconds of the clip.
+    pub fn seconds(&self) -> f64 {
+        self.frames as f64 / self.fps
+    }
+
+    fn frame(&mut self, number: u64) -> Result<Option<Costed<Arc<Frame>>>, MediaError> {
+        if let Some(kept) = self.decoded.get(&number) {
+            return Ok(Some(kept.clone()));
+        }
+        let (before, decoded) = (core_seconds(), self.video.decoded());
+        let Some(frame) = self.video.frame(number)? else { return Ok(None) };
+        let cost = core_seconds() - before;
+        self.spent += cost;
+        // Frames that had to be decoded on the way share the cost; a configuration pays for those that it needs.
+        let each = cost / (self.video.decoded() - decoded).max(1) as f64;
+        let costed = (Arc::new(frame), each);
+        self.decoded.insert(number, costed.clone());
+        Ok(Some(costed))
+    }
+
+    /// How many frames must be decoded to see every `every`-th: all from a key frame to the last one wanted before the
+    /// next key frame.
+    fn needed(&self, every: u32) -> u64 {
+        let ends = self.keys.iter().skip(1).copied().chain([self.frames]);
+        let spans = self.keys.iter().copied().zip(ends);
+        let step = u64::from(every.max(1));
+        spans.map(|(key, end)| ((end - 1) / step * step + 1).saturating_sub(key)).sum()
+    }
+
+    fn small(&mut self, number: u64, by: u32) -> Result<Option<Costed<Arc<Frame>>>, MediaError> {
+        if let Some(kept) = self.smaller.get(&(number, by)) {
+            return Ok(Some(kept.clone()));
+        }
+        let Some((frame, _)) = self.frame(number)? else { return Ok(None) };
+        if by <= 1 {
+            return Ok(Some((frame, 0.0)));
+        }
+        let before = core_seconds();
+        let small = Arc::new(shrink(&frame, by).into_owned());
+        let cost = core_seconds() - before;
+        self.spent += cost;
+        self.smaller.insert((number, by), (small.clone(), cost));
+        Ok(Some((small, cost)))
+    }
+
+    fn boxes(&mut self, config: &Config) -> Result<Costed<Arc<Vec<Vec<Rect>>>>, MediaError> {
+        let key = (config.every, config.shrink, config.detector);
+        if let Some(kept) = self.boxes.get(&key) {
+            return Ok(kept.clone());
+        }
+        let mut background = Background::new(&self.still, config.shrink, config.detector);
+        let (mut all, mut cost) = (Vec::new(), 0.0);
+        let pause = f64::from(config.every) / self.fps;
+        for number in (0..self.frames).step_by(config.every.max(1) as usize) {
+            let Some((small, _)) = self.small(number, config.shrink)? else { break };
+            let before = core_seconds();
+            all.push(blobs(&background.detect(&small, pause as f32)));
+            cost += core_seconds() - before;
+        }
+        self.spent += cost;
+        let costed = (Arc::new(all), cost);
+        if self.options.keep {
+            self.boxes.insert(key, costed.clone());
+        }
+        Ok(costed)
+    }
+
+    /// What the query finds in this configuration, and what each second of video costs.
+    fn run(&mut self, config: &Config) -> Result<Costed<Vec<Finding>>, MediaError> {
+        let (boxes, mut cost) = self.boxes(config)?;
+        let mut analyst = Analyst::new(self.kind, config.window);
+        let mut found = Vec::new();
+        let (mut decode, mut looked) = (0.0, 0);
+        for (number, boxes) in (0..self.frames).step_by(config.every.max(1) as usize).zip(boxes.iter()) {
+            let Some((_, decoding)) = self.frame(number)? else { break };
+            let Some((small, shrinking)) = self.small(number, config.shrink)? else { break };
+            let before = core_seconds();
+            found.extend(analyst.step(number as f64 / self.fps, &small, boxes));
+            let step = core_seconds() - before;
+            self.spent += step;
+            decode += decoding;
+            looked += 1;
+            cost += shrinking + step;
+        }
+        found.extend(analyst.finish());
+        cost += decode / f64::from(looked.max(1)) * self.needed(config.every) as f64;
+        if !self.options.keep {
+            self.decoded.clear();
+            self.smaller.clear();
+        }
+        Ok((found, cost))
+    }
+}
+
+impl Evaluate for Clip {
+    type Error = MediaError;
+
+    fn evaluate(&mut self, config: &Config) -> Result<Point, MediaError> {
+        if self.wanted.is_none() {
+            let golden = self.golden;
+            self.wanted = Some(self.run(&golden)?.0);
+        }
+        let (found, cost) = self.run(config)?;
+        let wanted = self.wanted.as_deref().unwrap_or_default();
+        let quality = score(self.kind, &found, wanted).f1();
+        Ok(Point { config: *config, quality, cores: cost / self.seconds() })
+    }
+}
