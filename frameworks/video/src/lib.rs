@@ -11,4 +11,5 @@ pub mod media;
 pub mod pipeline;
 pub mod profile;
 pub mod scene;
+pub mod schedule;
 pub mod vision;

@@ -1,0 +1,267 @@
+//! Cores for queries: model-predictive, by the lag that an allocation would lead to at a horizon.
+//!
+//! The lag after `T` seconds with `a` cores in a configuration that needs `R` to keep up is `max(0, L + T (1 - a/R))`.
+//! Utility is therefore, for each configuration, a straight line in the cores up to the amount that just meets the
+//! lag goal; the best over all configurations is looked at through its concave hull, on which giving cores step by step
+//! to the largest marginal utility is exact. That is the paper's greedy heuristic without its fixed step.
+
+use serde::{Deserialize, Serialize};
+
+use super::goals::Goals;
+use crate::profile::Point;
+
+/// Who decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// Utility of quality and lag (VideoStorm).
+    Videostorm,
+    /// Equal shares; what one cannot use the others get; each the best configuration for its share.
+    Fair,
+}
+
+/// What is maximised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Objective {
+    /// The sum of utilities.
+    #[serde(rename = "max-sum")]
+    MaxSum,
+    /// The least utility.
+    #[serde(rename = "max-min")]
+    MaxMin,
+}
+
+/// How far ahead is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Horizon {
+    /// Seconds.
+    pub seconds: f64,
+}
+
+impl Default for Horizon {
+    fn default() -> Horizon {
+        Horizon { seconds: 6.0 }
+    }
+}
+
+/// What an allocation needs to know of a query.
+#[derive(Clone, Debug)]
+pub struct Demand<'a> {
+    /// Its goals.
+    pub goals: Goals,
+    /// Its configurations worth having, from cheap to dear. Not empty.
+    pub points: &'a [Point],
+    /// Its lag now, in seconds.
+    pub lag: f64,
+    /// What it really needs over what its profile says.
+    pub correction: f64,
+}
+
+/// What a query gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// Which of its points.
+    pub point: usize,
+    /// Cores.
+    pub cores: f64,
+}
+
+impl Demand<'_> {
+    /// Cores to keep up in this configuration.
+    pub fn need(&self, point: usize) -> f64 {
+        self.points.get(point).map_or(0.0, |p| p.cores * self.correction).max(1e-9)
+    }
+
+    /// The lag at the horizon.
+    pub fn lag_after(&self, share: Share, horizon: Horizon) -> f64 {
+        (self.lag + horizon.seconds * (1.0 - share.cores / self.need(share.point))).max(0.0)
+    }
+
+    /// The utility at the horizon.
+    pub fn utility(&self, share: Share, horizon: Horizon) -> f64 {
+        let quality = self.points.get(share.point).map_or(0.0, |p| p.quality);
+        self.goals.utility(quality, self.lag_after(share, horizon))
+    }
+
+    /// The fewest cores with which the lag goal is met at the horizon.
+    fn to_goal(&self, point: usize, horizon: Horizon) -> f64 {
+        (self.need(point) * (1.0 + (self.lag - self.goals.max_lag) / horizon.seconds)).max(0.0)
+    }
+
+    /// The fewest cores with which there is no lag at the horizon: more would be of no use.
+    pub fn useful(&self, point: usize, horizon: Horizon) -> f64 {
+        self.need(point) * (1.0 + self.lag / horizon.seconds)
+    }
+
+    /// The fewest cores, and the configuration, that reach this utility; `None` if nothing does.
+    fn cores_for(&self, utility: f64, horizon: Horizon) -> Option<Share> {
+        let reach = |point: usize| {
+            let spare = self.goals.of_quality(self.points[point].quality) - utility;
+            if spare < -1e-12 {
+                return None;
+            }
+            // So many seconds over the lag goal may remain.
+            let over = spare.max(0.0) / self.goals.lag_weight.max(1e-9);
+            let cores = self.need(point) * (1.0 + (self.lag - self.goals.max_lag - over) / horizon.seconds);
+            Some(Share { point, cores: cores.max(0.0) })
+        };
+        let shares = (0..self.points.len()).rev().filter_map(reach);
+        shares.min_by(|a, b| a.cores.total_cmp(&b.cores))
+    }
+
+    /// The corners of the concave hull of the best utility over cores, from few cores to many.
+    fn corners(&self, horizon: Horizon) -> Vec<(Share, f64)> {
+        let mut all: Vec<(Share, f64)> = Vec::with_capacity(2 * self.points.len());
+        for point in 0..self.points.len() {
+            for cores in [0.0, self.to_goal(point, horizon)] {
+                let share = Share { point, cores };
+                all.push((share, self.utility(share, horizon)));
+            }
+        }
+        all.sort_by(|a, b| a.0.cores.total_cmp(&b.0.cores).then(b.1.total_cmp(&a.1)));
+        let mut hull: Vec<(Share, f64)> = Vec::new();
+        for corner in all {
+            if hull.last().is_some_and(|last| corner.1 <= last.1 + 1e-12) {
+                continue;
+            }
+            while let [.., a, b] = hull.as_slice() {
+                let slope = |from: &(Share, f64), to: &(Share, f64)| (to.1 - from.1) / (to.0.cores - from.0.cores);
+                if slope(a, b) > slope(b, &corner) {
+                    break;
+                }
+                hull.pop();
+            }
+            // Two on one spot: the better one is enough, and it comes second only when it is better.
+            if hull.last().is_some_and(|last| corner.0.cores - last.0.cores < 1e-12) {
+                hull.pop();
+            }
+            hull.push(corner);
+        }
+        hull
+    }
+
+    /// The best configuration for so many cores.
+    fn best_for(&self, cores: f64, horizon: Horizon) -> Share {
+        let shares = (0..self.points.len()).map(|point| Share { point, cores });
+        let worth = |s: &Share| self.utility(*s, horizon);
+        shares.max_by(|a, b| worth(a).total_cmp(&worth(b))).unwrap_or(Share { point: 0, cores })
+    }
+}
+
+/// Shares for all queries, in their order; together at most `cores`.
+pub fn allocate(
+    queries: &[Demand<'_>],
+    cores: f64,
+    policy: Policy,
+    objective: Objective,
+    horizon: Horizon,
+) -> Vec<Share> {
+    let cores = cores.max(0.0);
+    match (policy, objective) {
+        (Policy::Fair, _) => fair(queries, cores, horizon),
+        (Policy::Videostorm, Objective::MaxSum) => max_sum(queries, cores, horizon),
+        (Policy::Videostorm, Objective::MaxMin) => max_min(queries, cores, horizon),
+    }
+}
+
+/// Equal shares up to what each can use; the surplus goes round again.
+fn fair(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
+    let caps: Vec<f64> = queries.iter().map(|q| q.useful(q.points.len().saturating_sub(1), horizon)).collect();
+    let amounts = water(&caps, cores);
+    let choose = |(q, amount): (&Demand<'_>, f64)| {
+        let fits = (0..q.points.len()).rev().find(|p| q.need(*p) <= amount + 1e-9);
+        Share { point: fits.unwrap_or(0), cores: amount }
+    };
+    queries.iter().zip(amounts).map(choose).collect()
+}
+
+/// The highest even level up to which all caps can be filled.
+fn water(caps: &[f64], total: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..caps.len()).collect();
+    order.sort_by(|a, b| caps[*a].total_cmp(&caps[*b]));
+    let mut amounts = vec![0.0; caps.len()];
+    let mut left = total;
+    for (done, index) in order.iter().enumerate() {
+        let level = left / (caps.len() - done) as f64;
+        amounts[*index] = caps[*index].min(level);
+        left -= amounts[*index];
+    }
+    amounts
+}
+
+/// Steps along the hulls, the steepest first.
+fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
+    struct Step {
+        slope: f64,
+        query: usize,
+        to: Share,
+        cores: f64,
+    }
+    let mut steps = Vec::new();
+    let mut shares = Vec::with_capacity(queries.len());
+    for (query, demand) in queries.iter().enumerate() {
+        let corners = demand.corners(horizon);
+        shares.push(corners.first().map_or(Share { point: 0, cores: 0.0 }, |c| c.0));
+        for pair in corners.windows(2) {
+            let wide = pair[1].0.cores - pair[0].0.cores;
+            steps.push(Step { slope: (pair[1].1 - pair[0].1) / wide, query, to: pair[1].0, cores: wide });
+        }
+    }
+    // On a hull slopes only fall, so a query's steps stay in their order.
+    steps.sort_by(|a, b| b.slope.total_cmp(&a.slope).then(a.query.cmp(&b.query)));
+    // What costs nothing may still be held by the first corner of each.
+    let mut left = cores - shares.iter().map(|s| s.cores).sum::<f64>();
+    for step in steps {
+        if left <= 1e-12 {
+            break;
+        }
+        if step.cores <= left {
+            shares[step.query] = step.to;
+            left -= step.cores;
+        } else if shares[step.query].cores + step.cores >= step.to.cores - 1e-9 {
+            // The last step is taken in part; those that come after it on the same hull are flatter still.
+            let all = shares[step.query].cores + left;
+            shares[step.query] = queries[step.query].best_for(all, horizon);
+            left = 0.0;
+        }
+    }
+    spread(queries, &mut shares, left.max(0.0), horizon);
+    shares
+}
+
+/// The highest level of utility that all can reach, by halving; who cannot reach it gets its best.
+fn max_min(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
+    let best = |q: &Demand<'_>| q.points.iter().map(|p| q.goals.of_quality(p.quality)).fold(f64::MIN, f64::max);
+    let bests: Vec<f64> = queries.iter().map(best).collect();
+    let at = |level: f64| -> Vec<Share> {
+        let each = queries.iter().zip(&bests).map(|(q, best)| q.cores_for(level.min(*best), horizon));
+        each.map(|share| share.unwrap_or(Share { point: 0, cores: 0.0 })).collect()
+    };
+    let total = |shares: &[Share]| shares.iter().map(|s| s.cores).sum::<f64>();
+    let worst = queries.iter().map(|q| q.best_for(0.0, horizon)).zip(queries).map(|(s, q)| q.utility(s, horizon));
+    let (mut low, mut high) = (worst.fold(0.0, f64::min) - 1.0, bests.iter().copied().fold(0.0, f64::max));
+    if total(&at(high)) <= cores {
+        low = high;
+    }
+    for _ in 0..40 {
+        let middle = f64::midpoint(low, high);
+        if total(&at(middle)) <= cores { low = middle } else { high = middle }
+    }
+    let mut shares = at(low);
+    let left = (cores - total(&shares)).max(0.0);
+    spread(queries, &mut shares, left, horizon);
+    shares
+}
+
+/// Gives what is left to whoever lags or would begin to, each up to what it can use: it costs nothing now, and saves
+/// cores later.
+fn spread(queries: &[Demand<'_>], shares: &mut [Share], left: f64, horizon: Horizon) {
+    if left <= 1e-12 {
+        return;
+    }
+    let room: Vec<f64> =
+        queries.iter().zip(shares.iter()).map(|(q, s)| (q.useful(s.point, horizon) - s.cores).max(0.0)).collect();
+    for (share, more) in shares.iter_mut().zip(water(&room, left)) {
+        share.cores += more;
+    }
+}
