@@ -1,6 +1,6 @@
 //! A framework on one page: ten tasks that say hello, each on whatever agent has room.
 //!
-//! Run it against a cluster: cargo run -p sdk --features driver --example hello -- 127.0.0.1:5050
+//! Run it against a cluster: cargo run --example hello -- 127.0.0.1:5050
 #![forbid(unsafe_code)]
 
 use sdk::base::Time;

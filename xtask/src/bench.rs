@@ -6,39 +6,53 @@ use anyhow::{Context, Result, bail};
 
 use crate::{binary, cargo, root, steps};
 
-/// Runs the benchmarks whose name has `filter` in it, one after the other.
+/// A benchmark: its package, its name, and whether it is one of a framework.
+type Bench = (String, String, bool);
+
+/// The word that stands for all benchmarks of the frameworks.
+const FRAMEWORKS: &str = "frameworks";
+
+/// Runs the benchmarks that have one of `filters` in their name, or all, one after the other; `frameworks` stands for
+/// all of frameworks/*/benches.
 ///
 /// # Errors
-/// A benchmark failed, or none has that name.
-pub(crate) fn run(filter: Option<&str>) -> Result<()> {
-    let mut found = benches()?;
-    found.retain(|(_, name)| filter.is_none_or(|f| name.contains(f)));
+/// A benchmark failed, or none has such a name.
+pub(crate) fn run(filters: &[String]) -> Result<()> {
+    let found = benches()?;
+    let wanted = |(package, name, framework): &Bench| {
+        let one = |f: &String| name.contains(f.as_str()) || package == f || (*framework && f == FRAMEWORKS);
+        filters.is_empty() || filters.iter().any(one)
+    };
+    let found: Vec<Bench> = found.into_iter().filter(wanted).collect();
     if found.is_empty() {
-        bail!("no benchmark has '{}' in its name", filter.unwrap_or_default());
+        bail!("no benchmark has '{}' in its name", filters.join("' or '"));
     }
-    // Only the benchmarks of the whole start the binary.
-    if found.iter().any(|(package, _)| package == "tepui") {
+    // Only the benchmarks of the whole and of frameworks start the binary.
+    if found.iter().any(|(package, _, framework)| package == "tepui" || *framework) {
         steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
     }
     let mut steps = steps::Steps::default();
-    for (package, name) in &found {
-        let step: &'static str = name.clone().leak();
+    for (package, name, framework) in &found {
+        let step: &'static str = if *framework { format!("{package}: {name}").leak() } else { name.clone().leak() };
         steps.run(step, || {
             let mut command = cargo(&["bench", "--package", package, "--bench", name]);
+            if *framework {
+                command.arg("--all-features");
+            }
             steps::run(command.env("TEPUI", binary()))
         });
     }
     steps.finish()
 }
 
-/// Package and name of every file in a `benches` folder, sorted.
-fn benches() -> Result<Vec<(String, String)>> {
+/// Every file in a package's `benches` folder, sorted.
+fn benches() -> Result<Vec<Bench>> {
     let mut found = Vec::new();
     for (package, folder) in crate::tidy::packages(&root())? {
         let benches = folder.join("benches");
         for path in rust_files(&benches)? {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            found.push((package.clone(), name));
+            found.push((package.clone(), name, folder.starts_with(root().join(FRAMEWORKS))));
         }
     }
     found.sort();

@@ -24,7 +24,7 @@ usage: cargo xtask <command>
                            (--no-install: only say what is missing)
   conformance [TEXT...]    the conformance cases of tests/conformance.txt, or those whose name has a TEXT
   ci [--no-install]        test, then conformance
-  bench [NAME]             the benchmarks whose name has NAME, printed
+  bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
@@ -52,7 +52,7 @@ fn run(arguments: &[String]) -> Result<()> {
             conformance::run(&[])
         }
         "conformance" => conformance::run(rest),
-        "bench" => bench::run(rest.first().map(String::as_str)),
+        "bench" => bench::run(rest),
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

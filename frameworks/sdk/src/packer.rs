@@ -77,8 +77,29 @@ impl Bin {
         self.left.revocable().find(&revocable)
     }
 
+    /// What the task's custom executor needs here for itself, if no task placed here starts it already.
+    fn executor_needs(&self, task: &TaskInfo) -> Resources {
+        let Some(executor) = &task.executor else { return Resources::new() };
+        let same = |t: &TaskInfo| t.executor.as_ref().is_some_and(|e| e.executor_id == executor.executor_id);
+        if self.tasks.iter().any(same) {
+            return Resources::new();
+        }
+        from_v1(&executor.resources).unwrap_or_default().unallocated().to_unreserved()
+    }
+
     fn put(&mut self, mut task: TaskInfo, found: &Resources) {
         self.left -= found;
+        let for_executor = self.find(&self.executor_needs(&task));
+        if let (Some(executor), Some(found)) = (&mut task.executor, for_executor) {
+            let first = self.tasks.iter().filter_map(|t| t.executor.as_ref());
+            let first = first.into_iter().find(|e| e.executor_id == executor.executor_id);
+            // All tasks of an executor name it in the same words.
+            executor.resources = match first {
+                Some(first) => first.resources.clone(),
+                None => self.messages(&found),
+            };
+            self.left -= &found;
+        }
         task.agent_id = self.agent_id.clone();
         task.resources = self.messages(found);
         self.tasks.push(task);
@@ -140,7 +161,8 @@ impl Packer {
             if best.as_ref().is_some_and(|(_, highest, _)| score <= *highest) {
                 continue;
             }
-            if let Some(found) = bin.find(&needs) {
+            let with_executor = &needs + &bin.executor_needs(&task);
+            if let Some(found) = bin.find(&with_executor).and_then(|_| bin.find(&needs)) {
                 best = Some((place, score, found));
             }
         }

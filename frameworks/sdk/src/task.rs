@@ -5,8 +5,9 @@
 use resources::Resources;
 
 use crate::v1::{
-    CommandInfo, Environment, Labels, Resource, TaskId, TaskInfo,
+    CommandInfo, Environment, ExecutorId, ExecutorInfo, Labels, Resource, TaskId, TaskInfo,
     environment::{Variable, variable},
+    executor_info,
 };
 
 /// A task that runs `command` with `/bin/sh -c` and needs `needs` (for example
@@ -34,6 +35,29 @@ pub fn with_command(id: &str, command: CommandInfo, needs: &Resources) -> TaskIn
         task_id: TaskId { value: id.to_owned() },
         resources: to_v1(needs),
         command: Some(command),
+        ..Default::default()
+    }
+}
+
+/// A custom executor that is started by this command and needs `needs` for itself, beside its tasks.
+pub fn executor(id: &str, command: CommandInfo, needs: &Resources) -> ExecutorInfo {
+    ExecutorInfo {
+        r#type: Some(executor_info::Type::Custom as i32),
+        executor_id: ExecutorId { value: id.to_owned() },
+        name: Some(id.to_owned()),
+        resources: to_v1(needs),
+        command: Some(command),
+        ..Default::default()
+    }
+}
+
+/// A task that a custom executor runs; its name is its id. What it is to do stands in its `data` or `labels`.
+pub fn custom(id: &str, executor: ExecutorInfo, needs: &Resources) -> TaskInfo {
+    TaskInfo {
+        name: id.to_owned(),
+        task_id: TaskId { value: id.to_owned() },
+        resources: to_v1(needs),
+        executor: Some(executor),
         ..Default::default()
     }
 }

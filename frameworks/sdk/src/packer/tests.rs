@@ -112,3 +112,17 @@ fn an_offer_that_cannot_be_read_goes_back() {
     assert!(packer.place(task::shell("t", "true", &need(0.1, 1.0))).is_err());
     assert_eq!(calls_of(packer)[0].r#type(), call::Type::Decline);
 }
+
+#[test]
+fn an_executor_is_paid_for_once_on_each_agent() {
+    let mut packer = Packer::new([offer("O1", "A", &need(1.0, 100.0))]);
+    let executor = task::executor("e", Default::default(), &need(0.5, 32.0));
+    let custom = |id: &str| task::custom(id, executor.clone(), &need(0.25, 32.0));
+    assert!(packer.place(custom("t1")).is_ok());
+    assert!(packer.place(custom("t2")).is_ok());
+    assert!(packer.place(custom("t3")).is_err(), "all is used");
+    let tasks = packer.bins()[0].tasks();
+    assert_eq!(tasks[0].executor, tasks[1].executor);
+    let role = tasks[0].executor.as_ref().unwrap().resources[0].allocation_info.as_ref().unwrap().role.as_deref();
+    assert_eq!(role, Some("dev"));
+}

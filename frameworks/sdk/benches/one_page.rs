@@ -1,0 +1,131 @@
+//! Does the library cost anything? 1,000 times `true` on one agent with cpus:64, launched once by a scheduler that speaks
+//! the wire itself (as in benches/tasks.rs) and once by a one-page scheduler on the sdk, in turn, and the two rates.
+//!
+//! Run with `cargo xtask bench one_page`; `--quick` runs 200 tasks, `--rounds=N` repeats, `--state` keeps state on disk.
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+#[path = "../../../benches/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use sdk::base::Time;
+use sdk::driver::{Encoding, Options};
+use sdk::resources::{Resources, Role, parse_text};
+use sdk::v1::{FrameworkInfo, TaskState};
+use sdk::{Calls, Ending, Event, Packer, is_terminal};
+use support::daemon::Daemon;
+use support::report::{Report, rate};
+use support::{number, quick};
+
+fn main() -> Result<()> {
+    let tasks = number("tasks", if quick() { 200 } else { 1_000 });
+    let rounds = number("rounds", if quick() { 1 } else { 3 });
+    let report = Report::new(&format!("{tasks} real tasks (`true`, 1 cpu) on one agent with cpus:64, {rounds} rounds"));
+    let (mut raw, mut paged) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        raw.push(on_a_cluster(|master| run_raw(master, tasks))?);
+        paged.push(on_a_cluster(|master| run_sdk(master, tasks))?);
+    }
+    let (raw, paged) = (median(raw), median(paged));
+    report.note("tasks a second, speaking the wire", &rate(tasks, raw));
+    report.note("tasks a second, one page on the sdk", &rate(tasks, paged));
+    let share = format!("{:.0} %", 100.0 * raw.as_secs_f64() / paged.as_secs_f64());
+    report.row("rate on the sdk against the wire", &share, "90 %", "", "");
+    Ok(())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    support::quantile(&mut times, 0.5)
+}
+
+fn on_a_cluster(run: impl FnOnce(&Daemon) -> Result<Duration>) -> Result<Duration> {
+    let master = Daemon::master(&["--allocation_interval=1secs"])?;
+    let agent = Daemon::agent(&master, "cpus:64;mem:65536;disk:65536;ports:[]")?;
+    run(&master).with_context(|| format!("agent: {}", agent.log()))
+}
+
+/// From the first offer to the last end, without the library.
+fn run_raw(master: &Daemon, tasks: usize) -> Result<Duration> {
+    use support::scheduler::{Encoding, Scheduler, amount, task};
+    let mut scheduler = Scheduler::subscribe(master.address, Encoding::Protobuf, "bench")?;
+    let (mut launched, mut ended, mut start) = (0, 0, None);
+    while ended < tasks {
+        let event = scheduler.event()?;
+        for offer in event.offers.into_iter().flat_map(|o| o.offers) {
+            start.get_or_insert_with(Instant::now);
+            let batch = (amount(&offer, "cpus") as usize).min(tasks - launched);
+            let make = |n: usize| task(format!("t{n}"), &offer, "bench", "true", &[("cpus", 1.0), ("mem", 32.0)]);
+            let infos = (launched..launched + batch).map(make).collect();
+            launched += batch;
+            scheduler.launch(&offer, infos);
+        }
+        if let Some(update) = event.update {
+            scheduler.acknowledge(&update.status);
+            ended += usize::from(is_terminal(update.status.state()));
+        }
+    }
+    scheduler.flush()?;
+    let took = start.context("no offer came")?.elapsed();
+    scheduler.teardown()?;
+    Ok(took)
+}
+
+/// The one page.
+struct Page {
+    left: usize,
+    finished: usize,
+    needs: Resources,
+    start: Option<Instant>,
+    took: Duration,
+}
+
+impl sdk::Scheduler for Page {
+    fn on_event(&mut self, event: Event, _now: Time, calls: &mut Calls) {
+        match event {
+            Event::Offers(offers) => {
+                self.start.get_or_insert_with(Instant::now);
+                let mut packer = Packer::new(offers);
+                while self.left > 0 {
+                    let task = sdk::task::shell(&format!("t{}", self.left), "true", &self.needs);
+                    if packer.place(task).is_err() {
+                        break;
+                    }
+                    self.left -= 1;
+                }
+                packer.finish(calls, Duration::ZERO);
+            }
+            Event::Update(status) if is_terminal(status.state()) => {
+                self.finished += usize::from(status.state() == TaskState::TaskFinished);
+                if self.left == 0 && calls.tasks().is_empty() {
+                    self.took = self.start.map(|s| s.elapsed()).unwrap_or_default();
+                    calls.teardown();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn run_sdk(master: &Daemon, tasks: usize) -> Result<Duration> {
+    let framework =
+        FrameworkInfo { user: user(), name: "page".into(), roles: vec!["bench".into()], ..Default::default() };
+    let mut options = Options::new(&master.address.to_string(), framework)?;
+    options.encoding = Encoding::Protobuf;
+    if std::env::args().any(|a| a == "--state") {
+        options.state = Some(Box::new(sdk::state::Memory::default()));
+    }
+    let needs = parse_text("cpus:1;mem:32", &Role::star())?;
+    let page = Page { left: tasks, finished: 0, needs, start: None, took: Duration::ZERO };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let finished = runtime.block_on(sdk::driver::run(page, options));
+    match finished.ending {
+        Ending::Stopped if finished.scheduler.finished == tasks => Ok(finished.scheduler.took),
+        other => bail!("{other:?}, {} of {tasks} finished", finished.scheduler.finished),
+    }
+}
+
+fn user() -> String {
+    nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten().map_or_else(|| "root".to_owned(), |u| u.name)
+}
