@@ -1,6 +1,7 @@
 //! Machine learning that trains by the quality it gains: a framework after SLAQ (SoCC'17).
 //!
 //! - [`learn`]: algorithms that train over parts of their data, and the models that come out.
+//! - [`job`], [`input`]: what a user wants trained, and from what data.
 //! - [`predict`]: what a job will gain, from the losses that it reports.
 //! - [`allocate`]: who gets how many cores.
 //!
@@ -8,5 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod allocate;
+pub mod input;
+pub mod job;
 pub mod learn;
 pub mod predict;

@@ -111,8 +111,8 @@ fn parabola(points: &[Point], end: f64) -> Option<Curve> {
     for (k, loss, weight) in points {
         let above = loss - end;
         let (mut w, y) = (weight * above.powi(4), 1.0 / above);
-        for n in 0..5 {
-            s[n] += w;
+        for (n, sum) in s.iter_mut().enumerate() {
+            *sum += w;
             if let Some(t) = t.get_mut(n) {
                 *t += w * y;
             }

@@ -1,0 +1,67 @@
+//! Labels as they stand in a file, and what they become: numbers, or the places of class names.
+
+use super::{Breach, number, shortened};
+
+const CLASSES_MAX: usize = 10_000;
+
+/// Labels of all rows, with the lines where they stand.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    numbers: Vec<f64>,
+    names: Vec<(String, u64)>,
+    classify: bool,
+}
+
+impl Labels {
+    pub(super) fn new(classify: bool) -> Labels {
+        Labels { classify, ..Labels::default() }
+    }
+
+    pub(super) fn push(&mut self, text: &str, line: u64) -> Result<(), Breach> {
+        let text = text.trim();
+        if !self.classify {
+            self.numbers.push(number(text, line, "the label")?);
+        } else if text.is_empty() {
+            return Err((line, "the label is empty, and must name a class".to_owned()));
+        } else {
+            self.names.push((text.to_owned(), line));
+        }
+        Ok(())
+    }
+
+    /// The labels and the classes. Classes that are all numbers are in the order of these, others in that of the alphabet.
+    pub(super) fn finish(self) -> Result<(Vec<f64>, Vec<String>), Breach> {
+        if !self.classify {
+            return Ok((self.numbers, Vec::new()));
+        }
+        let mut classes: Vec<&str> = self.names.iter().map(|(name, _)| name.as_str()).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        if classes.iter().all(|c| c.parse::<f64>().is_ok_and(f64::is_finite)) {
+            let value = |c: &&str| c.parse::<f64>().unwrap_or_default();
+            classes.sort_by(|a, b| value(a).total_cmp(&value(b)));
+            // 1 and 1.0 and +1 are the same class.
+            classes.dedup_by(|a, b| value(a) == value(b));
+            let place = |name: &str| {
+                let wanted = value(&name);
+                classes.partition_point(|c| value(c) < wanted) as f64
+            };
+            let labels = self.names.iter().map(|(name, _)| place(name)).collect();
+            return limited(labels, &classes, &self.names);
+        }
+        let place = |(name, _): &(String, u64)| classes.partition_point(|c| *c < name.as_str()) as f64;
+        limited(self.names.iter().map(place).collect(), &classes, &self.names)
+    }
+}
+
+fn limited(labels: Vec<f64>, classes: &[&str], names: &[(String, u64)]) -> Result<(Vec<f64>, Vec<String>), Breach> {
+    if classes.len() > CLASSES_MAX {
+        let (name, line) = names.last().cloned().unwrap_or_default();
+        let name = shortened(&name);
+        return Err((
+            line,
+            format!("with '{name}' there are more than {CLASSES_MAX} classes; are these labels numbers?"),
+        ));
+    }
+    Ok((labels, classes.iter().map(|&c| c.to_owned()).collect()))
+}

@@ -1,0 +1,48 @@
+//! LIBSVM's form: a label, then `column:value` for each feature that is not zero; columns count from 1 and rise.
+
+use super::labels::Labels;
+use super::{Breach, CELLS_MAX, COLUMNS_MAX, Input, number, shortened};
+use crate::learn::{Data, Rows, Sparse};
+
+pub(super) fn read(text: &str, classify: bool) -> Result<Input, Breach> {
+    let mut rows = Sparse::new(0);
+    let mut labels = Labels::new(classify);
+    let mut cells = 0;
+    let mut any = false;
+    for (line, text) in (1..).zip(text.lines()) {
+        // What stands after # is a comment.
+        let mut words = text.split('#').next().unwrap_or_default().split_whitespace();
+        let Some(label) = words.next() else { continue };
+        labels.push(label, line)?;
+        let row = words.map(|word| pair(word, line)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(pair) = row.windows(2).find(|w| w[0].0 >= w[1].0) {
+            return Err((
+                line,
+                format!("column {} comes after column {}; columns must rise", pair[1].0 + 1, pair[0].0 + 1),
+            ));
+        }
+        cells += row.len();
+        if cells > CELLS_MAX {
+            return Err((line, format!("there are more than {CELLS_MAX} numbers")));
+        }
+        rows.push(row);
+        any = true;
+    }
+    if !any {
+        return Err((1, "there are no rows".to_owned()));
+    }
+    let (labels, classes) = labels.finish()?;
+    Ok(Input { data: Data { rows: Rows::Sparse(rows), labels }, classes })
+}
+
+/// `column:value`; the column from 0.
+fn pair(word: &str, line: u64) -> Result<(u32, f64), Breach> {
+    let Some((column, value)) = word.split_once(':') else {
+        return Err((line, format!("'{}' is not column:value", shortened(word))));
+    };
+    let column = column.parse::<u32>().ok().filter(|c| (1..=COLUMNS_MAX).contains(c));
+    let Some(column) = column else {
+        return Err((line, format!("'{}': columns are between 1 and {COLUMNS_MAX}", shortened(word))));
+    };
+    Ok((column - 1, number(value, line, &format!("column {column}"))?))
+}

@@ -1,0 +1,156 @@
+//! Training jobs: what a user wants trained, on what data, how well and until when.
+//!
+//! A job says nothing of cores or machines except how many it could use.
+
+mod file;
+mod source;
+
+use serde::{Deserialize, Serialize};
+
+use crate::learn::Algorithm;
+use crate::predict::Family;
+
+pub use file::{FileError, parse};
+pub use source::{Prepared, Source, SourceError};
+
+/// The most jobs at once in one framework.
+pub const JOBS_MAX: usize = 10_000;
+/// The most shards of a job, which bounds its workers.
+const SHARDS_MAX: usize = 4_096;
+
+/// A training job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    /// Its name: letters, digits, `-` and `_`.
+    pub name: String,
+    /// What is learnt, and how.
+    pub algorithm: Algorithm,
+    /// From what.
+    pub data: Source,
+    /// After how many iterations it ends at the latest. 200 by default.
+    #[serde(default = "iterations")]
+    pub iterations: u64,
+    /// What its gain counts, against 1 for others.
+    #[serde(default = "one")]
+    pub priority: f64,
+    /// When its user is content.
+    #[serde(default)]
+    pub target: Target,
+    /// It ends when the loss has changed by less than this share of its largest change, five times in a row. 0 by
+    /// default: never.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// In how many parts the data is cut: the most workers that it can use. 24 by default.
+    #[serde(default = "shards")]
+    pub shards: usize,
+    /// The most cores that it may have; as many as it has shards by default.
+    #[serde(default)]
+    pub max_cores: Option<u32>,
+    /// How it converges, if its user knows.
+    #[serde(default)]
+    pub family: Option<Family>,
+    /// How many seconds after the others of its file it is submitted.
+    #[serde(default)]
+    pub after: f64,
+}
+
+/// When a job's user is content. Whatever comes first ends the job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Target {
+    /// The loss is not above this.
+    pub loss: Option<f64>,
+    /// The accuracy is not below this.
+    pub accuracy: Option<f64>,
+    /// So many seconds have passed since the job was submitted; the model is what it is by then. With a loss, too, the job
+    /// gets the cores to be there in time, as far as can be predicted.
+    pub deadline: Option<f64>,
+    /// Once it is reached the job goes on with the least cores, instead of ending.
+    pub go_on: bool,
+}
+
+fn iterations() -> u64 {
+    200
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn shards() -> usize {
+    24
+}
+
+/// A job breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("job '{job}': {item}: {rule}")]
+pub struct JobError {
+    /// Its name.
+    pub job: String,
+    /// Which of its fields.
+    pub item: String,
+    /// What the field breaks.
+    pub rule: String,
+}
+
+impl Job {
+    /// Whether the job keeps the rules that can be known without its data.
+    ///
+    /// # Errors
+    /// The first field that breaks one.
+    pub fn check(&self) -> Result<(), JobError> {
+        let refuse = |item: &str, rule: String| Err(JobError { job: self.name.clone(), item: item.to_owned(), rule });
+        let within = |value: f64, least: f64, most: f64| value.is_finite() && value >= least && value <= most;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(allowed) {
+            return refuse("name", "must be 1 to 64 letters, digits, '-' or '_'".to_owned());
+        }
+        if !(1..=1_000_000).contains(&self.iterations) {
+            return refuse("iterations", format!("must be between 1 and 1000000, not {}", self.iterations));
+        }
+        if !within(self.priority, 1e-6, 1e6) {
+            return refuse("priority", format!("must be between 0.000001 and 1000000, not {}", self.priority));
+        }
+        if !(1..=SHARDS_MAX).contains(&self.shards) {
+            return refuse("shards", format!("must be between 1 and {SHARDS_MAX}, not {}", self.shards));
+        }
+        if self.max_cores == Some(0) {
+            return refuse("max_cores", "must be at least 1: without a core nothing is learnt".to_owned());
+        }
+        if !within(self.tolerance, 0.0, 1.0) {
+            return refuse("tolerance", format!("must be between 0 and 1, not {}", self.tolerance));
+        }
+        if !within(self.after, 0.0, 1e7) {
+            return refuse("after", format!("must be between 0 and 10000000 seconds, not {}", self.after));
+        }
+        if self.target.loss.is_some_and(|l| !l.is_finite()) {
+            return refuse("target.loss", "must be a number".to_owned());
+        }
+        match self.target.accuracy {
+            Some(a) if !within(a, 0.0, 1.0) => {
+                return refuse("target.accuracy", format!("must be between 0 and 1, not {a}"));
+            }
+            Some(_) if !self.algorithm.classifies() => {
+                return refuse("target.accuracy", format!("{} has none; name a loss", self.algorithm.name()));
+            }
+            _ => {}
+        }
+        if let Some(deadline) = self.target.deadline.filter(|d| !within(*d, 0.001, 1e7)) {
+            return refuse("target.deadline", format!("must be between 0.001 and 10000000 seconds, not {deadline}"));
+        }
+        if let Err(error) = self.algorithm.check() {
+            return refuse("algorithm", error.to_string());
+        }
+        if let Err(error) = self.data.check(&self.algorithm) {
+            return refuse("data", error.to_string());
+        }
+        Ok(())
+    }
+
+    /// The most cores that it can use.
+    pub fn ceiling(&self) -> u32 {
+        let shards = u32::try_from(self.shards).unwrap_or(u32::MAX);
+        self.max_cores.map_or(shards, |most| most.min(shards))
+    }
+}

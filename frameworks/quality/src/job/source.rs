@@ -1,0 +1,221 @@
+//! Where a job's data comes from: a file, or a generator with a seed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::input::{self, Format, Input, InputError, Label};
+use crate::learn::{Algorithm, Data, Generator, LearnError, Shape, generate};
+
+/// A source of data. In a job file it names either a `file` or a `generator`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Fields", into = "Fields")]
+pub enum Source {
+    /// A file that the scheduler and all workers can read under this name.
+    File {
+        /// Its path.
+        path: String,
+        /// How it is written; by its name if not given: `.csv` is CSV, everything else LIBSVM.
+        format: Format,
+        /// Which column is the label, in CSV.
+        label: Label,
+    },
+    /// Made from a seed.
+    Generated {
+        /// What kind of data.
+        generator: Generator,
+        /// Its sizes.
+        shape: Shape,
+        /// How much chance there is in it.
+        noise: f64,
+        /// Its seed.
+        seed: u64,
+    },
+}
+
+/// The fields as they stand in a job file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Fields {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<Label>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generator: Option<Generator>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    columns: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+}
+
+/// The most numbers that a generator makes.
+const CELLS_MAX: usize = 500_000_000;
+
+impl TryFrom<Fields> for Source {
+    type Error = String;
+
+    fn try_from(f: Fields) -> Result<Source, String> {
+        match (f.file, f.generator) {
+            (Some(path), None) => {
+                let made =
+                    [("rows", f.rows.is_some()), ("columns", f.columns.is_some()), ("classes", f.classes.is_some())];
+                let made = made.into_iter().chain([("noise", f.noise.is_some()), ("seed", f.seed.is_some())]);
+                if let Some((name, _)) = made.into_iter().find(|(_, given)| *given) {
+                    return Err(format!("`{name}` is for generators; a file says that itself"));
+                }
+                let csv = path.to_ascii_lowercase().ends_with(".csv");
+                let format = f.format.unwrap_or(if csv { Format::Csv } else { Format::Libsvm });
+                Ok(Source::File { path, format, label: f.label.unwrap_or_default() })
+            }
+            (None, Some(generator)) => {
+                if f.format.is_some() || f.label.is_some() {
+                    return Err("`format` and `label` are for files".to_owned());
+                }
+                let classes = f.classes.unwrap_or(match generator {
+                    Generator::Linear | Generator::Bumps => 0,
+                    Generator::Halves => 2,
+                    Generator::Rings => 3,
+                    Generator::Clouds => 8,
+                    Generator::Documents => 10,
+                });
+                let (rows, columns) = (f.rows.unwrap_or(1_000), f.columns.unwrap_or(10));
+                let shape = Shape { rows, columns, classes };
+                let (noise, seed) = (f.noise.unwrap_or(0.1), f.seed.unwrap_or(0));
+                Ok(Source::Generated { generator, shape, noise, seed })
+            }
+            (Some(_), Some(_)) => Err("names a `file` and a `generator`; one is enough".to_owned()),
+            (None, None) => Err("names neither a `file` nor a `generator`".to_owned()),
+        }
+    }
+}
+
+impl From<Source> for Fields {
+    fn from(source: Source) -> Fields {
+        match source {
+            Source::File { path, format, label } => {
+                Fields { file: Some(path), format: Some(format), label: Some(label), ..Fields::default() }
+            }
+            Source::Generated { generator, shape, noise, seed } => Fields {
+                generator: Some(generator),
+                rows: Some(shape.rows),
+                columns: Some(shape.columns),
+                classes: Some(shape.classes),
+                noise: Some(noise),
+                seed: Some(seed),
+                ..Fields::default()
+            },
+        }
+    }
+}
+
+/// Data that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The file cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line of the file breaks a rule.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The data does not fit the algorithm.
+    #[error(transparent)]
+    Learn(#[from] LearnError),
+}
+
+/// A source that has been looked at: its shape is known, and each shard can be had.
+#[derive(Debug)]
+pub struct Prepared {
+    source: Source,
+    shape: Shape,
+    classes: Vec<String>,
+    /// The whole file.
+    data: Option<Data>,
+}
+
+impl Source {
+    /// Whether data of this source fits an algorithm, as far as that can be known without looking at a file.
+    ///
+    /// # Errors
+    /// What does not fit, and the rule.
+    pub fn check(&self, algorithm: &Algorithm) -> Result<(), LearnError> {
+        let Source::Generated { generator, shape, noise, seed } = self else { return Ok(()) };
+        let invalid = |item: &str, rule: &str| LearnError::Invalid { item: item.to_owned(), rule: rule.to_owned() };
+        if shape.rows.saturating_mul(shape.columns) > CELLS_MAX {
+            return Err(invalid("rows", "times columns is more than 500000000"));
+        }
+        let counts = *generator == Generator::Documents;
+        if counts != matches!(algorithm, Algorithm::Topics(_)) {
+            return Err(invalid("generator", "documents are for lda, and lda is for documents"));
+        }
+        let numbers = matches!(generator, Generator::Linear) || *generator == Generator::Bumps && shape.classes == 0;
+        if algorithm.classifies() && numbers {
+            return Err(invalid("generator", "makes numbers to predict, and the algorithm wants classes"));
+        }
+        // A row tells whether the rest fits.
+        let one = Shape { rows: 1, ..*shape };
+        generate(*generator, one, *noise, *seed, 0, 1)?;
+        algorithm.check_shape(shape)
+    }
+
+    /// Looks at the data. `text` is the file's content; generators have none.
+    ///
+    /// # Errors
+    /// A line of the file breaks a rule, or the data does not fit the algorithm.
+    pub fn prepare(&self, algorithm: &Algorithm, text: Option<&str>) -> Result<Prepared, SourceError> {
+        let (shape, classes, data) = match self {
+            Source::File { path, format, label } => {
+                let text = text.unwrap_or_default();
+                let Input { data, classes } = input::read(path, text, *format, *label, algorithm.classifies())?;
+                let shape = Shape { rows: data.len(), columns: data.width(), classes: classes.len() };
+                (shape, classes, Some(data))
+            }
+            Source::Generated { shape, .. } => {
+                let count = if algorithm.classifies() { shape.classes } else { 0 };
+                (*shape, (0..count).map(|c| c.to_string()).collect(), None)
+            }
+        };
+        algorithm.check_shape(&shape)?;
+        Ok(Prepared { source: self.clone(), shape, classes, data })
+    }
+}
+
+impl Prepared {
+    /// What the data looks like.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// What the classes are called.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The rows of a shard, as the algorithm wants them.
+    ///
+    /// # Errors
+    /// A generator cannot make them.
+    pub fn shard(&self, algorithm: &Algorithm, shard: usize, shards: usize) -> Result<Data, LearnError> {
+        let data = match (&self.source, &self.data) {
+            (Source::Generated { generator, shape, noise, seed }, _) => {
+                generate(*generator, *shape, *noise, *seed, shard, shards)?
+            }
+            (Source::File { .. }, Some(data)) => data.shard(shard, shards),
+            (Source::File { .. }, None) => {
+                return Err(LearnError::Invalid { item: "data".into(), rule: "is not read".into() });
+            }
+        };
+        Ok(if algorithm.takes_sparse() { data } else { data.densified(self.shape.columns) })
+    }
+}
