@@ -4,12 +4,19 @@
 //! - [`job`], [`input`]: what a user wants trained, and from what data.
 //! - [`predict`]: what a job will gain, from the losses that it reports.
 //! - [`allocate`]: who gets how many cores.
+//! - [`scheduler`]: jobs in, worker tasks out.
+//! - [`frame`]: what a job's driver and its workers tell each other.
+//! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
 //!
-//! Nothing here does I/O, reads a clock or draws an unseeded number.
+//! Without that feature nothing here does I/O, reads a clock or draws an unseeded number.
 #![forbid(unsafe_code)]
 
 pub mod allocate;
+pub mod frame;
 pub mod input;
 pub mod job;
 pub mod learn;
 pub mod predict;
+pub mod scheduler;
+#[cfg(feature = "service")]
+pub mod service;

@@ -96,6 +96,18 @@ impl Data {
         }
     }
 
+    /// The features of each row, one row at a time.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<f64>> {
+        (0..self.len()).map(|row| match &self.rows {
+            Rows::Dense(rows) => rows.row(row).to_vec(),
+            Rows::Sparse(rows) => {
+                let mut dense = vec![0.0; rows.width];
+                rows.row(row).for_each(|(column, value)| dense[column] = value);
+                dense
+            }
+        })
+    }
+
     /// The features as a dense matrix.
     pub(crate) fn to_dense(&self) -> Array2<f64> {
         match &self.rows {

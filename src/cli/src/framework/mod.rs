@@ -2,6 +2,7 @@
 
 #[allow(dead_code, reason = "only commands that run a framework have these flags")]
 pub(crate) mod common;
+mod quality;
 mod state;
 
 use std::process::ExitCode;
@@ -12,6 +13,8 @@ use clap::Subcommand;
 /// One command for each framework that comes with tepui.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Train models that share cores by the quality which these bring (SLAQ)
+    Quality(Box<quality::Args>),
     /// Show what a stopped framework has kept for its next start
     State(state::Args),
 }
@@ -23,6 +26,7 @@ impl Command {
     /// What went wrong, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         match self {
+            Command::Quality(args) => quality::run(*args),
             Command::State(args) => state::run(&args),
         }
     }

@@ -1,0 +1,178 @@
+//! A job as the scheduler sees it: its workers, its progress, and what it bids for cores.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sdk::base::Time;
+use sdk::v1::AgentId;
+
+use super::status::{Point, State};
+use crate::allocate::Bid;
+use crate::job::Job;
+use crate::predict::{Forecaster, Outlook};
+
+/// Points of a job's history; when there are more, every other one goes.
+const HISTORY_MAX: usize = 600;
+
+/// A job.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) job: Job,
+    pub(super) token: String,
+    /// Its place in the order of submission.
+    pub(super) number: u64,
+    pub(super) submitted: Time,
+    pub(super) state: State,
+    /// Why it ended, in words.
+    pub(super) reason: String,
+    pub(super) workers: BTreeMap<String, Hand>,
+    /// How many workers it should have.
+    pub(super) target: u32,
+    pub(super) forecaster: Forecaster,
+    pub(super) iteration: Option<u64>,
+    pub(super) loss: Option<f64>,
+    pub(super) accuracy: Option<f64>,
+    pub(super) first_loss: Option<f64>,
+    /// How long the newest iteration took.
+    pub(super) pace: Duration,
+    pub(super) waited: u32,
+    pub(super) received: f64,
+    /// When `received` was brought up to date.
+    pub(super) counted: Time,
+    /// Workers that failed since the last iteration, and what the last of them said.
+    pub(super) failures: u32,
+    pub(super) last_failure: String,
+    pub(super) not_before: Time,
+    pub(super) history: Vec<Point>,
+    /// Every how many iterations get a point.
+    pub(super) stride: u64,
+}
+
+/// A worker task.
+#[derive(Clone, Debug)]
+pub(super) struct Hand {
+    pub(super) agent: AgentId,
+    pub(super) running: bool,
+    /// Since when it is to leave.
+    pub(super) leaving: Option<Time>,
+    pub(super) killed: bool,
+}
+
+impl Entry {
+    pub(super) fn new(job: Job, token: String, number: u64, now: Time) -> Entry {
+        Entry {
+            forecaster: Forecaster::new(job.family),
+            job,
+            token,
+            number,
+            submitted: now,
+            state: State::Waiting,
+            reason: String::new(),
+            workers: BTreeMap::new(),
+            target: 0,
+            iteration: None,
+            loss: None,
+            accuracy: None,
+            first_loss: None,
+            pace: Duration::ZERO,
+            waited: 0,
+            received: 0.0,
+            counted: now,
+            failures: 0,
+            last_failure: String::new(),
+            not_before: now,
+            history: Vec::new(),
+            stride: 1,
+        }
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.state, State::Waiting | State::Running)
+    }
+
+    /// Workers that are to stay.
+    pub(super) fn staying(&self) -> u32 {
+        u32::try_from(self.workers.values().filter(|h| h.leaving.is_none()).count()).unwrap_or(u32::MAX)
+    }
+
+    /// How many workers it lacks.
+    pub(super) fn lacks(&self, now: Time) -> u32 {
+        if !self.is_active() || now < self.not_before {
+            return 0;
+        }
+        self.target.saturating_sub(self.staying())
+    }
+
+    /// Adds the time since the last call to what it has received.
+    pub(super) fn count(&mut self, now: Time) {
+        let running = self.workers.values().filter(|h| h.running).count();
+        self.received += running as f64 * now.since(self.counted).as_secs_f64();
+        self.counted = now;
+    }
+
+    /// How many workers it can use, if a worker has `cores` cores.
+    pub(super) fn ceiling(&self, cores: u32) -> u32 {
+        self.job.ceiling().div_ceil(cores.max(1)).max(1)
+    }
+
+    /// Whether it is where its user wants it, and goes on only because its user said so.
+    pub(super) fn reached(&self) -> bool {
+        let target = &self.job.target;
+        let loss = target.loss.is_some_and(|t| self.loss.is_some_and(|l| l <= t));
+        let accuracy = target.accuracy.is_some_and(|t| self.accuracy.is_some_and(|a| a >= t));
+        target.go_on && (loss || accuracy)
+    }
+
+    /// What it brings when workers of `cores` cores are shared out.
+    pub(super) fn bid(&self, now: Time, cores: u32) -> Bid {
+        let ceiling = self.ceiling(cores);
+        Bid {
+            priority: self.job.priority,
+            floor: self.floor(now, ceiling),
+            ceiling,
+            held: self.staying(),
+            outlook: self.forecaster.outlook(),
+            reached: self.reached(),
+            waited: self.waited,
+            received: self.received,
+            remaining: self.remaining(),
+        }
+    }
+
+    /// One worker; or as many as are needed to reach a loss by a deadline.
+    fn floor(&self, now: Time, ceiling: u32) -> u32 {
+        let (Some(loss), Some(deadline), Outlook::Clear { curve, time, .. }) =
+            (self.job.target.loss, self.job.target.deadline, self.forecaster.outlook())
+        else {
+            return 1;
+        };
+        let left = deadline - now.since(self.submitted).as_secs_f64();
+        match curve.reaches(loss) {
+            Some(iterations) if left > 0.0 && !self.reached() => time.cores_for(iterations, left, ceiling),
+            _ => 1,
+        }
+    }
+
+    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt.
+    fn remaining(&self) -> Option<f64> {
+        let Outlook::Clear { curve, time, .. } = self.forecaster.outlook() else { return None };
+        let end = curve.end() + 0.01 * (self.first_loss? - curve.end());
+        let wanted = self.job.target.loss.unwrap_or(end);
+        let most = (self.job.iterations.saturating_sub(self.iteration.unwrap_or(0))) as f64;
+        let iterations = curve.reaches(wanted).unwrap_or(most).min(most);
+        Some(iterations * (time.work + time.overhead))
+    }
+
+    /// Puts a point into the history.
+    pub(super) fn remember(&mut self, point: Point) {
+        if !point.iteration.is_multiple_of(self.stride) {
+            return;
+        }
+        self.history.push(point);
+        if self.history.len() > HISTORY_MAX {
+            self.stride *= 2;
+            let stride = self.stride;
+            self.history.retain(|p| p.iteration.is_multiple_of(stride));
+        }
+    }
+}

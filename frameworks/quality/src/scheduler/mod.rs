@@ -1,0 +1,165 @@
+//! The scheduler: jobs in, worker tasks out. It knows how many workers each job has and should have, and nothing of what
+//! workers compute.
+//!
+//! Once an epoch, and whenever a job comes or ends, the policy shares out the workers that the cluster has room for. A
+//! job that has too few gets more as soon as an offer has room; one that has too many is told which to let go at the end
+//! of its iteration.
+
+mod entry;
+mod kept;
+mod plan;
+mod question;
+mod status;
+#[cfg(test)]
+mod tests;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sdk::base::Time;
+use sdk::v1::Offer;
+use sdk::{Calls, Event, Requests};
+
+use crate::allocate::Policy;
+use entry::Entry;
+
+pub use question::{Answer, Directive, Iteration, Outcome, Progress, Question, Restored};
+pub use status::{JobStatus, Point, State, Status};
+pub use workers::TOKEN_VARIABLE;
+
+/// How the scheduler works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How workers are shared out.
+    pub policy: Policy,
+    /// For how long a decision holds.
+    pub epoch: Duration,
+    /// The most workers at once.
+    pub workers_max: u32,
+    /// What a worker is.
+    pub worker: Worker,
+}
+
+/// A worker task.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// The program, and the arguments before those that are made here.
+    pub command: Vec<String>,
+    /// Where its driver listens, as `host:port`.
+    pub driver: String,
+    /// How many cores it has.
+    pub cores: u32,
+    /// How much memory it has, in MB.
+    pub mem: u32,
+    /// How fast a core may work, in operations a second; as fast as it can without.
+    pub pace: Option<f64>,
+}
+
+/// The state of the framework.
+#[derive(Debug)]
+pub struct Quality {
+    settings: Settings,
+    requests: Requests<Question, Answer>,
+    jobs: BTreeMap<String, Entry>,
+    /// Free places for workers, by agent, as far as they were seen lately.
+    room: BTreeMap<String, Room>,
+    started: Option<Time>,
+    next_epoch: Time,
+    revived: Option<Time>,
+    suppressed: bool,
+    connected: bool,
+    /// How often the scheduler was started, for ids that no earlier start has used.
+    run: u64,
+    serial: u64,
+}
+
+/// Free places on an agent.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    places: u32,
+    seen: Time,
+}
+
+impl Quality {
+    /// A scheduler without jobs, which takes its questions from `requests`.
+    pub fn new(settings: Settings, requests: Requests<Question, Answer>) -> Quality {
+        Quality {
+            settings,
+            requests,
+            jobs: BTreeMap::new(),
+            room: BTreeMap::new(),
+            started: None,
+            next_epoch: Time::EPOCH,
+            revived: None,
+            suppressed: false,
+            connected: false,
+            run: 0,
+            serial: 0,
+        }
+    }
+
+    /// Jobs that have not ended, in the order of their submission.
+    fn active(&self) -> Vec<String> {
+        let mut active: Vec<&Entry> = self.jobs.values().filter(|j| j.is_active()).collect();
+        active.sort_by_key(|j| j.number);
+        active.into_iter().map(|j| j.job.name.clone()).collect()
+    }
+
+    fn on_offers(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
+        let mut packer = sdk::Packer::new(offers);
+        self.see(&packer, now);
+        if self.has_idle_room() {
+            self.plan(now, calls);
+        }
+        self.place(&mut packer, now);
+        self.see(&packer, now);
+        let refuse = if self.active().is_empty() { sdk::DEFAULT_REFUSAL } else { self.settings.epoch };
+        packer.finish(calls, refuse);
+    }
+
+    fn on_wake(&mut self, now: Time, calls: &mut Calls) {
+        while let Some(request) = self.requests.next() {
+            let (answer, changed) = self.handle(&request.question, now, calls);
+            request.answer(answer);
+            if changed {
+                self.next_epoch = now;
+            }
+        }
+        if self.next_epoch <= now {
+            self.plan(now, calls);
+            self.next_epoch = now + self.settings.epoch;
+        }
+        self.kill_the_late(now, calls);
+    }
+}
+
+impl sdk::Scheduler for Quality {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        self.started.get_or_insert(now);
+        match event {
+            Event::Restored(entries) => self.restore(&entries, now, calls),
+            Event::Subscribed { .. } => {
+                self.connected = true;
+                self.suppressed = false;
+                self.room.clear();
+                self.next_epoch = now;
+            }
+            Event::Disconnected { .. } => {
+                self.connected = false;
+                self.room.clear();
+            }
+            Event::Offers(offers) => self.on_offers(offers, now, calls),
+            Event::InverseOffers(offers) => {
+                let ids = offers.into_iter().map(|o| o.id).collect();
+                calls.accept_inverse(ids, sdk::DEFAULT_REFUSAL);
+            }
+            Event::Update(status) => self.on_update(&status, now),
+            Event::Wake => self.on_wake(now, calls),
+            _ => {}
+        }
+        if !self.active().is_empty() || self.jobs.values().any(|j| !j.workers.is_empty()) {
+            calls.wake_at(self.next_epoch.max(now + Duration::from_millis(10)));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Sharing out: how many workers each job should have, and which have to go.
+
+use std::time::Duration;
+
+use sdk::Calls;
+use sdk::base::Time;
+
+use super::Quality;
+use super::entry::Entry;
+use super::question::{Answer, Directive, Iteration, Outcome, Progress, Question, Restored};
+use super::status::{Point, State};
+use super::workers::FAILURES_MAX;
+use crate::allocate::decide;
+use crate::job::{JOBS_MAX, Job};
+
+/// How long free places are believed in that nobody has seen since.
+const ROOM_BELIEVED: Duration = Duration::from_secs(8);
+/// Offers are not asked for more often than this.
+const REVIVAL: Duration = Duration::from_millis(500);
+
+impl Quality {
+    /// How many workers there could be: those that are, and those that there seems to be room for.
+    fn capacity(&self) -> u32 {
+        let live: usize = self.jobs.values().map(|j| j.workers.len()).sum();
+        let room: u32 = self.room.values().map(|r| r.places).fold(0, u32::saturating_add);
+        u32::try_from(live).unwrap_or(u32::MAX).saturating_add(room).min(self.settings.workers_max)
+    }
+
+    /// Whether there is room for more workers than jobs should have, and a job that could use them.
+    pub(super) fn has_idle_room(&self) -> bool {
+        let cores = self.settings.worker.cores;
+        let active = self.jobs.values().filter(|j| j.is_active());
+        let (targets, ceilings) =
+            active.fold((0_u32, 0_u32), |(t, c), j| (t.saturating_add(j.target), c.saturating_add(j.ceiling(cores))));
+        targets < self.capacity().min(ceilings)
+    }
+
+    /// Shares out, and asks for offers if somebody lacks workers.
+    pub(super) fn plan(&mut self, now: Time, calls: &mut Calls) {
+        self.drop_unknown(now, calls);
+        self.room.retain(|_, room| now.since(room.seen) < ROOM_BELIEVED);
+        let names = self.active();
+        let cores = self.settings.worker.cores;
+        let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(|e| e.bid(now, cores)).collect();
+        let shares = decide(self.settings.policy, &bids, self.capacity(), self.settings.epoch.as_secs_f64());
+        for (name, share) in names.iter().zip(shares) {
+            if let Some(entry) = self.jobs.get_mut(name) {
+                entry.waited = if share > 0 { 0 } else { entry.waited.saturating_add(1) };
+                entry.target = share;
+                shrink(entry, now);
+            }
+        }
+        self.want_offers(&names, now, calls);
+    }
+
+    fn want_offers(&mut self, names: &[String], now: Time, calls: &mut Calls) {
+        if !self.connected {
+            return;
+        }
+        if names.is_empty() {
+            if !self.suppressed {
+                self.suppressed = true;
+                calls.suppress();
+            }
+            return;
+        }
+        let lacking = names.iter().any(|n| self.jobs.get(n).is_some_and(|e| e.lacks(now) > 0));
+        let unseen = self.room.is_empty() && self.has_room_to_look_for();
+        let rested = self.revived.is_none_or(|at| now.since(at) >= REVIVAL);
+        if self.suppressed || ((lacking || unseen) && rested) {
+            self.suppressed = false;
+            self.revived = Some(now);
+            calls.revive();
+        }
+    }
+
+    /// Whether jobs could use more workers than there are.
+    fn has_room_to_look_for(&self) -> bool {
+        let cores = self.settings.worker.cores;
+        let active = self.jobs.values().filter(|j| j.is_active());
+        let wanted = active.map(|j| j.ceiling(cores)).fold(0, u32::saturating_add).min(self.settings.workers_max);
+        self.capacity() < wanted
+    }
+
+    /// Answers a question; says whether cores should be shared out anew at once.
+    pub(super) fn handle(&mut self, question: &Question, now: Time, calls: &mut Calls) -> (Answer, bool) {
+        match question {
+            Question::Submit { job, token } => {
+                let taken = self.submit(job, token, now, calls);
+                let changed = taken.is_ok();
+                (Answer::Submitted(taken), changed)
+            }
+            Question::Progress(progress) => (Answer::Directive(self.progress(progress, now)), false),
+            Question::Ended { job, outcome } => {
+                self.end(job, outcome, now, calls);
+                (Answer::Done, true)
+            }
+            Question::Forget(name) => {
+                let known = self.jobs.get(name).map(|j| j.is_active() || !j.workers.is_empty());
+                let result = match known {
+                    None => Err(format!("there is no job '{name}'")),
+                    Some(true) => Err(format!("the job '{name}' has not ended")),
+                    Some(false) => {
+                        self.drop_job(name, calls);
+                        Ok(())
+                    }
+                };
+                (Answer::Submitted(result), false)
+            }
+            Question::Stop { teardown } => {
+                if *teardown {
+                    calls.teardown()
+                } else {
+                    calls.stop()
+                }
+                (Answer::Done, false)
+            }
+            Question::Status => (Answer::Status(Box::new(self.status(now))), false),
+            Question::Restored => (Answer::Restored(self.restored()), false),
+        }
+    }
+
+    fn submit(&mut self, job: &Job, token: &str, now: Time, calls: &mut Calls) -> Result<(), String> {
+        job.check().map_err(|error| error.to_string())?;
+        if self.jobs.len() >= JOBS_MAX {
+            return Err(format!("there are {JOBS_MAX} jobs already; remove some that have ended"));
+        }
+        if self.jobs.contains_key(&job.name) {
+            return Err(format!("there is a job '{}' already", job.name));
+        }
+        let number = self.jobs.values().map(|j| j.number + 1).max().unwrap_or(0);
+        self.jobs.insert(job.name.clone(), Entry::new(job.clone(), token.to_owned(), number, now));
+        self.keep(&job.name, calls);
+        Ok(())
+    }
+
+    fn restored(&self) -> Vec<Restored> {
+        let active = self.jobs.values().filter(|j| j.is_active());
+        active.map(|j| Restored { job: j.job.clone(), token: j.token.clone() }).collect()
+    }
+
+    fn progress(&mut self, progress: &Progress, now: Time) -> Directive {
+        let started = self.started.unwrap_or(now);
+        let per_worker = f64::from(self.settings.worker.cores);
+        let Some(entry) = self.jobs.get_mut(&progress.job) else { return Directive::default() };
+        for loss in &progress.earlier {
+            entry.forecaster.observe(*loss);
+            entry.first_loss.get_or_insert(*loss);
+        }
+        if let Some(iteration) = &progress.iteration {
+            learn(entry, iteration);
+            let seconds = now.since(started).as_secs_f64();
+            let normalised = entry.forecaster.normalised();
+            let cores = iteration.workers * per_worker;
+            let point = Point { seconds, iteration: iteration.number, loss: iteration.loss, normalised, cores };
+            entry.remember(point);
+        }
+        let give_up = (entry.failures >= FAILURES_MAX).then(|| {
+            format!("{FAILURES_MAX} workers ended one after another, and no iteration was done: {}", entry.last_failure)
+        });
+        let leaving = entry.workers.iter().filter(|(_, h)| h.leaving.is_some());
+        Directive { leave: leaving.map(|(id, _)| id.clone()).collect(), give_up }
+    }
+
+    fn end(&mut self, name: &str, outcome: &Outcome, now: Time, calls: &mut Calls) {
+        let Some(entry) = self.jobs.get_mut(name).filter(|e| e.is_active()) else { return };
+        let (state, reason) = match outcome {
+            Outcome::Finished(why) => (State::Finished, why.clone()),
+            Outcome::Failed(why) => (State::Failed, why.clone()),
+            Outcome::Stopped => (State::Stopped, "stopped by its user".to_owned()),
+        };
+        entry.state = state;
+        entry.reason = reason;
+        entry.target = 0;
+        for hand in entry.workers.values_mut() {
+            hand.leaving.get_or_insert(now);
+        }
+        self.keep(name, calls);
+    }
+}
+
+/// Takes an iteration in.
+fn learn(entry: &mut Entry, iteration: &Iteration) {
+    entry.state = State::Running;
+    entry.failures = 0;
+    entry.iteration = Some(iteration.number);
+    entry.loss = Some(iteration.loss);
+    entry.accuracy = iteration.accuracy;
+    entry.first_loss.get_or_insert(iteration.loss);
+    entry.pace = Duration::try_from_secs_f64(iteration.seconds).unwrap_or_default();
+    entry.forecaster.observe(iteration.loss);
+    let workers = (iteration.workers.round().max(1.0)) as u32;
+    entry.forecaster.observe_time(iteration.seconds, workers, iteration.busy);
+}
+
+/// Lets the newest workers go that are too many, those first that do not run yet; or lets some stay after all.
+fn shrink(entry: &mut Entry, now: Time) {
+    let target = entry.target as usize;
+    let mut staying: Vec<(bool, String)> = Vec::new();
+    for (id, hand) in &entry.workers {
+        if hand.leaving.is_none() {
+            staying.push((hand.running, id.clone()));
+        }
+    }
+    let surplus = staying.len().saturating_sub(target);
+    // Those that run come last, and the oldest of them at the very end.
+    staying.sort_by(|a, b| a.0.cmp(&b.0).then(serial(&b.1).cmp(&serial(&a.1))));
+    for (_, id) in staying.into_iter().take(surplus) {
+        if let Some(hand) = entry.workers.get_mut(&id) {
+            hand.leaving = Some(now);
+        }
+    }
+}
+
+/// The run and the serial number in a task's id.
+fn serial(task_id: &str) -> (u64, u64) {
+    let mut parts = task_id.rsplitn(3, '.').map(|p| p.parse::<u64>().unwrap_or(0));
+    let serial = parts.next().unwrap_or(0);
+    (parts.next().unwrap_or(0), serial)
+}

@@ -1,0 +1,109 @@
+//! What the shell asks the scheduler and tells it: new jobs, their progress, their ends.
+
+use super::status::Status;
+use crate::job::Job;
+
+/// A question.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Take a job. Answered with [`Answer::Submitted`].
+    Submit {
+        /// The job, checked already.
+        job: Box<Job>,
+        /// What its workers prove themselves with.
+        token: String,
+    },
+    /// Iterations were done. Answered with [`Answer::Directive`].
+    Progress(Box<Progress>),
+    /// A job is over. Answered with [`Answer::Done`].
+    Ended {
+        /// Which job.
+        job: String,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// Drop a job that has ended from the list. Answered with [`Answer::Submitted`].
+    Forget(String),
+    /// End: with `teardown` the framework is gone for good, without it its tasks go on for its next start. Answered with
+    /// [`Answer::Done`].
+    Stop {
+        /// Whether the framework is to be gone.
+        teardown: bool,
+    },
+    /// How things are. Answered with [`Answer::Status`].
+    Status,
+    /// Jobs of before a restart that have not ended. Answered with [`Answer::Restored`].
+    Restored,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Whether a job was taken; why not, in words.
+    Submitted(Result<(), String>),
+    /// What to do with the job's workers.
+    Directive(Directive),
+    /// It is noted.
+    Done,
+    /// How things are.
+    Status(Box<Status>),
+    /// The jobs.
+    Restored(Vec<Restored>),
+}
+
+/// A job that goes on after a restart.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The job.
+    pub job: Job,
+    /// What its workers prove themselves with.
+    pub token: String,
+}
+
+/// What a job's driver is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Directive {
+    /// Tasks whose workers are to be let go.
+    pub leave: Vec<String>,
+    /// The job has failed for the scheduler: its workers cannot run. Why, in words.
+    pub give_up: Option<String>,
+}
+
+/// What a job's driver has seen since it last said so.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Which job.
+    pub job: String,
+    /// Losses of iterations that were done before this start of the scheduler.
+    pub earlier: Vec<f64>,
+    /// An iteration that was done.
+    pub iteration: Option<Iteration>,
+}
+
+/// An iteration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Iteration {
+    /// Its number, from 0.
+    pub number: u64,
+    /// The loss before its step.
+    pub loss: f64,
+    /// The accuracy before its step.
+    pub accuracy: Option<f64>,
+    /// How long it took.
+    pub seconds: f64,
+    /// How many workers it had, on average.
+    pub workers: f64,
+    /// How many seconds the workers computed in all, divided by the cores of one.
+    pub busy: f64,
+}
+
+/// How a job ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is trained. Why it ended, in words.
+    Finished(String),
+    /// It failed. Why, in words.
+    Failed(String),
+    /// Its user stopped it.
+    Stopped,
+}

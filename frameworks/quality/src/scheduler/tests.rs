@@ -1,0 +1,1 @@
+//! Scripted runs of the scheduler.

@@ -1,0 +1,142 @@
+//! Worker tasks: how they are made and placed, and what their updates mean.
+
+use std::time::Duration;
+
+use resources::{Resources, Role, parse_text};
+use sdk::base::Time;
+use sdk::v1::{TaskInfo, TaskState, TaskStatus};
+use sdk::{Calls, Packer, is_terminal};
+
+use super::entry::{Entry, Hand};
+use super::{Quality, Room, Worker};
+
+/// The environment variable with a job's token.
+pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
+/// After so many workers that failed without an iteration in between the job is at fault.
+pub(super) const FAILURES_MAX: u32 = 8;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How long a worker may take to leave, at least.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// The job that a task works for: task ids are `job.run.serial`.
+pub(super) fn owner(task_id: &str) -> Option<&str> {
+    let mut parts = task_id.rsplitn(3, '.');
+    parts.next()?;
+    parts.next()?;
+    parts.next()
+}
+
+impl Worker {
+    fn needs(&self) -> Resources {
+        // Two whole numbers in a text of this form can be read.
+        parse_text(&format!("cpus:{};mem:{}", self.cores, self.mem), &Role::star()).unwrap_or_default()
+    }
+
+    fn task(&self, id: &str, entry: &Entry) -> TaskInfo {
+        let cores = self.cores.to_string();
+        let pace = self.pace.map(|p| p.to_string());
+        let mut words: Vec<&str> = self.command.iter().map(String::as_str).collect();
+        words.extend(["--driver", &self.driver, "--job", &entry.job.name, "--task", id, "--cores", &cores]);
+        words.extend(pace.iter().flat_map(|p| ["--pace", p.as_str()]));
+        let mut task = sdk::task::program(id, &words, &self.needs());
+        if let Some(command) = &mut task.command {
+            command.environment = Some(sdk::task::environment([(TOKEN_VARIABLE, entry.token.as_str())]));
+        }
+        task
+    }
+
+    /// How many workers fit.
+    fn fit(&self, left: &Resources) -> u32 {
+        let needs = self.needs();
+        let left = left.non_revocable();
+        let times = |has: resources::Amount, wants: resources::Amount| {
+            has.thousandths().checked_div(wants.thousandths()).unwrap_or(i64::MAX)
+        };
+        let places = times(left.cpus(), needs.cpus()).min(times(left.mem(), needs.mem()));
+        u32::try_from(places.max(0)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Quality {
+    /// Notes the room on the offers at hand.
+    pub(super) fn see(&mut self, packer: &Packer, now: Time) {
+        for bin in packer.bins() {
+            let places = self.settings.worker.fit(bin.left());
+            self.room.insert(bin.agent_id().value.clone(), Room { places, seen: now });
+        }
+    }
+
+    /// Launches workers for the jobs that lack some: in turn one each.
+    pub(super) fn place(&mut self, packer: &mut Packer, now: Time) {
+        let order = self.active();
+        loop {
+            let mut any = false;
+            for name in &order {
+                let Some(entry) = self.jobs.get(name).filter(|e| e.lacks(now) > 0) else { continue };
+                let id = format!("{name}.{}.{}", self.run, self.serial);
+                let task = self.settings.worker.task(&id, entry);
+                let Ok(agent) = packer.place(task) else { return };
+                self.serial += 1;
+                any = true;
+                if let Some(entry) = self.jobs.get_mut(name) {
+                    entry.count(now);
+                    entry.workers.insert(id, Hand { agent, running: false, leaving: None, killed: false });
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn on_update(&mut self, status: &TaskStatus, now: Time) {
+        let id = &status.task_id.value;
+        let Some(entry) = owner(id).and_then(|job| self.jobs.get_mut(job)) else { return };
+        entry.count(now);
+        let state = status.state();
+        if !is_terminal(state) {
+            if let Some(hand) = entry.workers.get_mut(id) {
+                hand.running = state == TaskState::TaskRunning;
+            }
+            return;
+        }
+        let Some(hand) = entry.workers.remove(id) else { return };
+        let room = self.room.entry(hand.agent.value).or_insert(Room { places: 0, seen: now });
+        *room = Room { places: room.places.saturating_add(1), seen: now };
+        if hand.leaving.is_none() && state != TaskState::TaskLost && entry.is_active() {
+            entry.failures += 1;
+            let said = status.message.clone().unwrap_or_default();
+            entry.last_failure = format!("{} ended with {}: {said}", id, state.as_str_name());
+            if entry.failures > 1 {
+                let pause = FIRST_PAUSE * 2_u32.saturating_pow(entry.failures.min(16));
+                entry.not_before = now + pause.min(LONGEST_PAUSE);
+            }
+        }
+        // A worker that dies leaves its job with fewer cores than it should have: look around at once.
+        self.next_epoch = self.next_epoch.min(now + Duration::from_millis(20));
+    }
+
+    /// Kills workers that should have left by now; those that have not even started, at once.
+    pub(super) fn kill_the_late(&mut self, now: Time, calls: &mut Calls) {
+        let epoch = self.settings.epoch;
+        for entry in self.jobs.values_mut() {
+            let patience = LEAVING.max(2 * epoch).max(3 * entry.pace);
+            for (id, hand) in &mut entry.workers {
+                let Some(since) = hand.leaving else { continue };
+                if !hand.killed && (!hand.running || now.since(since) > patience) {
+                    hand.killed = true;
+                    calls.kill(id, None);
+                }
+            }
+        }
+    }
+
+    /// Drops workers that the ledger does not know any more: their launch was refused.
+    pub(super) fn drop_unknown(&mut self, now: Time, calls: &Calls) {
+        for entry in self.jobs.values_mut() {
+            entry.count(now);
+            entry.workers.retain(|id, _| calls.tasks().get(id).is_some());
+        }
+    }
+}

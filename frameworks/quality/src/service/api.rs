@@ -1,0 +1,122 @@
+//! The HTTP API: jobs submitted, listed, shown, stopped and removed; models; the plot.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
+use serde_json::json;
+
+use super::files::SavedModel;
+use super::plot;
+use super::{Error, Inner};
+use crate::job::{Job, parse};
+
+/// What answers calls.
+#[derive(Debug)]
+pub(super) struct Front(pub(super) Arc<Inner>);
+
+impl Api for Front {
+    async fn answer(&self, call: Call) -> Response {
+        match call.route() {
+            ("GET", path) if path.is_empty() => json(StatusCode::OK, &overview()),
+            ("GET", path) if path == ["status"] || path == ["jobs"] => match self.0.status().await {
+                Ok(status) => json(StatusCode::OK, &status),
+                Err(why) => unavailable(&why),
+            },
+            ("POST", path) if path == ["jobs"] => self.submit(&call).await,
+            ("GET", path) if path == ["plot.svg"] => match self.0.status().await {
+                Ok(status) => Response::ok_body("image/svg+xml", plot::svg(&status)),
+                Err(why) => unavailable(&why),
+            },
+            ("GET", path) if path == ["models"] => json(StatusCode::OK, &json!({ "models": self.models() })),
+            (method, path) => match (method, path.as_slice()) {
+                ("GET", ["jobs", name]) => self.show(name).await,
+                ("POST", ["jobs", name, "stop"]) => outcome(self.0.stop_job(name).await),
+                ("DELETE", ["jobs", name]) => outcome(self.0.forget(name).await),
+                ("GET", ["models", name]) => self.model(name),
+                _ => error(StatusCode::NOT_FOUND, "there is nothing here; GET / lists what there is"),
+            },
+        }
+    }
+}
+
+fn overview() -> serde_json::Value {
+    json!({
+        "GET /jobs": "all jobs, with their losses, cores and predictions",
+        "POST /jobs": "submit a job as JSON, or a job file as TOML",
+        "GET /jobs/NAME": "one job",
+        "POST /jobs/NAME/stop": "end a job; its model is kept as it is",
+        "DELETE /jobs/NAME": "take a job that has ended off the list",
+        "GET /models": "names of the models that are kept",
+        "GET /models/NAME": "a model",
+        "GET /plot.svg": "losses and cores over time",
+    })
+}
+
+fn unavailable(why: &Error) -> Response {
+    error(StatusCode::SERVICE_UNAVAILABLE, why.to_string())
+}
+
+fn outcome(result: Result<(), Error>) -> Response {
+    match result {
+        Ok(()) => json(StatusCode::OK, &json!({})),
+        Err(Error::Refused(why)) if why.starts_with("there is no") => error(StatusCode::NOT_FOUND, why),
+        Err(Error::Refused(why)) => error(StatusCode::CONFLICT, why),
+        Err(why) => unavailable(&why),
+    }
+}
+
+impl Front {
+    async fn submit(&self, call: &Call) -> Response {
+        let jobs = if call.body.trim_ascii_start().starts_with(b"{") {
+            match call.json::<Job>() {
+                Ok(job) => vec![job],
+                Err(refused) => return *refused,
+            }
+        } else {
+            let parsed = std::str::from_utf8(&call.body).map_err(|_| "the body is not UTF-8".to_owned());
+            match parsed.and_then(|text| parse("body", text).map_err(|error| error.to_string())) {
+                Ok(jobs) => jobs,
+                Err(why) => return error(StatusCode::BAD_REQUEST, why),
+            }
+        };
+        let names: Vec<String> = jobs.iter().map(|j| j.name.clone()).collect();
+        match self.0.submit(jobs).await {
+            Ok(()) => json(StatusCode::CREATED, &json!({ "submitted": names })),
+            Err(Error::Scheduler(why)) => error(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
+            Err(why) => error(StatusCode::BAD_REQUEST, super::worker::chain(&why)),
+        }
+    }
+
+    async fn show(&self, name: &str) -> Response {
+        match self.0.status().await {
+            Ok(status) => match status.jobs.iter().find(|j| j.name == name) {
+                Some(job) => json(StatusCode::OK, job),
+                None => error(StatusCode::NOT_FOUND, format!("there is no job '{name}'")),
+            },
+            Err(why) => unavailable(&why),
+        }
+    }
+
+    /// The names of all models.
+    fn models(&self) -> Vec<String> {
+        let Some(folder) = self.0.models() else { return Vec::new() };
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let models =
+            entries.map(|e| PathBuf::from(e.file_name())).filter(|p| p.extension().is_some_and(|e| e == "json"));
+        let mut names: Vec<String> = models.filter_map(|p| Some(p.file_stem()?.to_str()?.to_owned())).collect();
+        names.sort();
+        names
+    }
+
+    fn model(&self, name: &str) -> Response {
+        // Only a name from the list: nothing that leads out of the folder.
+        let known = self.models().into_iter().find(|n| n == name);
+        let read = known.zip(self.0.models()).map(|(n, folder)| SavedModel::read(&folder.join(format!("{n}.json"))));
+        match read {
+            Some(Ok(model)) => json(StatusCode::OK, &model),
+            Some(Err(why)) => error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()),
+            None => error(StatusCode::NOT_FOUND, format!("there is no model '{name}'")),
+        }
+    }
+}

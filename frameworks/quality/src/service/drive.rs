@@ -1,0 +1,366 @@
+//! The driver of one job: hands shards to its workers, folds what comes back, reports every iteration, and knows when the
+//! job is over.
+//!
+//! How many workers it has is decided elsewhere; it works with those that are there.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sdk::Requester;
+use tokio::sync::mpsc;
+
+use super::clock::now;
+use super::error::Error;
+use super::files::{Checkpoint, Record, SavedModel};
+use super::hands::{Hands, encoded};
+use super::hub::Event;
+use super::worker::chain;
+use crate::frame::ToWorker;
+use crate::job::Job;
+use crate::learn::{LearnError, Learner, Round, Shape};
+use crate::scheduler::{Answer, Directive, Iteration, Outcome, Progress, Question};
+
+/// How often a driver looks around while nothing happens.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often a checkpoint is written, at most.
+const CHECKPOINT: Duration = Duration::from_secs(1);
+/// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
+const LATE_FACTOR: u32 = 10;
+const LATE: Duration = Duration::from_secs(20);
+/// After so many iterations without a change that matters a job has converged.
+const STILL: u32 = 5;
+
+/// What all drivers share.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    pub(super) requester: Requester<Question, Answer>,
+    pub(super) started: Instant,
+    /// Cores of a worker.
+    pub(super) cores: u32,
+    /// Where checkpoints are kept.
+    pub(super) checkpoints: Option<PathBuf>,
+    /// Where models are kept.
+    pub(super) models: Option<PathBuf>,
+    pub(super) record: Option<Arc<Mutex<Record>>>,
+}
+
+/// A driver.
+pub(super) struct Drive {
+    common: Common,
+    job: Job,
+    shape: Shape,
+    classes: Vec<String>,
+    /// Away only while a thread folds with it.
+    learner: Option<Learner>,
+    events: mpsc::Receiver<Event>,
+    hands: Hands,
+    setup: Arc<Vec<u8>>,
+    /// The newest losses.
+    losses: Vec<f64>,
+    iterations: u64,
+    last: Option<Iteration>,
+    /// Seconds that the job ran before this start, and since when it runs now.
+    before: f64,
+    since: Instant,
+    written: Instant,
+    largest_change: f64,
+    still: u32,
+    measure: Measure,
+}
+
+/// What is measured of the iteration that is under way.
+#[derive(Debug)]
+struct Measure {
+    began: Instant,
+    rounds: u32,
+    workers: usize,
+    micros: u64,
+}
+
+impl Measure {
+    fn start() -> Measure {
+        Measure { began: now(), rounds: 0, workers: 0, micros: 0 }
+    }
+}
+
+impl Drive {
+    /// A driver that goes on from the job's checkpoint, if there is one.
+    pub(super) fn new(
+        common: Common,
+        job: Job,
+        shape: Shape,
+        classes: Vec<String>,
+        events: mpsc::Receiver<Event>,
+    ) -> Result<Drive, LearnError> {
+        let path = common.checkpoints.as_ref().map(|folder| folder.join(format!("{}.checkpoint", job.name)));
+        let text = serde_json::to_string(&job).unwrap_or_default();
+        let mut drive = Drive {
+            learner: Some(Learner::new(&job.algorithm, shape)?),
+            setup: encoded(&ToWorker::Setup { job: text, shape }),
+            events,
+            hands: Hands::default(),
+            losses: Vec::new(),
+            iterations: 0,
+            last: None,
+            before: 0.0,
+            since: now(),
+            written: now(),
+            largest_change: 0.0,
+            still: 0,
+            measure: Measure::start(),
+            common,
+            job,
+            shape,
+            classes,
+        };
+        if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &drive.job)) {
+            drive.learner = Some(checkpoint.learner);
+            drive.losses = checkpoint.losses;
+            drive.iterations = checkpoint.iterations;
+            drive.before = checkpoint.seconds;
+        }
+        Ok(drive)
+    }
+
+    /// Trains until the job is over, tells the scheduler, and keeps the model.
+    pub(super) async fn run(mut self) {
+        if !self.losses.is_empty() {
+            let earlier = self.losses.clone();
+            self.report(Progress { job: self.job.name.clone(), earlier, iteration: None }).await;
+        }
+        let mut outcome = self.train().await;
+        self.hands.dismiss_all();
+        if !matches!(outcome, Outcome::Failed(_))
+            && let Err(error) = self.keep_model()
+        {
+            outcome = Outcome::Failed(format!("the model could not be kept: {}", chain(&error)));
+        }
+        let question = Question::Ended { job: self.job.name.clone(), outcome };
+        if self.common.requester.ask(question).await.is_ok()
+            && let Some(path) = self.checkpoint_path()
+            && let Err(error) = std::fs::remove_file(&path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.display(), %error, "a checkpoint that is not needed any more stays");
+        }
+    }
+
+    async fn train(&mut self) -> Outcome {
+        loop {
+            let parameters = match &self.learner {
+                Some(learner) => learner.parameters(),
+                None => return Outcome::Failed("the training's state is lost".to_owned()),
+            };
+            self.hands.start(self.job.shards, parameters);
+            if let Some(outcome) = self.collect().await {
+                return outcome;
+            }
+            self.measure.rounds += 1;
+            self.measure.workers += self.hands.len();
+            let round = match self.fold().await {
+                Ok(round) => round,
+                Err(why) => return Outcome::Failed(why),
+            };
+            if let Round::Iteration { loss, accuracy, .. } = round
+                && let Some(outcome) = self.iteration_done(loss, accuracy).await
+            {
+                return outcome;
+            }
+        }
+    }
+
+    /// Waits until all shards of the round are there.
+    async fn collect(&mut self) -> Option<Outcome> {
+        let mut progress = now();
+        while !self.hands.is_complete() {
+            match tokio::time::timeout(LOOK, self.events.recv()).await {
+                Ok(None) => return Some(Outcome::Stopped),
+                Ok(Some(event)) => {
+                    if matches!(event, Event::Partial { .. } | Event::Joined { .. }) {
+                        progress = now();
+                    }
+                    if let Some(outcome) = self.on_event(event) {
+                        return Some(outcome);
+                    }
+                }
+                Err(_) => {
+                    if let Some(outcome) = self.look_around().await {
+                        return Some(outcome);
+                    }
+                    let usual = self.last.map_or(0.0, |i| i.seconds);
+                    let patience = LATE.max(Duration::try_from_secs_f64(usual).unwrap_or_default() * LATE_FACTOR);
+                    if progress.elapsed() > patience {
+                        self.drop_late();
+                        progress = now();
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn on_event(&mut self, event: Event) -> Option<Outcome> {
+        match event {
+            Event::Joined { connection, task, cores, frames } => {
+                if self.hands.is_empty() && self.measure.rounds == 0 {
+                    // Waiting for a first worker is not part of an iteration's time.
+                    self.measure = Measure::start();
+                }
+                self.hands.join(connection, task, cores, frames);
+                self.hands.set_up(connection, &self.setup);
+                self.hands.hand_out();
+            }
+            Event::Partial { connection, round, shard, micros, values } => {
+                if self.hands.take(connection, round, shard, values) {
+                    self.measure.micros = self.measure.micros.saturating_add(micros);
+                }
+            }
+            Event::Gone { connection } => {
+                if self.hands.drop_one(connection).is_some() {
+                    self.hands.hand_out();
+                }
+            }
+            Event::Failed { connection, why } => {
+                let task = self.hands.drop_one(connection).map_or_else(String::new, |h| h.task);
+                return Some(Outcome::Failed(format!("worker {task}: {why}")));
+            }
+            Event::Stop => return Some(Outcome::Stopped),
+        }
+        None
+    }
+
+    fn drop_late(&mut self) {
+        for connection in self.hands.late() {
+            if let Some(hand) = self.hands.drop_one(connection) {
+                tracing::warn!(job = self.job.name, task = hand.task, "a worker is silent; others do its work");
+            }
+        }
+        self.hands.hand_out();
+    }
+
+    /// While nothing comes: the deadline, and whether the scheduler has given the job up.
+    async fn look_around(&mut self) -> Option<Outcome> {
+        if self.job.target.deadline.is_some_and(|d| self.seconds() >= d) {
+            return Some(Outcome::Finished("its deadline has come".to_owned()));
+        }
+        let progress = Progress { job: self.job.name.clone(), ..Progress::default() };
+        let directive = self.report(progress).await;
+        // Only those that do nothing now may go in the middle of an iteration.
+        let busy = self.hands.late();
+        if busy.is_empty() {
+            self.hands.dismiss(&directive.leave);
+        }
+        directive.give_up.map(Outcome::Failed)
+    }
+
+    /// Folds on a thread that may take its time.
+    async fn fold(&mut self) -> Result<Round, String> {
+        let Some(mut learner) = self.learner.take() else { return Err("the training's state is lost".to_owned()) };
+        let results = self.hands.results();
+        let folded = tokio::task::spawn_blocking(move || {
+            let round = learner.fold(&results);
+            (learner, round)
+        });
+        let (learner, round) = folded.await.map_err(|error| format!("the step failed: {error}"))?;
+        self.learner = Some(learner);
+        round.map_err(|error| error.to_string())
+    }
+
+    async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>) -> Option<Outcome> {
+        let measure = std::mem::replace(&mut self.measure, Measure::start());
+        let iteration = Iteration {
+            number: self.iterations,
+            loss,
+            accuracy,
+            seconds: measure.began.elapsed().as_secs_f64(),
+            workers: measure.workers as f64 / f64::from(measure.rounds.max(1)),
+            busy: measure.micros as f64 / 1e6 / f64::from(self.common.cores.max(1)),
+        };
+        self.iterations += 1;
+        self.last = Some(iteration);
+        if let Some(record) = &self.common.record {
+            let seconds = self.common.started.elapsed().as_secs_f64();
+            record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
+        }
+        self.note(loss);
+        let progress = Progress { job: self.job.name.clone(), earlier: Vec::new(), iteration: Some(iteration) };
+        let directive = self.report(progress).await;
+        self.hands.dismiss(&directive.leave);
+        if let Some(why) = self.is_over(&iteration) {
+            return Some(Outcome::Finished(why));
+        }
+        if self.written.elapsed() >= CHECKPOINT {
+            self.write_checkpoint().await;
+        }
+        None
+    }
+
+    /// Keeps a loss, and counts how long nothing has changed that matters.
+    fn note(&mut self, loss: f64) {
+        if let Some(before) = self.losses.last() {
+            let change = (before - loss).abs();
+            self.largest_change = self.largest_change.max(change);
+            let still = self.job.tolerance > 0.0 && change <= self.job.tolerance * self.largest_change;
+            self.still = if still { self.still + 1 } else { 0 };
+        }
+        self.losses.push(loss);
+        if self.losses.len() > 256 {
+            self.losses.drain(..128);
+        }
+    }
+
+    /// Why the job is over, if it is.
+    fn is_over(&self, iteration: &Iteration) -> Option<String> {
+        let target = &self.job.target;
+        if !target.go_on && target.loss.is_some_and(|t| iteration.loss <= t) {
+            return Some("its loss is reached".to_owned());
+        }
+        if !target.go_on && target.accuracy.is_some_and(|t| iteration.accuracy.is_some_and(|a| a >= t)) {
+            return Some("its accuracy is reached".to_owned());
+        }
+        if target.deadline.is_some_and(|d| self.seconds() >= d) {
+            return Some("its deadline has come".to_owned());
+        }
+        if self.still >= STILL {
+            return Some("its loss does not change any more".to_owned());
+        }
+        (self.iterations >= self.job.iterations).then(|| "all its iterations are done".to_owned())
+    }
+
+    /// For how long the job has run, over all starts.
+    fn seconds(&self) -> f64 {
+        self.before + self.since.elapsed().as_secs_f64()
+    }
+
+    /// Tells the scheduler, and hears what it wants; nothing if it is gone.
+    async fn report(&self, progress: Progress) -> Directive {
+        match self.common.requester.ask(Question::Progress(Box::new(progress))).await {
+            Ok(Answer::Directive(directive)) => directive,
+            _ => Directive::default(),
+        }
+    }
+
+    fn checkpoint_path(&self) -> Option<PathBuf> {
+        self.common.checkpoints.as_ref().map(|folder| folder.join(format!("{}.checkpoint", self.job.name)))
+    }
+
+    async fn write_checkpoint(&mut self) {
+        self.written = now();
+        let (Some(path), Some(learner)) = (self.checkpoint_path(), self.learner.clone()) else { return };
+        let checkpoint = Checkpoint::new(&self.job, learner, &self.losses, self.iterations, self.seconds());
+        let written = tokio::task::spawn_blocking(move || checkpoint.write(&path)).await;
+        if let Ok(Err(error)) = written {
+            tracing::warn!(job = self.job.name, error = %chain(&error), "no checkpoint");
+        }
+    }
+
+    fn keep_model(&self) -> Result<(), Error> {
+        let model = self.learner.as_ref().and_then(Learner::model);
+        let (Some(folder), Some(model)) = (&self.common.models, model) else { return Ok(()) };
+        let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
+        saved.write(folder)?;
+        tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! What can keep the service from doing its work.
+
+use std::io;
+
+use crate::frame::FrameError;
+use crate::job::SourceError;
+
+/// An error of the service or of a worker.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or a socket.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A job is not taken. Why, in words.
+    #[error("{0}")]
+    Refused(String),
+    /// A job's data cannot be had.
+    #[error("job '{job}'")]
+    Data {
+        /// Which job.
+        job: String,
+        /// Why.
+        source: SourceError,
+    },
+    /// The scheduler is gone.
+    #[error("the scheduler does not answer")]
+    Scheduler(#[from] sdk::AskError),
+    /// The scheduler ended, and not because it was told to. Why, in words.
+    #[error("{0}")]
+    Ended(String),
+    /// The system gives no randomness.
+    #[error("no token can be made")]
+    Token(#[source] getrandom::Error),
+    /// What came over a connection is no frame.
+    #[error("the driver and this worker do not understand each other")]
+    Frame(#[from] FrameError),
+}
+
+impl Error {
+    pub(super) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Io { what, source }
+    }
+}

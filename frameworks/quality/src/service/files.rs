@@ -1,0 +1,167 @@
+//! Files of the service: checkpoints of jobs, trained models, and the record of all iterations.
+//!
+//! A file is there whole or as it was before: it is written beside its place and then moved there.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use crate::job::Job;
+use crate::learn::{Learner, Model};
+use crate::scheduler::Iteration;
+
+/// The version of checkpoints and models. A change that older programs cannot read raises it.
+const VERSION: u32 = 1;
+/// Losses that a checkpoint keeps for the predictions after a restart.
+const LOSSES_MAX: usize = 64;
+
+/// A job's training at the end of an iteration.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Checkpoint {
+    version: u32,
+    /// The job, as JSON: a checkpoint of another job under the same name is none.
+    job: String,
+    pub(super) learner: Learner,
+    /// The newest losses, the newest last.
+    pub(super) losses: Vec<f64>,
+    /// How many iterations are done.
+    pub(super) iterations: u64,
+    /// For how many seconds the job has run.
+    pub(super) seconds: f64,
+}
+
+impl Checkpoint {
+    pub(super) fn new(job: &Job, learner: Learner, losses: &[f64], iterations: u64, seconds: f64) -> Checkpoint {
+        let newest = losses[losses.len().saturating_sub(LOSSES_MAX)..].to_vec();
+        let job = serde_json::to_string(job).unwrap_or_default();
+        Checkpoint { version: VERSION, job, learner, losses: newest, iterations, seconds }
+    }
+
+    /// Writes it to `path`; returns when it is on the disk.
+    pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
+        let bytes = postcard::to_stdvec(self).unwrap_or_default();
+        replace(path, &bytes)
+    }
+
+    /// The checkpoint of this job at `path`; none if there is none that can be used.
+    pub(super) fn read(path: &Path, job: &Job) -> Option<Checkpoint> {
+        let bytes = fs::read(path).ok()?;
+        let checkpoint: Checkpoint = match postcard::from_bytes(&bytes) {
+            Ok(checkpoint) => checkpoint,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "the checkpoint cannot be read; the job starts again");
+                return None;
+            }
+        };
+        let same =
+            checkpoint.version == VERSION && serde_json::from_str::<Job>(&checkpoint.job).ok().as_ref() == Some(job);
+        same.then_some(checkpoint)
+    }
+}
+
+/// A trained model with what it was trained for.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SavedModel {
+    version: u32,
+    /// The job's name.
+    pub name: String,
+    /// The algorithm.
+    pub kind: String,
+    /// What the classes are called; empty where there are none.
+    pub classes: Vec<String>,
+    /// How many iterations it was trained for.
+    pub iterations: u64,
+    /// Its loss on the data that it was trained on.
+    pub loss: Option<f64>,
+    /// Its accuracy there.
+    pub accuracy: Option<f64>,
+    /// The model.
+    pub model: Model,
+}
+
+impl SavedModel {
+    pub(super) fn new(job: &Job, classes: &[String], last: Option<&Iteration>, model: Model) -> SavedModel {
+        SavedModel {
+            version: VERSION,
+            name: job.name.clone(),
+            kind: job.algorithm.name().to_owned(),
+            classes: classes.to_vec(),
+            iterations: last.map_or(0, |i| i.number + 1),
+            loss: last.map(|i| i.loss),
+            accuracy: last.and_then(|i| i.accuracy),
+            model,
+        }
+    }
+
+    /// Writes it into a folder, under the job's name.
+    pub(super) fn write(&self, folder: &Path) -> Result<PathBuf, Error> {
+        let path = folder.join(format!("{}.json", self.name));
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        replace(&path, &bytes)?;
+        Ok(path)
+    }
+
+    /// Reads a model.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is none, or one of another version.
+    pub fn read(path: &Path) -> Result<SavedModel, Error> {
+        let text = fs::read_to_string(path).map_err(Error::io(format!("cannot read {}", path.display())))?;
+        let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
+        let model: SavedModel =
+            serde_json::from_str(&text).map_err(|error| refused(format!("is not a model of this program: {error}")))?;
+        if model.version != VERSION {
+            return Err(refused(format!("has version {}; this program reads version {VERSION}", model.version)));
+        }
+        Ok(model)
+    }
+
+    /// What the model says of an example, a class by its name.
+    pub fn predict(&self, row: &[f64]) -> String {
+        let answer = self.model.predict(row);
+        match self.classes.get(answer as usize) {
+            Some(class) => class.clone(),
+            None => answer.to_string(),
+        }
+    }
+}
+
+/// Puts bytes where a file is, or is to be.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let failed = || Error::io(format!("cannot write {}", path.display()));
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed())?;
+    let beside = path.with_extension("new");
+    let mut file = fs::File::create(&beside).map_err(failed())?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed())?;
+    fs::rename(&beside, path).map_err(failed())?;
+    fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed())
+}
+
+/// A CSV file with a line for each iteration of each job.
+#[derive(Debug)]
+pub(super) struct Record(fs::File);
+
+impl Record {
+    /// Makes the file, with its line of names; one that is there is overwritten.
+    pub(super) fn create(path: &Path) -> Result<Record, Error> {
+        let failed = Error::io(format!("cannot write {}", path.display()));
+        let names = "job,algorithm,seconds,iteration,loss,accuracy,workers,iteration_seconds,busy_seconds\n";
+        let made = fs::File::create(path).and_then(|mut f| f.write_all(names.as_bytes()).map(|()| f));
+        made.map(Record).map_err(failed)
+    }
+
+    /// Adds an iteration that ended `seconds` after the service's start.
+    pub(super) fn add(&mut self, job: &Job, seconds: f64, i: &Iteration) {
+        let (name, kind, number, loss) = (&job.name, job.algorithm.name(), i.number, i.loss);
+        let accuracy = i.accuracy.map(|a| a.to_string()).unwrap_or_default();
+        let (workers, took, busy) = (i.workers, i.seconds, i.busy);
+        let line = format!("{name},{kind},{seconds:.3},{number},{loss},{accuracy},{workers:.2},{took:.6},{busy:.6}\n");
+        if let Err(error) = self.0.write_all(line.as_bytes()) {
+            tracing::warn!(%error, "an iteration could not be recorded");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The workers of a job that are connected, and the round that they compute: who has which shard, and what is there.
+//!
+//! A shard's result counts once, whoever sent it first; a shard whose worker is gone is given to another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::frame::{self, ToWorker};
+
+/// A connected worker.
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub(super) task: String,
+    pub(super) cores: u32,
+    frames: mpsc::Sender<Arc<Vec<u8>>>,
+    pending: BTreeSet<u32>,
+}
+
+/// All of them, and their round.
+#[derive(Debug, Default)]
+pub(super) struct Hands {
+    connected: BTreeMap<u64, Hand>,
+    round: u64,
+    results: Vec<Option<Vec<f64>>>,
+    missing: usize,
+    parameters: Vec<f64>,
+}
+
+impl Hands {
+    pub(super) fn join(&mut self, connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>>) {
+        // A worker that comes back has lost its old connection, also if that was not noticed yet.
+        let old: Vec<u64> = self.connected.iter().filter(|(_, h)| h.task == task).map(|(c, _)| *c).collect();
+        old.into_iter().for_each(|c| drop(self.connected.remove(&c)));
+        self.connected.insert(connection, Hand { task, cores, frames, pending: BTreeSet::new() });
+    }
+
+    /// Drops a worker; its shards must be handed out again.
+    pub(super) fn drop_one(&mut self, connection: u64) -> Option<Hand> {
+        self.connected.remove(&connection)
+    }
+
+    /// Tells the workers of these tasks to leave, and counts on them no more.
+    pub(super) fn dismiss(&mut self, tasks: &[String]) {
+        let leave = encoded(&ToWorker::Leave);
+        self.connected.retain(|_, hand| {
+            let stays = !tasks.contains(&hand.task);
+            if !stays {
+                post(hand, &leave);
+            }
+            stays
+        });
+    }
+
+    /// Tells all workers to leave.
+    pub(super) fn dismiss_all(&mut self) {
+        let leave = encoded(&ToWorker::Leave);
+        self.connected.values().for_each(|hand| post(hand, &leave));
+        self.connected.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.connected.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.connected.is_empty()
+    }
+
+    /// Workers that still have something to send.
+    pub(super) fn late(&self) -> Vec<u64> {
+        self.connected.iter().filter(|(_, h)| !h.pending.is_empty()).map(|(c, _)| *c).collect()
+    }
+
+    /// Starts a round over so many shards.
+    pub(super) fn start(&mut self, shards: usize, parameters: Vec<f64>) {
+        self.round += 1;
+        self.results = vec![None; shards];
+        self.missing = shards;
+        self.parameters = parameters;
+        self.connected.values_mut().for_each(|h| h.pending.clear());
+        self.hand_out();
+    }
+
+    /// Gives every shard that nobody has to a worker: neighbouring shards to the same, in proportion to its cores, so that
+    /// from round to round a worker mostly has the shards that it had before. A worker that cannot be told is dropped.
+    pub(super) fn hand_out(&mut self) {
+        while !self.connected.is_empty() {
+            let taken: BTreeSet<u32> = self.connected.values().flat_map(|h| h.pending.iter().copied()).collect();
+            let open = (0_u32..).zip(&self.results).filter(|(s, r)| r.is_none() && !taken.contains(s));
+            let open: Vec<u32> = open.map(|(shard, _)| shard).collect();
+            if open.is_empty() {
+                return;
+            }
+            // Who has done his own takes what others have left; if nobody has, all share it.
+            let idle = self.connected.values().any(|h| h.pending.is_empty());
+            let takers = |h: &Hand| !idle || h.pending.is_empty();
+            let cores: usize = self.connected.values().filter(|h| takers(h)).map(|h| h.cores as usize).sum();
+            let (mut before, mut lost) = (0, Vec::new());
+            for (connection, hand) in &mut self.connected {
+                if !takers(hand) {
+                    continue;
+                }
+                let from = open.len() * before / cores;
+                before += hand.cores as usize;
+                let shards = open[from..open.len() * before / cores].to_vec();
+                if shards.is_empty() {
+                    continue;
+                }
+                hand.pending.extend(&shards);
+                let (round, parameters) = (self.round, self.parameters.clone());
+                if hand.frames.try_send(encoded(&ToWorker::Compute { round, shards, parameters })).is_err() {
+                    lost.push(*connection);
+                }
+            }
+            if lost.is_empty() {
+                return;
+            }
+            lost.into_iter().for_each(|c| drop(self.connected.remove(&c)));
+        }
+    }
+
+    /// Takes a result in. Results of other rounds, and those that are there already, are not counted.
+    pub(super) fn take(&mut self, connection: u64, round: u64, shard: u32, values: Vec<f64>) -> bool {
+        if round != self.round {
+            return false;
+        }
+        if let Some(hand) = self.connected.get_mut(&connection) {
+            hand.pending.remove(&shard);
+        }
+        match self.results.get_mut(shard as usize) {
+            Some(place @ None) => {
+                *place = Some(values);
+                self.missing -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all shards of the round are there.
+    pub(super) fn is_complete(&self) -> bool {
+        self.missing == 0 && !self.results.is_empty()
+    }
+
+    /// The results, in the order of the shards.
+    pub(super) fn results(&mut self) -> Vec<Vec<f64>> {
+        std::mem::take(&mut self.results).into_iter().flatten().collect()
+    }
+
+    /// The newest worker's first frame.
+    pub(super) fn set_up(&self, connection: u64, setup: &Arc<Vec<u8>>) {
+        if let Some(hand) = self.connected.get(&connection) {
+            post(hand, setup);
+        }
+    }
+}
+
+/// A frame as bytes; empty if it is too long, which ends the connection.
+pub(super) fn encoded(frame: &ToWorker) -> Arc<Vec<u8>> {
+    Arc::new(frame::encode(frame).unwrap_or_default())
+}
+
+/// Sends to a worker; one that does not read will be found late.
+fn post(hand: &Hand, frame: &Arc<Vec<u8>>) {
+    if hand.frames.try_send(frame.clone()).is_err() {
+        tracing::debug!(task = hand.task, "a worker does not read");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Frames = mpsc::Receiver<Arc<Vec<u8>>>;
+
+    fn joined(hands: &mut Hands, connection: u64, cores: u32) -> Frames {
+        let (sender, receiver) = mpsc::channel(8);
+        hands.join(connection, format!("t{connection}"), cores, sender);
+        receiver
+    }
+
+    fn shards(frames: &mut Frames) -> Vec<u32> {
+        let Ok(bytes) = frames.try_recv() else { return Vec::new() };
+        match frame::decode(&bytes[4..]) {
+            Ok(ToWorker::Compute { shards, .. }) => shards,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn shards_of_a_worker_that_dies_are_done_by_the_others_and_count_once() {
+        let mut hands = Hands::default();
+        let (mut one, mut two) = (joined(&mut hands, 1, 1), joined(&mut hands, 2, 2));
+        hands.start(6, vec![1.0]);
+        assert_eq!((shards(&mut one), shards(&mut two)), (vec![0, 1], vec![2, 3, 4, 5]));
+        assert!(hands.take(2, 1, 2, vec![2.0]));
+        assert!(hands.drop_one(2).is_some());
+        hands.hand_out();
+        // It has not done its own yet, but nobody else is there.
+        assert_eq!(shards(&mut one), [3, 4, 5]);
+        for shard in [0, 1, 3, 4, 5] {
+            assert!(!hands.is_complete());
+            assert!(hands.take(1, 1, shard, vec![f64::from(shard)]));
+        }
+        assert!(hands.is_complete());
+        assert!(!hands.take(2, 1, 3, vec![99.0]), "what comes twice");
+        assert!(!hands.take(1, 0, 3, vec![99.0]), "what is of another round");
+        assert!(!hands.take(1, 1, 77, vec![99.0]), "what is of no shard");
+        let results = hands.results();
+        assert_eq!(results, (0..6).map(|s| vec![f64::from(s)]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_round_without_workers_waits_for_one() {
+        let mut hands = Hands::default();
+        hands.start(3, vec![1.0]);
+        assert!(!hands.is_complete());
+        let mut frames = joined(&mut hands, 1, 1);
+        hands.hand_out();
+        assert_eq!(shards(&mut frames), [0, 1, 2]);
+        drop(frames);
+        assert_eq!(hands.late(), [1]);
+        hands.start(3, vec![1.0]);
+        assert!(hands.is_empty(), "who cannot be told is dropped");
+    }
+}

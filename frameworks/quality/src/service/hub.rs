@@ -1,0 +1,190 @@
+//! Where workers connect: finds out which job a connection belongs to and hands it to that job's driver.
+//!
+//! It reads and writes frames and knows nothing of what they are for.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::error::Error;
+use crate::frame::{self, HELLO_MAX, LENGTH_MAX, ToDriver, ToWorker, VERSION};
+
+/// The most workers connected at once.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How many frames may wait for one worker.
+const FRAMES_MAX: usize = 64;
+/// How many events may wait for a job's driver; connections are not read from meanwhile.
+pub(super) const EVENTS_MAX: usize = 256;
+const HELLO: Duration = Duration::from_secs(10);
+const PING: Duration = Duration::from_secs(5);
+
+/// What a job's driver hears.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// A worker is there.
+    Joined { connection: u64, task: String, cores: u32, frames: mpsc::Sender<Arc<Vec<u8>>> },
+    /// A partial result.
+    Partial { connection: u64, round: u64, shard: u32, micros: u64, values: Vec<f64> },
+    /// A worker cannot work.
+    Failed { connection: u64, why: String },
+    /// A connection has ended.
+    Gone { connection: u64 },
+    /// The user wants the job to end.
+    Stop,
+}
+
+/// How to reach a job's driver.
+#[derive(Clone, Debug)]
+pub(super) struct Desk {
+    pub(super) token: String,
+    pub(super) events: mpsc::Sender<Event>,
+}
+
+/// The drivers of all jobs, by the jobs' names.
+pub(super) type Desks = Arc<Mutex<BTreeMap<String, Desk>>>;
+
+pub(super) fn lock(desks: &Desks) -> MutexGuard<'_, BTreeMap<String, Desk>> {
+    desks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The listening socket; closed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Hub {
+    address: SocketAddr,
+    task: AbortHandle,
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Hub {
+    /// Listens at an address; port 0 takes any free one. Workers wait until `ready`: until then a job of before a restart
+    /// may not have its driver yet.
+    pub(super) async fn start(address: SocketAddr, desks: Desks, ready: watch::Receiver<bool>) -> Result<Hub, Error> {
+        let failed = || Error::io(format!("cannot listen for workers on {address}"));
+        let listener = TcpListener::bind(address).await.map_err(failed())?;
+        let address = listener.local_addr().map_err(failed())?;
+        let task = tokio::spawn(accept(listener, desks, ready)).abort_handle();
+        Ok(Hub { address, task })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+async fn accept(listener: TcpListener, desks: Desks, ready: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let numbers = AtomicU64::new(0);
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of open files, most likely: they come back as connections end.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let connection = numbers.fetch_add(1, Ordering::Relaxed);
+        let (desks, mut ready) = (desks.clone(), ready.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            if ready.wait_for(|ready| *ready).await.is_err() {
+                return;
+            }
+            if let Err(error) = serve(stream, connection, &desks).await {
+                tracing::debug!(connection, error = %super::worker::chain(&error), "a worker's connection ended");
+            }
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), Error> {
+    stream.set_nodelay(true).map_err(Error::io("a worker's connection"))?;
+    let (mut reader, mut writer) = stream.into_split();
+    let hello = tokio::time::timeout(HELLO, receive(&mut reader, HELLO_MAX)).await;
+    let Ok(Ok(ToDriver::Hello { version, job, token, task, cores })) = hello else {
+        return Err(Error::Refused("no hello came".to_owned()));
+    };
+    let desk = match find(desks, version, &job, &token) {
+        Ok(desk) => desk,
+        Err(why) => {
+            let refused = frame::encode(&ToWorker::Refused { why: why.clone() })?;
+            writer.write_all(&refused).await.map_err(Error::io("a worker's connection"))?;
+            return Err(Error::Refused(why));
+        }
+    };
+    let (frames, waiting) = mpsc::channel(FRAMES_MAX);
+    let writing = tokio::spawn(write(writer, waiting));
+    let joined = Event::Joined { connection, task, cores: cores.clamp(1, 4096), frames };
+    let mut open = desk.events.send(joined).await.is_ok();
+    while open {
+        let event = match receive(&mut reader, LENGTH_MAX).await {
+            Ok(ToDriver::Partial { round, shard, micros, values }) => {
+                Event::Partial { connection, round, shard, micros, values }
+            }
+            Ok(ToDriver::Failed { why }) => Event::Failed { connection, why },
+            Ok(ToDriver::Hello { .. }) | Err(_) => break,
+        };
+        open = desk.events.send(event).await.is_ok();
+    }
+    writing.abort();
+    if desk.events.send(Event::Gone { connection }).await.is_err() {
+        tracing::debug!(connection, "the job has ended before its worker");
+    }
+    Ok(())
+}
+
+/// The driver that a worker wants, if it may.
+fn find(desks: &Desks, version: u32, job: &str, token: &str) -> Result<Desk, String> {
+    if version != VERSION {
+        return Err(format!("the worker speaks version {version}, and the driver version {VERSION}"));
+    }
+    match lock(desks).get(job) {
+        None => Err(format!("there is no job '{job}'")),
+        Some(desk) if !same(&desk.token, token) => Err("the token is wrong".to_owned()),
+        Some(desk) => Ok(desk.clone()),
+    }
+}
+
+/// Compares without telling by the time it takes where the first difference is.
+fn same(a: &str, b: &str) -> bool {
+    a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |all, (x, y)| all | (x ^ y)) == 0
+}
+
+async fn receive(reader: &mut OwnedReadHalf, most: usize) -> Result<ToDriver, Error> {
+    let lost = || Error::io("the worker is gone");
+    let mut prefix = [0; 4];
+    reader.read_exact(&mut prefix).await.map_err(lost())?;
+    let length = frame::length(prefix, most)?;
+    let mut bytes = Vec::new();
+    reader.take(length as u64).read_to_end(&mut bytes).await.map_err(lost())?;
+    if bytes.len() < length {
+        return Err(lost()(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(frame::decode(&bytes)?)
+}
+
+/// Sends what waits, and a ping where nothing waits for long. Ends with the channel.
+async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<Vec<u8>>>) {
+    let ping = frame::encode(&ToWorker::Ping).unwrap_or_default();
+    loop {
+        let sent = match tokio::time::timeout(PING, waiting.recv()).await {
+            Ok(Some(frame)) => writer.write_all(&frame).await,
+            Ok(None) => return,
+            Err(_) => writer.write_all(&ping).await,
+        };
+        if sent.is_err() {
+            return;
+        }
+    }
+}

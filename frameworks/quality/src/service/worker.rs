@@ -1,0 +1,254 @@
+//! A worker: the process of a task. It connects to its job's driver and computes the shards that it is told to.
+//!
+//! When the driver is gone it waits for it to come back, for a while; then it ends. It decides nothing.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::clock::now;
+use super::error::Error;
+use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
+use crate::job::{Job, Prepared, Source};
+use crate::learn::{Data, Memory, Shape, partial};
+
+/// A driver that says nothing for so long is gone; it sends a ping every five seconds.
+const SILENCE: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_millis(200);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// What a worker is told on its command line.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// Where the driver listens, as `host:port`.
+    pub driver: String,
+    /// Which job it works for.
+    pub job: String,
+    /// Its task id.
+    pub task: String,
+    /// What it proves itself with.
+    pub token: String,
+    /// How many cores it uses.
+    pub cores: u32,
+    /// How many numbers of the data a core may look at in a second; as many as it can without.
+    pub pace: Option<f64>,
+    /// How long it waits for a driver that is gone.
+    pub grace: Duration,
+}
+
+/// Works until the driver lets it go, or stays away for too long.
+///
+/// # Errors
+/// The driver stayed away, or refused it; or the data cannot be had.
+pub fn run(options: &WorkerOptions) -> Result<(), Error> {
+    let mut bench = None;
+    let mut last_heard = now();
+    loop {
+        let failure = match connect(&options.driver) {
+            Ok(stream) => match serve(options, &stream, &mut bench, &mut last_heard) {
+                Ok(()) => return Ok(()),
+                Err(Error::Io { source, .. }) => source,
+                Err(other) => {
+                    tell(&Mutex::new(&stream), &ToDriver::Failed { why: chain(&other) });
+                    return Err(other);
+                }
+            },
+            Err(error) => error,
+        };
+        if last_heard.elapsed() > options.grace {
+            let what = format!("the driver at {} is gone for {} s", options.driver, options.grace.as_secs());
+            return Err(Error::Io { what, source: failure });
+        }
+        pause(RETRY);
+    }
+}
+
+/// An error with its causes.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a worker without a driver has nothing else to wait for; and a paced core rests"
+)]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
+}
+
+fn connect(driver: &str) -> std::io::Result<TcpStream> {
+    let mut failure = std::io::Error::other("the name has no address");
+    for address in driver.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => {
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(SILENCE))?;
+                return Ok(stream);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+/// What the worker needs to compute shards of its job, and what it has computed with so far.
+struct Bench {
+    text: String,
+    job: Job,
+    shape: Shape,
+    prepared: Prepared,
+    shards: Mutex<BTreeMap<u32, (Data, Memory)>>,
+}
+
+/// Works over one connection; `Ok` when the driver lets the worker go.
+fn serve(
+    options: &WorkerOptions,
+    stream: &TcpStream,
+    bench: &mut Option<Bench>,
+    last_heard: &mut Instant,
+) -> Result<(), Error> {
+    let hello = ToDriver::Hello {
+        version: VERSION,
+        job: options.job.clone(),
+        token: options.token.clone(),
+        task: options.task.clone(),
+        cores: options.cores,
+    };
+    let writer = Mutex::new(stream);
+    send(&writer, &hello)?;
+    let mut reader = stream;
+    loop {
+        let frame = receive(&mut reader)?;
+        *last_heard = now();
+        match frame {
+            ToWorker::Ping => {}
+            ToWorker::Leave => return Ok(()),
+            ToWorker::Refused { why } => return Err(Error::Refused(why)),
+            ToWorker::Setup { job, shape } => {
+                if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
+                    *bench = Some(Bench::new(job, shape)?);
+                }
+            }
+            ToWorker::Compute { round, shards, parameters } => {
+                let Some(bench) = &*bench else { return Err(Error::Refused("work came before its job".into())) };
+                bench.compute(options, round, &shards, &parameters, &writer)?;
+                *last_heard = now();
+            }
+        }
+    }
+}
+
+fn receive(reader: &mut impl Read) -> Result<ToWorker, Error> {
+    let lost = |source| Error::Io { what: "the driver is gone".into(), source };
+    let mut prefix = [0; 4];
+    reader.read_exact(&mut prefix).map_err(lost)?;
+    let length = frame::length(prefix, LENGTH_MAX)?;
+    let mut bytes = Vec::new();
+    // Grows as bytes arrive: a length that is a lie costs nothing.
+    reader.take(length as u64).read_to_end(&mut bytes).map_err(lost)?;
+    if bytes.len() < length {
+        return Err(lost(std::io::ErrorKind::UnexpectedEof.into()));
+    }
+    Ok(frame::decode(&bytes)?)
+}
+
+fn send(writer: &Mutex<&TcpStream>, frame: &ToDriver) -> Result<(), Error> {
+    let bytes = frame::encode(frame)?;
+    let lost = |source| Error::Io { what: "the driver is gone".into(), source };
+    lock(writer).write_all(&bytes).map_err(lost)
+}
+
+/// Sends what the driver would like to know but need not.
+fn tell(writer: &Mutex<&TcpStream>, frame: &ToDriver) {
+    if let Err(error) = send(writer, frame) {
+        tracing::debug!(error = %chain(&error), "the driver does not hear why this worker ends");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Bench {
+    fn new(text: String, shape: Shape) -> Result<Bench, Error> {
+        let job: Job =
+            serde_json::from_str(&text).map_err(|e| Error::Refused(format!("the job cannot be read: {e}")))?;
+        let prepared = prepare(&job)?;
+        if prepared.shape() != shape {
+            return Err(Error::Refused("the data file is not the one that the scheduler has read".to_owned()));
+        }
+        Ok(Bench { text, job, shape, prepared, shards: Mutex::default() })
+    }
+
+    /// Computes shards on all cores, and sends each result as soon as it is there.
+    fn compute(
+        &self,
+        options: &WorkerOptions,
+        round: u64,
+        shards: &[u32],
+        parameters: &[f64],
+        writer: &Mutex<&TcpStream>,
+    ) -> Result<(), Error> {
+        let next = AtomicUsize::new(0);
+        let core = || -> Result<(), Error> {
+            while let Some(&shard) = shards.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let (values, micros) = self.shard(options.pace, shard, parameters)?;
+                send(writer, &ToDriver::Partial { round, shard, micros, values })?;
+            }
+            Ok(())
+        };
+        if options.cores <= 1 {
+            return core();
+        }
+        std::thread::scope(|scope| {
+            let cores: Vec<_> = (0..options.cores).map(|_| scope.spawn(core)).collect();
+            cores.into_iter().try_for_each(|c| c.join().unwrap_or_else(|_| Err(Error::Ended("a core failed".into()))))
+        })
+    }
+
+    /// One shard, and how many microseconds it took.
+    fn shard(&self, pace: Option<f64>, shard: u32, parameters: &[f64]) -> Result<(Vec<f64>, u64), Error> {
+        let failed =
+            |source: crate::learn::LearnError| Error::Data { job: self.job.name.clone(), source: source.into() };
+        let kept = lock(&self.shards).remove(&shard);
+        let (data, mut memory) = match kept {
+            Some(kept) => kept,
+            None => {
+                let data = self.prepared.shard(&self.job.algorithm, shard as usize, self.job.shards);
+                (data.map_err(failed)?, Memory::default())
+            }
+        };
+        let began = now();
+        let values = partial(&self.job.algorithm, &self.shape, parameters, &data, &mut memory).map_err(failed)?;
+        if let Some(pace) = pace {
+            let cells = (data.len() * data.width()) as f64;
+            let wanted = Duration::try_from_secs_f64(cells / pace).unwrap_or_default();
+            pause(wanted.saturating_sub(began.elapsed()));
+        }
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        lock(&self.shards).insert(shard, (data, memory));
+        Ok((values, micros))
+    }
+}
+
+/// Looks at a job's data; reads its file, if it has one.
+pub(super) fn prepare(job: &Job) -> Result<Prepared, Error> {
+    let failed = |source| Error::Data { job: job.name.clone(), source };
+    let text = match &job.data {
+        Source::Generated { .. } => None,
+        Source::File { path, .. } => {
+            let read = std::fs::read_to_string(path);
+            Some(read.map_err(|source| failed(crate::job::SourceError::Read { path: path.clone(), source }))?)
+        }
+    };
+    job.data.prepare(&job.algorithm, text.as_deref()).map_err(failed)
+}
