@@ -6,7 +6,10 @@
 //!   fast tasks are released, and presets that behave as other frameworks do.
 //! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
 //!
-//! It computes and does nothing else: it opens no socket, reads no clock and draws no random number.
+//! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
+//!
+//! Without that feature it computes and does nothing else: it opens no socket, reads no clock and draws no random
+//! number.
 #![forbid(unsafe_code)]
 
 pub mod constraint;
@@ -16,6 +19,8 @@ pub mod job;
 mod knobs;
 mod need;
 pub mod place;
+#[cfg(feature = "service")]
+pub mod service;
 
 pub use knobs::{Behaviour, Knobs, Pace};
 pub use need::Need;

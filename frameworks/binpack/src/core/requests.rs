@@ -46,6 +46,12 @@ pub enum Request {
         /// The job's name.
         name: String,
     },
+    /// End this scheduler. With `teardown` the framework ends with all its tasks and everything that was kept of it;
+    /// without, tasks go on for the framework's failover timeout, and the next start with the same state has them.
+    Leave {
+        /// Whether everything ends.
+        teardown: bool,
+    },
     /// All jobs in short, and how the scheduler is doing.
     Status,
     /// One job with its tasks, and why they wait.
@@ -60,6 +66,8 @@ pub enum Request {
 pub enum Reply {
     /// It is done, or will be.
     Done,
+    /// The scheduler ends.
+    Left,
     /// What became of each job, in their order.
     Submitted(Vec<Submitted>),
     /// To [`Request::Status`].
@@ -140,6 +148,10 @@ impl Core {
             Request::Restart { name } => self.restart(&name, now),
             Request::Kill { name, numbers, scale } => self.kill(&name, &numbers, scale, now, calls),
             Request::Forget { name } => self.forget_named(&name),
+            Request::Leave { teardown } => {
+                self.leave(teardown, calls);
+                Ok(Reply::Left)
+            }
             Request::Status => Ok(Reply::Status(Box::new(self.status(now)))),
             Request::Show { name } => Ok(Reply::Job(Box::new(self.show(self.serial(&name)?, now)))),
         }
@@ -352,6 +364,17 @@ impl Core {
         self.ended.retain(|ended| *ended != serial);
         self.forget(serial);
         Ok(Reply::Done)
+    }
+
+    fn leave(&mut self, teardown: bool, calls: &mut Calls) {
+        if !teardown {
+            return calls.stop();
+        }
+        for serial in self.records.keys().copied().collect::<Vec<_>>() {
+            self.forget(serial);
+        }
+        self.save(calls);
+        calls.teardown();
     }
 
     /// Jobs in short, the newest of each name, in the order of submission.

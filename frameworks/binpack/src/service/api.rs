@@ -1,0 +1,180 @@
+//! The HTTP API: JSON, or TOML for job files. Every route is in [`Jobs::answer`].
+//!
+//! It checks what needs no state and asks the scheduler for the rest.
+
+use sdk::driver::api::{self, Api, Call, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Error, Handle};
+use crate::core::{Reply, Request, Unwanted};
+use crate::job::{self, Syntax};
+
+/// What faults call a job file that was sent without a name.
+const UNNAMED: &str = "job";
+
+/// The jobs of a framework.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    handle: Handle,
+}
+
+/// The body of a scale request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scale {
+    count: u32,
+}
+
+/// The body of a kill request.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Kill {
+    tasks: Vec<u32>,
+    scale: bool,
+}
+
+impl Api for Jobs {
+    async fn answer(&self, call: Call) -> Response {
+        let (method, path) = call.route();
+        let name = |name: &str| name.to_owned();
+        match (method, path.as_slice()) {
+            ("GET", ["v1", "status"]) => self.ask(Request::Status).await,
+            ("GET", ["v1", "jobs"]) => self.list().await,
+            ("POST", ["v1", "jobs"]) => self.submit(&call).await,
+            ("GET", ["v1", "jobs", job]) => self.ask(Request::Show { name: name(job) }).await,
+            ("DELETE", ["v1", "jobs", job]) if call.query.get("forget") == Some("true") => {
+                self.ask(Request::Forget { name: name(job) }).await
+            }
+            ("DELETE", ["v1", "jobs", job]) => self.ask(Request::Stop { name: name(job) }).await,
+            ("POST", ["v1", "jobs", job, "restart"]) => self.ask(Request::Restart { name: name(job) }).await,
+            ("POST", ["v1", "jobs", job, "scale"]) => match call.json::<Scale>() {
+                Ok(Scale { count }) => self.ask(Request::Scale { name: name(job), count }).await,
+                Err(response) => *response,
+            },
+            ("POST", ["v1", "jobs", job, "kill"]) => match call.json::<Kill>() {
+                Ok(Kill { tasks, scale }) => self.ask(Request::Kill { name: name(job), numbers: tasks, scale }).await,
+                Err(response) => *response,
+            },
+            ("GET", ["v1", "events"]) => self.events(),
+            ("GET", ["metrics"]) => Response::ok_body("text/plain; version=0.0.4", self.handle.metrics()),
+            ("GET", []) => api::json(StatusCode::OK, &json!({ "framework": "tepui binpack", "routes": ROUTES })),
+            (_, path) if is_route(path) => {
+                api::error(StatusCode::METHOD_NOT_ALLOWED, format!("{method} is not for this path; see GET /"))
+            }
+            _ => api::error(StatusCode::NOT_FOUND, "there is no such path; see GET /"),
+        }
+    }
+}
+
+/// All routes, for who asks.
+const ROUTES: &[&str] = &[
+    "GET /v1/status",
+    "GET /v1/jobs",
+    "POST /v1/jobs (a job file in JSON, or in TOML as application/toml)",
+    "GET /v1/jobs/{name}",
+    "DELETE /v1/jobs/{name} (stops it; ?forget=true forgets one that has ended)",
+    "POST /v1/jobs/{name}/scale {\"count\": 3}",
+    "POST /v1/jobs/{name}/restart",
+    "POST /v1/jobs/{name}/kill {\"tasks\": [0], \"scale\": false}",
+    "GET /v1/events (server-sent events)",
+    "GET /metrics",
+];
+
+fn is_route(path: &[&str]) -> bool {
+    matches!(
+        path,
+        [] | ["metrics"]
+            | ["v1", "status" | "jobs" | "events"]
+            | ["v1", "jobs", _]
+            | ["v1", "jobs", _, "scale" | "restart" | "kill"]
+    )
+}
+
+impl Jobs {
+    pub(super) fn new(handle: Handle) -> Jobs {
+        Jobs { handle }
+    }
+
+    async fn ask(&self, request: Request) -> Response {
+        match self.handle.ask(request).await {
+            Ok(Reply::Done | Reply::Left) => api::json(StatusCode::OK, &json!({ "done": true })),
+            Ok(Reply::Submitted(submitted)) => api::json(StatusCode::OK, &json!({ "submitted": submitted })),
+            Ok(Reply::Status(status)) => api::json(StatusCode::OK, &status),
+            Ok(Reply::Job(view)) => api::json(StatusCode::OK, &view),
+            Err(error) => refusal(&error),
+        }
+    }
+
+    async fn list(&self) -> Response {
+        match self.handle.status().await {
+            Ok(status) => api::json(StatusCode::OK, &json!({ "jobs": status.jobs })),
+            Err(error) => refusal(&error),
+        }
+    }
+
+    /// A job file, refused as a whole with every fault, its line and its rule.
+    async fn submit(&self, call: &Call) -> Response {
+        let content_type = call.request.header("content-type").unwrap_or_default();
+        let syntax = match content_type.split(';').next().unwrap_or_default().trim() {
+            "application/toml" | "text/toml" => Syntax::Toml,
+            "" | "application/json" => Syntax::Json,
+            other => {
+                let text = format!("a job file is application/json or application/toml, and this is {other}");
+                return api::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, text);
+            }
+        };
+        let Ok(text) = std::str::from_utf8(&call.body) else {
+            return api::error(StatusCode::BAD_REQUEST, "a job file is UTF-8, and this is not");
+        };
+        match job::read(call.query.get("file").unwrap_or(UNNAMED), text, syntax) {
+            Ok(jobs) => self.ask(Request::Submit(jobs)).await,
+            Err(faults) => {
+                let body = json!({ "error": faults.to_string(), "faults": faults });
+                api::json(StatusCode::BAD_REQUEST, &body)
+            }
+        }
+    }
+
+    fn events(&self) -> Response {
+        let (events, response) = api::events("text/event-stream");
+        let mut follower = self.handle.follow();
+        tokio::spawn(async move {
+            loop {
+                let sent = tokio::select! {
+                    _ = events.closed() => break,
+                    next = follower.next() => match next {
+                        Ok(Some(event)) => {
+                            let data = serde_json::to_value(&*event).unwrap_or_default();
+                            let name = data["event"].as_str().unwrap_or_default().to_owned();
+                            events.send_event(&name, &data.to_string())
+                        }
+                        Ok(None) => break,
+                        Err(lagged) => events.send_event("lagged", &json!({ "missed": lagged.0 }).to_string()),
+                    },
+                };
+                if sent.is_err() {
+                    break;
+                }
+            }
+        });
+        response
+    }
+}
+
+/// The answer to a request that was not fulfilled.
+fn refusal(error: &Error) -> Response {
+    match error {
+        Error::Unwanted(unwanted) => {
+            let status = match unwanted {
+                Unwanted::NoSuchJob(_) | Unwanted::NoSuchTask(..) => StatusCode::NOT_FOUND,
+                Unwanted::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
+                Unwanted::TooMany | Unwanted::Full => StatusCode::UNPROCESSABLE_ENTITY,
+                _ => StatusCode::CONFLICT,
+            };
+            api::error(status, unwanted.to_string())
+        }
+        Error::Ask(ask) => api::error(StatusCode::SERVICE_UNAVAILABLE, ask.to_string()),
+        other => api::error(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
+    }
+}

@@ -1,0 +1,57 @@
+//! What happens, told to everybody who follows it. A follower that does not keep up is told that it missed something.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use crate::core::Happening;
+
+/// How many events may wait for the slowest follower.
+const WAITING_MAX: usize = 4_096;
+
+/// One happening, shared by all who follow.
+pub type Event = Arc<Happening>;
+
+/// Something was missed: so many events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} events were missed")]
+pub struct Lagged(pub u64);
+
+/// Where events come from.
+#[derive(Clone, Debug)]
+pub(super) struct Followers(broadcast::Sender<Event>);
+
+impl Default for Followers {
+    fn default() -> Followers {
+        Followers(broadcast::Sender::new(WAITING_MAX))
+    }
+}
+
+impl Followers {
+    pub(super) fn tell(&self, happening: Happening) {
+        // Nobody may follow.
+        let _ = self.0.send(Arc::new(happening));
+    }
+
+    pub(super) fn follow(&self) -> Follower {
+        Follower(self.0.subscribe())
+    }
+}
+
+/// Hears what happens.
+#[derive(Debug)]
+pub struct Follower(broadcast::Receiver<Event>);
+
+impl Follower {
+    /// The next event; none when the framework has ended.
+    ///
+    /// # Errors
+    /// Events were missed because they were not taken in time; those after them can be.
+    pub async fn next(&mut self) -> Result<Option<Event>, Lagged> {
+        match self.0.recv().await {
+            Ok(event) => Ok(Some(event)),
+            Err(RecvError::Closed) => Ok(None),
+            Err(RecvError::Lagged(missed)) => Err(Lagged(missed)),
+        }
+    }
+}

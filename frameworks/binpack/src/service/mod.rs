@@ -1,0 +1,188 @@
+//! The scheduler on a cluster: driven by `sdk::driver`, with an HTTP API, and with its state on disk if wanted.
+//!
+//! It decides nothing: what to run where is the [`Core`]'s affair.
+
+mod api;
+mod follow;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use sdk::driver::{self, api as serving};
+use sdk::{AskError, Ending, Requester};
+use tokio::task::JoinHandle;
+
+use crate::Knobs;
+use crate::core::{Answer, Core, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
+use crate::job::Job;
+
+pub use follow::{Event, Follower, Lagged};
+
+/// How to run the framework.
+#[derive(Debug)]
+pub struct Options {
+    /// Masters, name, state and all else that the library wants to know.
+    pub driver: driver::Options,
+    /// Where to serve the HTTP API; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// How to behave towards the cluster.
+    pub knobs: Knobs,
+}
+
+/// Why the framework could not be started, or does not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be used.
+    #[error("cannot serve the API at {0}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// The scheduler gives no answer.
+    #[error("no answer")]
+    Ask(#[from] AskError),
+    /// The scheduler refuses.
+    #[error("refused")]
+    Unwanted(#[from] Unwanted),
+    /// The scheduler has answered something else.
+    #[error("the scheduler answered something else than it was asked")]
+    Confused,
+}
+
+/// A running framework. Dropped, it ends at once; its tasks go on for the framework's failover timeout.
+#[derive(Debug)]
+pub struct Service {
+    address: SocketAddr,
+    handle: Handle,
+    serving: serving::Serving,
+    driving: JoinHandle<Ending>,
+}
+
+/// A way to ask a running framework; can be cloned and given away.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    requester: Requester<Request, Answer>,
+    followers: follow::Followers,
+    metrics: sdk::Metrics,
+}
+
+impl Service {
+    /// Starts the framework in the current tokio runtime. Its API answers at once, also while there is no master.
+    ///
+    /// # Errors
+    /// The address of the API cannot be used.
+    pub async fn start(options: Options) -> Result<Service, Error> {
+        let Options { mut driver, listen, knobs } = options;
+        let followers = follow::Followers::default();
+        let teller = followers.clone();
+        let (served, requester) = Served::new(Core::new(knobs), move |happening| teller.tell(happening));
+        driver.nudge = Some(requester.nudge());
+        let handle = Handle { requester, followers, metrics: driver.settings.metrics.clone() };
+        let serving = serving::serve(listen, Arc::new(api::Jobs::new(handle.clone())))
+            .map_err(|error| Error::Listen(listen, error))?;
+        let address = serving.address();
+        // Where `tepui job` finds it when it asks the master.
+        driver.settings.framework.webui_url.get_or_insert_with(|| format!("http://{address}"));
+        let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
+        Ok(Service { address, handle, serving, driving })
+    }
+
+    /// Where the API is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// A way to ask that can be given away.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// The scheduler and its jobs in short.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    pub async fn status(&self) -> Result<Status, Error> {
+        self.handle.status().await
+    }
+
+    /// Runs jobs, all or none.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        self.handle.submit(jobs).await
+    }
+
+    /// What happens from now on.
+    pub fn follow(&self) -> Follower {
+        self.handle.follow()
+    }
+
+    /// Returns when the framework ends by itself: the master refused it, or its state cannot be written.
+    pub async fn wait(&mut self) -> Ending {
+        match (&mut self.driving).await {
+            Ok(ending) => ending,
+            Err(error) => Ending::Error(format!("the scheduler has failed: {error}")),
+        }
+    }
+
+    /// Ends the framework: with `teardown` all its tasks, too; without, the next start with the same state has them.
+    pub async fn stop(mut self, teardown: bool) -> Ending {
+        // A scheduler that has ended already needs not to be told.
+        let _ = self.handle.ask(Request::Leave { teardown }).await;
+        let ending = self.wait().await;
+        self.serving.stop().await;
+        ending
+    }
+}
+
+impl Handle {
+    /// Asks anything.
+    ///
+    /// # Errors
+    /// The scheduler refuses, has too much to do, or has ended.
+    pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
+        Ok(self.requester.ask(request).await??)
+    }
+
+    /// The scheduler and its jobs in short.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    pub async fn status(&self) -> Result<Status, Error> {
+        match self.ask(Request::Status).await? {
+            Reply::Status(status) => Ok(*status),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// One job with its tasks.
+    ///
+    /// # Errors
+    /// There is none of this name, or the scheduler has ended.
+    pub async fn show(&self, name: &str) -> Result<JobView, Error> {
+        match self.ask(Request::Show { name: name.to_owned() }).await? {
+            Reply::Job(view) => Ok(*view),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// Runs jobs, all or none.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        match self.ask(Request::Submit(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
+    /// What happens from now on.
+    pub fn follow(&self) -> Follower {
+        self.followers.follow()
+    }
+
+    /// Counters and gauges, as Prometheus reads them.
+    pub fn metrics(&self) -> String {
+        self.metrics.text()
+    }
+}
