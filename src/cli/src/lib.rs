@@ -12,6 +12,7 @@ mod demo;
 mod execute;
 mod framework;
 mod interrupt;
+mod job;
 mod read;
 
 use std::process::ExitCode;

@@ -260,8 +260,10 @@ pub struct Counts {
     pub live: u32,
     /// They have finished.
     pub finished: u32,
-    /// They have failed for good, or were stopped.
+    /// They have failed for good.
     pub failed: u32,
+    /// They had not finished when the job was stopped.
+    pub stopped: u32,
 }
 
 /// A job with all its tasks.
@@ -350,7 +352,10 @@ impl Record {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        self.counts
+        match self.head.goal {
+            Goal::Run => self.counts,
+            Goal::Stop => Counts { failed: 0, stopped: self.counts.failed, ..self.counts },
+        }
     }
 
     pub(super) fn instances(&self) -> &BTreeMap<u32, Instance> {

@@ -224,6 +224,7 @@ impl Core {
             tasks.live += counts.live;
             tasks.finished += counts.finished;
             tasks.failed += counts.failed;
+            tasks.stopped += counts.stopped;
         }
         Status {
             framework_id: self.framework_id.clone(),

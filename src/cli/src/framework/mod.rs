@@ -1,6 +1,6 @@
 //! `tepui framework`: the bundled frameworks, and a look at what one has kept. What a command does is in its module.
 
-#[allow(dead_code, reason = "only commands that run a framework have these flags")]
+mod binpack;
 pub(crate) mod common;
 mod quality;
 mod state;
@@ -13,6 +13,8 @@ use clap::Subcommand;
 /// One command for each framework that comes with tepui.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run jobs: batch tasks, arrays, services and gangs, packed onto the cluster by a policy (see: tepui job)
+    Binpack(Box<binpack::Args>),
     /// Train models that share cores by the quality which these bring (SLAQ)
     Quality(Box<quality::Args>),
     /// Show what a stopped framework has kept for its next start
@@ -26,6 +28,7 @@ impl Command {
     /// What went wrong, and what to do about it.
     pub fn run(self) -> Result<ExitCode> {
         match self {
+            Command::Binpack(args) => binpack::run(&args),
             Command::Quality(args) => quality::run(*args),
             Command::State(args) => state::run(&args),
         }

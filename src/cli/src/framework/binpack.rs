@@ -1,0 +1,310 @@
+//! `tepui framework binpack`: runs the bin-packing framework, and shows what it does.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use binpack::core::{Happening, Outcome, Status, Taken};
+use binpack::job::{self, Job, Syntax};
+use binpack::place::Policy;
+use binpack::service::{Follower, Options, Service};
+use binpack::{Behaviour, Knobs, Pace};
+use sdk::Ending;
+
+use super::common::FrameworkArgs;
+use crate::interrupt::Interrupt;
+use crate::job::model::Jobs;
+use crate::job::show::jobs_table;
+use crate::read::print;
+
+/// How often the table on a terminal is drawn anew.
+const REDRAW: Duration = Duration::from_millis(500);
+
+/// Flags of `tepui framework binpack`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    framework: FrameworkArgs,
+    /// Job files to submit at the start
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// End when all jobs have ended; fail if one has failed
+    #[arg(long)]
+    until_done: bool,
+    /// Print what happens as JSON, a line an event
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    knobs: KnobArgs,
+}
+
+/// How the framework behaves towards the cluster.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Behaviour")]
+struct KnobArgs {
+    /// As which framework: tepui, marathon, aurora or spark; the flags below change single settings of it
+    #[arg(long, default_value = "tepui", value_name = "NAME")]
+    behave_like: Behaviour,
+    /// Where tasks go: first-fit, best-fit, worst-fit (spread), dot-product (tetris), least-residual (l2),
+    /// first-fit-decreasing (ffd)
+    #[arg(long)]
+    policy: Option<Policy>,
+    /// How long offers are held that nothing was placed on
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    hold: Option<Duration>,
+    /// Up to how much longer, differently for each offer
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    hold_jitter: Option<Duration>,
+    /// Whether held offers are given back as soon as nothing waits
+    #[arg(long, value_name = "BOOL")]
+    decline_fast: Option<bool>,
+    /// For how long what waiting tasks had no use for is refused
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    refuse: Option<Duration>,
+    /// For how long what comes while nothing waits is refused
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    refuse_idle: Option<Duration>,
+    /// Whether no offers are wanted while nothing waits
+    #[arg(long, value_name = "BOOL")]
+    suppress_idle: Option<bool>,
+    /// Ask anew for offers when work comes, at most once in this time; `never` lets refusals run out
+    #[arg(long, value_name = "TIME", value_parser = revive)]
+    revive_every: Option<Revive>,
+    /// Place so many tasks at most in such a time, such as 5/25ms
+    #[arg(long, value_name = "TASKS/TIME", value_parser = pace)]
+    pace: Option<Pace>,
+    /// The most tasks launched on one agent at once
+    #[arg(long, value_name = "NUMBER")]
+    tasks_per_offer: Option<u32>,
+}
+
+/// How often to ask for offers anew.
+#[derive(Clone, Copy, Debug)]
+struct Revive(Option<Duration>);
+
+fn time(text: &str) -> Result<Duration, String> {
+    job::parse_time(text).ok_or_else(|| "write a time such as 10, 1.5s, 500ms, 2m or 1h".to_owned())
+}
+
+fn revive(text: &str) -> Result<Revive, String> {
+    if text == "never" { Ok(Revive(None)) } else { time(text).map(|time| Revive(Some(time))) }
+}
+
+fn pace(text: &str) -> Result<Pace, String> {
+    let pace = text.split_once('/').and_then(|(tasks, every)| Some((tasks.parse().ok()?, job::parse_time(every)?)));
+    match pace {
+        Some((tasks, every)) if tasks > 0 && !every.is_zero() => Ok(Pace { tasks, every }),
+        _ => Err("write a number of tasks and a time, both above 0, such as 5/25ms".to_owned()),
+    }
+}
+
+impl KnobArgs {
+    fn knobs(&self) -> Knobs {
+        let base = self.behave_like.knobs();
+        Knobs {
+            policy: self.policy.unwrap_or(base.policy),
+            hold: self.hold.unwrap_or(base.hold),
+            hold_jitter: self.hold_jitter.unwrap_or(base.hold_jitter),
+            decline_fast: self.decline_fast.unwrap_or(base.decline_fast),
+            refuse: self.refuse.unwrap_or(base.refuse),
+            refuse_idle: self.refuse_idle.unwrap_or(base.refuse_idle),
+            suppress_idle: self.suppress_idle.unwrap_or(base.suppress_idle),
+            revive_every: self.revive_every.map_or(base.revive_every, |r| r.0),
+            pace: self.pace.or(base.pace),
+            tasks_per_offer: self.tasks_per_offer.or(base.tasks_per_offer),
+            seed: base.seed,
+        }
+    }
+}
+
+/// Runs the framework until it is interrupted, or until all is done.
+///
+/// # Errors
+/// A job file is wrong, no API can be served, or the master refuses the framework.
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    crate::show_warnings();
+    let jobs = read(&args.files)?;
+    let mut driver = args.framework.options("binpack")?;
+    driver.settings.seed = driver.settings.seed.wrapping_add(1);
+    let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
+    let keeps = args.framework.state_dir.is_some();
+    daemon::process::runtime()?.block_on(async {
+        let service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
+        let mut follower = service.follow();
+        if !args.json {
+            let address = service.address();
+            print(&format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE"))?;
+        }
+        if !jobs.is_empty() {
+            service.submit(jobs).await.context("the jobs were not taken")?;
+        }
+        watch(service, &mut follower, args, keeps).await
+    })
+}
+
+fn read(files: &[PathBuf]) -> Result<Vec<Job>> {
+    let mut jobs = Vec::new();
+    for path in files {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read '{name}'"))?;
+        jobs.extend(job::read(&name, &text, Syntax::of_file(&name))?);
+    }
+    Ok(jobs)
+}
+
+/// Shows what happens until the end.
+async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps: bool) -> Result<ExitCode> {
+    let interrupt = Interrupt::watch()?;
+    let nudge = interrupt.nudge();
+    let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, lines: 0 };
+    let mut failed = false;
+    loop {
+        tokio::select! {
+            () = nudge.notified() => {
+                let ending = service.stop(!keeps).await;
+                return ended(&ending, ExitCode::from(130));
+            }
+            ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
+            event = follower.next() => {
+                let Ok(Some(event)) = event else { continue };
+                failed |= matches!(&*event, Happening::Ended { outcome: Outcome::Failed, .. });
+                screen.tell(&event, args.json)?;
+            }
+            () = tokio::time::sleep(REDRAW) => {}
+        }
+        let status = service.status().await?;
+        screen.draw(&status)?;
+        if args.until_done && status.jobs.iter().all(|job| job.ended.is_some()) {
+            failed |= status.jobs.iter().any(|job| job.state != binpack::core::State::Finished);
+            let ending = service.stop(!keeps).await;
+            return ended(&ending, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+    }
+}
+
+fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
+    match ending {
+        Ending::Stopped => Ok(code),
+        Ending::Error(why) => bail!("the master refused: {why}"),
+        Ending::Unreachable(why) => bail!(crate::execute::no_master(why)),
+        Ending::State(why) => bail!("{why}"),
+    }
+}
+
+/// A table that is drawn over itself on a terminal, or lines elsewhere.
+struct Screen {
+    live: bool,
+    /// How many lines the table has now.
+    lines: usize,
+}
+
+impl Screen {
+    fn clear(&mut self) -> Result<()> {
+        if self.lines > 0 {
+            // Up by so many lines, and everything below away.
+            write!(std::io::stdout(), "\x1b[{}A\x1b[J", self.lines)?;
+            self.lines = 0;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, event: &Happening, json: bool) -> Result<()> {
+        if json {
+            print(&serde_json::to_string(event)?)?;
+        } else if let Some(line) = line(event) {
+            self.clear()?;
+            print(&line)?;
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, status: &Status) -> Result<()> {
+        if !self.live {
+            return Ok(());
+        }
+        self.clear()?;
+        let jobs: Jobs = serde_json::from_value(serde_json::json!({ "jobs": status.jobs }))?;
+        let connected = if status.connected { "connected" } else { "no master" };
+        let used = status.used;
+        let text = format!(
+            "\n{}\n\n{connected}; {} waiting, {} live; in use: {used}; launched {}, finished {}, failed {}, lost {}",
+            jobs_table(&jobs.jobs),
+            status.tasks.waiting,
+            status.tasks.live,
+            status.totals.launched,
+            status.totals.finished,
+            status.totals.failed,
+            status.totals.lost,
+        );
+        self.lines = text.lines().count();
+        print(&text)?;
+        Ok(())
+    }
+}
+
+/// An event in words; tasks that just go their way make none.
+fn line(event: &Happening) -> Option<String> {
+    Some(match event {
+        Happening::Submitted { name, version, taken } => match taken {
+            Taken::New => format!("{name}: submitted"),
+            Taken::Updated => format!("{name}: version {version} is wanted"),
+            Taken::Scaled | Taken::Unchanged => format!("{name}: another number of tasks is wanted"),
+        },
+        Happening::Stopping { name } => format!("{name}: is being stopped"),
+        Happening::Deployed { name, version } => format!("{name}: runs as wanted, version {version}"),
+        Happening::Ended { name, outcome } => format!("{name}: {}", format!("{outcome:?}").to_lowercase()),
+        Happening::Task { place, state, message, .. } => {
+            let bad = ["TASK_FAILED", "TASK_ERROR", "TASK_LOST", "TASK_DROPPED", "TASK_GONE", "TASK_UNREACHABLE"];
+            if !bad.contains(&state.as_str()) {
+                return None;
+            }
+            format!(
+                "{} on {}: {} {message}",
+                place.task_id,
+                place.host,
+                state.trim_start_matches("TASK_").to_lowercase()
+            )
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn knobs(words: &[&str]) -> Knobs {
+        Flags::try_parse_from(std::iter::once("x").chain(words.iter().copied())).unwrap().args.knobs.knobs()
+    }
+
+    #[test]
+    fn flags_change_single_settings_of_a_behaviour() {
+        assert_eq!(knobs(&[]), Knobs::default());
+        let changed = knobs(&["--behave-like=marathon", "--policy=spread", "--revive-every=never", "--pace=3/2s"]);
+        let pace = Some(Pace { tasks: 3, every: Duration::from_secs(2) });
+        let expected = Knobs { policy: Policy::WorstFit, revive_every: None, pace, ..Behaviour::Marathon.knobs() };
+        assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        for (flag, value) in [
+            ("--pace", "0/1s"),
+            ("--hold", "soon"),
+            ("--policy", "best"),
+            ("--behave-like", "mesos"),
+            ("--refuse", "-1"),
+        ] {
+            let error = Flags::try_parse_from(["x", &format!("{flag}={value}")]).unwrap_err().to_string();
+            assert!(error.contains(flag), "{error}");
+        }
+    }
+}

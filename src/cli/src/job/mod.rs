@@ -1,0 +1,100 @@
+//! `tepui job`: submit jobs to the bin-packing framework, look at them, change and stop them.
+//!
+//! It talks to the framework's HTTP API (`tepui framework binpack`), and for logs to the agents' `/files`.
+
+mod logs;
+pub(crate) mod model;
+mod service;
+pub(crate) mod show;
+mod submit;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use service::ServiceArgs;
+
+/// What to do with jobs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the jobs of files, or one that is given by flags
+    Submit(Box<submit::Args>),
+    /// List jobs
+    List(show::ListArgs),
+    /// Show a job with its tasks, and say why they wait
+    Show(show::ShowArgs),
+    /// Print what a job's tasks have written
+    Logs(logs::Args),
+    /// Change how many tasks a service has
+    Scale(ScaleArgs),
+    /// Replace all tasks of a service, a few at a time
+    Restart(NameArgs),
+    /// End all tasks of jobs
+    Stop(StopArgs),
+}
+
+/// Flags of `tepui job scale`.
+#[derive(Debug, clap::Args)]
+pub struct ScaleArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The service's name
+    job: String,
+    /// How many tasks it is to have
+    count: u32,
+}
+
+/// Flags of commands that take a job's name and nothing else.
+#[derive(Debug, clap::Args)]
+pub struct NameArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The job's name
+    job: String,
+}
+
+/// Flags of `tepui job stop`.
+#[derive(Debug, clap::Args)]
+pub struct StopArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The jobs' names
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<String>,
+}
+
+impl Command {
+    /// Carries the command out.
+    ///
+    /// # Errors
+    /// What went wrong, and what to do about it.
+    pub fn run(self) -> Result<ExitCode> {
+        crate::block_on(async {
+            match self {
+                Command::Submit(args) => submit::run(&args).await,
+                Command::List(args) => show::list(&args).await,
+                Command::Show(args) => show::show(&args).await,
+                Command::Logs(args) => logs::run(&args).await,
+                Command::Scale(args) => {
+                    let path = service::path(&args.job, "/scale");
+                    args.service.find().await?.post(&path, &json!({ "count": args.count })).await?;
+                    args.service.say(&format!("{} will have {} tasks", args.job, args.count))
+                }
+                Command::Restart(args) => {
+                    args.service.find().await?.post(&service::path(&args.job, "/restart"), &json!({})).await?;
+                    args.service.say(&format!("{} is being replaced", args.job))
+                }
+                Command::Stop(args) => {
+                    let service = args.service.find().await?;
+                    for job in &args.jobs {
+                        service.delete(&service::path(job, "")).await?;
+                        args.service.say(&format!("{job} is being stopped"))?;
+                    }
+                    Ok(ExitCode::SUCCESS)
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! `tepui job list` and `tepui job show`: tables of jobs and tasks.
+
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::model::{Jobs, Need, Summary, Task, View};
+use super::service::{self, ServiceArgs};
+use crate::read::print;
+use crate::read::table::{age, number, table};
+
+/// The most tasks that are shown of a job, unless all are wanted.
+const TASKS_SHOWN: usize = 40;
+/// The longest message in a table, in characters.
+const MESSAGE_SHOWN: usize = 60;
+
+/// Flags of `tepui job list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Only those that have not ended
+    #[arg(long)]
+    active: bool,
+}
+
+/// Flags of `tepui job show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// The job's name
+    job: String,
+    /// All tasks, however many
+    #[arg(long, short)]
+    all: bool,
+}
+
+pub(super) async fn list(args: &ListArgs) -> Result<ExitCode> {
+    let document = args.service.find().await?.get("/v1/jobs").await?;
+    let mut jobs: Jobs = serde_json::from_value(document.clone()).context("the framework's answer")?;
+    if args.service.json {
+        let mut list = document["jobs"].as_array().cloned().unwrap_or_default();
+        list.retain(|job| !args.active || job["ended"].is_null());
+        return print(&serde_json::to_string_pretty(&Value::Array(list))?);
+    }
+    jobs.jobs.retain(|job| !args.active || job.ended.is_none());
+    if jobs.jobs.is_empty() {
+        return print("no jobs; submit one with `tepui job submit FILE`");
+    }
+    print(&jobs_table(&jobs.jobs))
+}
+
+/// Jobs as a table.
+pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
+    let titles =
+        ["JOB", "KIND", "STATE", ">VERSION", ">TASKS", ">WAITING", ">RUNNING", ">DONE", ">FAILED", "NEEDS", ">AGE"];
+    let mut table = table(&titles);
+    for job in jobs {
+        let version = if job.kind == "service" { job.version.to_string() } else { String::new() };
+        let counts = &job.tasks;
+        let running =
+            if job.well == counts.live { job.well.to_string() } else { format!("{}/{}", job.well, counts.live) };
+        table.add_row([
+            job.name.clone(),
+            job.kind.clone(),
+            job.state.clone(),
+            version,
+            job.count.to_string(),
+            counts.waiting.to_string(),
+            running,
+            counts.finished.to_string(),
+            counts.failed.to_string(),
+            needs(&job.need),
+            age(job.age),
+        ]);
+    }
+    table.to_string()
+}
+
+/// What a task needs, shortly.
+fn needs(need: &Need) -> String {
+    let parts =
+        [("cpus", need.cpus), ("mem", need.mem), ("disk", need.disk), ("gpus", need.gpus), ("ports", need.ports)];
+    let some = parts.iter().filter(|(_, amount)| *amount > 0.0);
+    some.map(|(name, amount)| format!("{name}:{}", number(*amount))).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) async fn show(args: &ShowArgs) -> Result<ExitCode> {
+    let document = args.service.find().await?.get(&service::path(&args.job, "")).await?;
+    if args.service.json {
+        return print(&serde_json::to_string_pretty(&document)?);
+    }
+    let view: View = serde_json::from_value(document).context("the framework's answer")?;
+    #[expect(clippy::disallowed_methods, reason = "ages are shown to a person")]
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    print(&show_text(&view, args.all, now))
+}
+
+fn show_text(view: &View, all: bool, now: f64) -> String {
+    let mut text = jobs_table(std::slice::from_ref(&view.summary));
+    text.push('\n');
+    if let Some(run) = view.versions.last().and_then(|v| run(&v.job)) {
+        text.push_str(&format!("\nruns: {run}\n"));
+    }
+    for why in &view.why {
+        let line = if why.starts_with("warning") { why.clone() } else { format!("waits: {why}") };
+        text.push_str(&format!("{line}\n"));
+    }
+    let shown: Vec<&Task> = view.tasks.iter().take(if all { usize::MAX } else { TASKS_SHOWN }).collect();
+    if !shown.is_empty() {
+        text.push_str(&format!("\n{}\n", tasks_table(&shown, now)));
+    }
+    if shown.len() < view.tasks.len() {
+        text.push_str(&format!("and {} more; --all shows them\n", view.tasks.len() - shown.len()));
+    }
+    for past in view.past.iter().rev().take(5) {
+        let part = |key: &str| past[key].as_str().unwrap_or_default().to_owned();
+        let ago = age(now - past["ended"].as_f64().unwrap_or(f64::NAN));
+        text.push_str(&format!("gone {ago} ago: {} on {}: {}\n", part("task_id"), part("host"), part("message")));
+    }
+    text.trim_end().to_owned()
+}
+
+fn run(job: &Value) -> Option<String> {
+    let run = &job["run"];
+    if let Some(command) = run["command"].as_str() {
+        return Some(command.to_owned());
+    }
+    let words = run["program"].as_array()?;
+    Some(words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "))
+}
+
+fn tasks_table(tasks: &[&Task], now: f64) -> String {
+    let titles = [">TASK", "STATE", ">VERSION", ">TRIES", "HEALTHY", "HOST", "PORTS", ">RUNNING", "LAST WORD"];
+    let mut table = table(&titles);
+    for task in tasks {
+        let place = task.place.clone().unwrap_or_default();
+        let ports: Vec<String> = place.ports.iter().map(u64::to_string).collect();
+        let healthy = task.healthy.map_or("", |healthy| if healthy { "yes" } else { "no" });
+        table.add_row([
+            if task.index == task.number {
+                task.number.to_string()
+            } else {
+                format!("{} ({})", task.number, task.index)
+            },
+            task.state.clone(),
+            task.version.to_string(),
+            task.attempts.to_string(),
+            healthy.to_owned(),
+            place.host,
+            ports.join(","),
+            task.running.map_or_else(String::new, |since| age((now - since).max(0.0))),
+            task.message.chars().take(MESSAGE_SHOWN).collect(),
+        ]);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_waiting_job_says_why() {
+        let view: View = serde_json::from_value(json!({
+            "summary": { "name": "a", "kind": "array", "state": "waiting", "count": 2, "tasks": { "waiting": 2 },
+                         "need": { "cpus": 64.0, "mem": 32.0 }, "age": 61.0 },
+            "versions": [{ "job": { "run": { "program": ["sleep", "3"] } } }],
+            "tasks": [{ "number": 0, "state": "waiting", "place": null, "version": 1, "attempts": 0 },
+                      { "number": 1, "index": 1, "state": "running", "version": 1, "running": 10.0,
+                        "place": { "host": "h", "ports": [31000] } }],
+            "why": ["warning: a task needs cpus 64", "1 agent: too little cpus"],
+        }))
+        .unwrap();
+        let text = show_text(&view, false, 12.5);
+        for part in
+            ["runs: sleep 3", "\nwarning: a task", "waits: 1 agent", "cpus:64 mem:32", "1 min", "31000", "2.5 s"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `tepui job submit`: jobs from files, or one from flags.
+//!
+//! Files are looked at here first, so that of several files none is submitted if one is wrong.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use binpack::job::{self, FILE_BYTES_MAX, Syntax};
+use serde_json::{Map, Value, json};
+
+use super::service::{self, Service, ServiceArgs};
+use crate::read::print;
+
+/// How often a job is looked at whose end is waited for.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Flags of `tepui job submit`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    service: ServiceArgs,
+    /// Job files in TOML, or in JSON if their names end with .json; - is standard input, in TOML
+    #[arg(value_name = "FILE", required_unless_present = "name", conflicts_with = "name")]
+    files: Vec<PathBuf>,
+    /// Wait until all these jobs have ended, or run as wanted; fail if one fails
+    #[arg(long, short)]
+    wait: bool,
+    /// Name of a job that is given by flags
+    #[arg(long, help_heading = "A job by flags")]
+    name: Option<String>,
+    /// What it runs, in a shell
+    #[arg(long, requires = "name", help_heading = "A job by flags")]
+    command: Option<String>,
+    /// batch, array, service or gang
+    #[arg(long, requires = "name", help_heading = "A job by flags")]
+    kind: Option<String>,
+    /// How many tasks
+    #[arg(long, requires = "name", help_heading = "A job by flags")]
+    count: Option<u32>,
+    /// Cores of each task
+    #[arg(long, requires = "name", help_heading = "A job by flags", allow_negative_numbers = true)]
+    cpus: Option<f64>,
+    /// Megabytes of memory of each task
+    #[arg(long, requires = "name", help_heading = "A job by flags", allow_negative_numbers = true)]
+    mem: Option<f64>,
+    /// Ports of each task
+    #[arg(long, requires = "name", help_heading = "A job by flags")]
+    ports: Option<u32>,
+    /// An environment variable
+    #[arg(long, requires = "name", help_heading = "A job by flags", value_name = "NAME=VALUE")]
+    env: Vec<String>,
+    /// A constraint, such as "rack equal r1"
+    #[arg(long, requires = "name", help_heading = "A job by flags", value_name = "RULE")]
+    constraint: Vec<String>,
+    /// A program and its arguments, instead of a command
+    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["command", "files"])]
+    program: Vec<String>,
+}
+
+/// A job file that was read, and found right.
+struct File {
+    name: String,
+    text: String,
+    syntax: Syntax,
+    jobs: Vec<String>,
+}
+
+pub(super) async fn run(args: &Args) -> Result<ExitCode> {
+    let files = match &args.name {
+        Some(name) => vec![by_flags(name, args)?],
+        None => read_all(&args.files)?,
+    };
+    let service = args.service.find().await?;
+    let mut submitted = Vec::new();
+    for file in &files {
+        submitted.extend(submit(&service, file).await?);
+    }
+    if args.service.json {
+        print(&serde_json::to_string_pretty(&submitted)?)?;
+    } else {
+        for one in &submitted {
+            print(&told(one))?;
+        }
+    }
+    if !args.wait {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let names: Vec<&String> = files.iter().flat_map(|f| &f.jobs).collect();
+    wait(&service, &names, args.service.json).await
+}
+
+/// Reads files; the faults of all of them are told at once.
+fn read_all(paths: &[PathBuf]) -> Result<Vec<File>> {
+    let (mut files, mut faults) = (Vec::new(), Vec::new());
+    for path in paths {
+        let (name, text) = text(path)?;
+        let syntax = Syntax::of_file(&name);
+        match job::read(&name, &text, syntax) {
+            Ok(jobs) => files.push(File { jobs: jobs.into_iter().map(|j| j.name).collect(), name, text, syntax }),
+            Err(wrong) => faults.push(wrong.to_string()),
+        }
+    }
+    if faults.is_empty() { Ok(files) } else { bail!("nothing was submitted:\n{}", faults.join("\n")) }
+}
+
+fn text(path: &Path) -> Result<(String, String)> {
+    let (name, bytes) = if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        // One byte more than is allowed is enough to refuse it.
+        std::io::stdin().take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).context("standard input")?;
+        ("standard input".to_owned(), bytes)
+    } else {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| format!("cannot read '{name}'"))?;
+        (name, bytes)
+    };
+    let text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))?;
+    Ok((name, text))
+}
+
+/// The job that flags describe, as a file would.
+fn by_flags(name: &str, args: &Args) -> Result<File> {
+    let mut fields = Map::new();
+    let mut set = |field: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(field.to_owned(), value);
+        }
+    };
+    set("name", Some(json!(name)));
+    set("command", args.command.as_ref().map(|c| json!(c)));
+    set("program", (!args.program.is_empty()).then(|| json!(args.program)));
+    let many = args.count.is_some_and(|count| count > 1);
+    set("kind", args.kind.as_ref().map(|k| json!(k)).or_else(|| many.then(|| json!("array"))));
+    set("count", args.count.map(|c| json!(c)));
+    set("cpus", args.cpus.map(|c| json!(c)));
+    set("mem", args.mem.map(|m| json!(m)));
+    set("ports", args.ports.map(|p| json!(p)));
+    let constraints: Vec<Vec<&str>> = args.constraint.iter().map(|c| c.splitn(3, ' ').collect()).collect();
+    set("constraints", (!constraints.is_empty()).then(|| json!(constraints)));
+    let mut env = Map::new();
+    for variable in &args.env {
+        let Some((name, value)) = variable.split_once('=') else { bail!("--env={variable}: write it as NAME=VALUE") };
+        env.insert(name.to_owned(), json!(value));
+    }
+    set("env", (!env.is_empty()).then_some(Value::Object(env)));
+    let text = Value::Object(fields).to_string();
+    let read = job::read("flags", &text, Syntax::Json);
+    // Line and column of a file that nobody wrote say nothing.
+    let rules = |faults: job::Faults| faults.0.into_iter().map(|f| f.rule).collect::<Vec<_>>().join("\n");
+    match read {
+        Ok(_) => Ok(File { name: "flags".into(), text, syntax: Syntax::Json, jobs: vec![name.to_owned()] }),
+        Err(faults) => bail!("nothing was submitted:\n{}", rules(faults)),
+    }
+}
+
+async fn submit(service: &Service, file: &File) -> Result<Vec<Value>> {
+    let content_type = match file.syntax {
+        Syntax::Toml => "application/toml",
+        Syntax::Json => "application/json",
+    };
+    let path = format!("/v1/jobs?file={}", service::encode(&file.name));
+    let answer = service.post_text(&path, content_type, &file.text).await?;
+    Ok(answer["submitted"].as_array().cloned().unwrap_or_default())
+}
+
+/// What became of a job, in words.
+fn told(submitted: &Value) -> String {
+    let name = submitted["name"].as_str().unwrap_or_default();
+    let version = &submitted["version"];
+    match submitted["taken"].as_str().unwrap_or_default() {
+        "updated" => format!("{name}: becomes version {version}"),
+        "scaled" => format!("{name}: gets another number of tasks"),
+        "unchanged" => format!("{name}: is as it was"),
+        _ => format!("{name}: submitted"),
+    }
+}
+
+/// Waits until all have ended, or run as wanted.
+async fn wait(service: &Service, names: &[&String], json: bool) -> Result<ExitCode> {
+    let mut failed = false;
+    for name in names {
+        let state = loop {
+            let view = service.get(&service::path(name, "")).await?;
+            let state = view["summary"]["state"].as_str().unwrap_or_default().to_owned();
+            let is_service = view["summary"]["kind"] == "service";
+            match state.as_str() {
+                "finished" | "failed" | "stopped" => break state,
+                "running" if is_service => break state,
+                _ => tokio::time::sleep(LOOK).await,
+            }
+        };
+        failed |= state == "failed" || state == "stopped";
+        if !json {
+            print(&format!("{name}: {state}"))?;
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
