@@ -3,8 +3,10 @@
 //! [`world::World`] runs the cores; nothing here decides what a master, an agent or a scheduler decides.
 #![forbid(unsafe_code)]
 
+pub mod campaign;
 pub mod dist;
 pub mod measure;
+pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod seeds;

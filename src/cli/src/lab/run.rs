@@ -1,0 +1,196 @@
+//! `tepui lab run SCENARIO`: every seed of every point, with progress, tables and a report.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
+
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lab::campaign::{Campaign, Progress, Results};
+use lab::measure::Outcome;
+use lab::report::{Spread, spreads};
+
+use super::with_interval;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The scenario, in TOML (docs/lab-guide.md)
+    scenario: PathBuf,
+    /// Where results go; lab-results/NAME if not given
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// How many seeds, instead of the scenario's own number
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
+    /// How many runs at once; one for each processor if not given
+    #[arg(long, value_name = "NUMBER")]
+    threads: Option<usize>,
+    /// Print all numbers as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bars on a terminal: one for all runs, one for each thread.
+struct Bars {
+    all: ProgressBar,
+    threads: Vec<ProgressBar>,
+    interrupted: AtomicBool,
+}
+
+/// Steps of a thread's bar.
+const STEPS: u64 = 1000;
+
+impl Bars {
+    fn new(runs: usize, threads: usize, quiet: bool) -> Bars {
+        let bars = MultiProgress::new();
+        if quiet {
+            bars.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+        }
+        let style = |template: &str| ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar());
+        let all = bars.add(ProgressBar::new(runs as u64));
+        all.set_style(style("{pos}/{len} runs {wide_bar} {elapsed}, {eta} to go"));
+        let thread = |_| {
+            let bar = bars.add(ProgressBar::new(STEPS));
+            bar.set_style(style("  {percent:>3} % {wide_bar:.dim}"));
+            bar
+        };
+        Bars { threads: (0..threads).map(thread).collect(), all, interrupted: AtomicBool::new(false) }
+    }
+
+    fn clear(&self) {
+        self.threads.iter().chain([&self.all]).for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+impl Progress for Bars {
+    fn run_is(&self, thread: usize, part: f64) -> bool {
+        if let Some(bar) = self.threads.get(thread) {
+            bar.set_position((part * STEPS as f64) as u64);
+        }
+        !self.interrupted.load(Ordering::Relaxed)
+    }
+
+    fn finished(&self, _: &Outcome) {
+        self.all.inc(1);
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let text = std::fs::read_to_string(&args.scenario)
+        .with_context(|| format!("{} cannot be read", args.scenario.display()))?;
+    let name = args.scenario.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
+    let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds)?;
+    let threads = args.threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).min(campaign.runs());
+    let bars = Bars::new(campaign.runs(), threads, args.json);
+    let results = interruptible(&bars, || campaign.run(threads, &bars));
+    bars.clear();
+    let results = results?;
+    if args.json {
+        println!("{}", json(&results)?);
+    } else {
+        tables(&results);
+        println!("The report is {}", folder.join("report.html").display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ctrl-C stops the runs; what is finished is kept.
+fn interruptible<T>(bars: &Bars, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (ended, end) = tokio::sync::oneshot::channel::<()>();
+        scope.spawn(move || {
+            // Without a runtime there is only no graceful stop.
+            let _ = crate::block_on(async {
+                tokio::select! {
+                    _ = tokio::signal::ctrl_c() => bars.interrupted.store(true, Ordering::Relaxed),
+                    _ = end => {}
+                }
+                Ok(())
+            });
+        });
+        let result = work();
+        let _ = ended.send(());
+        result
+    })
+}
+
+fn json(results: &Results) -> Result<String> {
+    #[derive(serde::Serialize)]
+    struct Row {
+        values: Vec<(String, String)>,
+        seeds: Vec<u64>,
+        digests: Vec<String>,
+        numbers: Vec<Spread>,
+    }
+    let row = |(values, outcomes): &(Vec<(String, String)>, Vec<Outcome>)| Row {
+        values: values.clone(),
+        seeds: outcomes.iter().map(|outcome| outcome.seed).collect(),
+        digests: outcomes.iter().map(|outcome| outcome.digest.clone()).collect(),
+        numbers: spreads(outcomes),
+    };
+    Ok(serde_json::to_string_pretty(&results.iter().map(row).collect::<Vec<_>>())?)
+}
+
+fn table(head: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(head.iter().copied());
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// Rows of frameworks that are printed.
+const ROWS: usize = 20;
+
+fn tables(results: &Results) {
+    for (values, outcomes) in results {
+        let Some(first) = outcomes.first() else { continue };
+        let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let seeds = if outcomes.len() == 1 { format!("seed {}", first.seed) } else { format!("{} seeds", outcomes.len()) };
+        println!("{}", values.into_iter().chain([seeds]).collect::<Vec<_>>().join(", "));
+        let all = spreads(outcomes);
+        let cell = |name: String| all.iter().find(|spread| spread.name == name).map(with_interval).unwrap_or_default();
+        let mut frameworks =
+            table(&["FRAMEWORK", "TASKS", "FINISHED", "FAILED", "WAIT s", "p99", "JOB s", "OFFERS", "DECLINED", "HELD s"]);
+        for framework in first.frameworks.iter().take(ROWS) {
+            let name = &framework.name;
+            let of = |what: &str| cell(format!("{name}.{what}"));
+            frameworks.add_row([
+                name.clone(),
+                framework.submitted.to_string(),
+                of("finished"),
+                of("failed"),
+                of("wait.mean"),
+                of("wait.p99"),
+                of("job.mean"),
+                of("offers.received"),
+                of("offers.declined"),
+                of("offers.held"),
+            ]);
+        }
+        println!("{frameworks}");
+        if first.frameworks.len() > ROWS {
+            println!("and {} more", first.frameworks.len() - ROWS);
+        }
+        let mut windows =
+            table(&["WINDOW", "GAP", "DEVIATION", "LOST SHARE", "JAIN", "CPUS USED", "MEM USED", "IN OFFERS"]);
+        for window in &first.windows {
+            let of = |what: &str| cell(format!("{}.{what}", window.name));
+            windows.add_row([
+                window.name.clone(),
+                of("unfairness.gap"),
+                of("unfairness.deviation"),
+                of("unfairness.lost"),
+                of("jain"),
+                of("utilisation.cpus"),
+                of("utilisation.mem"),
+                of("offered"),
+            ]);
+        }
+        println!("\n{windows}\n");
+    }
+}

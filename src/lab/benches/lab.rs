@@ -1,0 +1,111 @@
+//! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
+//!
+//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only.
+
+use std::path::Path;
+use std::time::Instant;
+
+use lab::measure::Outcome;
+use lab::run::run;
+use lab::scenario::Scenario;
+
+const SMALL: &str = r#"
+name = "small"
+duration = "1d"
+sample = "60s"
+[[agents]]
+count = 8
+resources = "cpus:8;mem:16384"
+[[frameworks]]
+name = "f"
+count = 4
+[[frameworks.jobs]]
+poisson = "2s"
+tasks = 4
+needs = "cpus:1;mem:1024"
+time = "exponential 5s"
+"#;
+
+/// A day: 10,000 agents, 200 frameworks, 5 million tasks.
+const DAY: &str = r#"
+name = "day"
+duration = "1d"
+sample = "5m"
+[model]
+fidelity = "light"
+[master]
+agent_ping_timeout = "10m"
+[[agents]]
+count = 10000
+resources = "cpus:16;mem:65536"
+[[frameworks]]
+name = "f"
+count = 200
+conduct = { refuse = "60s", suppress = true }
+[[frameworks.jobs]]
+poisson = "345.6s"
+tasks = 100
+needs = "cpus:1;mem:2048"
+time = "exponential 600s"
+"#;
+
+/// An hour: 50,000 agents, 1,000 frameworks, 5,000 launches a second.
+const HOUR: &str = r#"
+name = "hour"
+duration = "1h"
+sample = "1m"
+[model]
+fidelity = "light"
+[master]
+agent_ping_timeout = "10m"
+[[agents]]
+count = 50000
+resources = "cpus:16;mem:65536"
+[[frameworks]]
+name = "f"
+count = 1000
+conduct = { refuse = "60s", suppress = true }
+[[frameworks.jobs]]
+poisson = "20s"
+tasks = 100
+needs = "cpus:1;mem:2048"
+time = "exponential 120s"
+"#;
+
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or_default() / 1024.0
+}
+
+fn measure(text: &str) {
+    let path = Path::new("bench.toml");
+    let scenario = Scenario::read(text, path).expect("the scenario is right");
+    let start = Instant::now();
+    let outcome: Outcome = run(&scenario, 1, Path::new("."), &mut |_| true).expect("it runs");
+    let took = start.elapsed().as_secs_f64();
+    let finished: u64 = outcome.frameworks.iter().map(|framework| framework.finished).sum();
+    println!(
+        "{:8} {:>12} events {:>10.0} events/s {:>9} tasks {:>8.2} us/task {:>8.1} s {:>7.0} MiB at most",
+        scenario.name,
+        outcome.events,
+        outcome.events as f64 / took,
+        finished,
+        took / finished as f64 * 1e6,
+        took,
+        resident()
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    measure(SMALL);
+    if arguments.iter().any(|argument| argument == "small") {
+        return;
+    }
+    let scale: f64 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0);
+    for (text, gap) in [(DAY, 345.6), (HOUR, 20.0)] {
+        let scaled = text.replace(&format!("poisson = \"{gap}s\""), &format!("poisson = \"{}s\"", gap * scale));
+        measure(&scaled);
+    }
+}

@@ -1,0 +1,274 @@
+//! Many runs: every point of a sweep with every seed, on several threads, with results that survive an interruption.
+//!
+//! Each finished run is a file; started again, what is there already is not run again. The folder of a scenario that
+//! has changed since is begun anew.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::measure::Outcome;
+use crate::report;
+use crate::run::run;
+use crate::scenario::{Point, Scenario, ScenarioError, points};
+
+/// Why a campaign did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CampaignError {
+    /// The scenario, or one of its points.
+    #[error("the scenario cannot be run")]
+    Scenario(#[from] ScenarioError),
+    /// A result could not be read or written.
+    #[error("{}", .path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A result is not what such a file holds.
+    #[error("{} is no result of a run; remove it", .path.display())]
+    Result {
+        /// Which file.
+        path: PathBuf,
+        /// What the reader says.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// It was interrupted; what is finished is kept.
+    #[error("interrupted with {done} of {all} runs finished; the same command goes on from there")]
+    Interrupted {
+        /// Finished runs.
+        done: usize,
+        /// All runs.
+        all: usize,
+    },
+}
+
+/// What is to be run, and where its results go.
+#[derive(Debug)]
+pub struct Campaign {
+    scenario: Scenario,
+    text: String,
+    folder: PathBuf,
+    traces: PathBuf,
+    points: Vec<Point>,
+    /// Point and seed of each run.
+    runs: Vec<(usize, u64)>,
+}
+
+/// What the threads of a campaign tell.
+pub trait Progress: Sync {
+    /// A run has come this far: 0 to 1. False stops everything.
+    fn run_is(&self, thread: usize, part: f64) -> bool;
+    /// A run is finished, or was found finished.
+    fn finished(&self, outcome: &Outcome);
+}
+
+/// All results of a campaign.
+pub type Results = Vec<(Vec<(String, String)>, Vec<Outcome>)>;
+
+impl Campaign {
+    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario.
+    pub fn new(text: &str, file: &Path, folder: &Path, repetitions: Option<u32>) -> Result<Campaign, ScenarioError> {
+        let scenario = Scenario::read(text, file)?;
+        let points = points(text, file)?;
+        let seeds = u64::from(repetitions.unwrap_or(scenario.repetitions));
+        let seeds_of = |point: &Point| (0..seeds).map(|n| point.scenario.seed.wrapping_add(n)).collect::<Vec<_>>();
+        let of_point = |(n, point): (usize, &Point)| seeds_of(point).into_iter().map(move |seed| (n, seed)).collect::<Vec<_>>();
+        let runs = points.iter().enumerate().flat_map(of_point).collect();
+        Ok(Campaign {
+            scenario,
+            text: text.to_owned(),
+            folder: folder.to_owned(),
+            traces: file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned),
+            points,
+            runs,
+        })
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Runs what is not finished yet on so many threads, and writes the report.
+    ///
+    /// # Errors
+    /// The first thing that went wrong; what is finished is kept.
+    pub fn run(&self, threads: usize, progress: &dyn Progress) -> Result<Results, CampaignError> {
+        self.open()?;
+        let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let slots: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; self.runs.len()]);
+        let failed: Mutex<Option<CampaignError>> = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for thread in 0..threads.clamp(1, self.runs.len().max(1)) {
+                let (next, stopped, slots, failed) = (&next, &stopped, &slots, &failed);
+                scope.spawn(move || {
+                    while !stopped.load(Ordering::Relaxed) {
+                        let n = next.fetch_add(1, Ordering::Relaxed);
+                        let Some((point, seed)) = self.runs.get(n).copied() else { return };
+                        let mut told = |part: f64| {
+                            let goes_on = progress.run_is(thread, part) && !stopped.load(Ordering::Relaxed);
+                            stopped.fetch_or(!goes_on, Ordering::Relaxed);
+                            goes_on
+                        };
+                        match self.one(point, seed, &mut told) {
+                            Ok(_) if stopped.load(Ordering::Relaxed) => {}
+                            Ok(outcome) => {
+                                progress.finished(&outcome);
+                                lock(slots)[n] = Some(outcome);
+                            }
+                            Err(why) => {
+                                lock(failed).get_or_insert(why);
+                                stopped.store(true, Ordering::Relaxed);
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        if let Some(why) = lock(&failed).take() {
+            return Err(why);
+        }
+        let slots = std::mem::take(&mut *lock(&slots));
+        let done = slots.iter().flatten().count();
+        if done < self.runs.len() {
+            return Err(CampaignError::Interrupted { done, all: self.runs.len() });
+        }
+        let mut results: Results = self.points.iter().map(|point| (point.values.clone(), Vec::new())).collect();
+        for ((point, _), outcome) in self.runs.iter().zip(slots.into_iter().flatten()) {
+            results[*point].1.push(outcome);
+        }
+        self.report(&results)?;
+        Ok(results)
+    }
+
+    /// One run, or what it has left when it was run before.
+    fn one(&self, point: usize, seed: u64, told: &mut dyn FnMut(f64) -> bool) -> Result<Outcome, CampaignError> {
+        let path = self.folder.join("runs").join(format!("{point:04}-{seed}.json"));
+        if path.exists() {
+            return read_outcome(&path);
+        }
+        let mut complete = true;
+        let outcome = run(&self.points[point].scenario, seed, &self.traces, &mut |part| {
+            complete = told(part);
+            complete
+        })?;
+        if complete {
+            let text = serde_json::to_string(&outcome).unwrap_or_default();
+            write(&path, &text)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes the folder ready: an earlier scenario's results go.
+    fn open(&self) -> Result<(), CampaignError> {
+        let runs = self.folder.join("runs");
+        let known = self.folder.join("scenario.toml");
+        let same = std::fs::read_to_string(&known).is_ok_and(|text| text == self.text);
+        if !same && runs.exists() {
+            std::fs::remove_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
+        }
+        std::fs::create_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
+        write(&known, &self.text)
+    }
+
+    fn report(&self, results: &Results) -> Result<(), CampaignError> {
+        let all: Vec<_> = results
+            .iter()
+            .flat_map(|(values, outcomes)| outcomes.iter().map(|outcome| (values.clone(), outcome)))
+            .collect();
+        write(&self.folder.join("summary.csv"), &report::summary_csv(&all))?;
+        if let Some(first) = results.iter().find_map(|(_, outcomes)| outcomes.first()) {
+            write(&self.folder.join("series.csv"), &report::series_csv(first))?;
+        }
+        let page = report::page(&self.scenario.name, &self.scenario.about, &self.text, results);
+        write(&self.folder.join("report.html"), &page)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // A thread that panicked has left whole values behind: they are only put in whole.
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CampaignError> {
+    // By a rename, so that an interruption leaves no half of a file.
+    let part = path.with_extension("part");
+    std::fs::write(&part, text)
+        .and_then(|()| std::fs::rename(&part, path))
+        .map_err(|source| CampaignError::File { path: path.to_owned(), source })
+}
+
+fn read_outcome(path: &Path) -> Result<Outcome, CampaignError> {
+    let text = std::fs::read_to_string(path).map_err(|source| CampaignError::File { path: path.to_owned(), source })?;
+    serde_json::from_str(&text).map_err(|source| CampaignError::Result { path: path.to_owned(), source })
+}
+
+/// The outcomes in a campaign's folder: all its runs.
+///
+/// # Errors
+/// The folder cannot be read, or holds something else.
+pub fn read_outcomes(folder: &Path) -> Result<Vec<Outcome>, CampaignError> {
+    let runs = folder.join("runs");
+    let broken = |source| CampaignError::File { path: runs.clone(), source };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(&runs).map_err(broken)? {
+        let path = entry.map_err(broken)?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.iter().map(|path| read_outcome(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Told {
+        stop_after: usize,
+        finished: AtomicUsize,
+    }
+
+    impl Progress for Told {
+        fn run_is(&self, _: usize, _: f64) -> bool {
+            self.finished.load(Ordering::Relaxed) < self.stop_after
+        }
+        fn finished(&self, _: &Outcome) {
+            self.finished.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    const SCENARIO: &str = "name = 'c'\nduration = '1m'\nrepetitions = 2\n[[agents]]\nresources = 'cpus:4;mem:4096'\n\
+        [[frameworks]]\nname = 'f'\n[[frameworks.jobs]]\nevery = '1s'\nneeds = 'cpus:1;mem:64'\ntime = '2s'\n\
+        [sweep]\n'frameworks.f.conduct.refuse' = ['1s', '10s']\n";
+
+    #[test]
+    fn an_interrupted_campaign_goes_on() {
+        let folder = std::env::temp_dir().join(format!("tepui-lab-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &folder, None).unwrap();
+        assert_eq!(campaign.runs(), 4);
+        let told = |stop_after| Told { stop_after, finished: AtomicUsize::new(0) };
+        let interrupted = campaign.run(1, &told(2)).unwrap_err();
+        assert!(matches!(interrupted, CampaignError::Interrupted { done: 2, all: 4 }), "{interrupted}");
+        assert_eq!(read_outcomes(&folder).unwrap().len(), 2);
+        let results = campaign.run(2, &told(99)).unwrap();
+        assert_eq!(results.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 4);
+        let again = Campaign::new(SCENARIO, Path::new("c.toml"), &folder.join("b"), None).unwrap();
+        let others = again.run(2, &told(99)).unwrap();
+        assert_eq!(format!("{results:?}"), format!("{others:?}"), "whatever the threads");
+        let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
+        assert!(page.contains("<svg") && page.contains("frameworks.f.conduct.refuse = 10s"));
+        let csv = std::fs::read_to_string(folder.join("summary.csv")).unwrap();
+        assert_eq!(csv.lines().count(), 5);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

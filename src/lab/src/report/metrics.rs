@@ -1,0 +1,93 @@
+//! The numbers of an outcome by name, so that runs can be put side by side.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::measure::{Outcome, mean_and_interval};
+
+/// A number of an outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Such as `a.wait.mean`, `whole.unfairness.gap`.
+    pub name: String,
+    /// Its value; times are in seconds, shares are parts of 1.
+    pub value: f64,
+}
+
+/// All numbers of an outcome, in a fixed order.
+pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
+    let mut all = Vec::new();
+    let mut put = |name: String, value: f64| all.push(Metric { name, value });
+    for window in &outcome.windows {
+        let (name, unfair) = (&window.name, &window.unfairness);
+        put(format!("{name}.unfairness.gap"), unfair.gap);
+        put(format!("{name}.unfairness.deviation"), unfair.deviation);
+        put(format!("{name}.unfairness.lost"), unfair.lost);
+        put(format!("{name}.jain"), unfair.jain);
+        put(format!("{name}.contended"), unfair.contended);
+        put(format!("{name}.offered"), window.offered);
+        for (resource, part) in &window.utilisation {
+            put(format!("{name}.utilisation.{resource}"), *part);
+        }
+        for (framework, (share, target)) in
+            outcome.frameworks.iter().zip(window.shares.iter().zip(&window.targets)).take(MOST)
+        {
+            put(format!("{name}.share.{}", framework.name), *share);
+            put(format!("{name}.fair.{}", framework.name), *target);
+        }
+    }
+    for framework in outcome.frameworks.iter().take(MOST) {
+        let name = &framework.name;
+        for (what, summary) in [("wait", &framework.wait), ("start", &framework.start), ("job", &framework.job)] {
+            put(format!("{name}.{what}.mean"), summary.mean);
+            put(format!("{name}.{what}.p50"), summary.p50);
+            put(format!("{name}.{what}.p99"), summary.p99);
+        }
+        put(format!("{name}.finished"), framework.finished as f64);
+        put(format!("{name}.failed"), framework.failed as f64);
+        put(format!("{name}.left"), framework.left as f64);
+        put(format!("{name}.offers.received"), framework.offers_received as f64);
+        put(format!("{name}.offers.accepted"), framework.offers_accepted as f64);
+        put(format!("{name}.offers.declined"), framework.offers_declined as f64);
+        put(format!("{name}.offers.rescinded"), framework.offers_rescinded as f64);
+        put(format!("{name}.offers.held"), framework.offer_held);
+    }
+    put("seconds".to_owned(), outcome.seconds);
+    put("events".to_owned(), outcome.events as f64);
+    all
+}
+
+/// Frameworks whose numbers are listed.
+const MOST: usize = 40;
+
+/// A number over repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Spread {
+    /// Its name.
+    pub name: String,
+    /// The mean over the repetitions.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval of the mean.
+    pub half: f64,
+}
+
+/// The numbers of several repetitions.
+pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
+    let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for outcome in outcomes {
+        for metric in metrics(outcome) {
+            let known = values.entry(metric.name.clone()).or_default();
+            if known.is_empty() {
+                order.push(metric.name);
+            }
+            known.push(metric.value);
+        }
+    }
+    let spread = |name: String| {
+        let (mean, half) = mean_and_interval(&values[&name]);
+        Spread { name, mean, half }
+    };
+    order.into_iter().map(spread).collect()
+}
