@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{daemons, demo, execute, framework, job, read};
+use crate::{daemons, demo, execute, framework, job, lab, read};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -45,6 +45,9 @@ enum Command {
     /// Submit jobs to the bin-packing framework, look at them, change and stop them
     #[command(subcommand)]
     Job(job::Command),
+    /// Run clusters under virtual time: scenarios, sweeps, comparisons
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
     /// Start a small cluster, run real work on it, and show how it is shared
     Demo(demo::Args),
     /// Print a completion script for a shell
@@ -79,6 +82,7 @@ impl Cli {
             Command::Explain(args) => read::explain::run(&args),
             Command::Framework(command) => command.run(),
             Command::Job(command) => command.run(),
+            Command::Lab(command) => command.run(),
             Command::Demo(args) => demo::run(args),
             Command::Completions { shell } => {
                 clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut std::io::stdout());

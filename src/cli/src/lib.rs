@@ -13,6 +13,7 @@ mod execute;
 mod framework;
 mod interrupt;
 mod job;
+mod lab;
 mod read;
 
 use std::process::ExitCode;

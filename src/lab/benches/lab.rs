@@ -1,6 +1,8 @@
 //! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
 //!
-//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only.
+//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only, `large` the others.
+
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +13,7 @@ use lab::scenario::Scenario;
 
 const SMALL: &str = r#"
 name = "small"
-duration = "1d"
+duration = "1h"
 sample = "60s"
 [[agents]]
 count = 8
@@ -35,6 +37,7 @@ sample = "5m"
 fidelity = "light"
 [master]
 agent_ping_timeout = "10m"
+policies = { max_offered_share = 0.002 }
 [[agents]]
 count = 10000
 resources = "cpus:16;mem:65536"
@@ -58,6 +61,7 @@ sample = "1m"
 fidelity = "light"
 [master]
 agent_ping_timeout = "10m"
+policies = { max_offered_share = 0.0005 }
 [[agents]]
 count = 50000
 resources = "cpus:16;mem:65536"
@@ -99,7 +103,9 @@ fn measure(text: &str) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    measure(SMALL);
+    if !arguments.iter().any(|argument| argument == "large") {
+        measure(SMALL);
+    }
     if arguments.iter().any(|argument| argument == "small") {
         return;
     }

@@ -55,7 +55,13 @@ impl Strips {
         for (row, name) in self.rows.iter().enumerate() {
             let y = TOP + ROW * row as f64;
             // Writing to a string cannot fail.
-            let _ = write!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", LEFT - 6.0, y + 16.0, escape(name));
+            let _ = write!(
+                svg,
+                "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
+                LEFT - 6.0,
+                y + 16.0,
+                escape(name)
+            );
             self.row(&mut svg, row, y, wide);
         }
         let _ = write!(

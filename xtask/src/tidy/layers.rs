@@ -42,7 +42,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon"]),
+    ("plot", &[]),
+    ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon", "plot"]),
     (
         "cli",
         &[
@@ -58,6 +59,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "video",
             "daemon",
             "lab",
+            "plot",
         ],
     ),
     ("tepui", &["base", "executor", "fetcher", "containers", "daemon", "cli"]),

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::lab::campaign::read_outcomes;
+use ::lab::measure::Outcome;
+use ::lab::report::{Spread, comparison_page, spreads};
 use anyhow::{Result, bail};
-use comfy_table::{CellAlignment, Table, presets};
-use lab::campaign::read_outcomes;
-use lab::measure::Outcome;
-use lab::report::{Spread, comparison_page, spreads};
 
 use super::{number, with_interval};
+use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -63,12 +63,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if equal {
         println!("All runs are equal to the byte.");
     }
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
-    table.set_header(["NUMBER", &name(&args.first), &name(&args.second), "CHANGE", ""]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let (first, second) = (format!(">{}", name(&args.first)), format!(">{}", name(&args.second)));
+    let mut table = table(&["NUMBER", &first, &second, ">CHANGE", ""]);
     rows.into_iter().for_each(|row| {
         table.add_row(row);
     });

@@ -36,7 +36,7 @@ fn number(value: f64) -> String {
 }
 
 /// A mean with its 95 % confidence interval, if there is more than one repetition.
-fn with_interval(spread: &lab::report::Spread) -> String {
+fn with_interval(spread: &::lab::report::Spread) -> String {
     match spread.half > 0.0 {
         true => format!("{} ± {}", number(spread.mean), number(spread.half)),
         false => number(spread.mean),

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
+use ::lab::campaign::{Campaign, Progress, Results};
+use ::lab::measure::Outcome;
+use ::lab::report::{Spread, spreads};
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use lab::campaign::{Campaign, Progress, Results};
-use lab::measure::Outcome;
-use lab::report::{Spread, spreads};
 
 use super::with_interval;
+use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -134,15 +134,12 @@ fn json(results: &Results) -> Result<String> {
     Ok(serde_json::to_string_pretty(&results.iter().map(row).collect::<Vec<_>>())?)
 }
 
-fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(head.iter().copied());
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
+/// Titles of the table of frameworks.
+const FRAMEWORKS: [&str; 10] =
+    ["FRAMEWORK", ">TASKS", ">FINISHED", ">FAILED", ">WAIT s", ">p99", ">JOB s", ">OFFERS", ">DECLINED", ">HELD s"];
+/// Titles of the table of windows.
+const WINDOWS: [&str; 8] =
+    ["WINDOW", ">GAP", ">DEVIATION", ">LOST SHARE", ">JAIN", ">CPUS USED", ">MEM USED", ">IN OFFERS"];
 /// Rows of frameworks that are printed.
 const ROWS: usize = 20;
 
@@ -150,12 +147,12 @@ fn tables(results: &Results) {
     for (values, outcomes) in results {
         let Some(first) = outcomes.first() else { continue };
         let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        let seeds = if outcomes.len() == 1 { format!("seed {}", first.seed) } else { format!("{} seeds", outcomes.len()) };
+        let seeds =
+            if outcomes.len() == 1 { format!("seed {}", first.seed) } else { format!("{} seeds", outcomes.len()) };
         println!("{}", values.into_iter().chain([seeds]).collect::<Vec<_>>().join(", "));
         let all = spreads(outcomes);
         let cell = |name: String| all.iter().find(|spread| spread.name == name).map(with_interval).unwrap_or_default();
-        let mut frameworks =
-            table(&["FRAMEWORK", "TASKS", "FINISHED", "FAILED", "WAIT s", "p99", "JOB s", "OFFERS", "DECLINED", "HELD s"]);
+        let mut frameworks = table(&FRAMEWORKS);
         for framework in first.frameworks.iter().take(ROWS) {
             let name = &framework.name;
             let of = |what: &str| cell(format!("{name}.{what}"));
@@ -176,8 +173,7 @@ fn tables(results: &Results) {
         if first.frameworks.len() > ROWS {
             println!("and {} more", first.frameworks.len() - ROWS);
         }
-        let mut windows =
-            table(&["WINDOW", "GAP", "DEVIATION", "LOST SHARE", "JAIN", "CPUS USED", "MEM USED", "IN OFFERS"]);
+        let mut windows = table(&WINDOWS);
         for window in &first.windows {
             let of = |what: &str| cell(format!("{}.{what}", window.name));
             windows.add_row([

@@ -10,8 +10,11 @@ const LINES: usize = 10;
 /// Agents in the Gantt chart.
 const AGENTS: u32 = 32;
 
+/// Swept fields with their values.
+type Values = Vec<(String, String)>;
+
 /// A point of a sweep, or the whole of a run without one: the swept values, and the repetitions.
-pub type PointOutcomes = (Vec<(String, String)>, Vec<Outcome>);
+pub type PointOutcomes = (Values, Vec<Outcome>);
 
 /// The report: tables over the repetitions, pictures of the first one, and curves over what was swept.
 pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> String {
@@ -83,7 +86,17 @@ fn tables(page: &mut Page, outcomes: &[Outcome]) {
     });
     page.table(
         &[
-            "framework", "tasks", "finished", "failed", "left", "wait s", "p50", "p99", "job s", "offers", "declined",
+            "framework",
+            "tasks",
+            "finished",
+            "failed",
+            "left",
+            "wait s",
+            "p50",
+            "p99",
+            "job s",
+            "offers",
+            "declined",
             "held s",
         ],
         &frameworks.collect::<Vec<_>>(),
@@ -126,8 +139,7 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
     page.picture(&picture("Tasks that wait", "tasks", waiting.collect()));
     let held = tracks.iter().map(|(name, track)| Line::new(name.clone(), over(&track.held)));
     page.picture(&picture("Held as offers", "share", held.collect()));
-    let whole =
-        vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
+    let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
     page.picture(&picture("The cluster", "part", whole));
     let waits = outcome.frameworks.iter().take(LINES).map(|framework| {
         let wait = &framework.wait;
@@ -165,10 +177,11 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
 
 /// Headline numbers over the first swept field, if it is a number.
 fn sweep(page: &mut Page, points: &[PointOutcomes]) {
-    let wanted = |name: &str| name.contains("unfairness.") || name.ends_with("wait.mean") || name.contains("utilisation.cpus");
+    let wanted =
+        |name: &str| name.contains("unfairness.") || name.ends_with("wait.mean") || name.contains("utilisation.cpus");
     let mut rows = Vec::new();
     let mut names: Vec<String> = Vec::new();
-    let all: Vec<(Vec<(String, String)>, Vec<Spread>)> =
+    let all: Vec<(Values, Vec<Spread>)> =
         points.iter().map(|(values, outcomes)| (values.clone(), spreads(outcomes))).collect();
     for (values, spreads) in &all {
         let chosen: Vec<&Spread> = spreads.iter().filter(|spread| wanted(&spread.name)).take(12).collect();
