@@ -25,6 +25,7 @@ impl Api for Jobs {
             ("GET", ["jobs", name]) => {
                 api::json(StatusCode::OK, &Job { name: format!("{name}{:?}", call.query.get("q")) })
             }
+            ("GET", ["all"]) => api::json(StatusCode::OK, &call.all("k y")),
             ("GET", ["events"]) => {
                 let (events, response) = api::events("text/event-stream");
                 events.send_event("job", "{}\n{}").unwrap();
@@ -50,6 +51,8 @@ async fn json_errors_and_streams() {
     assert_eq!(read, (200, r#"{"name":"a/bSome(\"1\")"}"#.to_owned()));
     let (status, text) = ask(&mut client, Method::POST, "/jobs", "{}").await;
     assert!(status == 400 && text.starts_with(r#"{"error":"the body: missing field `name`"#), "{text}");
+    let all = ask(&mut client, Method::GET, "/all?k+y=1&x=2&k%20y=a%26b", "").await;
+    assert_eq!(all, (200, r#"["1","a&b"]"#.to_owned()));
     assert_eq!(ask(&mut client, Method::DELETE, "/x", "").await.0, 404);
     assert_eq!(ask(&mut client, Method::POST, "/jobs", &"x".repeat(101)).await.0, 413);
     let mut client = Client::new(&serving.address().to_string()).unwrap();

@@ -1,0 +1,522 @@
+//! App definitions: Marathon's JSON, and the service that it stands for.
+//!
+//! A definition becomes a job file and is checked as one, so that both ways to describe a service have the same rules.
+//! What Marathon knows and this framework cannot do is refused by name, never ignored.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::problem::Problem;
+use crate::constraint::Operator;
+use crate::job::{self, Job, Probe, Run, Syntax};
+
+/// A label of ours that keeps what only Marathon's clients care about; they do not see it.
+const KEPT: &str = "TEPUI_MARATHON";
+/// The variable by which a task knows its app, as under Marathon.
+const APP_ID: &str = "MARATHON_APP_ID";
+/// Fields that Marathon shows and nobody can set.
+const READ_ONLY: &[&str] = &[
+    "deployments",
+    "lastTaskFailure",
+    "readinessCheckResults",
+    "taskStats",
+    "tasks",
+    "tasksHealthy",
+    "tasksRunning",
+    "tasksStaged",
+    "tasksUnhealthy",
+    "version",
+    "versionInfo",
+];
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct App {
+    id: String,
+    cmd: Option<String>,
+    args: Option<Vec<String>>,
+    user: Option<String>,
+    env: BTreeMap<String, Value>,
+    pub(super) instances: u32,
+    cpus: f64,
+    mem: f64,
+    disk: f64,
+    gpus: u32,
+    executor: String,
+    constraints: Vec<Vec<String>>,
+    uris: Vec<String>,
+    fetch: Vec<Fetch>,
+    store_urls: Vec<String>,
+    ports: Vec<u16>,
+    port_definitions: Vec<PortDefinition>,
+    require_ports: bool,
+    backoff_seconds: f64,
+    backoff_factor: f64,
+    max_launch_delay_seconds: f64,
+    container: Option<Container>,
+    health_checks: Vec<HealthCheck>,
+    readiness_checks: Vec<Value>,
+    dependencies: Vec<String>,
+    upgrade_strategy: UpgradeStrategy,
+    labels: BTreeMap<String, String>,
+    kill_selection: String,
+    task_kill_grace_period_seconds: Option<f64>,
+    accepted_resource_roles: Vec<String>,
+    role: Option<String>,
+    unreachable_strategy: Value,
+    networks: Vec<Value>,
+    secrets: Map<String, Value>,
+    residency: Option<Value>,
+    ip_address: Option<Value>,
+    task_rate_limit: Option<f64>,
+}
+
+/// Marathon's own defaults.
+impl Default for App {
+    fn default() -> App {
+        App {
+            id: String::new(),
+            cmd: None,
+            args: None,
+            user: None,
+            env: BTreeMap::new(),
+            instances: 1,
+            cpus: 1.0,
+            mem: 128.0,
+            disk: 0.0,
+            gpus: 0,
+            executor: String::new(),
+            constraints: Vec::new(),
+            uris: Vec::new(),
+            fetch: Vec::new(),
+            store_urls: Vec::new(),
+            ports: Vec::new(),
+            port_definitions: vec![PortDefinition::default()],
+            require_ports: false,
+            backoff_seconds: 1.0,
+            backoff_factor: 1.15,
+            max_launch_delay_seconds: 300.0,
+            container: None,
+            health_checks: Vec::new(),
+            readiness_checks: Vec::new(),
+            dependencies: Vec::new(),
+            upgrade_strategy: UpgradeStrategy::default(),
+            labels: BTreeMap::new(),
+            kill_selection: "YOUNGEST_FIRST".to_owned(),
+            task_kill_grace_period_seconds: None,
+            accepted_resource_roles: Vec::new(),
+            role: None,
+            unreachable_strategy: Value::Null,
+            networks: Vec::new(),
+            secrets: Map::new(),
+            residency: None,
+            ip_address: None,
+            task_rate_limit: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Fetch {
+    uri: String,
+    #[serde(default = "yes")]
+    extract: bool,
+    #[serde(default)]
+    executable: bool,
+    #[serde(default)]
+    cache: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dest_path: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct PortDefinition {
+    port: u16,
+    protocol: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    labels: BTreeMap<String, String>,
+}
+
+impl Default for PortDefinition {
+    fn default() -> PortDefinition {
+        PortDefinition { port: 0, protocol: "tcp".to_owned(), name: None, labels: BTreeMap::new() }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Container {
+    r#type: String,
+    docker: Option<Docker>,
+    volumes: Vec<Value>,
+    port_mappings: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Docker {
+    image: String,
+    network: Option<String>,
+    port_mappings: Vec<Value>,
+    parameters: Vec<Value>,
+    privileged: bool,
+    force_pull_image: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct HealthCheck {
+    protocol: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Command>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    port_index: u32,
+    grace_period_seconds: f64,
+    interval_seconds: f64,
+    timeout_seconds: f64,
+    max_consecutive_failures: u32,
+    #[serde(rename = "ignoreHttp1xx")]
+    ignore_http1xx: bool,
+}
+
+impl Default for HealthCheck {
+    fn default() -> HealthCheck {
+        HealthCheck {
+            protocol: "HTTP".to_owned(),
+            command: None,
+            path: None,
+            port_index: 0,
+            grace_period_seconds: 300.0,
+            interval_seconds: 60.0,
+            timeout_seconds: 20.0,
+            max_consecutive_failures: 3,
+            ignore_http1xx: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Command {
+    value: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct UpgradeStrategy {
+    minimum_health_capacity: f64,
+    maximum_over_capacity: f64,
+}
+
+impl Default for UpgradeStrategy {
+    fn default() -> UpgradeStrategy {
+        UpgradeStrategy { minimum_health_capacity: 1.0, maximum_over_capacity: 1.0 }
+    }
+}
+
+impl App {
+    /// The definition of an app that is new.
+    ///
+    /// # Errors
+    /// A field is of the wrong type, or there is none of its name.
+    pub(super) fn new(given: &Value) -> Result<App, Problem> {
+        App::default().with(given)
+    }
+
+    /// The definition with these fields instead.
+    ///
+    /// # Errors
+    /// As [`App::new`].
+    pub(super) fn with(self, given: &Value) -> Result<App, Problem> {
+        let Value::Object(given) = given else { return Err(Problem::malformed("an app is a JSON object")) };
+        let mut fields = match serde_json::to_value(&self) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        // Ports and files can be described in two ways each; the newer description is the one that counts.
+        for (old, new) in [("ports", "portDefinitions"), ("uris", "fetch")] {
+            if given.contains_key(old) || given.contains_key(new) {
+                fields.remove(old);
+                fields.insert(new.to_owned(), json!([]));
+            }
+        }
+        for (name, value) in given {
+            if !value.is_null() && !READ_ONLY.contains(&name.as_str()) {
+                fields.insert(name.clone(), value.clone());
+            }
+        }
+        for one_of in [["cmd", "args"], ["args", "cmd"]] {
+            if given.get(one_of[0]).is_some_and(|v| !v.is_null()) {
+                fields.remove(one_of[1]);
+            }
+        }
+        serde_json::from_value(Value::Object(fields)).map_err(|error| Problem::malformed(error.to_string()))
+    }
+
+    /// The service that this stands for.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(super) fn job(&self, name: &str) -> Result<Job, Problem> {
+        self.check_supported()?;
+        let file = self.file(name);
+        let jobs = job::read(name, &file.to_string(), Syntax::Json).map_err(|faults| {
+            Problem::invalid(faults.0.into_iter().map(|fault| ("/".to_owned(), fault.rule)).collect())
+        })?;
+        jobs.into_iter().next().ok_or_else(|| Problem::malformed("there is no app"))
+    }
+
+    /// Refuses what this framework cannot do.
+    fn check_supported(&self) -> Result<(), Problem> {
+        let container = self.container.clone().unwrap_or_default();
+        let docker = container.docker.clone().unwrap_or_default();
+        let bridged = docker.network.is_some_and(|n| n != "HOST");
+        let checks = [
+            (!self.dependencies.is_empty(), "/dependencies", "an app cannot depend on another here"),
+            (!self.store_urls.is_empty(), "/storeUrls", "there is no artifact store here; use fetch"),
+            (!self.readiness_checks.is_empty(), "/readinessChecks", "there are no readiness checks here"),
+            (self.health_checks.len() > 1, "/healthChecks", "an app has one health check here"),
+            (self.require_ports, "/requirePorts", "host ports are the cluster's to choose here"),
+            (self.residency.is_some(), "/residency", "apps have no persistent volumes here"),
+            (!self.secrets.is_empty(), "/secrets", "there is no store of secrets here"),
+            (self.ip_address.is_some(), "/ipAddress", "tasks share their host's network here"),
+            (self.networks.iter().any(|n| n.get("mode") != Some(&json!("host"))), "/networks", "only mode 'host'"),
+            (!matches!(self.executor.as_str(), "" | "//cmd"), "/executor", "there are no custom executors here"),
+            (!container.volumes.is_empty(), "/container/volumes", "containers have no volumes here"),
+            (!container.port_mappings.is_empty(), "/container/portMappings", "tasks share their host's network here"),
+            (!docker.port_mappings.is_empty(), "/container/docker/portMappings", "tasks share their host's network here"),
+            (bridged, "/container/docker/network", "tasks share their host's network here"),
+            (!docker.parameters.is_empty(), "/container/docker/parameters", "docker's parameters are not known here"),
+            (docker.privileged, "/container/docker/privileged", "no container is privileged here"),
+            (self.labels.contains_key(KEPT), "/labels", "the label TEPUI_MARATHON is taken"),
+        ];
+        let found: Vec<(String, String)> =
+            checks.iter().filter(|c| c.0).map(|(_, path, why)| ((*path).to_owned(), (*why).to_owned())).collect();
+        if found.is_empty() { Ok(()) } else { Err(Problem::invalid(found)) }
+    }
+
+    /// The same as a job file.
+    fn file(&self, name: &str) -> Value {
+        let ports = self.definitions();
+        let mut file = json!({
+            "name": name,
+            "kind": "service",
+            "count": self.instances,
+            "cpus": self.cpus,
+            "mem": self.mem,
+            "disk": self.disk,
+            "gpus": self.gpus,
+            "ports": ports.len(),
+            "env": self.variables(name),
+            "labels": self.kept_labels(&ports),
+            "constraints": self.constraints,
+            "uris": self.files(),
+            "restart": {
+                "first": self.backoff_seconds,
+                "factor": self.backoff_factor,
+                "longest": self.max_launch_delay_seconds,
+            },
+            "update": {
+                "min_healthy": self.upgrade_strategy.minimum_health_capacity,
+                "max_over": self.upgrade_strategy.maximum_over_capacity,
+            },
+        });
+        let mut set = |field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                file[field] = value;
+            }
+        };
+        set("command", self.cmd.as_ref().map(|cmd| json!(cmd)));
+        set("program", self.args.as_ref().filter(|_| self.cmd.is_none()).map(|args| json!(args)));
+        set("user", self.user.as_ref().map(|user| json!(user)));
+        set("image", self.container.as_ref().and_then(|c| c.docker.as_ref()).map(|d| json!(d.image)));
+        set("health", self.health_checks.first().map(HealthCheck::file));
+        set("kill_grace", self.task_kill_grace_period_seconds.map(|seconds| json!(seconds)));
+        file
+    }
+
+    /// The ports, in either description.
+    fn definitions(&self) -> Vec<PortDefinition> {
+        if self.ports.is_empty() {
+            return self.port_definitions.clone();
+        }
+        self.ports.iter().map(|port| PortDefinition { port: *port, ..PortDefinition::default() }).collect()
+    }
+
+    fn variables(&self, name: &str) -> BTreeMap<String, Value> {
+        let text = |value: &Value| match value {
+            Value::Number(number) => json!(number.to_string()),
+            Value::Bool(flag) => json!(flag.to_string()),
+            other => other.clone(),
+        };
+        let mut env: BTreeMap<String, Value> = self.env.iter().map(|(k, v)| (k.clone(), text(v))).collect();
+        env.insert(APP_ID.to_owned(), json!(super::id::app(name).unwrap_or_default()));
+        env
+    }
+
+    fn kept_labels(&self, ports: &[PortDefinition]) -> BTreeMap<String, String> {
+        let mut labels = self.labels.clone();
+        if ports.iter().any(|p| *p != PortDefinition::default()) {
+            labels.insert(KEPT.to_owned(), serde_json::to_string(ports).unwrap_or_default());
+        }
+        labels
+    }
+
+    fn files(&self) -> Vec<Value> {
+        let fetch = self.fetch.iter().map(|f| {
+            let mut uri = json!({"value": f.uri, "extract": f.extract, "executable": f.executable, "cache": f.cache});
+            if let Some(path) = &f.dest_path {
+                uri["output"] = json!(path);
+            }
+            uri
+        });
+        self.uris.iter().map(|uri| json!(uri)).chain(fetch).collect()
+    }
+
+    /// The definition of a service; the other way round.
+    pub(super) fn of(job: &Job) -> App {
+        let (cmd, args) = match &job.run {
+            Run::Command(command) => (Some(command.clone()), None),
+            Run::Program(words) => (None, Some(words.clone())),
+            Run::Image => (None, None),
+        };
+        let kept = job.labels.get(KEPT).and_then(|text| serde_json::from_str::<Vec<PortDefinition>>(text).ok());
+        let default_ports = || vec![PortDefinition::default(); job.need.ports()];
+        let whole = |place: usize| job.need.amount(place).to_f64();
+        App {
+            id: super::id::app(&job.name).unwrap_or_default(),
+            cmd,
+            args,
+            user: job.user.clone(),
+            env: job.env.iter().filter(|(k, _)| *k != APP_ID).map(|(k, v)| (k.clone(), json!(v))).collect(),
+            instances: job.count,
+            cpus: whole(0),
+            mem: whole(1),
+            disk: whole(2),
+            gpus: whole(3) as u32,
+            constraints: job.constraints.iter().map(|c| constraint(&c.field, &c.operator)).collect(),
+            fetch: job.uris.iter().map(fetch).collect(),
+            port_definitions: kept.filter(|k| k.len() == job.need.ports()).unwrap_or_else(default_ports),
+            backoff_seconds: job.restart.first.as_secs_f64(),
+            backoff_factor: job.restart.factor,
+            max_launch_delay_seconds: job.restart.longest.as_secs_f64(),
+            container: job.image.as_ref().map(|image| Container {
+                r#type: "MESOS".to_owned(),
+                docker: Some(Docker { image: image.clone(), ..Docker::default() }),
+                ..Container::default()
+            }),
+            health_checks: job.health.iter().map(HealthCheck::of).collect(),
+            upgrade_strategy: UpgradeStrategy {
+                minimum_health_capacity: job.update.min_healthy,
+                maximum_over_capacity: job.update.max_over,
+            },
+            labels: job.labels.iter().filter(|(k, _)| *k != KEPT).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            task_kill_grace_period_seconds: job.kill_grace.map(|grace| grace.as_secs_f64()),
+            ..App::default()
+        }
+    }
+
+    /// As Marathon shows it.
+    pub(super) fn shown(&self) -> Map<String, Value> {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(self) else { return Map::new() };
+        fields.retain(|_, value| !value.is_null());
+        let named: Vec<Value> = self.fetch.iter().map(|f| json!(f.uri)).collect();
+        fields.insert("uris".to_owned(), named.into());
+        let ports = self.service_ports();
+        if let Some(Value::Array(definitions)) = fields.get_mut("portDefinitions") {
+            for (definition, port) in definitions.iter_mut().zip(&ports) {
+                definition["port"] = json!(port);
+            }
+        }
+        fields.insert("ports".to_owned(), json!(ports));
+        fields
+    }
+
+    /// The ports that a load balancer serves the app at: those asked for, or some that follow from the app's id.
+    pub(super) fn service_ports(&self) -> Vec<u16> {
+        // FNV-1a (Fowler, Noll, Vo): the same id has the same ports after every restart.
+        let hash = self.id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let free = |place: u32| 10_000 + (hash.wrapping_add(place) % 10_000) as u16;
+        (0..).zip(&self.port_definitions).map(|(place, p)| if p.port == 0 { free(place) } else { p.port }).collect()
+    }
+}
+
+fn constraint(field: &str, operator: &Operator) -> Vec<String> {
+    let (name, value) = match operator {
+        Operator::Equal(value) => ("IS", Some(value.clone())),
+        Operator::Like(value) => ("LIKE", Some(value.clone())),
+        Operator::Unlike(value) => ("UNLIKE", Some(value.clone())),
+        Operator::Unique => ("UNIQUE", None),
+        Operator::Cluster => ("CLUSTER", None),
+        Operator::GroupBy(number) => ("GROUP_BY", number.map(|n| n.to_string())),
+        Operator::MaxPer(number) => ("MAX_PER", Some(number.to_string())),
+    };
+    [field.to_owned(), name.to_owned()].into_iter().chain(value).collect()
+}
+
+fn fetch(uri: &job::Uri) -> Fetch {
+    Fetch {
+        uri: uri.value.clone(),
+        extract: uri.extract,
+        executable: uri.executable,
+        cache: uri.cache,
+        dest_path: uri.output.clone(),
+    }
+}
+
+impl HealthCheck {
+    /// The check as a job file has it; a protocol that is not known is refused there.
+    fn file(&self) -> Value {
+        let mut check = json!({
+            "grace": self.grace_period_seconds,
+            "interval": self.interval_seconds,
+            "timeout": self.timeout_seconds,
+            "failures": self.max_consecutive_failures.max(1),
+        });
+        match self.protocol.as_str() {
+            "COMMAND" => check["command"] = json!(self.command.as_ref().map(|c| c.value.as_str()).unwrap_or_default()),
+            "TCP" | "MESOS_TCP" => {
+                check["tcp"] = json!(true);
+                check["port"] = json!(self.port_index);
+            }
+            "HTTP" | "MESOS_HTTP" => {
+                check["http"] = json!(self.path.as_deref().unwrap_or("/"));
+                check["port"] = json!(self.port_index);
+            }
+            other => check[format!("protocol {other}")] = json!(true),
+        }
+        check
+    }
+
+    fn of(health: &job::Health) -> HealthCheck {
+        let (protocol, command, path, port) = match &health.probe {
+            Probe::Command(command) => ("COMMAND", Some(Command { value: command.clone() }), None, 0),
+            Probe::Http { path, port } => ("MESOS_HTTP", None, Some(path.clone()), *port),
+            Probe::Tcp { port } => ("MESOS_TCP", None, None, *port),
+        };
+        HealthCheck {
+            protocol: protocol.to_owned(),
+            command,
+            path,
+            port_index: port,
+            grace_period_seconds: health.grace.as_secs_f64(),
+            interval_seconds: health.interval.as_secs_f64(),
+            timeout_seconds: health.timeout.as_secs_f64(),
+            max_consecutive_failures: health.failures,
+            ignore_http1xx: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Deployments: what was asked for and is not reached yet.
+//!
+//! Marathon's clients ask for a change, get a deployment's id, and wait until there is none of that id any more. Here a
+//! deployment is a note beside the scheduler's own knowledge: it is over when its services are as they are wanted, or
+//! gone. Notes are lost with the process; what goes on then is listed under an id that follows from the job.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::id;
+use crate::job::Job;
+
+/// How many deployments may be noted; the oldest are forgotten first.
+const NOTED_MAX: usize = 1_000;
+
+/// What a deployment does to its apps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start,
+    Scale,
+    Restart,
+    Stop,
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Action::Start => "StartApplication",
+            Action::Scale => "ScaleApplication",
+            Action::Restart => "RestartApplication",
+            Action::Stop => "StopApplication",
+        }
+    }
+}
+
+/// One deployment.
+#[derive(Clone, Debug)]
+pub(super) struct Deployment {
+    pub(super) id: String,
+    pub(super) number: u64,
+    pub(super) version: String,
+    pub(super) action: Action,
+    /// The jobs, and what they were before; none for those that are new.
+    pub(super) jobs: BTreeMap<String, Option<Job>>,
+}
+
+impl Deployment {
+    /// As Marathon shows it.
+    pub(super) fn shown(&self) -> Value {
+        let apps: Vec<String> = self.jobs.keys().filter_map(|name| id::app(name)).collect();
+        let action = |app: &String| json!({ "action": self.action.name(), "app": app });
+        let actions: Vec<Value> = apps.iter().map(action).collect();
+        json!({
+            "id": self.id,
+            "version": self.version,
+            "affectedApps": apps,
+            "affectedPods": [],
+            "steps": [{ "actions": actions }],
+            "currentActions": actions,
+            "currentStep": 1,
+            "totalSteps": 1,
+        })
+    }
+
+    /// The same as a plan, as events have it.
+    pub(super) fn plan(&self) -> Value {
+        let Value::Object(mut plan) = self.shown() else { return Value::Null };
+        let group = json!({ "id": "/", "apps": [], "groups": [], "dependencies": [], "version": self.version });
+        plan.retain(|name, _| ["id", "version", "steps"].contains(&name.as_str()));
+        plan.insert("original".to_owned(), group.clone());
+        plan.insert("target".to_owned(), group);
+        Value::Object(plan)
+    }
+}
+
+/// All deployments that are noted.
+#[derive(Debug, Default)]
+pub(super) struct Deployments(Mutex<Noted>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    next: u64,
+    all: BTreeMap<u64, Deployment>,
+}
+
+impl Deployments {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a deployment of these jobs. Those that were noted for the same jobs are replaced by it.
+    pub(super) fn add(&self, action: Action, version: &str, jobs: BTreeMap<String, Option<Job>>) -> Deployment {
+        let mut noted = self.lock();
+        let number = noted.next;
+        noted.next += 1;
+        let names = jobs.keys().cloned().collect::<Vec<_>>().join(",");
+        let id = uuid(&format!("{names} {version} {number} {}", std::process::id()));
+        let deployment = Deployment { id, number, version: version.to_owned(), action, jobs };
+        noted.all.retain(|_, other| !other.jobs.keys().any(|name| deployment.jobs.contains_key(name)));
+        noted.all.insert(number, deployment.clone());
+        if noted.all.len() > NOTED_MAX {
+            noted.all.pop_first();
+        }
+        deployment
+    }
+
+    /// Notes that a service that nobody asked for here is on its way to what is wanted.
+    pub(super) fn unnoted(name: &str, version: &str) -> Deployment {
+        let jobs = BTreeMap::from([(name.to_owned(), None)]);
+        let id = uuid(&format!("{name} {version}"));
+        Deployment { id, number: 0, version: version.to_owned(), action: Action::Scale, jobs }
+    }
+
+    pub(super) fn all(&self) -> Vec<Deployment> {
+        self.lock().all.values().cloned().collect()
+    }
+
+    /// Takes a deployment out; whoever gets it tells of its end.
+    pub(super) fn take(&self, number: u64) -> Option<Deployment> {
+        self.lock().all.remove(&number)
+    }
+
+    /// The ids of what is noted for a job.
+    pub(super) fn of(&self, name: &str) -> Vec<String> {
+        self.lock().all.values().filter(|d| d.jobs.contains_key(name)).map(|d| d.id.clone()).collect()
+    }
+}
+
+/// An id in the form of a UUID, from what makes it unique (FNV-1a in 128 bits).
+fn uuid(text: &str) -> String {
+    let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    });
+    let hex = format!("{hash:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

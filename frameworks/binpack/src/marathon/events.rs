@@ -1,0 +1,59 @@
+//! What happens, as Marathon's event stream tells it: to each client what it asked for.
+
+use sdk::driver::api::{self, Call, Response};
+use serde_json::{Value, json};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+use super::stamp::{iso, now};
+
+/// How many events may wait for the slowest client; then it misses some.
+const WAITING_MAX: usize = 1_024;
+
+/// One event: its type, and its JSON.
+type Event = (String, String);
+
+/// Where events go in, and from where every client gets them.
+#[derive(Clone, Debug)]
+pub(super) struct Bus(broadcast::Sender<Event>);
+
+impl Default for Bus {
+    fn default() -> Bus {
+        Bus(broadcast::Sender::new(WAITING_MAX))
+    }
+}
+
+impl Bus {
+    /// Tells of something; `body` is an object, and gets type and time.
+    pub(super) fn tell(&self, kind: &str, mut body: Value) {
+        body["eventType"] = json!(kind);
+        body["timestamp"] = json!(iso(now()));
+        // Nobody may listen.
+        let _ = self.0.send((kind.to_owned(), body.to_string()));
+    }
+
+    /// A stream of events from now on: of the types that the query names as `event_type`, or of all.
+    pub(super) fn follow(&self, call: &Call) -> Response {
+        let wanted = call.all("event_type");
+        let (events, response) = api::events("text/event-stream");
+        let mut receiver = self.0.subscribe();
+        self.tell("event_stream_attached", json!({ "remoteAddress": call.request.peer.to_string() }));
+        tokio::spawn(async move {
+            loop {
+                let next = tokio::select! {
+                    _ = events.closed() => return,
+                    next = receiver.recv() => next,
+                };
+                let sent = match next {
+                    Ok((kind, _)) if !wanted.is_empty() && !wanted.contains(&kind) => Ok(()),
+                    Ok((kind, body)) => events.send_event(&kind, &body),
+                    Err(RecvError::Lagged(_)) => Ok(()),
+                    Err(RecvError::Closed) => return,
+                };
+                if sent.is_err() {
+                    return;
+                }
+            }
+        });
+        response
+    }
+}

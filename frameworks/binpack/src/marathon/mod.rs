@@ -1,0 +1,206 @@
+//! The part of Marathon's REST API that its clients need for apps, over this framework's services.
+//!
+//! An app is a service: `/prod/web` is the job `prod_web`, and both APIs show the same. Versions are named by the
+//! instant from which they were wanted. Groups, pods, volumes and bridged networks are not here, and what asks for them
+//! is refused by name.
+
+mod app;
+mod deployments;
+mod events;
+mod id;
+mod problem;
+mod routes;
+mod stamp;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sdk::driver::api::{Call, Response};
+use serde_json::{Value, json};
+use tokio::task::AbortHandle;
+
+use crate::core::{Happening, Outcome, Request, Unwanted};
+use crate::job::Job;
+use crate::service::{Error, Follower, Handle};
+use deployments::{Action, Deployment, Deployments};
+use events::Bus;
+use problem::Problem;
+use stamp::iso;
+use view::Shown;
+
+/// Marathon's API of a running framework.
+#[derive(Debug)]
+pub struct Marathon {
+    inner: Arc<Inner>,
+    following: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Inner {
+    handle: Handle,
+    deployments: Deployments,
+    bus: Bus,
+}
+
+impl Drop for Marathon {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl Marathon {
+    /// Serves what `handle` knows. Needs a tokio runtime.
+    pub fn new(handle: Handle) -> Marathon {
+        let follower = handle.follow();
+        let inner = Arc::new(Inner { handle, deployments: Deployments::default(), bus: Bus::default() });
+        let following = tokio::spawn(follow(inner.clone(), follower)).abort_handle();
+        Marathon { inner, following }
+    }
+
+    /// Answers a call, if its path is one of Marathon's.
+    pub async fn answer(&self, call: &Call) -> Option<Response> {
+        let answer = routes::answer(&self.inner, call).await?;
+        Some(answer.unwrap_or_else(|problem| problem.response()))
+    }
+}
+
+/// Turns what happens into Marathon's events, and ends deployments.
+async fn follow(inner: Arc<Inner>, mut follower: Follower) {
+    loop {
+        match follower.next().await {
+            Ok(Some(happening)) => inner.happened(&happening).await,
+            Ok(None) => return,
+            // What was missed may have ended a deployment.
+            Err(_) => inner.settle().await,
+        }
+    }
+}
+
+impl Inner {
+    async fn happened(&self, happening: &Happening) {
+        match happening {
+            Happening::Task { name, version, place, state, healthy, message, .. } => {
+                let Some(app) = id::app(name) else { return };
+                let version = match self.show(name).await {
+                    Ok(shown) => shown.version_of(*version),
+                    Err(_) => String::new(),
+                };
+                self.bus.tell(
+                    "status_update_event",
+                    json!({
+                        "slaveId": place.agent_id, "taskId": place.task_id, "taskStatus": state, "appId": app,
+                        "host": place.host, "ports": place.ports, "version": version, "message": message,
+                        "ipAddresses": [],
+                    }),
+                );
+                if let Some(alive) = healthy {
+                    let id = &place.task_id;
+                    let body = json!({ "appId": app, "taskId": id, "instanceId": id, "version": version, "alive": alive });
+                    self.bus.tell("health_status_changed_event", body);
+                }
+            }
+            Happening::Deployed { .. } => self.settle().await,
+            Happening::Ended { name, outcome } => {
+                self.settle().await;
+                if let (Outcome::Stopped, Some(app)) = (outcome, id::app(name)) {
+                    self.bus.tell("app_terminated_event", json!({ "appId": app }));
+                }
+            }
+            Happening::Submitted { .. } | Happening::Stopping { .. } => {}
+        }
+    }
+
+    /// Ends the deployments that have reached what they are for.
+    async fn settle(&self) {
+        for deployment in self.deployments.all() {
+            let mut over = true;
+            for name in deployment.jobs.keys() {
+                over &= self.is_settled(name, deployment.action).await;
+            }
+            if over && let Some(deployment) = self.deployments.take(deployment.number) {
+                self.bus.tell("deployment_step_success", json!({ "plan": deployment.plan() }));
+                self.bus.tell("deployment_success", json!({ "id": deployment.id, "plan": deployment.plan() }));
+            }
+        }
+    }
+
+    async fn is_settled(&self, name: &str, action: Action) -> bool {
+        match self.handle.show(name).await {
+            Ok(view) if action == Action::Stop => {
+                // A name is free again for Marathon when its tasks are gone, and so it is not listed as ended here.
+                let over = view.summary.ended.is_some();
+                if over {
+                    let _ = self.handle.ask(Request::Forget { name: name.to_owned() }).await;
+                }
+                over
+            }
+            Ok(view) => !view.deploying,
+            Err(Error::Unwanted(Unwanted::NoSuchJob(_))) => true,
+            Err(_) => false,
+        }
+    }
+
+    /// Notes a deployment and tells of it; what is reached at once is over at once.
+    async fn deploy(&self, action: Action, jobs: BTreeMap<String, Option<Job>>, version: &str) -> Deployment {
+        let deployment = self.deployments.add(action, version, jobs);
+        let step = deployment.shown()["steps"][0].clone();
+        self.bus.tell("deployment_info", json!({ "plan": deployment.plan(), "currentStep": step }));
+        self.settle().await;
+        deployment
+    }
+
+    /// The app of a job.
+    async fn show(&self, name: &str) -> Result<Shown, Problem> {
+        match self.handle.show(name).await {
+            Ok(view) => Shown::of(view).ok_or_else(|| Problem::no_app(&id::app(name).unwrap_or_default())),
+            Err(Error::Unwanted(Unwanted::NoSuchJob(_))) => Err(Problem::no_app(&id::app(name).unwrap_or_default())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// All apps, by id.
+    async fn apps(&self) -> Result<Vec<Shown>, Problem> {
+        let mut apps = Vec::new();
+        for job in self.handle.status().await?.jobs {
+            if job.kind == crate::job::Kind::Service
+                && let Ok(shown) = self.show(&job.name).await
+            {
+                apps.push(shown);
+            }
+        }
+        apps.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(apps)
+    }
+
+    /// What is on its way, also what nobody noted.
+    async fn under_way(&self) -> Result<Vec<Deployment>, Problem> {
+        self.settle().await;
+        let mut all = self.deployments.all();
+        for shown in self.apps().await? {
+            if shown.view.deploying && self.deployments.of(&shown.name).is_empty() {
+                all.push(Deployments::unnoted(&shown.name, &shown.version()));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The ids of the deployments of an app.
+    fn deployments_of(&self, shown: &Shown) -> Vec<String> {
+        let noted = self.deployments.of(&shown.name);
+        match shown.view.deploying && noted.is_empty() {
+            true => vec![Deployments::unnoted(&shown.name, &shown.version()).id],
+            false => noted,
+        }
+    }
+
+    /// What is answered to a change.
+    fn changed(deployment: &Deployment) -> Value {
+        json!({ "version": deployment.version, "deploymentId": deployment.id })
+    }
+}
+
+/// A version that is wanted from now on.
+fn version_now() -> String {
+    iso(stamp::now())
+}

@@ -1,0 +1,127 @@
+//! Apps and tasks as Marathon shows them.
+
+use serde_json::{Map, Value, json};
+
+use super::app::App;
+use super::id;
+use super::stamp::iso;
+use crate::core::{JobView, State, TaskView};
+
+/// A service, ready to be shown.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) name: String,
+    pub(super) id: String,
+    pub(super) app: App,
+    pub(super) view: JobView,
+}
+
+impl Shown {
+    /// None for what is no app: other jobs, and services whose name Marathon would not take.
+    pub(super) fn of(view: JobView) -> Option<Shown> {
+        let job = view.versions.last()?.job.clone();
+        let gone = view.summary.ended.is_some() || view.summary.state == State::Ending;
+        if view.summary.kind != crate::job::Kind::Service || gone {
+            return None;
+        }
+        Some(Shown { name: job.name.clone(), id: id::app(&job.name)?, app: App::of(&job), view })
+    }
+
+    /// The version that is wanted.
+    pub(super) fn version(&self) -> String {
+        self.view.versions.last().map(|v| iso(v.since)).unwrap_or_default()
+    }
+
+    pub(super) fn version_of(&self, number: u64) -> String {
+        let version = self.view.versions.iter().find(|v| v.number == number);
+        version.map_or_else(|| self.version(), |v| iso(v.since))
+    }
+
+    /// The app with its figures; `tasks` and `failure` are embedded when wanted.
+    pub(super) fn json(&self, deployments: &[String], tasks: bool, failure: bool) -> Value {
+        let mut fields = self.app.shown();
+        let count = |wanted: &dyn Fn(&TaskView) -> bool| self.view.tasks.iter().filter(|t| wanted(t)).count();
+        let runs = |t: &TaskView| matches!(t.state, State::Running | State::Unhealthy | State::Ending);
+        fields.insert("id".to_owned(), json!(self.id));
+        fields.insert("version".to_owned(), json!(self.version()));
+        let since = json!({ "lastScalingAt": self.version(), "lastConfigChangeAt": self.version() });
+        fields.insert("versionInfo".to_owned(), since);
+        fields.insert("tasksStaged".to_owned(), json!(count(&|t| t.state == State::Staging)));
+        fields.insert("tasksRunning".to_owned(), json!(count(&runs)));
+        fields.insert("tasksHealthy".to_owned(), json!(count(&|t| t.healthy == Some(true))));
+        fields.insert("tasksUnhealthy".to_owned(), json!(count(&|t| t.healthy == Some(false))));
+        let deployments: Vec<Value> = deployments.iter().map(|id| json!({ "id": id })).collect();
+        fields.insert("deployments".to_owned(), deployments.into());
+        if tasks {
+            fields.insert("tasks".to_owned(), self.tasks().into());
+        }
+        if failure && let Some(failure) = self.last_failure() {
+            fields.insert("lastTaskFailure".to_owned(), failure);
+        }
+        Value::Object(fields)
+    }
+
+    /// The tasks that are on agents.
+    pub(super) fn tasks(&self) -> Vec<Value> {
+        self.live().filter_map(|task| self.task(task)).collect()
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = &TaskView> {
+        self.view.tasks.iter().filter(|t| state(t.state).is_some())
+    }
+
+    pub(super) fn task(&self, task: &TaskView) -> Option<Value> {
+        let place = task.place.as_ref()?;
+        let mut fields = Map::new();
+        let results: Vec<Value> = task.healthy.iter().map(|alive| health(&place.task_id, *alive)).collect();
+        for (name, value) in [
+            ("appId", json!(self.id)),
+            ("id", json!(place.task_id)),
+            ("slaveId", json!(place.agent_id)),
+            ("host", json!(place.host)),
+            ("ports", json!(place.ports)),
+            ("servicePorts", json!(self.app.service_ports())),
+            ("state", json!(state(task.state)?)),
+            ("version", json!(self.version_of(task.version))),
+            ("ipAddresses", json!([])),
+            ("healthCheckResults", results.into()),
+        ] {
+            fields.insert(name.to_owned(), value);
+        }
+        for (name, instant) in [("stagedAt", task.launched), ("startedAt", task.running)] {
+            if let Some(instant) = instant {
+                fields.insert(name.to_owned(), json!(iso(instant)));
+            }
+        }
+        Some(Value::Object(fields))
+    }
+
+    fn last_failure(&self) -> Option<Value> {
+        let past = self.view.past.last()?;
+        Some(json!({
+            "appId": self.id,
+            "taskId": past.place.task_id,
+            "slaveId": past.place.agent_id,
+            "host": past.place.host,
+            "state": "TASK_FAILED",
+            "message": past.message,
+            "timestamp": iso(past.ended),
+            "version": self.version_of(past.version),
+        }))
+    }
+}
+
+fn health(task_id: &str, alive: bool) -> Value {
+    json!({ "alive": alive, "taskId": task_id, "instanceId": task_id, "consecutiveFailures": u32::from(!alive) })
+}
+
+/// The state in Mesos's words, of tasks that are on agents.
+fn state(state: State) -> Option<&'static str> {
+    match state {
+        State::Staging => Some("TASK_STAGING"),
+        State::Running | State::Unhealthy => Some("TASK_RUNNING"),
+        State::Unreachable => Some("TASK_UNREACHABLE"),
+        State::Ending => Some("TASK_KILLING"),
+        _ => None,
+    }
+}
