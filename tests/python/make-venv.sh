@@ -32,5 +32,6 @@ rm "$build/http-parser-0.9.0/http_parser/parser.c"
 "$folder/bin/cython" -2 "$build/http-parser-0.9.0/http_parser/parser.pyx" 2> "$build/cython.log" || { cat "$build/cython.log" >&2; exit 1; }
 $pip install --no-build-isolation "$build/http-parser-0.9.0"
 $pip install --no-build-isolation pymesos==0.3.15
+$pip install marathon==0.13.0
 unset PYTHONPATH
-"$folder/bin/python" -W ignore -c 'import http_parser.parser, pymesos'
+"$folder/bin/python" -W ignore -c 'import http_parser.parser, pymesos, marathon'

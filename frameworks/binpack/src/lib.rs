@@ -6,7 +6,8 @@
 //!   fast tasks are released, and presets that behave as other frameworks do.
 //! - [`core`] is the scheduler: a pure `sdk::Scheduler`, for a cluster as well as for a laboratory.
 //!
-//! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API.
+//! - `service` (feature `service`) runs the scheduler on a cluster, and serves its HTTP API; `marathon` is the part of
+//!   Marathon's REST API that its clients need for apps.
 //!
 //! Without that feature it computes and does nothing else: it opens no socket, reads no clock and draws no random
 //! number.
@@ -15,6 +16,8 @@
 pub mod constraint;
 pub mod core;
 pub mod job;
+#[cfg(feature = "service")]
+pub mod marathon;
 
 mod knobs;
 mod need;

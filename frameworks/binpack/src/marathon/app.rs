@@ -294,7 +294,11 @@ impl App {
             (!matches!(self.executor.as_str(), "" | "//cmd"), "/executor", "there are no custom executors here"),
             (!container.volumes.is_empty(), "/container/volumes", "containers have no volumes here"),
             (!container.port_mappings.is_empty(), "/container/portMappings", "tasks share their host's network here"),
-            (!docker.port_mappings.is_empty(), "/container/docker/portMappings", "tasks share their host's network here"),
+            (
+                !docker.port_mappings.is_empty(),
+                "/container/docker/portMappings",
+                "tasks share their host's network here",
+            ),
             (bridged, "/container/docker/network", "tasks share their host's network here"),
             (!docker.parameters.is_empty(), "/container/docker/parameters", "docker's parameters are not known here"),
             (docker.privileged, "/container/docker/privileged", "no container is privileged here"),
@@ -445,7 +449,8 @@ impl App {
     /// The ports that a load balancer serves the app at: those asked for, or some that follow from the app's id.
     pub(super) fn service_ports(&self) -> Vec<u16> {
         // FNV-1a (Fowler, Noll, Vo): the same id has the same ports after every restart.
-        let hash = self.id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let hash =
+            self.id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         let free = |place: u32| 10_000 + (hash.wrapping_add(place) % 10_000) as u16;
         (0..).zip(&self.port_definitions).map(|(place, p)| if p.port == 0 { free(place) } else { p.port }).collect()
     }

@@ -96,7 +96,8 @@ impl Inner {
                 );
                 if let Some(alive) = healthy {
                     let id = &place.task_id;
-                    let body = json!({ "appId": app, "taskId": id, "instanceId": id, "version": version, "alive": alive });
+                    let body =
+                        json!({ "appId": app, "taskId": id, "instanceId": id, "version": version, "alive": alive });
                     self.bus.tell("health_status_changed_event", body);
                 }
             }

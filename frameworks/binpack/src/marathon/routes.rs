@@ -156,7 +156,10 @@ async fn create(inner: &Inner, given: &Value) -> Answer {
 async fn start(inner: &Inner, name: &str, job: Job) -> Answer {
     inner.handle.submit(vec![job]).await?;
     let shown = inner.show(name).await?;
-    inner.bus.tell("api_post_event", json!({ "clientIp": "", "uri": "/v2/apps", "appDefinition": shown.json(&[], false, false) }));
+    inner.bus.tell(
+        "api_post_event",
+        json!({ "clientIp": "", "uri": "/v2/apps", "appDefinition": shown.json(&[], false, false) }),
+    );
     inner.deploy(Action::Start, BTreeMap::from([(name.to_owned(), None)]), &shown.version()).await;
     let shown = inner.show(name).await?;
     Ok(api::json(StatusCode::CREATED, &shown.json(&inner.deployments_of(&shown), true, false)))
@@ -192,7 +195,8 @@ fn current(shown: &Shown) -> Result<Job, Problem> {
 
 fn version_job(shown: &Shown, version: &str) -> Result<Job, Problem> {
     let found = shown.view.versions.iter().find(|v| iso(v.since) == version);
-    let missing = || Problem::new(StatusCode::NOT_FOUND, format!("App '{}' does not have the version '{version}'", shown.id));
+    let missing =
+        || Problem::new(StatusCode::NOT_FOUND, format!("App '{}' does not have the version '{version}'", shown.id));
     Ok((*found.ok_or_else(missing)?.job).clone())
 }
 
@@ -271,9 +275,8 @@ async fn tasks(inner: &Inner) -> Answer {
 async fn kill_of(inner: &Inner, call: &Call, name: &str, task: Option<&str>) -> Answer {
     let shown = inner.show(name).await?;
     let host = call.query.get("host").filter(|h| !h.is_empty());
-    let is_meant = |place: &crate::core::Place| {
-        task.is_none_or(|id| place.task_id == id) && host.is_none_or(|h| place.host == h)
-    };
+    let is_meant =
+        |place: &crate::core::Place| task.is_none_or(|id| place.task_id == id) && host.is_none_or(|h| place.host == h);
     let meant: Vec<_> = shown.live().filter(|t| t.place.as_ref().is_some_and(is_meant)).collect();
     if let (Some(id), true) = (task, meant.is_empty()) {
         return Err(Problem::new(StatusCode::NOT_FOUND, format!("Task '{id}' does not exist")));

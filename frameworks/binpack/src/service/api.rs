@@ -9,6 +9,7 @@ use serde_json::json;
 use super::{Error, Handle};
 use crate::core::{Reply, Request, Unwanted};
 use crate::job::{self, Syntax};
+use crate::marathon::Marathon;
 
 /// What faults call a job file that was sent without a name.
 const UNNAMED: &str = "job";
@@ -17,6 +18,7 @@ const UNNAMED: &str = "job";
 #[derive(Debug)]
 pub(super) struct Jobs {
     handle: Handle,
+    marathon: Marathon,
 }
 
 /// The body of a scale request.
@@ -36,6 +38,9 @@ struct Kill {
 
 impl Api for Jobs {
     async fn answer(&self, call: Call) -> Response {
+        if let Some(response) = self.marathon.answer(&call).await {
+            return response;
+        }
         let (method, path) = call.route();
         let name = |name: &str| name.to_owned();
         match (method, path.as_slice()) {
@@ -79,6 +84,7 @@ const ROUTES: &[&str] = &[
     "POST /v1/jobs/{name}/kill {\"tasks\": [0], \"scale\": false}",
     "GET /v1/events (server-sent events)",
     "GET /metrics",
+    "/v2/... (Marathon's API for apps, where a service is an app)",
 ];
 
 fn is_route(path: &[&str]) -> bool {
@@ -93,7 +99,7 @@ fn is_route(path: &[&str]) -> bool {
 
 impl Jobs {
     pub(super) fn new(handle: Handle) -> Jobs {
-        Jobs { handle }
+        Jobs { marathon: Marathon::new(handle.clone()), handle }
     }
 
     async fn ask(&self, request: Request) -> Response {

@@ -55,7 +55,10 @@ fn what_cannot_be_done_is_named() {
         (json!({"cmd": "a", "healthChecks": [{"protocol": "SMTP"}]}), "SMTP"),
     ] {
         let problem = app(given).job("x").unwrap_err();
-        assert!(problem.details.iter().any(|(_, rule)| rule.to_lowercase().contains(&word.to_lowercase())), "{problem:?}");
+        assert!(
+            problem.details.iter().any(|(_, rule)| rule.to_lowercase().contains(&word.to_lowercase())),
+            "{problem:?}"
+        );
     }
     for given in [json!({"cmd": 7}), json!({"colour": "red"}), json!([])] {
         assert_eq!(App::new(&given).unwrap_err().status.as_u16(), 400);
