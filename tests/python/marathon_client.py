@@ -12,11 +12,14 @@ import time
 # The client is of before Python 3.10, which took this name away.
 collections.Iterable = collections.abc.Iterable
 
-from marathon import MarathonClient, NotFoundError, MarathonHttpError  # noqa: E402
+import marathon  # noqa: E402
+from marathon import MarathonClient, MarathonHttpError  # noqa: E402
 from marathon.models import MarathonApp, MarathonConstraint, MarathonHealthCheck  # noqa: E402
 from marathon.models.app import PortDefinition  # noqa: E402
 from marathon.models.events import MarathonDeploymentSuccess, MarathonStatusUpdateEvent  # noqa: E402
 
+# It warns of a form of health checks that it makes itself; errors that are expected here it would print as well.
+marathon.log.setLevel("CRITICAL")
 client = MarathonClient(sys.argv[1])
 SLEEP = "sleep 1000"
 

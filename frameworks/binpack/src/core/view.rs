@@ -169,6 +169,8 @@ pub struct JobView {
     pub versions: Vec<VersionView>,
     /// Whether a service is on its way to what is wanted.
     pub deploying: bool,
+    /// Whether it is being stopped, or was.
+    pub stopping: bool,
     /// Its tasks.
     pub tasks: Vec<TaskView>,
     /// Tasks of a service that are gone, oldest first.
@@ -266,6 +268,7 @@ impl Core {
             summary: self.summary(record, now),
             versions: record.versions().iter().map(version_view).collect(),
             deploying: record.head.deploying && record.kind() == Kind::Service,
+            stopping: record.head.goal == Goal::Stop,
             tasks: record.instances().keys().map(|number| task_view(record, *number)).collect(),
             past: record.past.iter().cloned().collect(),
             why: self.why(record, now),

@@ -20,7 +20,7 @@ impl Shown {
     /// None for what is no app: other jobs, and services whose name Marathon would not take.
     pub(super) fn of(view: JobView) -> Option<Shown> {
         let job = view.versions.last()?.job.clone();
-        let gone = view.summary.ended.is_some() || view.summary.state == State::Ending;
+        let gone = view.summary.ended.is_some() || view.stopping;
         if view.summary.kind != crate::job::Kind::Service || gone {
             return None;
         }
