@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::{
+    self,
+    error::{RecvError, TryRecvError},
+};
 
 use crate::core::Happening;
 
@@ -43,6 +46,17 @@ impl Followers {
 pub struct Follower(broadcast::Receiver<Event>);
 
 impl Follower {
+    /// The next event that is there already, if there is one. What was missed is passed over.
+    pub fn waiting(&mut self) -> Option<Event> {
+        loop {
+            match self.0.try_recv() {
+                Ok(event) => return Some(event),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    }
+
     /// The next event; none when the framework has ended.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use binpack::core::{Happening, Outcome, Status, Taken};
+use binpack::core::{Happening, State, Status, Taken};
 use binpack::job::{self, Job, Syntax};
 use binpack::place::Policy;
 use binpack::service::{Follower, Options, Service};
@@ -159,7 +159,6 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
     let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, lines: 0 };
-    let mut failed = false;
     loop {
         tokio::select! {
             () = nudge.notified() => {
@@ -169,15 +168,18 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
             ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
             event = follower.next() => {
                 let Ok(Some(event)) = event else { continue };
-                failed |= matches!(&*event, Happening::Ended { outcome: Outcome::Failed, .. });
                 screen.tell(&event, args.json)?;
             }
             () = tokio::time::sleep(REDRAW) => {}
         }
         let status = service.status().await?;
+        // What the status knows is told first.
+        while let Some(event) = follower.waiting() {
+            screen.tell(&event, args.json)?;
+        }
         screen.draw(&status)?;
         if args.until_done && status.jobs.iter().all(|job| job.ended.is_some()) {
-            failed |= status.jobs.iter().any(|job| job.state != binpack::core::State::Finished);
+            let failed = status.jobs.iter().any(|job| job.state != State::Finished);
             let ending = service.stop(!keeps).await;
             return ended(&ending, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS });
         }

@@ -1,0 +1,268 @@
+//! The bin-packing framework with real processes: a cluster, `tepui framework binpack`, and `tepui job` as its user.
+//!
+//! - killed with SIGKILL in mid-run and started again, it loses and doubles no task of an array, and a service keeps
+//!   the very tasks that it had;
+//! - a gang that needs both agents forms, a service is replaced by its next version, one that dies or is not well is
+//!   started again;
+//! - wrong job files are refused as a whole, with file, line and rule;
+//! - `--until-done` tells by its exit code whether all jobs have finished.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// How long something may take that must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn tepui() -> Command {
+    Command::new(std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned()))
+}
+
+/// Looks again and again until it is so.
+#[expect(clippy::disallowed_methods, reason = "a test must not hang")]
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = std::time::Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "not within {} s: {what}", PATIENCE.as_secs());
+    }
+}
+
+/// A process whose lines are read; ended with its owner.
+struct Running {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Running {
+        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Running { process, lines }
+    }
+
+    /// The next line with all these parts.
+    fn wait_for(&self, parts: &[&str]) -> String {
+        let mut before = Vec::new();
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
+                Ok(line) => before.push(line),
+                Err(error) => panic!("no line with {parts:?} ({error}) after\n{}", before.join("\n")),
+            }
+        }
+    }
+
+    fn signal(&mut self, signal: &str) {
+        if !matches!(self.process.try_wait(), Ok(None)) {
+            return;
+        }
+        // The child is not reaped yet, so the id is still its own.
+        let _ = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal("-INT");
+    }
+}
+
+/// A cluster of two agents, and a folder of its own.
+struct World {
+    cluster: Option<Running>,
+    master: String,
+    folder: PathBuf,
+}
+
+impl World {
+    fn start(name: &str) -> World {
+        let folder = std::env::temp_dir().join(format!("tepui-binpack-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let resources = "--resources=cpus:2;mem:512;disk:512;ports:[31000-31050]";
+        let cluster = Running::start(tepui().args(["local", "--agents=2", "--port=0", resources]));
+        let first = cluster.wait_for(&["master"]);
+        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
+        World { cluster: Some(cluster), master, folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// Starts the framework, with its state in the world's folder, and waits until the master knows it.
+    fn framework(&self) -> Running {
+        let running = Running::start(tepui().args([
+            "framework",
+            "binpack",
+            "--json",
+            &format!("--master={}", self.master),
+            &format!("--state-dir={}", self.path("state")),
+        ]));
+        until("the framework is known to the master", || self.job(&["list"]).status.success());
+        running
+    }
+
+    fn job(&self, words: &[&str]) -> Output {
+        tepui().arg("job").args(words).env("TEPUI_MASTER", &self.master).output().unwrap()
+    }
+
+    /// What a command prints that succeeds.
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.job(words);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+
+    /// What a command says that is refused.
+    fn refused(&self, words: &[&str]) -> String {
+        let output = self.job(words);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.folder.join(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// The values of a text field in a job's tasks, in their order.
+    fn fields(&self, job: &str, field: &str) -> Vec<String> {
+        let said = self.ok(&["show", job, "--json"]);
+        let tasks = said.split("\"tasks\": [").last().unwrap_or_default().to_owned();
+        let key = format!("\"{field}\": ");
+        tasks.lines().filter_map(|l| Some(l.trim().strip_prefix(&key)?.trim_matches([',', '"']).to_owned())).collect()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.cluster.take();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn killed_in_mid_run_it_loses_and_doubles_nothing() {
+    let world = World::start("kill");
+    let mut framework = world.framework();
+    let done = world.path("done");
+    let jobs = format!(
+        "[[job]]\nname = 'sweep'\nkind = 'array'\ncount = 10\ncpus = 0.5\n\
+         command = 'echo $TEPUI_INDEX >> {done}; sleep 1'\n\
+         [[job]]\nname = 'keep'\nkind = 'service'\ncount = 2\npriority = 1\ncommand = 'exec sleep 1000'\n"
+    );
+    world.ok(&["submit", &world.file("jobs.toml", &jobs)]);
+    framework.wait_for(&["\"name\":\"keep\"", "deployed"]);
+    framework.wait_for(&["\"name\":\"sweep\"", "TASK_RUNNING"]);
+    let before = world.fields("keep", "task_id");
+    framework.signal("-KILL");
+
+    let framework = world.framework();
+    framework.wait_for(&["\"name\":\"sweep\"", "ended", "finished"]);
+    let mut parts: Vec<u32> =
+        std::fs::read_to_string(&done).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    parts.sort_unstable();
+    assert_eq!(parts, (0..10).collect::<Vec<_>>());
+    assert_eq!(world.fields("keep", "task_id"), before, "the service has the tasks that it had");
+    assert_eq!(world.fields("keep", "state"), ["running", "running"]);
+    world.ok(&["stop", "keep"]);
+    framework.wait_for(&["\"name\":\"keep\"", "ended", "stopped"]);
+    assert!(world.ok(&["list"]).contains("stopped"));
+}
+
+#[test]
+fn gangs_services_and_their_versions() {
+    let world = World::start("kinds");
+    let framework = world.framework();
+
+    // Four ranks of a processor each need both agents.
+    let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 4\ncpus = 1\nports = 1\n\
+                command = 'echo rank $TEPUI_RANK of $TEPUI_SIZE at $TEPUI_ADDRESSES'\n";
+    assert!(world.ok(&["submit", "--wait", &world.file("gang.toml", gang)]).contains("ring: finished"));
+    let said = world.ok(&["logs", "ring", "3"]);
+    assert!(said.starts_with("rank 3 of 4 at "), "{said}");
+    assert_eq!(said.matches(":31").count(), 4, "{said}");
+
+    // A service that dies at its first start, and is replaced by its next version.
+    let (flag, sick) = (world.path("flag"), world.path("sick"));
+    let service = |word: &str| {
+        format!(
+            "[[job]]\nname = 'web'\nkind = 'service'\ncount = 1\nrestart = {{ first = '100ms' }}\n\
+             command = 'test -e {flag} || {{ touch {flag}; exit 3; }}; echo {word}; exec sleep 1000'\n\
+             health = {{ command = 'test ! -e {sick}', interval = '100ms', grace = 0, failures = 2 }}\n"
+        )
+    };
+    let file = world.file("web.toml", &service("one"));
+    assert!(world.ok(&["submit", "--wait", &file]).contains("web: running"));
+    assert_eq!(world.fields("web", "attempts"), ["2"]);
+    let file = world.file("web.toml", &service("two"));
+    let said = world.ok(&["submit", "--wait", &file]);
+    assert!(said.contains("web: becomes version 2") && said.contains("web: running"), "{said}");
+    assert_eq!(world.fields("web", "version"), ["2"]);
+    assert_eq!(world.ok(&["logs", "web"]), "two\n");
+
+    // Not well: the executor ends it, and the framework starts it again.
+    world.file("sick", "");
+    framework.wait_for(&["\"name\":\"web\"", "\"healthy\":false"]);
+    std::fs::remove_file(&sick).unwrap();
+    framework.wait_for(&["\"name\":\"web\"", "TASK_RUNNING", "\"healthy\":true"]);
+    world.ok(&["scale", "web", "3"]);
+    framework.wait_for(&["\"name\":\"web\"", "deployed"]);
+    assert_eq!(world.fields("web", "state").len(), 3);
+    assert!(world.ok(&["submit", &file]).contains("another number of tasks"));
+    framework.wait_for(&["\"name\":\"web\"", "deployed"]);
+    assert_eq!(world.fields("web", "state").len(), 1);
+}
+
+#[test]
+fn wrong_jobs_are_refused_and_waiting_ones_explained() {
+    let world = World::start("wrong");
+    let _framework = world.framework();
+    let good = world.file("good.toml", "[[job]]\nname = 'good'\ncommand = 'true'\n");
+    let bad = world.file("bad.toml", "[[job]]\nname = 'bad'\ncomand = 'true'\ncommand = 'true'\nmem = nan\n");
+    let said = world.refused(&["submit", &good, &bad]);
+    assert!(said.contains("bad.toml:3:1: there is no field 'comand'; did you mean 'command'?"), "{said}");
+    assert!(said.contains("bad.toml:5:7: mem must be a number, and this is NaN"), "{said}");
+    assert!(world.ok(&["list"]).contains("no jobs"), "the good file was not submitted either");
+    let json = world.file("bad.json", "{\n  \"name\": \"bad\",\n  \"command\": \"true\",\n  \"cpus\": -1\n}\n");
+    assert!(world.refused(&["submit", &json]).contains("bad.json:4:11: cpus must be above 0"));
+    assert!(world.refused(&["submit", "--name=n", "--cpus=0", "--command=x"]).contains("cpus must be above 0"));
+    assert!(world.refused(&["show", "nobody"]).contains("there is no job 'nobody'"));
+    assert!(world.refused(&["logs", "nobody"]).contains("there is no job 'nobody'"));
+
+    world.ok(&["submit", "--name=huge", "--cpus=64", "--command=x"]);
+    let told = || world.ok(&["show", "huge"]).contains("no agent has offered more than 2 so far");
+    until("the job says why it waits", told);
+    assert!(world.refused(&["scale", "huge", "2"]).contains("only a service can do this"));
+    assert!(world.refused(&["submit", "--name=huge", "--command=y"]).contains("stop it first"));
+}
+
+#[test]
+fn until_done_tells_by_its_exit_code() {
+    let world = World::start("done");
+    let run = |text: &str| {
+        let file = world.file("jobs.toml", text);
+        let master = format!("--master={}", world.master);
+        let output = tepui().args(["framework", "binpack", &master, "--until-done", &file]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = run("[[job]]\nname = 'a'\nkind = 'array'\ncount = 3\ncommand = 'true'\n");
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("a: finished"), "{said}");
+    let (code, said) = run("[[job]]\nname = 'a'\ncommand = 'exit 7'\n");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("a: failed") && said.contains("exited with status 7"), "{said}");
+}
