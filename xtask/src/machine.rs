@@ -32,6 +32,8 @@ const PACKAGES: &[Package] = &[
             "import os, sysconfig; open(os.path.join(sysconfig.get_paths()['include'], 'Python.h')).close()",
         ],
     },
+    Package { name: "openmpi-bin", why: "runs a gang that is a real MPI program", probe: &["mpirun", "--version"] },
+    Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 

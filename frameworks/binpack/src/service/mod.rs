@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::Knobs;
 use crate::core::{Answer, Core, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
-use crate::job::Job;
+use crate::job::{Job, Kind};
 
 pub use follow::{Event, Follower, Lagged};
 
@@ -134,12 +134,28 @@ impl Service {
     }
 }
 
+/// The variable by which the ranks of a gang know each other.
+const TOKEN: &str = "TEPUI_TOKEN";
+
+/// A gang gets a secret that only its ranks share, unless it brings one.
+fn with_token(mut job: Job) -> Job {
+    let mut secret = [0; 16];
+    if job.kind == Kind::Gang && !job.env.contains_key(TOKEN) && getrandom::fill(&mut secret).is_ok() {
+        job.env.insert(TOKEN.to_owned(), format!("{:032x}", u128::from_be_bytes(secret)));
+    }
+    job
+}
+
 impl Handle {
     /// Asks anything.
     ///
     /// # Errors
     /// The scheduler refuses, has too much to do, or has ended.
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
+        let request = match request {
+            Request::Submit(jobs) => Request::Submit(jobs.into_iter().map(with_token).collect()),
+            other => other,
+        };
         Ok(self.requester.ask(request).await??)
     }
 

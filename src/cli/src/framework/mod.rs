@@ -2,6 +2,7 @@
 
 mod binpack;
 pub(crate) mod common;
+mod mpi;
 mod quality;
 mod state;
 
@@ -17,6 +18,11 @@ pub enum Command {
     Binpack(Box<binpack::Args>),
     /// Train models that share cores by the quality which these bring (SLAQ)
     Quality(Box<quality::Args>),
+    /// Run one rank of a gang as a part of an MPI program: the command of each of its tasks
+    Mpi(mpi::Args),
+    /// What mpirun starts its daemons on other ranks by
+    #[command(hide = true)]
+    MpiShell(mpi::ShellArgs),
     /// Show what a stopped framework has kept for its next start
     State(state::Args),
 }
@@ -30,6 +36,8 @@ impl Command {
         match self {
             Command::Binpack(args) => binpack::run(&args),
             Command::Quality(args) => quality::run(*args),
+            Command::Mpi(args) => mpi::run(&args),
+            Command::MpiShell(args) => mpi::shell(&args),
             Command::State(args) => state::run(&args),
         }
     }

@@ -1,0 +1,143 @@
+//! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh.
+//!
+//! `cargo xtask test` installs openmpi-bin; where there is no mpicc there is nothing to run.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use binpack::Knobs;
+use binpack::core::{Happening, JobView, Outcome};
+use binpack::job::{self, Syntax};
+use binpack::service::{Options, Service};
+use sdk::v1::{FrameworkInfo, framework_info};
+
+fn binary() -> String {
+    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+}
+
+/// A cluster of the binary under test; ended with its owner.
+struct Cluster {
+    process: Child,
+    master: String,
+    /// With all sandboxes.
+    folder: PathBuf,
+    /// Kept open: what the cluster prints later must go somewhere.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Cluster {
+    /// Two agents, none with room for both ranks.
+    fn start(folder: PathBuf) -> Cluster {
+        std::fs::create_dir_all(&folder).unwrap();
+        let resources = "--resources=cpus:1;mem:256;disk:256;ports:[31200-31210]";
+        let work_dir = format!("--work-dir={}", folder.join("cluster").display());
+        let mut process = Command::new(binary())
+            .args(["local", "--agents=2", "--port=0", resources, &work_dir])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut first).unwrap();
+        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
+        assert!(first.starts_with("master"), "{first}");
+        Cluster { process, master, folder, _output: output }
+    }
+
+    /// What a task printed.
+    fn output(&self, view: &JobView, rank: usize, name: &str) -> String {
+        let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
+        let found = find(&self.folder, &format!("executors/{id}/runs/latest"));
+        found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
+    }
+}
+
+/// The path below a folder that ends so.
+fn find(folder: &Path, end: &str) -> Option<PathBuf> {
+    for entry in std::fs::read_dir(folder).ok()?.flatten() {
+        let path = entry.path();
+        if path.join(end).exists() {
+            return Some(path.join(end));
+        }
+        if entry.file_type().is_ok_and(|t| t.is_dir())
+            && let Some(found) = find(&path, end)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // An interrupt lets it end its tasks; the child is not reaped yet, so the id is still its own.
+        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+async fn framework(master: &str) -> Service {
+    let multi_role = framework_info::Capability { r#type: Some(framework_info::capability::Type::MultiRole as i32) };
+    let framework = FrameworkInfo {
+        user: "root".into(),
+        name: "binpack".into(),
+        roles: vec!["*".into()],
+        capabilities: vec![multi_role],
+        ..Default::default()
+    };
+    let driver = sdk::driver::Options::new(master, framework).unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
+}
+
+/// Runs the gang to its end.
+async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
+    let jobs = job::read("ring.toml", text, Syntax::Toml).unwrap();
+    let mut follower = service.follow();
+    service.submit(jobs).await.unwrap();
+    loop {
+        if let Happening::Ended { outcome, .. } = &*follower.next().await.unwrap().unwrap() {
+            return (*outcome, service.handle().show("ring").await.unwrap());
+        }
+    }
+}
+
+#[test]
+fn a_ring_and_a_reduction_across_two_agents() {
+    let folder = std::env::temp_dir().join(format!("tepui-mpi-{}", std::process::id()));
+    let cluster = Cluster::start(folder.clone());
+    let ring = folder.join("ring");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi/ring.c");
+    match Command::new("mpicc").arg("-o").arg(&ring).arg(source).status() {
+        Ok(status) => assert!(status.success()),
+        Err(error) => return println!("not run: no mpicc ({error}); `cargo xtask test` installs libopenmpi-dev"),
+    }
+    let job = format!(
+        "[[job]]\nname = \"ring\"\nkind = \"gang\"\ncount = 2\nends = \"first\"\ncpus = 0.8\nmem = 128\nports = 1\n\
+         program = [\"{}\", \"framework\", \"mpi\", \"{}\"]\n",
+        binary(),
+        ring.display()
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (outcome, view) = runtime.block_on(async {
+        let service = framework(&cluster.master).await;
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(120), run(&service, &job)).await;
+        service.stop(true).await;
+        ended.expect("the gang does not end")
+    });
+    let said = cluster.output(&view, 0, "stdout");
+    let told = format!("{said}\n{}\n{}", cluster.output(&view, 0, "stderr"), cluster.output(&view, 1, "stderr"));
+    assert_eq!(outcome, Outcome::Finished, "{told}");
+    let agents: Vec<_> = view.tasks.iter().map(|t| &t.place.as_ref().unwrap().agent_id).collect();
+    assert_ne!(agents[0], agents[1]);
+    for line in [
+        "process 0 of 2 in the task of rank 0: all ranks are 1",
+        "process 1 of 2 in the task of rank 1: all ranks are 1",
+        "the ring brought 1",
+    ] {
+        assert!(said.lines().any(|l| l == line), "{told}");
+    }
+}
