@@ -1,15 +1,27 @@
-//! Video queries: reading videos, finding and following what moves in them, and deciding what each query may cost.
+//! Video queries on a cluster: reading videos, finding and following what moves in them, and deciding what each query
+//! may cost.
 //!
-//! - [`media`] reads and writes video files, [`frame`] is a picture.
-//! - [`scene`] makes traffic scenes whose truth is known.
+//! From the bottom up:
+//!
+//! - [`frame`] is a picture, [`media`] reads and writes video files, [`scene`] makes traffic whose truth is known;
+//! - [`vision`] sees, [`pipeline`] makes a query of it, in one of many configurations;
+//! - [`profile`] tries configurations, [`schedule`] shares cores, both without a clock;
+//! - [`core`] is the framework's scheduler without I/O, [`service`] runs it, [`worker`] is the process beside a task;
+//! - [`local`] runs one query here, [`output`] draws what it found, [`spec`] reads what users ask for.
 #![forbid(unsafe_code)]
 
 mod chance;
+pub mod core;
 pub mod frame;
 mod glyphs;
+pub mod local;
 pub mod media;
+pub mod output;
 pub mod pipeline;
 pub mod profile;
 pub mod scene;
 pub mod schedule;
+pub mod service;
+pub mod spec;
 pub mod vision;
+pub mod worker;

@@ -1,0 +1,115 @@
+//! What the shell asks the scheduler, and what it answers: for users, and for workers.
+
+use serde::{Deserialize, Serialize};
+
+use super::status::Status;
+use crate::pipeline::Config;
+use crate::profile::Point;
+use crate::spec::QuerySpec;
+
+/// A query with its profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Submission {
+    /// The query.
+    pub spec: QuerySpec,
+    /// Its configurations worth having, from cheap to dear.
+    pub points: Vec<Point>,
+}
+
+/// A question.
+#[derive(Debug)]
+pub enum Question {
+    /// Takes queries in: all or none.
+    Submit(Vec<Submission>),
+    /// Ends a query and forgets it.
+    Remove(String),
+    /// How things are.
+    Status,
+    /// A worker has come up, or back; at this position of its stream if it has begun.
+    Hello {
+        /// Its task.
+        task: String,
+        /// Seconds of the stream that it has behind it.
+        position: Option<f64>,
+    },
+    /// A worker reports.
+    Report {
+        /// Its task.
+        task: String,
+        /// What it says.
+        report: Report,
+    },
+    /// Ends the framework, and all its tasks; or only this process.
+    Stop {
+        /// Whether tasks end, too.
+        teardown: bool,
+    },
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answer {
+    /// Done.
+    Done,
+    /// Not done, and why.
+    Refused(String),
+    /// How things are.
+    Status(Box<Status>),
+    /// To a worker: begin, or go on.
+    Start(Box<Start>),
+    /// To a worker: what it may use from now on.
+    Orders(Orders),
+    /// To a worker: nobody wants it any more.
+    Unknown,
+}
+
+/// What a worker needs to begin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// The query.
+    pub spec: QuerySpec,
+    /// When the stream began, in seconds since 1970.
+    pub began: f64,
+    /// Where in the stream to begin, in seconds.
+    pub position: f64,
+    /// What it may use.
+    pub orders: Orders,
+    /// For how long it goes on without a scheduler, in seconds.
+    pub patience: f64,
+}
+
+/// What a worker may use.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Orders {
+    /// Its configuration.
+    pub config: Config,
+    /// Its cores.
+    pub cores: f64,
+}
+
+/// What a worker says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Seconds of the stream behind it.
+    pub position: f64,
+    /// Seconds that the stream is ahead of it.
+    pub lag: f64,
+    /// Core-seconds used so far by this worker.
+    pub core_seconds: f64,
+    /// Cores used lately.
+    #[serde(default)]
+    pub used: f64,
+    /// The configuration that it is in.
+    pub config: Option<Config>,
+    /// Frames looked at so far by this worker.
+    pub frames: u64,
+    /// Things found since the last report.
+    pub found: u64,
+    /// The stream has ended.
+    #[serde(default)]
+    pub done: bool,
+    /// The video cannot be read any further, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}

@@ -1,0 +1,135 @@
+//! Tasks for queries: how large they are, and what they run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Time;
+use sdk::resources::{Amount, Resource, Resources};
+use sdk::v1::{Offer, TaskInfo};
+use sdk::{Calls, Packer};
+
+use super::query::{Query, State};
+use super::scheduler::Options;
+use crate::schedule::{Load, Placing, place_score};
+
+/// For how long offers that are of no use are refused.
+const REFUSE: Duration = Duration::from_secs(5);
+/// How much more than its best configuration needs a task holds, to catch up with.
+const HEADROOM: f64 = 1.5;
+
+/// How agents start a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerCommand {
+    /// The program, as agents see it, or the name of the file that `uri` brings.
+    pub program: String,
+    /// Arguments before those that say where the scheduler is.
+    pub arguments: Vec<String>,
+    /// Where the program is fetched from, if it is not there already.
+    pub uri: Option<String>,
+    /// `host:port` of the scheduler, for workers.
+    pub driver: String,
+    /// What workers prove themselves with.
+    pub token: String,
+}
+
+/// Launches tasks for queries that wait, on offers; gives everything else back.
+pub(super) fn launch(
+    offers: Vec<Offer>,
+    queries: &mut BTreeMap<String, Query>,
+    options: &Options,
+    now: Time,
+    calls: &mut Calls,
+) -> Vec<String> {
+    let held: f64 = queries.values().filter(|q| q.is_live()).map(|q| q.reserved).sum();
+    let mut left = options.cores_max.map_or(f64::INFINITY, |max| (max - held).max(0.0));
+    let mut packer = Packer::new(offers);
+    let mut launched = Vec::new();
+    let waiting: Vec<String> = queries
+        .iter()
+        .filter(|(_, q)| q.state == State::Waiting && q.not_before <= now)
+        .map(|(n, _)| n.clone())
+        .collect();
+    for (done, name) in waiting.iter().enumerate() {
+        let loads = loads(&packer, queries);
+        let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
+        let fair = free / (waiting.len() - done) as f64;
+        let Some(query) = queries.get_mut(name) else { continue };
+        let useful = query.demand(now).need(query.submission.points.len() - 1) * HEADROOM;
+        let want = useful.min(query.reserve_at_most.unwrap_or(f64::INFINITY)).min(fair.max(options.cores_min));
+        let want = thousandths(want.max(options.cores_min));
+        if want > left + 1e-9 {
+            break;
+        }
+        let patient = query.submission.spec.goals.max_lag > options.horizon.seconds;
+        let placing = Placing { cores: want, patient };
+        let id = format!("video-{name}-{}", query.starts + 1);
+        let task = task(&id, name, want, options);
+        let score = |bin: &sdk::Bin| {
+            let (load, _) = loads.get(&bin.agent_id().value)?;
+            place_score(load, placing)
+        };
+        let Ok(agent) = packer.place_by(task, score) else { continue };
+        let host = loads.get(&agent.value).map(|(_, host)| host.clone()).unwrap_or_default();
+        query.task = Some(id);
+        query.agent = agent.value;
+        query.host = host;
+        query.reserved = want;
+        query.state = State::Starting;
+        query.starts += 1;
+        query.launched = now;
+        query.waiting_since = None;
+        query.reserve_at_most = None;
+        left -= want;
+        launched.push(name.clone());
+    }
+    packer.finish(calls, REFUSE);
+    launched
+}
+
+fn thousandths(cores: f64) -> f64 {
+    (cores * 1000.0).floor() / 1000.0
+}
+
+/// For each agent with offers: what the framework holds there, what is free, and its host.
+fn loads(packer: &Packer, queries: &BTreeMap<String, Query>) -> BTreeMap<String, (Load, String)> {
+    let mut loads: BTreeMap<String, (Load, String)> = BTreeMap::new();
+    for bin in packer.bins() {
+        let entry = loads.entry(bin.agent_id().value.clone()).or_default();
+        entry.0.cores += bin.left().non_revocable().cpus().to_f64();
+        entry.1 = bin.hostname().to_owned();
+    }
+    for query in queries.values().filter(|q| q.is_live()) {
+        if let Some((load, _)) = loads.get_mut(&query.agent) {
+            load.used += query.reserved;
+            load.cores += query.reserved;
+        }
+    }
+    // What was placed in this round is among the live ones already, and no longer free.
+    loads
+}
+
+fn task(id: &str, query: &str, cores: f64, options: &Options) -> TaskInfo {
+    let mut needs = Resources::new();
+    needs.add(Resource::scalar("cpus", Amount::from_f64(cores)));
+    needs.add(Resource::scalar("mem", Amount::from_f64(f64::from(options.memory))));
+    let worker = &options.worker;
+    let fixed = ["--driver", &worker.driver, "--task", id];
+    let words = std::iter::once(worker.program.as_str());
+    let arguments: Vec<&str> = words.chain(worker.arguments.iter().map(String::as_str)).chain(fixed).collect();
+    let mut task = sdk::task::program(id, &arguments, &needs);
+    task.name = query.to_owned();
+    task.labels = Some(sdk::task::labels([("framework", "video"), ("query", query)]));
+    if let Some(command) = &mut task.command {
+        command.environment = Some(sdk::task::environment([("TEPUI_VIDEO_TOKEN", worker.token.as_str())]));
+        if let Some(uri) = &worker.uri {
+            command.value = Some(format!("./{}", worker.program));
+            command.uris.push(sdk::v1::command_info::Uri {
+                value: uri.clone(),
+                executable: Some(true),
+                output_file: Some(worker.program.clone()),
+                ..Default::default()
+            });
+        }
+    }
+    task
+}

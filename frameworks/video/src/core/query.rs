@@ -1,0 +1,255 @@
+//! A query as the scheduler knows it.
+
+use base::Time;
+use serde::{Deserialize, Serialize};
+
+use super::ask::{Orders, Report, Submission};
+use super::status::{QueryStatus, Sample};
+use crate::pipeline::Config;
+use crate::schedule::{Demand, Share};
+
+/// Samples of history; when there are more, every second one goes.
+const HISTORY_MAX: usize = 240;
+/// How fast a demand is corrected: the weight of a new measurement.
+const LEARN: f64 = 0.3;
+/// Seconds of a stream that a measurement of demand needs.
+const MEASURE_SECONDS: f64 = 1.0;
+/// The furthest that a profile can be off.
+const CORRECTION: (f64, f64) = (0.2, 5.0);
+
+/// Where a query stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It has no task: none yet, or not again yet.
+    Waiting,
+    /// Its task is launched, its worker has not come up.
+    Starting,
+    /// Its worker works.
+    Running,
+    /// Its stream has ended.
+    Done,
+    /// Its video cannot be read.
+    Failed,
+}
+
+/// A query and everything known of it.
+#[derive(Debug)]
+pub(super) struct Query {
+    pub submission: Submission,
+    pub state: State,
+    pub message: String,
+    pub task: Option<String>,
+    pub agent: String,
+    pub host: String,
+    pub reserved: f64,
+    /// The most cores that its next task may hold; `None` for what it can use.
+    pub reserve_at_most: Option<f64>,
+    pub starts: u32,
+    pub launched: Time,
+    pub not_before: Time,
+    pub waiting_since: Option<Time>,
+    /// When its stream began, in seconds since 1970.
+    pub began: Option<f64>,
+    pub share: Share,
+    pub correction: f64,
+    pub last: Report,
+    /// Position and core-seconds when the configuration last changed or was measured.
+    measured: Option<(Config, f64, f64)>,
+    pub used: f64,
+    pub found: u64,
+    quality_seconds: f64,
+    pub lag_over_sum: f64,
+    pub samples: u64,
+    pub history: Vec<Sample>,
+}
+
+/// What survives a restart of the scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub submission: Submission,
+    pub state: State,
+    pub message: String,
+    pub task: Option<String>,
+    pub agent: String,
+    pub host: String,
+    pub reserved: f64,
+    pub starts: u32,
+    pub began: Option<f64>,
+    pub position: f64,
+    pub correction: f64,
+    pub found: u64,
+    pub quality_seconds: f64,
+}
+
+impl Query {
+    pub fn new(submission: Submission, now: Time) -> Query {
+        Query {
+            submission,
+            state: State::Waiting,
+            message: String::new(),
+            task: None,
+            agent: String::new(),
+            host: String::new(),
+            reserved: 0.0,
+            reserve_at_most: None,
+            starts: 0,
+            launched: now,
+            not_before: now,
+            waiting_since: Some(now),
+            began: None,
+            share: Share { point: 0, cores: 0.0 },
+            correction: 1.0,
+            last: Report::default(),
+            measured: None,
+            used: 0.0,
+            found: 0,
+            quality_seconds: 0.0,
+            lag_over_sum: 0.0,
+            samples: 0,
+            history: Vec::new(),
+        }
+    }
+
+    pub fn kept(&self) -> Kept {
+        Kept {
+            submission: self.submission.clone(),
+            state: self.state,
+            message: self.message.clone(),
+            task: self.task.clone(),
+            agent: self.agent.clone(),
+            host: self.host.clone(),
+            reserved: self.reserved,
+            starts: self.starts,
+            began: self.began,
+            position: self.last.position,
+            correction: self.correction,
+            found: self.found,
+            quality_seconds: self.quality_seconds,
+        }
+    }
+
+    pub fn restored(kept: Kept, now: Time) -> Query {
+        let mut query = Query::new(kept.submission, now);
+        query.state = kept.state;
+        query.message = kept.message;
+        query.task = kept.task;
+        query.agent = kept.agent;
+        query.host = kept.host;
+        query.reserved = kept.reserved;
+        query.starts = kept.starts;
+        query.began = kept.began;
+        query.last.position = kept.position;
+        query.correction = kept.correction;
+        query.found = kept.found;
+        query.quality_seconds = kept.quality_seconds;
+        query
+    }
+
+    /// Whether a task of it runs or should.
+    pub fn is_live(&self) -> bool {
+        matches!(self.state, State::Starting | State::Running)
+    }
+
+    pub fn demand(&self, now: Time) -> Demand<'_> {
+        Demand {
+            goals: self.submission.spec.goals,
+            points: &self.submission.points,
+            lag: self.lag(now),
+            correction: self.correction,
+        }
+    }
+
+    /// Its lag: as reported, or since its stream began while nobody works on it.
+    pub fn lag(&self, now: Time) -> f64 {
+        match (self.state, self.began) {
+            (State::Running, _) => self.last.lag,
+            (State::Waiting | State::Starting, Some(began)) => {
+                (now.as_secs_f64() - began - self.last.position).max(0.0)
+            }
+            _ => 0.0,
+        }
+    }
+
+    pub fn orders(&self) -> Orders {
+        let config = self.submission.points.get(self.share.point).map_or(Config::GOLDEN, |p| p.config);
+        Orders { config, cores: self.share.cores }
+    }
+
+    /// Takes in a report: where it is, what it costs, what it found.
+    pub fn report(&mut self, report: Report) {
+        let moved = (report.position - self.last.position).max(0.0);
+        let points = &self.submission.points;
+        let point = report.config.and_then(|c| points.iter().find(|p| p.config == c));
+        if let Some(point) = point {
+            self.quality_seconds += moved * point.quality;
+            match self.measured {
+                Some((config, position, used)) if config == point.config => {
+                    let (seconds, cores) = (report.position - position, report.core_seconds - used);
+                    if seconds >= MEASURE_SECONDS {
+                        let ratio = cores / seconds / point.cores.max(1e-9);
+                        let next = self.correction * (1.0 - LEARN) + ratio * LEARN;
+                        self.correction = next.clamp(CORRECTION.0, CORRECTION.1);
+                        self.measured = Some((config, report.position, report.core_seconds));
+                    }
+                }
+                _ => self.measured = Some((point.config, report.position, report.core_seconds)),
+            }
+        }
+        self.found += report.found;
+        self.last = report;
+    }
+
+    /// A worker begins anew: its counters start from zero.
+    pub fn worker_changed(&mut self) {
+        self.measured = None;
+        self.last.core_seconds = 0.0;
+    }
+
+    pub fn sample(&mut self, now: Time) {
+        let lag = self.lag(now);
+        self.lag_over_sum += (lag - self.submission.spec.goals.max_lag).max(0.0);
+        self.samples += 1;
+        if self.history.len() >= HISTORY_MAX {
+            let mut odd = false;
+            self.history.retain(|_| {
+                odd = !odd;
+                odd
+            });
+        }
+        let quality = if self.state == State::Running { self.quality() } else { 0.0 };
+        self.history.push(Sample { at: now.as_secs_f64(), cores: self.share.cores, quality, lag });
+    }
+
+    pub fn quality(&self) -> f64 {
+        self.submission.points.get(self.share.point).map_or(0.0, |p| p.quality)
+    }
+
+    pub fn status(&self, now: Time) -> QueryStatus {
+        let spec = &self.submission.spec;
+        let running = self.state == State::Running;
+        QueryStatus {
+            name: spec.name.clone(),
+            kind: spec.kind,
+            state: self.state,
+            message: self.message.clone(),
+            goals: spec.goals,
+            config: running.then(|| self.orders().config),
+            cores: if running { self.share.cores } else { 0.0 },
+            reserved: if self.is_live() { self.reserved } else { 0.0 },
+            used: if running { self.used } else { 0.0 },
+            quality: if running { self.quality() } else { 0.0 },
+            mean_quality: if self.last.position > 0.0 { self.quality_seconds / self.last.position } else { 0.0 },
+            measured_quality: None,
+            lag: self.lag(now),
+            mean_lag_over: self.lag_over_sum / self.samples.max(1) as f64,
+            correction: self.correction,
+            position: self.last.position,
+            found: self.found,
+            starts: self.starts,
+            task: self.task.clone(),
+            host: self.host.clone(),
+            history: self.history.clone(),
+        }
+    }
+}

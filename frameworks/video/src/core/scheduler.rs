@@ -1,0 +1,444 @@
+//! The scheduler itself: events in, calls out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base::Time;
+use sdk::v1::{TaskState, TaskStatus};
+use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
+
+use super::ask::{Answer, Question, Report, Start, Submission};
+use super::launch::{WorkerCommand, launch};
+use super::query::{Kept, Query, State};
+use super::status::Status;
+use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
+use crate::spec::QUERIES_MAX;
+
+/// Keys of what is kept start with this.
+const KEY: &str = "query/";
+/// How long a query waits for room before a task with more than its share is made smaller for it.
+const WAIT_FOR_ROOM: Duration = Duration::from_secs(3);
+/// What counts as more than its share.
+const OVER_SHARE: f64 = 1.2;
+/// How long a worker may take to come up, and may be silent, before its task is ended.
+const SILENCE: Duration = Duration::from_secs(20);
+/// Starts in a row without progress after which a query is given up.
+const STARTS_MAX: u32 = 10;
+/// Positions are kept this often; a worker that goes on knows its own.
+const KEEP_EVERY: Duration = Duration::from_secs(2);
+
+/// How the scheduler works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who decides.
+    pub policy: Policy,
+    /// What is maximised.
+    pub objective: Objective,
+    /// How far ahead is looked.
+    pub horizon: Horizon,
+    /// How often it is decided.
+    pub epoch: Duration,
+    /// The most cores that tasks hold together; `None` for all that is offered.
+    pub cores_max: Option<f64>,
+    /// The fewest cores that a task holds.
+    pub cores_min: f64,
+    /// Memory of a task in MB.
+    pub memory: u32,
+    /// How long workers go on without this process, in seconds.
+    pub patience: f64,
+    /// How agents start a worker.
+    pub worker: WorkerCommand,
+}
+
+impl Options {
+    /// Defaults for this way to start workers.
+    pub fn new(worker: WorkerCommand) -> Options {
+        Options {
+            policy: Policy::Videostorm,
+            objective: Objective::MaxSum,
+            horizon: Horizon::default(),
+            epoch: Duration::from_secs(1),
+            cores_max: None,
+            cores_min: 0.02,
+            memory: 128,
+            patience: 60.0,
+            worker,
+        }
+    }
+}
+
+/// The scheduler of video queries. Questions come from `requests`; see [`Question`].
+#[derive(Debug)]
+pub struct VideoScheduler {
+    options: Options,
+    requests: sdk::Requests<Question, Answer>,
+    queries: BTreeMap<String, Query>,
+    restarts: Restarts,
+    framework: Option<String>,
+    connected: bool,
+    wants_offers: bool,
+    next_epoch: Time,
+    next_keep: Time,
+    last_room: Time,
+    decisions: u64,
+    heard: BTreeMap<String, Time>,
+}
+
+impl VideoScheduler {
+    /// A scheduler without queries.
+    pub fn new(options: Options, requests: sdk::Requests<Question, Answer>) -> VideoScheduler {
+        let policy = RestartPolicy {
+            first: Duration::from_millis(500),
+            factor: 2.0,
+            longest: Duration::from_secs(30),
+            healthy_after: Duration::from_secs(10),
+        };
+        VideoScheduler {
+            options,
+            requests,
+            queries: BTreeMap::new(),
+            restarts: Restarts::new(policy),
+            framework: None,
+            connected: false,
+            wants_offers: true,
+            next_epoch: Time::EPOCH,
+            next_keep: Time::EPOCH,
+            last_room: Time::EPOCH,
+            decisions: 0,
+            heard: BTreeMap::new(),
+        }
+    }
+
+    fn keep(&self, name: &str, calls: &mut Calls) {
+        if let Some(query) = self.queries.get(name)
+            && let Ok(bytes) = serde_json::to_vec(&query.kept())
+        {
+            calls.save(&format!("{KEY}{name}"), bytes);
+        }
+    }
+
+    fn by_task(&mut self, task: &str) -> Option<(String, &mut Query)> {
+        self.queries.iter_mut().find(|(_, q)| q.task.as_deref() == Some(task)).map(|(name, q)| (name.clone(), q))
+    }
+
+    fn restore(&mut self, kept: BTreeMap<String, Vec<u8>>, now: Time) {
+        for (key, bytes) in kept {
+            let Some(name) = key.strip_prefix(KEY) else { continue };
+            if let Ok(kept) = serde_json::from_slice::<Kept>(&bytes) {
+                self.queries.insert(name.to_owned(), Query::restored(kept, now));
+            }
+        }
+    }
+
+    /// After a subscription: whose task is not in the ledger starts anew, and tasks of nobody end.
+    fn adopt(&mut self, now: Time, calls: &mut Calls) {
+        let live: BTreeSet<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
+        let mut own = BTreeSet::new();
+        let mut lost = Vec::new();
+        for (name, query) in self.queries.iter_mut().filter(|(_, q)| q.is_live()) {
+            match &query.task {
+                Some(task) if live.contains(task) => {
+                    own.insert(task.clone());
+                    self.heard.insert(task.clone(), now);
+                }
+                _ => lost.push(name.clone()),
+            }
+        }
+        for name in lost {
+            self.wait(&name, "its task was gone after a restart", now, now, calls);
+        }
+        for task in live.difference(&own) {
+            calls.kill(task, None);
+        }
+    }
+
+    /// Puts a query back to wait for a task.
+    fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
+        if let Some(query) = self.queries.get_mut(name) {
+            if let Some(task) = query.task.take() {
+                self.heard.remove(&task);
+            }
+            query.state = State::Waiting;
+            query.message = why.to_owned();
+            query.not_before = until;
+            query.waiting_since = Some(now);
+            query.worker_changed();
+        }
+        self.keep(name, calls);
+    }
+
+    fn end(&mut self, name: &str, state: State, message: &str, calls: &mut Calls) {
+        if let Some(query) = self.queries.get_mut(name) {
+            query.state = state;
+            query.message = message.to_owned();
+        }
+        self.keep(name, calls);
+    }
+
+    fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
+        let task = status.task_id.value.clone();
+        let state = status.state();
+        let away = matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
+        if away {
+            calls.kill(&task, None);
+        }
+        if !is_terminal(state) && !away {
+            return;
+        }
+        let Some((name, query)) = self.by_task(&task) else { return };
+        if !query.is_live() {
+            query.task = None;
+            self.keep(&name, calls);
+            return;
+        }
+        let ran = now.since(query.launched);
+        let said = status.message.clone().unwrap_or_default();
+        let why = format!("its task ended: {} {said}", state.as_str_name()).trim_end().to_owned();
+        let until = self.restarts.ended(&name, ran, now);
+        let starts = self.restarts.failures(&name);
+        if starts > STARTS_MAX {
+            self.end(&name, State::Failed, &format!("given up after {STARTS_MAX} starts; {why}"), calls);
+        } else {
+            self.wait(&name, &why, until, now, calls);
+        }
+    }
+
+    fn answer(&mut self, question: Question, now: Time, calls: &mut Calls) -> Answer {
+        match question {
+            Question::Submit(submissions) => self.submit(submissions, now, calls),
+            Question::Remove(name) => match self.queries.remove(&name) {
+                Some(query) => {
+                    if let Some(task) = query.task {
+                        calls.kill(&task, None);
+                    }
+                    calls.forget(&format!("{KEY}{name}"));
+                    Answer::Done
+                }
+                None => Answer::Refused(format!("there is no query {name:?}")),
+            },
+            Question::Status => Answer::Status(Box::new(self.status(now))),
+            Question::Hello { task, position } => self.hello(&task, position, now, calls),
+            Question::Report { task, report } => self.report(&task, report, now, calls),
+            Question::Stop { teardown } => {
+                if teardown {
+                    calls.teardown();
+                } else {
+                    calls.stop();
+                }
+                Answer::Done
+            }
+        }
+    }
+
+    fn submit(&mut self, submissions: Vec<Submission>, now: Time, calls: &mut Calls) -> Answer {
+        let mut names = BTreeSet::new();
+        for Submission { spec, points } in &submissions {
+            if let Err((_, rule)) = spec.check() {
+                return Answer::Refused(rule);
+            }
+            if points.is_empty() {
+                return Answer::Refused(format!("query {:?}: its profile has no points", spec.name));
+            }
+            if self.queries.contains_key(&spec.name) || !names.insert(&spec.name) {
+                return Answer::Refused(format!("name = {:?}: there is a query with this name already", spec.name));
+            }
+        }
+        if self.queries.len() + submissions.len() > QUERIES_MAX {
+            return Answer::Refused(format!("more than {QUERIES_MAX} queries"));
+        }
+        for submission in submissions {
+            let name = submission.spec.name.clone();
+            self.queries.insert(name.clone(), Query::new(submission, now));
+            self.keep(&name, calls);
+        }
+        Answer::Done
+    }
+
+    fn hello(&mut self, task: &str, position: Option<f64>, now: Time, calls: &mut Calls) -> Answer {
+        let patience = self.options.patience;
+        self.heard.insert(task.to_owned(), now);
+        let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.is_live()) else {
+            self.heard.remove(task);
+            return Answer::Unknown;
+        };
+        let fresh = query.state == State::Starting;
+        query.state = State::Running;
+        query.message.clear();
+        let began = *query.began.get_or_insert(now.as_secs_f64());
+        if let Some(position) = position {
+            query.last.position = query.last.position.max(position);
+        }
+        query.last.lag = (now.as_secs_f64() - began - query.last.position).max(0.0);
+        if fresh {
+            query.worker_changed();
+        }
+        self.decide(now);
+        self.keep(&name, calls);
+        let Some((_, query)) = self.by_task(task) else { return Answer::Unknown };
+        Answer::Start(Box::new(Start {
+            spec: query.submission.spec.clone(),
+            began,
+            position: query.last.position,
+            orders: query.orders(),
+            patience,
+        }))
+    }
+
+    fn report(&mut self, task: &str, report: Report, now: Time, calls: &mut Calls) -> Answer {
+        let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.state == State::Running) else {
+            return Answer::Unknown;
+        };
+        let progressed = report.position > query.last.position;
+        query.used = report.used;
+        let (done, failure) = (report.done, report.failure.clone());
+        query.report(report);
+        let orders = query.orders();
+        if progressed {
+            self.restarts.forget(&name);
+        }
+        self.heard.insert(task.to_owned(), now);
+        match (failure, done) {
+            (Some(why), _) => self.end(&name, State::Failed, &why, calls),
+            (None, true) => self.end(&name, State::Done, "", calls),
+            (None, false) => {}
+        }
+        Answer::Orders(orders)
+    }
+
+    /// Decides for the queries that run, on the agents where they are.
+    fn decide(&mut self, now: Time) {
+        let running: Vec<String> =
+            self.queries.iter().filter(|(_, q)| q.state == State::Running).map(|(n, _)| n.clone()).collect();
+        let mut agents: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+        for name in &running {
+            let query = &self.queries[name];
+            let number = agents.len();
+            agents.entry(&query.agent).or_insert((number, 0.0)).1 += query.reserved;
+        }
+        let mut views = vec![AgentView { cores: 0.0 }; agents.len()];
+        agents.values().for_each(|(number, cores)| views[*number].cores = *cores);
+        let demands: Vec<QueryView<'_>> = running
+            .iter()
+            .map(|name| &self.queries[name])
+            .map(|q| QueryView { demand: q.demand(now), agent: agents.get(q.agent.as_str()).map(|a| a.0) })
+            .collect();
+        let Options { policy, objective, horizon, .. } = self.options;
+        let decided = decide(&views, &demands, policy, objective, horizon);
+        for (name, decision) in running.iter().zip(decided) {
+            if let Some(query) = self.queries.get_mut(name) {
+                query.share = decision.share;
+            }
+        }
+        self.decisions += 1;
+    }
+
+    fn epoch(&mut self, now: Time, calls: &mut Calls) {
+        self.decide(now);
+        for query in self.queries.values_mut().filter(|q| !matches!(q.state, State::Done | State::Failed)) {
+            query.sample(now);
+        }
+        self.watch(now, calls);
+        self.make_room(now, calls);
+        if now >= self.next_keep {
+            self.next_keep = now + KEEP_EVERY;
+            let running: Vec<String> =
+                self.queries.iter().filter(|(_, q)| q.state == State::Running).map(|(n, _)| n.clone()).collect();
+            running.iter().for_each(|name| self.keep(name, calls));
+        }
+    }
+
+    /// Ends tasks whose workers have not been heard for too long.
+    fn watch(&mut self, now: Time, calls: &mut Calls) {
+        let silent = |q: &&Query| {
+            let heard = q.task.as_ref().and_then(|task| self.heard.get(task)).copied().unwrap_or(q.launched);
+            q.is_live() && now.since(heard.max(q.launched)) > SILENCE
+        };
+        let tasks: Vec<String> = self.queries.values().filter(silent).filter_map(|q| q.task.clone()).collect();
+        for task in tasks {
+            if calls.tasks().get(&task).is_some_and(|entry| entry.kill.is_none()) {
+                calls.kill(&task, None);
+            }
+        }
+    }
+
+    /// When a query has waited too long: ends the task that holds the most over an equal share, to be launched again
+    /// with that share.
+    fn make_room(&mut self, now: Time, calls: &mut Calls) {
+        let waits = |q: &&Query| {
+            q.state == State::Waiting
+                && q.not_before <= now
+                && q.waiting_since.is_some_and(|s| now.since(s) > WAIT_FOR_ROOM)
+        };
+        let waiting = self.queries.values().filter(waits).count();
+        // Room that was made is to be used before there is more.
+        let under_way = self.queries.values().any(|q| q.state == State::Waiting && q.reserve_at_most.is_some());
+        if waiting == 0 || under_way || now.since(self.last_room) < WAIT_FOR_ROOM || !self.connected {
+            return;
+        }
+        let live = self.queries.values().filter(|q| q.is_live());
+        let (count, held) = live.fold((0, 0.0), |(n, sum), q| (n + 1, sum + q.reserved));
+        let share = (held / (count + waiting).max(1) as f64).max(self.options.cores_min);
+        let largest = self.queries.values_mut().filter(|q| q.state == State::Running && q.reserved > share * OVER_SHARE);
+        let Some(query) = largest.max_by(|a, b| a.reserved.total_cmp(&b.reserved)) else { return };
+        self.last_room = now;
+        query.reserve_at_most = Some(share);
+        if let Some(task) = query.task.clone() {
+            let name = query.submission.spec.name.clone();
+            calls.kill(&task, None);
+            self.wait(&name, "its task is made smaller, to make room for another query", now, now, calls);
+        }
+    }
+
+    /// Asks for offers while a query waits, and for none otherwise.
+    fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
+        let wants = self.queries.values().any(|q| q.state == State::Waiting && q.not_before <= now);
+        if wants != self.wants_offers && self.connected {
+            self.wants_offers = wants;
+            if wants { calls.revive() } else { calls.suppress() }
+        }
+    }
+
+    fn status(&self, now: Time) -> Status {
+        Status {
+            policy: self.options.policy,
+            objective: self.options.objective,
+            connected: self.connected,
+            framework: self.framework.clone(),
+            cores: self.queries.values().filter(|q| q.is_live()).map(|q| q.reserved).sum(),
+            decisions: self.decisions,
+            queries: self.queries.values().map(|q| q.status(now)).collect(),
+        }
+    }
+}
+
+impl Scheduler for VideoScheduler {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        match event {
+            Event::Restored(kept) => self.restore(kept, now),
+            Event::Subscribed { framework_id, .. } => {
+                self.framework = Some(framework_id.value);
+                self.connected = true;
+                self.wants_offers = true;
+                self.adopt(now, calls);
+            }
+            Event::Disconnected { .. } => self.connected = false,
+            Event::Offers(offers) => {
+                for name in launch(offers, &mut self.queries, &self.options, now, calls) {
+                    self.keep(&name, calls);
+                }
+            }
+            Event::Update(status) => self.update(&status, now, calls),
+            _ => {}
+        }
+        while let Some(mut request) = self.requests.next() {
+            let question = std::mem::replace(&mut request.question, Question::Status);
+            request.answer(self.answer(question, now, calls));
+        }
+        if now >= self.next_epoch {
+            self.next_epoch = now + self.options.epoch;
+            self.epoch(now, calls);
+        }
+        self.ask_for_offers(now, calls);
+        calls.wake_at(self.next_epoch);
+    }
+}

@@ -1,0 +1,95 @@
+//! A picture of the framework at one instant, for tables, plots and the API.
+
+use serde::{Deserialize, Serialize};
+
+use super::query::State;
+use crate::pipeline::{Config, QueryKind};
+use crate::schedule::{Goals, Objective, Policy};
+
+/// The framework.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Who decides.
+    pub policy: Policy,
+    /// What is maximised.
+    pub objective: Objective,
+    /// Whether the master has taken the framework in.
+    pub connected: bool,
+    /// The framework's id, once it has one.
+    pub framework: Option<String>,
+    /// Cores that its tasks hold.
+    pub cores: f64,
+    /// Decisions made so far.
+    pub decisions: u64,
+    /// The queries, by name.
+    pub queries: Vec<QueryStatus>,
+}
+
+impl Status {
+    /// Whether all queries have ended.
+    pub fn over(&self) -> bool {
+        self.connected && self.queries.iter().all(|q| matches!(q.state, State::Done | State::Failed))
+    }
+}
+
+/// One query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueryStatus {
+    /// Its name.
+    pub name: String,
+    /// What it wants to know.
+    pub kind: QueryKind,
+    /// Where it stands.
+    pub state: State,
+    /// Why, if there is something to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What it should keep to.
+    pub goals: Goals,
+    /// Its configuration now.
+    pub config: Option<Config>,
+    /// Cores that it may use now.
+    pub cores: f64,
+    /// Cores that its task holds.
+    pub reserved: f64,
+    /// Cores that it used lately.
+    pub used: f64,
+    /// The quality of its configuration, by its profile.
+    pub quality: f64,
+    /// The mean of that over the stream so far.
+    pub mean_quality: f64,
+    /// The quality measured against the truth, if the truth is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_quality: Option<f64>,
+    /// Its lag in seconds.
+    pub lag: f64,
+    /// Mean of its lag over the goal, in seconds.
+    pub mean_lag_over: f64,
+    /// What it really needs over what its profile says.
+    pub correction: f64,
+    /// Seconds of the stream behind it.
+    pub position: f64,
+    /// Things found so far.
+    pub found: u64,
+    /// How often its worker was started.
+    pub starts: u32,
+    /// Its task now.
+    pub task: Option<String>,
+    /// The host that it is on.
+    pub host: String,
+    /// How it went, a sample a second; the oldest are thinned out.
+    pub history: Vec<Sample>,
+}
+
+/// One instant of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// When, in seconds since 1970.
+    pub at: f64,
+    /// Cores.
+    pub cores: f64,
+    /// The configuration's quality.
+    pub quality: f64,
+    /// Lag in seconds.
+    pub lag: f64,
+}

@@ -1,0 +1,302 @@
+//! The scheduler by hand, in a session: wire events and questions in, calls and answers out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Time;
+use sdk::v1::scheduler::event::{self, Type};
+use sdk::v1::scheduler::{Call, call};
+use sdk::v1::{AgentId, FrameworkId, FrameworkInfo, Offer, OfferId, TaskId, TaskState, TaskStatus, scheduler};
+use sdk::{Input, Output, Session, Settings};
+
+use super::*;
+use crate::pipeline::{Config, QueryKind};
+use crate::profile::Point;
+use crate::schedule::Goals;
+use crate::spec::QuerySpec;
+
+fn submission(name: &str, max_lag: f64) -> Submission {
+    let spec = QuerySpec {
+        name: name.to_owned(),
+        kind: QueryKind::Cars,
+        video: "a.mp4".into(),
+        looped: true,
+        seconds: None,
+        truth: None,
+        profile: None,
+        goals: Goals { max_lag, ..Default::default() },
+    };
+    let cheap = Config { every: 8, ..Config::GOLDEN };
+    let points = vec![
+        Point { config: cheap, quality: 0.6, cores: 0.1 },
+        Point { config: Config::GOLDEN, quality: 1.0, cores: 0.8 },
+    ];
+    Submission { spec, points }
+}
+
+/// A session with a scheduler in it; what it saves, and the tasks that it launched.
+struct Rig {
+    session: Session<VideoScheduler>,
+    asks: Asks,
+    now: Time,
+    kept: BTreeMap<String, Vec<u8>>,
+    calls: Vec<Call>,
+    offers: u32,
+}
+
+/// The asking end: the questions go in by hand.
+struct Asks(sdk::Requester<Question, Answer>);
+
+impl Rig {
+    fn new(kept: BTreeMap<String, Vec<u8>>, now: Time) -> Rig {
+        let (requester, requests) = sdk::requests();
+        let worker = WorkerCommand {
+            program: "/bin/worker".into(),
+            arguments: vec!["worker".into()],
+            uri: None,
+            driver: "127.0.0.1:1".into(),
+            token: "secret".into(),
+        };
+        let scheduler = VideoScheduler::new(Options::new(worker), requests);
+        let framework = FrameworkInfo { user: "u".into(), name: "n".into(), ..Default::default() };
+        let mut outputs = Vec::new();
+        let mut session = Session::new(scheduler, Settings::new(framework), now);
+        session.restore(kept.clone(), now, &mut outputs).expect("what was kept can be read");
+        let mut rig = Rig { session, asks: Asks(requester), now, kept, calls: Vec::new(), offers: 0 };
+        rig.take(outputs);
+        rig.put(Input::Wake);
+        let part = event::Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
+        rig.wire(scheduler::Event {
+            r#type: Some(Type::Subscribed as i32),
+            subscribed: Some(part),
+            ..Default::default()
+        });
+        rig
+    }
+
+    fn take(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Save(changes) => {
+                    for change in changes {
+                        match change.value {
+                            Some(value) => drop(self.kept.insert(change.key, value)),
+                            None => drop(self.kept.remove(&change.key)),
+                        }
+                    }
+                }
+                Output::Send(call) => self.calls.push(*call),
+                _ => {}
+            }
+        }
+    }
+
+    fn put(&mut self, input: Input) {
+        let mut outputs = Vec::new();
+        self.session.handle(input, self.now, &mut outputs);
+        self.take(outputs);
+    }
+
+    fn wire(&mut self, event: scheduler::Event) {
+        self.put(Input::Event(Box::new(event)));
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.now = self.now + Duration::from_secs(1);
+            self.put(Input::Nudge);
+        }
+    }
+
+    fn ask(&mut self, question: Question) -> Answer {
+        let mut answer = Box::pin(self.asks.0.ask(question));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(answer.as_mut().poll(&mut context).is_pending());
+        let mut outputs = Vec::new();
+        self.session.handle(Input::Nudge, self.now, &mut outputs);
+        let ready = answer.as_mut().poll(&mut context);
+        drop(answer);
+        self.take(outputs);
+        match ready {
+            std::task::Poll::Ready(Ok(answer)) => answer,
+            other => panic!("no answer: {other:?}"),
+        }
+    }
+
+    fn offer(&mut self, agent: &str, cores: f64) {
+        self.offers += 1;
+        let scalar = |name: &str, value: f64| sdk::v1::Resource {
+            name: name.into(),
+            r#type: sdk::v1::value::Type::Scalar as i32,
+            scalar: Some(sdk::v1::value::Scalar { value }),
+            ..Default::default()
+        };
+        let offer = Offer {
+            id: OfferId { value: format!("O{}", self.offers) },
+            agent_id: AgentId { value: agent.into() },
+            hostname: format!("host-{agent}"),
+            resources: vec![scalar("cpus", cores), scalar("mem", 4096.0)],
+            ..Default::default()
+        };
+        let part = event::Offers { offers: vec![offer] };
+        self.wire(scheduler::Event { r#type: Some(Type::Offers as i32), offers: Some(part), ..Default::default() });
+    }
+
+    fn update(&mut self, task: &str, state: TaskState) {
+        let status = TaskStatus {
+            task_id: TaskId { value: task.into() },
+            state: state as i32,
+            agent_id: Some(AgentId { value: "A".into() }),
+            uuid: Some(vec![self.calls.len() as u8; 16]),
+            ..Default::default()
+        };
+        let part = event::Update { status };
+        self.wire(scheduler::Event { r#type: Some(Type::Update as i32), update: Some(part), ..Default::default() });
+    }
+
+    /// Tasks launched, and tasks killed, since the last look: as name and cores, and name and 0.
+    fn sent(&mut self) -> Vec<(String, f64)> {
+        let mut out = Vec::new();
+        for call in std::mem::take(&mut self.calls) {
+            if call.r#type() == call::Type::Kill {
+                out.extend(call.kill.map(|k| (k.task_id.value, 0.0)));
+                continue;
+            }
+            for task in
+                call.accept.into_iter().flat_map(|a| a.operations).filter_map(|o| o.launch).flat_map(|l| l.task_infos)
+            {
+                let cores =
+                    task.resources.iter().find(|r| r.name == "cpus").and_then(|r| r.scalar.as_ref()).map(|s| s.value);
+                out.push((task.task_id.value, cores.unwrap_or(0.0)));
+            }
+        }
+        out
+    }
+
+    fn status(&mut self) -> Status {
+        match self.ask(Question::Status) {
+            Answer::Status(status) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn hello(&mut self, task: &str) -> Start {
+        match self.ask(Question::Hello { task: task.into(), position: None }) {
+            Answer::Start(start) => *start,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn started(rig: &mut Rig, names: &[&str]) {
+    let all = names.iter().map(|n| submission(n, 2.0)).collect();
+    assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
+    rig.offer("A", 4.0);
+    for name in names {
+        rig.hello(&format!("video-{name}-1"));
+    }
+}
+
+#[test]
+fn a_query_becomes_a_task_works_and_ends() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    let sent = rig.sent();
+    assert_eq!(sent, [("video-gate-1".to_owned(), 1.2)], "what the best configuration needs, and half as much again");
+    rig.update("video-gate-1", TaskState::TaskRunning);
+    let report = Report { position: 2.0, lag: 0.1, found: 3, config: Some(Config::GOLDEN), ..Default::default() };
+    let Answer::Orders(orders) = rig.ask(Question::Report { task: "video-gate-1".into(), report }) else { panic!() };
+    assert_eq!(orders.config, Config::GOLDEN);
+    assert!(orders.cores > 0.0 && orders.cores <= 1.2);
+    let report = Report { position: 9.0, done: true, ..Default::default() };
+    rig.ask(Question::Report { task: "video-gate-1".into(), report });
+    rig.update("video-gate-1", TaskState::TaskFinished);
+    rig.pass(3);
+    let status = rig.status();
+    assert_eq!((status.queries[0].state, status.queries[0].found), (State::Done, 3));
+    assert_eq!(rig.sent(), []);
+}
+
+#[test]
+fn a_worker_that_dies_is_started_again_where_it_was() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    rig.sent();
+    let report = Report { position: 7.5, ..Default::default() };
+    rig.ask(Question::Report { task: "video-gate-1".into(), report: report.clone() });
+    rig.update("video-gate-1", TaskState::TaskFailed);
+    rig.pass(2);
+    rig.offer("B", 2.0);
+    assert_eq!(rig.sent(), [("video-gate-2".to_owned(), 1.2)]);
+    assert!(matches!(rig.ask(Question::Report { task: "video-gate-1".into(), report }), Answer::Unknown));
+    assert_eq!(rig.hello("video-gate-2").position, 7.5);
+}
+
+#[test]
+fn a_video_that_cannot_be_read_is_not_tried_again() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    rig.sent();
+    let report = Report { position: 3.0, found: 2, failure: Some("cut short".into()), ..Default::default() };
+    rig.ask(Question::Report { task: "video-gate-1".into(), report });
+    rig.update("video-gate-1", TaskState::TaskFailed);
+    rig.pass(5);
+    rig.offer("A", 4.0);
+    assert_eq!(rig.sent(), []);
+    let query = rig.status().queries.remove(0);
+    assert_eq!((query.state, query.message.as_str(), query.found), (State::Failed, "cut short", 2));
+}
+
+#[test]
+fn a_scheduler_that_comes_back_takes_its_tasks_over() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate", "yard"]);
+    rig.update("video-gate-1", TaskState::TaskRunning);
+    rig.update("video-yard-1", TaskState::TaskRunning);
+    rig.pass(4);
+    let report = Report { position: 4.0, ..Default::default() };
+    rig.ask(Question::Report { task: "video-gate-1".into(), report });
+    rig.pass(3);
+    let mut after = Rig::new(rig.kept, rig.now + Duration::from_secs(5));
+    assert_eq!(after.sent(), [], "nothing is launched twice, nothing is killed");
+    let status = after.status();
+    assert!(status.queries.iter().all(|q| q.state == State::Running && q.starts == 1), "{status:?}");
+    assert_eq!(status.queries[0].position, 4.0);
+    // The worker knows better where it is by now.
+    let again = after.ask(Question::Hello { task: "video-gate-1".into(), position: Some(9.0) });
+    assert!(matches!(again, Answer::Start(start) if start.position == 9.0 && start.began == 1000.0));
+    // One whose task is gone meanwhile starts anew.
+    after.update("video-yard-1", TaskState::TaskLost);
+    after.pass(2);
+    after.offer("A", 4.0);
+    assert_eq!(after.sent(), [("video-yard-2".to_owned(), 1.2)]);
+}
+
+#[test]
+fn room_is_made_for_a_query_that_finds_none() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["a", "b"]);
+    rig.sent();
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("c", 2.0)])), Answer::Done));
+    rig.pass(8);
+    let sent = rig.sent();
+    let [(task, _)] = sent.as_slice() else { panic!("one task makes room: {sent:?}") };
+    rig.update(task, TaskState::TaskKilled);
+    rig.offer("A", 1.2);
+    let sent = rig.sent();
+    assert_eq!(sent.len(), 2, "{sent:?}");
+    assert!(sent.iter().map(|(_, cores)| cores).sum::<f64>() <= 1.2 + 1e-9, "{sent:?}");
+}
+
+#[test]
+fn queries_that_make_no_sense_are_refused_whole() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    let mut bad = submission("b", 2.0);
+    bad.spec.goals.min_quality = 3.0;
+    let answer = rig.ask(Question::Submit(vec![submission("a", 2.0), bad]));
+    assert!(matches!(&answer, Answer::Refused(why) if why.contains("min_quality")), "{answer:?}");
+    let answer = rig.ask(Question::Submit(vec![submission("a", 2.0), submission("a", 2.0)]));
+    assert!(matches!(&answer, Answer::Refused(why) if why.contains("already")), "{answer:?}");
+    assert_eq!(rig.status().queries, []);
+    assert!(matches!(rig.ask(Question::Remove("a".into())), Answer::Refused(_)));
+}

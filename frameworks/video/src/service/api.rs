@@ -1,0 +1,97 @@
+//! The framework's HTTP API: queries in, status and results out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sdk::driver::api::{Api, Call, Response, StatusCode, error, json};
+use serde::Deserialize;
+
+use super::{Error, Inner};
+use crate::spec::{QuerySpec, parse};
+
+/// Answers calls:
+///
+/// | call | answer |
+/// |---|---|
+/// | `GET /status` | everything |
+/// | `GET /queries/NAME` | one query |
+/// | `GET /queries/NAME/results` | what it found last |
+/// | `POST /queries` | takes queries in: the TOML of a query file, or `{"queries": [...]}` |
+/// | `DELETE /queries/NAME` | ends a query and forgets it |
+#[derive(Debug)]
+pub(super) struct VideoApi(pub(super) Arc<Inner>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Queries {
+    queries: Vec<QuerySpec>,
+}
+
+impl Api for VideoApi {
+    async fn answer(&self, call: Call) -> Response {
+        let inner = &self.0;
+        match call.route() {
+            ("GET", path) if path == ["status"] || path == ["queries"] => match inner.status().await {
+                Ok(status) => json(StatusCode::OK, &status),
+                Err(why) => refusal(&why),
+            },
+            ("GET", path) if path.len() == 2 && path[0] == "queries" => match inner.status().await {
+                Ok(status) => match status.queries.iter().find(|q| q.name == path[1]) {
+                    Some(query) => json(StatusCode::OK, query),
+                    None => error(StatusCode::NOT_FOUND, format!("there is no query {:?}", path[1])),
+                },
+                Err(why) => refusal(&why),
+            },
+            ("GET", path) if path.len() == 3 && path[0] == "queries" && path[2] == "results" => {
+                json(StatusCode::OK, &inner.findings(path[1]))
+            }
+            ("POST", path) if path == ["queries"] => self.submit(&call).await,
+            ("DELETE", path) if path.len() == 2 && path[0] == "queries" => match inner.remove(path[1]).await {
+                Ok(()) => json(StatusCode::OK, &serde_json::json!({})),
+                Err(why) => refusal(&why),
+            },
+            (method, path) => {
+                error(StatusCode::NOT_FOUND, format!("there is no {method} /{}: see the README", path.join("/")))
+            }
+        }
+    }
+}
+
+impl VideoApi {
+    async fn submit(&self, call: &Call) -> Response {
+        let text = String::from_utf8_lossy(&call.body);
+        let queries = if text.trim_start().starts_with('{') {
+            match call.json::<Queries>() {
+                Ok(parsed) => parsed.queries,
+                Err(response) => return *response,
+            }
+        } else {
+            match parse(&text, "body", Path::new("/")) {
+                Ok(queries) => queries,
+                Err(why) => return error(StatusCode::BAD_REQUEST, why.to_string()),
+            }
+        };
+        let names: Vec<String> = queries.iter().map(|q| q.name.clone()).collect();
+        match self.0.submit(queries).await {
+            Ok(()) => json(StatusCode::CREATED, &serde_json::json!({ "queries": names })),
+            Err(why) => refusal(&why),
+        }
+    }
+}
+
+/// The whole chain of an error, as an answer.
+fn refusal(why: &Error) -> Response {
+    let mut text = why.to_string();
+    let mut source = std::error::Error::source(why);
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    let status = match why {
+        Error::Ask(_) | Error::Io { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Refused(why) if why.starts_with("there is no query") => StatusCode::NOT_FOUND,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    error(status, text)
+}

@@ -1,0 +1,122 @@
+//! What queries found: written to files, the last of it kept for the API, and held against the truth where it is known.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Error, io};
+use crate::pipeline::{Finding, QueryKind, score, true_findings};
+use crate::scene::{Truth, read_truth};
+use crate::spec::QuerySpec;
+
+/// Findings of a query that are kept in memory.
+const RECENT_MAX: usize = 500;
+/// What was found in the last seconds may still be on its way; over so many before that quality is measured.
+const SETTLE_SECONDS: f64 = 3.0;
+const MEASURE_SECONDS: f64 = 60.0;
+
+/// The results of all queries.
+#[derive(Debug)]
+pub(crate) struct Book {
+    folder: Option<PathBuf>,
+    pages: Mutex<BTreeMap<String, Page>>,
+}
+
+#[derive(Debug)]
+struct Page {
+    kind: QueryKind,
+    file: Option<File>,
+    recent: VecDeque<Finding>,
+    truth: Option<Truth>,
+    /// From when on findings are complete.
+    from: f64,
+}
+
+impl Book {
+    pub(super) fn new(folder: Option<PathBuf>) -> Result<Book, Error> {
+        if let Some(folder) = &folder {
+            fs::create_dir_all(folder).map_err(io(format!("cannot make the folder {}", folder.display())))?;
+        }
+        Ok(Book { folder, pages: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Page>> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a query's page, if it is not open. What is in its file already is taken up, and written on.
+    pub(super) fn open(&self, spec: &QuerySpec) -> Result<(), Error> {
+        let mut pages = self.lock();
+        if pages.contains_key(&spec.name) {
+            return Ok(());
+        }
+        let mut recent = VecDeque::new();
+        let file = match &self.folder {
+            None => None,
+            Some(folder) => {
+                let path = folder.join(format!("{}.jsonl", spec.name));
+                let what = || format!("cannot write {}", path.display());
+                if let Ok(old) = File::open(&path) {
+                    for line in BufReader::new(old).lines().map_while(Result::ok) {
+                        recent.extend(serde_json::from_str::<Finding>(&line));
+                        if recent.len() > RECENT_MAX {
+                            recent.pop_front();
+                        }
+                    }
+                }
+                Some(File::options().create(true).append(true).open(&path).map_err(io(what()))?)
+            }
+        };
+        let truth = spec.truth.as_ref().and_then(|path| read_truth(path).ok());
+        let from = recent.front().map_or(0.0, |f: &Finding| f.at);
+        pages.insert(spec.name.clone(), Page { kind: spec.kind, file, recent, truth, from });
+        Ok(())
+    }
+
+    /// Writes findings down. One that is there already (told twice, because an answer was lost) is left out.
+    pub(super) fn add(&self, query: &str, findings: Vec<Finding>) {
+        let mut pages = self.lock();
+        let Some(page) = pages.get_mut(query) else { return };
+        let mut lines = Vec::new();
+        for finding in findings {
+            if page.recent.contains(&finding) {
+                continue;
+            }
+            if page.file.is_some() && serde_json::to_writer(&mut lines, &finding).is_ok() {
+                lines.push(b'\n');
+            }
+            page.recent.push_back(finding);
+            if page.recent.len() > RECENT_MAX
+                && let Some(gone) = page.recent.pop_front()
+            {
+                page.from = page.from.max(gone.at);
+            }
+        }
+        if let Some(file) = &mut page.file
+            && let Err(error) = file.write_all(&lines)
+        {
+            tracing::warn!(%query, %error, "results cannot be written");
+        }
+    }
+
+    pub(super) fn recent(&self, query: &str) -> Vec<Finding> {
+        self.lock().get(query).map(|p| p.recent.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The F1 score against the truth up to a position of the stream; `None` without a truth, or too early.
+    pub(super) fn measured(&self, query: &str, position: f64) -> Option<f64> {
+        let pages = self.lock();
+        let page = pages.get(query)?;
+        let truth = page.truth.as_ref()?;
+        let to = position - SETTLE_SECONDS;
+        let from = page.from.max(to - MEASURE_SECONDS).max(1.0);
+        if to <= from {
+            return None;
+        }
+        let within = |f: &&Finding| f.at >= from && f.at < to;
+        let found: Vec<Finding> = page.recent.iter().filter(within).cloned().collect();
+        Some(score(page.kind, &found, &true_findings(truth, page.kind, from, to)).f1())
+    }
+}

@@ -1,0 +1,158 @@
+//! The port that workers connect to: a line of JSON in, a line out. Who does not know the token is not answered.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sdk::Requester;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::book::Book;
+use super::identity::Identity;
+use super::{Error, io};
+use crate::core::{Answer, Question};
+use crate::worker::{LINE_MAX, Said, Told};
+
+/// Workers at a time.
+const CONNECTIONS_MAX: usize = 2048;
+/// A connection that is silent for so long is closed.
+const SILENCE: Duration = Duration::from_secs(60);
+/// A worker must say who it is within this time, in a short line.
+const HELLO: Duration = Duration::from_secs(10);
+const HELLO_MAX: u64 = 4096;
+
+/// The listening port.
+#[derive(Debug)]
+pub(super) struct Control {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Desk {
+    token: Arc<str>,
+    requester: Requester<Question, Answer>,
+    book: Arc<Book>,
+}
+
+impl Control {
+    /// Listens where the identity says; anywhere else on that host if the port is taken.
+    pub(super) fn serve(
+        identity: &Identity,
+        requester: Requester<Question, Answer>,
+        book: Arc<Book>,
+    ) -> Result<Control, Error> {
+        let what = format!("cannot listen for workers at {}", identity.address);
+        let elsewhere = SocketAddr::new(identity.address.ip(), 0);
+        let bound = bind(identity.address).or_else(|_| bind(elsewhere)).map_err(io(what.clone()))?;
+        let address = bound.local_addr().map_err(io(what))?;
+        let desk = Desk { token: identity.token.as_str().into(), requester, book };
+        let task = tokio::spawn(accept(bound, desk));
+        Ok(Control { address, task })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn stop(self) {
+        self.task.abort();
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+    // Connections of the process before may still be closing on this port.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(1024)
+}
+
+async fn accept(listener: TcpListener, desk: Desk) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // Connections end with their listener.
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let Ok(permit) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let desk = desk.clone();
+                connections.spawn(async move {
+                    let _ = desk.converse(stream).await;
+                    drop(permit);
+                });
+            }
+            // Out of descriptors, most likely: some will be closed.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+impl Desk {
+    async fn converse(&self, stream: TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut stream = BufReader::new(stream);
+        let hello = tokio::time::timeout(HELLO, line(&mut stream, HELLO_MAX)).await??;
+        let Ok(Said::Hello { task, token, position }) = serde_json::from_slice(&hello) else { return Ok(()) };
+        if !same(token.as_bytes(), self.token.as_bytes()) {
+            return Ok(());
+        }
+        let mut told = match self.requester.ask(Question::Hello { task: task.clone(), position }).await {
+            Ok(Answer::Start(start)) => Told::Start(start),
+            Ok(Answer::Unknown) => Told::Unknown,
+            // Too much to do, or about to end: the worker comes again.
+            _ => return Ok(()),
+        };
+        let query = match &told {
+            Told::Start(start) => {
+                // After a restart nobody has opened it yet.
+                let _ = self.book.open(&start.spec);
+                start.spec.name.clone()
+            }
+            _ => String::new(),
+        };
+        loop {
+            let mut bytes = serde_json::to_vec(&told)?;
+            bytes.push(b'\n');
+            stream.get_mut().write_all(&bytes).await?;
+            if matches!(told, Told::Unknown) {
+                return Ok(());
+            }
+            let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
+            let Ok(Said::Report { report, findings }) = serde_json::from_slice(&said) else { return Ok(()) };
+            told = match self.requester.ask(Question::Report { task: task.clone(), report }).await {
+                Ok(Answer::Orders(orders)) => {
+                    self.book.add(&query, findings);
+                    Told::Orders(orders)
+                }
+                Ok(_) => Told::Unknown,
+                Err(_) => return Ok(()),
+            };
+        }
+    }
+}
+
+/// The next line, which may be so long; an error at the end.
+async fn line(stream: &mut BufReader<TcpStream>, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream.take(most).read_until(b'\n', &mut bytes).await?;
+    if bytes.last() != Some(&b'\n') {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes)
+}
+
+/// Whether two secrets are the same, in a time that does not tell where they differ.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+}

@@ -1,0 +1,52 @@
+//! What workers know their scheduler by: its address and a token. Both outlive a restart, so that workers find it again.
+
+use std::fs;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, io};
+
+const FILE: &str = "video-control.json";
+
+/// Address and token.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// What workers must say.
+    pub token: String,
+}
+
+impl Identity {
+    /// The one that is kept in the folder, or a new one.
+    pub(super) fn of(folder: Option<&Path>, address: SocketAddr) -> Result<Identity, Error> {
+        let kept = folder.and_then(|folder| fs::read(folder.join(FILE)).ok());
+        if let Some(mut kept) = kept.and_then(|bytes| serde_json::from_slice::<Identity>(&bytes).ok()) {
+            if address.port() != 0 {
+                kept.address = address;
+            }
+            return Ok(kept);
+        }
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).map_err(|e| Error::Refused(format!("no random numbers for a token: {e}")))?;
+        Ok(Identity { address, token: bytes.iter().map(|b| format!("{b:02x}")).collect() })
+    }
+
+    /// Writes it, with the address that is listened at, for nobody else to read.
+    pub(super) fn keep(&self, folder: &Path, address: SocketAddr) -> Result<(), Error> {
+        let path = folder.join(FILE);
+        let what = || format!("cannot write {}", path.display());
+        let kept = Identity { address, token: self.token.clone() };
+        let text = serde_json::to_vec(&kept).map_err(|e| Error::Refused(e.to_string()))?;
+        fs::create_dir_all(folder).map_err(io(what()))?;
+        let beside = folder.join("video-control.part");
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        file.and_then(|mut f| f.write_all(&text)).map_err(io(what()))?;
+        fs::rename(&beside, &path).map_err(io(what()))
+    }
+}

@@ -1,0 +1,347 @@
+//! The framework as a running thing: the scheduler on its driver, a port for workers, an HTTP API, results and profiles.
+//!
+//! It decides nothing about queries; see [`crate::core`].
+
+mod api;
+mod book;
+mod control;
+mod identity;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sdk::driver::{Finished, api::Serving};
+use sdk::{AskError, Ending, Requester};
+use tokio::task::JoinHandle;
+
+use crate::core::{Answer, Question, Status, Submission, VideoScheduler, WorkerCommand};
+use crate::pipeline::{Finding, Knobs, QueryKind};
+use crate::profile::{ClipOptions, Profile, ProfileError};
+use crate::schedule::{Horizon, Objective, Policy};
+use crate::spec::{QuerySpec, SpecError};
+use book::Book;
+use identity::Identity;
+
+/// How to run the framework.
+#[derive(Debug)]
+pub struct Options {
+    /// The master, the framework, and what must survive a restart.
+    pub driver: sdk::driver::Options,
+    /// Queries to begin with; those that are known already go on.
+    pub queries: Vec<QuerySpec>,
+    /// Where the HTTP API listens.
+    pub listen: SocketAddr,
+    /// Where workers connect to; other machines must be able to reach it. Port 0 takes any free one.
+    pub control: SocketAddr,
+    /// The folder that `driver.state` is in: port and token of the control address are kept there.
+    pub state_dir: Option<PathBuf>,
+    /// Where results are written, a file of JSON lines for each query; `None` keeps the last of them in memory only.
+    pub results: Option<PathBuf>,
+    /// Where profiles are kept.
+    pub profiles: PathBuf,
+    /// What the profiler chooses from.
+    pub knobs: Knobs,
+    /// How long the clip is that is profiled, in seconds.
+    pub profile_seconds: f64,
+    /// Who decides.
+    pub policy: Policy,
+    /// What is maximised.
+    pub objective: Objective,
+    /// How far ahead is looked, in seconds.
+    pub horizon: f64,
+    /// How often it is decided.
+    pub epoch: Duration,
+    /// The most cores that tasks hold together.
+    pub cores_max: Option<f64>,
+    /// The program that agents run as a worker; this one if `None`.
+    pub worker_program: Option<PathBuf>,
+    /// Its arguments before the worker's own.
+    pub worker_arguments: Vec<String>,
+    /// Where agents fetch the program from, if they do not have it.
+    pub worker_uri: Option<String>,
+}
+
+impl Options {
+    /// Defaults, for a framework that begins without queries.
+    pub fn new(driver: sdk::driver::Options) -> Options {
+        let local = SocketAddr::from(([127, 0, 0, 1], 0));
+        Options {
+            driver,
+            queries: Vec::new(),
+            listen: local,
+            control: local,
+            state_dir: None,
+            results: None,
+            profiles: std::env::temp_dir().join("tepui-profiles"),
+            knobs: Knobs::default(),
+            profile_seconds: 12.0,
+            policy: Policy::Videostorm,
+            objective: Objective::MaxSum,
+            horizon: Horizon::default().seconds,
+            epoch: Duration::from_secs(1),
+            cores_max: None,
+            worker_program: None,
+            worker_arguments: ["framework", "video", "worker"].map(str::to_owned).to_vec(),
+            worker_uri: None,
+        }
+    }
+}
+
+/// Why the framework does not run, or a query is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The system.
+    #[error("{what}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The query.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Its video or its profile.
+    #[error("query {query:?} has no profile")]
+    Profile {
+        /// Which query.
+        query: String,
+        /// Why.
+        source: ProfileError,
+    },
+    /// The scheduler does not take it.
+    #[error("{0}")]
+    Refused(String),
+    /// The scheduler does not answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+}
+
+pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+    let what = what.into();
+    move |source| Error::Io { what, source }
+}
+
+/// The running framework.
+#[derive(Debug)]
+pub struct Service {
+    shared: Arc<Inner>,
+    serving: Serving,
+    control: control::Control,
+    driver: JoinHandle<Finished<VideoScheduler>>,
+}
+
+/// What the service and its API share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    requester: Requester<Question, Answer>,
+    book: Arc<Book>,
+    profiles: PathBuf,
+    knobs: Knobs,
+    profile_seconds: f64,
+}
+
+impl Service {
+    /// Starts the framework: profiles its queries, connects to the master, serves workers and the API.
+    ///
+    /// # Errors
+    /// An address cannot be listened at, a query makes no sense, or its video cannot be profiled.
+    pub async fn start(options: Options) -> Result<Service, Error> {
+        let identity = Identity::of(options.state_dir.as_deref(), options.control)?;
+        let (requester, requests) = sdk::requests();
+        let book = Arc::new(Book::new(options.results.clone())?);
+        let control = control::Control::serve(&identity, requester.clone(), book.clone())?;
+        if let Some(folder) = &options.state_dir {
+            identity.keep(folder, control.address())?;
+        }
+        let core = core_options(&options, &identity, control.address())?;
+        let shared = Arc::new(Inner {
+            requester: requester.clone(),
+            book,
+            profiles: options.profiles,
+            knobs: options.knobs,
+            profile_seconds: options.profile_seconds,
+        });
+        let prepared = shared.prepare(options.queries).await?;
+        let mut driver = options.driver;
+        driver.nudge = Some(requester.nudge());
+        let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
+        shared.begin(prepared).await?;
+        let serving = sdk::driver::api::serve(options.listen, Arc::new(api::VideoApi(shared.clone())));
+        let serving = serving.map_err(io(format!("cannot listen at {}", options.listen)))?;
+        Ok(Service { shared, serving, control, driver })
+    }
+
+    /// Where the API listens.
+    pub fn address(&self) -> SocketAddr {
+        self.serving.address()
+    }
+
+    /// How things are.
+    ///
+    /// # Errors
+    /// The scheduler has ended.
+    pub async fn status(&self) -> Result<Status, Error> {
+        self.shared.status().await
+    }
+
+    /// Takes queries in: profiles their videos, or finds profiles that fit. All or none.
+    ///
+    /// # Errors
+    /// A query makes no sense, its video cannot be profiled, or its name is taken.
+    pub async fn submit(&self, queries: Vec<QuerySpec>) -> Result<(), Error> {
+        self.shared.submit(queries).await
+    }
+
+    /// The last things that a query found, the oldest first.
+    pub fn findings(&self, query: &str) -> Vec<Finding> {
+        self.shared.book.recent(query)
+    }
+
+    /// Waits for so long and says how things are then; and if the framework has ended, why.
+    pub async fn next(&mut self, after: Duration) -> (Option<Status>, Option<Ending>) {
+        tokio::select! {
+            finished = &mut self.driver => {
+                return (None, Some(finished.map_or_else(|e| Ending::Error(e.to_string()), |f| f.ending)));
+            }
+            () = tokio::time::sleep(after) => {}
+        }
+        (self.shared.status().await.ok(), None)
+    }
+
+    /// Returns when all queries have ended, or the framework has: with its last status and, if the framework has ended,
+    /// why.
+    pub async fn wait(&mut self) -> (Option<Status>, Option<Ending>) {
+        let mut last = None;
+        loop {
+            let (status, ending) = self.next(Duration::from_millis(200)).await;
+            last = status.or(last);
+            if ending.is_some() || last.as_ref().is_some_and(Status::over) {
+                return (last, ending);
+            }
+        }
+    }
+
+    /// Ends: the framework with all its tasks if `teardown`, else only this process, and tasks go on for the framework's
+    /// failover timeout.
+    pub async fn stop(self, teardown: bool) {
+        let _ = self.shared.requester.ask(Question::Stop { teardown }).await;
+        if !self.driver.is_finished() {
+            let _ = tokio::time::timeout(Duration::from_secs(15), self.driver).await;
+        }
+        self.control.stop();
+        self.serving.stop().await;
+    }
+}
+
+fn core_options(options: &Options, identity: &Identity, driver: SocketAddr) -> Result<crate::core::Options, Error> {
+    let (program, uri) = match (&options.worker_program, &options.worker_uri) {
+        (None, None) => (std::env::current_exe().map_err(io("cannot find this program's own file"))?, None),
+        (Some(program), None) => (program.clone(), None),
+        (program, Some(uri)) => {
+            let named = program.as_ref().and_then(|p| p.file_name()).map(PathBuf::from);
+            (named.unwrap_or_else(|| "tepui".into()), Some(uri.clone()))
+        }
+    };
+    let worker = WorkerCommand {
+        program: program.to_string_lossy().into_owned(),
+        arguments: options.worker_arguments.clone(),
+        uri,
+        driver: driver.to_string(),
+        token: identity.token.clone(),
+    };
+    Ok(crate::core::Options {
+        policy: options.policy,
+        objective: options.objective,
+        horizon: Horizon { seconds: options.horizon.max(0.5) },
+        epoch: options.epoch.max(Duration::from_millis(100)),
+        cores_max: options.cores_max,
+        ..crate::core::Options::new(worker)
+    })
+}
+
+impl Inner {
+    pub(crate) async fn status(&self) -> Result<Status, Error> {
+        match self.requester.ask(Question::Status).await? {
+            Answer::Status(mut status) => {
+                for query in &mut status.queries {
+                    query.measured_quality = self.book.measured(&query.name, query.position);
+                }
+                Ok(*status)
+            }
+            _ => Err(Error::Ask(AskError::Gone)),
+        }
+    }
+
+    /// Finds or makes the profile of each query; one for all queries of a kind on a video.
+    async fn prepare(&self, queries: Vec<QuerySpec>) -> Result<Vec<Submission>, Error> {
+        let mut done: BTreeMap<(PathBuf, QueryKind), Profile> = BTreeMap::new();
+        let mut out = Vec::new();
+        for spec in queries {
+            let bad = |(_, rule)| Error::Refused(format!("query {:?}: {rule}", spec.name));
+            spec.check().map_err(bad)?;
+            let key = (spec.video.clone(), spec.kind);
+            let profile = match (&spec.profile, done.get(&key)) {
+                (None, Some(profile)) => profile.clone(),
+                (given, _) => self.profile(&spec, given.as_deref()).await?,
+            };
+            let points = profile.frontier.clone();
+            if spec.profile.is_none() {
+                done.insert(key, profile);
+            }
+            out.push(Submission { spec, points });
+        }
+        Ok(out)
+    }
+
+    async fn profile(&self, spec: &QuerySpec, given: Option<&Path>) -> Result<Profile, Error> {
+        let (video, kind, name) = (spec.video.clone(), spec.kind, spec.name.clone());
+        let given = given.map(Path::to_owned);
+        let (folder, knobs) = (self.profiles.clone(), self.knobs.clone());
+        let clip = ClipOptions { seconds: self.profile_seconds, ..Default::default() };
+        let work = tokio::task::spawn_blocking(move || match given {
+            Some(path) => Profile::read(&path),
+            None => Profile::kept(&folder, &video, kind, &knobs, clip).map(|(profile, _)| profile),
+        });
+        match work.await {
+            Ok(made) => made.map_err(|source| Error::Profile { query: name, source }),
+            Err(panic) => Err(Error::Refused(format!("query {name:?}: the profiler broke down: {panic}"))),
+        }
+    }
+
+    /// Takes in those that are not known from before a restart.
+    async fn begin(&self, submissions: Vec<Submission>) -> Result<(), Error> {
+        let known: Vec<String> = self.status().await?.queries.into_iter().map(|q| q.name).collect();
+        let new: Vec<Submission> = submissions.into_iter().filter(|s| !known.contains(&s.spec.name)).collect();
+        self.put(new).await
+    }
+
+    async fn put(&self, submissions: Vec<Submission>) -> Result<(), Error> {
+        for submission in &submissions {
+            self.book.open(&submission.spec)?;
+        }
+        match self.requester.ask(Question::Submit(submissions)).await? {
+            Answer::Refused(why) => Err(Error::Refused(why)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) async fn submit(&self, queries: Vec<QuerySpec>) -> Result<(), Error> {
+        let prepared = self.prepare(queries).await?;
+        self.put(prepared).await
+    }
+
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
+        match self.requester.ask(Question::Remove(name.to_owned())).await? {
+            Answer::Refused(why) => Err(Error::Refused(why)),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn findings(&self, query: &str) -> Vec<Finding> {
+        self.book.recent(query)
+    }
+}

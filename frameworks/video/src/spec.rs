@@ -1,0 +1,222 @@
+//! What a user asks for: queries in TOML or JSON, checked whole, with the line of what is wrong.
+//!
+//! It opens no video.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use crate::pipeline::QueryKind;
+use crate::schedule::Goals;
+
+/// The most queries of one file, and of one framework.
+pub const QUERIES_MAX: usize = 1000;
+/// The longest name.
+const NAME_MAX: usize = 64;
+
+/// A query.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuerySpec {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// What it wants to know.
+    pub kind: QueryKind,
+    /// The video file, as agents see it.
+    pub video: PathBuf,
+    /// Whether the file is repeated for ever, as a live stream.
+    #[serde(rename = "loop")]
+    pub looped: bool,
+    /// After how many seconds the stream ends; `None` for the end of the file, or never.
+    pub seconds: Option<f64>,
+    /// The truth of a made scene, to measure against.
+    pub truth: Option<PathBuf>,
+    /// A profile; without one, it is looked for, or made.
+    pub profile: Option<PathBuf>,
+    /// What it should keep to.
+    pub goals: Goals,
+}
+
+/// Queries that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {rule}")]
+pub struct SpecError {
+    /// File and line, or the field.
+    pub place: String,
+    /// What is wrong.
+    pub rule: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    query: Vec<Spanned<Raw>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    name: Spanned<String>,
+    kind: QueryKind,
+    video: PathBuf,
+    #[serde(default, rename = "loop")]
+    looped: bool,
+    seconds: Option<Spanned<f64>>,
+    truth: Option<PathBuf>,
+    profile: Option<PathBuf>,
+    #[serde(default = "half")]
+    min_quality: Spanned<f64>,
+    #[serde(default = "five")]
+    max_lag: Spanned<f64>,
+    #[serde(default = "one")]
+    weight: Spanned<f64>,
+    #[serde(default = "single")]
+    copies: Spanned<u32>,
+}
+
+fn half() -> Spanned<f64> {
+    Spanned::new(0..0, 0.5)
+}
+
+fn five() -> Spanned<f64> {
+    Spanned::new(0..0, 5.0)
+}
+
+fn one() -> Spanned<f64> {
+    Spanned::new(0..0, 1.0)
+}
+
+fn single() -> Spanned<u32> {
+    Spanned::new(0..0, 1)
+}
+
+/// Reads queries from TOML. `file` is how errors name it; videos are found from `folder`.
+///
+/// # Errors
+/// The first thing that is wrong, with its line. No query is taken then.
+pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Vec<QuerySpec>, SpecError> {
+    let line = |at: usize| text.get(..at).unwrap_or(text).matches('\n').count() + 1;
+    let bad = |at: usize, rule: String| SpecError { place: format!("{file}:{}", line(at)), rule };
+    let parsed: File =
+        toml::from_str(text).map_err(|e| bad(e.span().map_or(0, |s| s.start), e.message().to_owned()))?;
+    let mut specs: Vec<QuerySpec> = Vec::new();
+    for raw in parsed.query {
+        let whole = raw.span().start;
+        let raw = raw.into_inner();
+        let at = |span: std::ops::Range<usize>| if span.end == 0 { whole } else { span.start };
+        let copies = *raw.copies.get_ref();
+        if !(1..=QUERIES_MAX as u32).contains(&copies) {
+            return Err(bad(at(raw.copies.span()), format!("copies = {copies}: 1 to {QUERIES_MAX}")));
+        }
+        let name_at = at(raw.name.span());
+        let spec = QuerySpec {
+            name: raw.name.get_ref().clone(),
+            kind: raw.kind,
+            video: folder.join(&raw.video),
+            looped: raw.looped,
+            seconds: raw.seconds.as_ref().map(|s| *s.get_ref()),
+            truth: raw.truth.as_ref().map(|t| folder.join(t)),
+            profile: raw.profile.as_ref().map(|p| folder.join(p)),
+            goals: Goals {
+                min_quality: *raw.min_quality.get_ref(),
+                max_lag: *raw.max_lag.get_ref(),
+                quality_weight: *raw.weight.get_ref(),
+                lag_weight: *raw.weight.get_ref(),
+            },
+        };
+        spec.check().map_err(|(field, rule)| {
+            let span = match field {
+                "min_quality" => raw.min_quality.span(),
+                "max_lag" => raw.max_lag.span(),
+                "weight" => raw.weight.span(),
+                "seconds" => raw.seconds.as_ref().map_or(0..0, Spanned::span),
+                _ => raw.name.span(),
+            };
+            bad(at(span), rule)
+        })?;
+        for copy in 1..=copies {
+            let name = if copies == 1 { spec.name.clone() } else { format!("{}-{copy}", spec.name) };
+            if specs.iter().any(|s| s.name == name) {
+                return Err(bad(name_at, format!("name = {name:?}: there is a query with this name already")));
+            }
+            specs.push(QuerySpec { name, ..spec.clone() });
+        }
+        if specs.len() > QUERIES_MAX {
+            return Err(bad(whole, format!("more than {QUERIES_MAX} queries")));
+        }
+    }
+    if specs.is_empty() {
+        return Err(SpecError { place: file.to_owned(), rule: "has no [[query]]".to_owned() });
+    }
+    Ok(specs)
+}
+
+impl QuerySpec {
+    /// Whether the query makes sense.
+    ///
+    /// # Errors
+    /// The field, and the rule that it breaks.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let Goals { min_quality, max_lag, quality_weight, .. } = self.goals;
+        let good = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if self.name.is_empty()
+            || self.name.len() > NAME_MAX
+            || !self.name.chars().all(good)
+            || self.name.starts_with('.')
+        {
+            let rule = "1 to 64 letters, digits, '-', '_' and '.', and no '.' in front";
+            return Err(("name", format!("name = {:?}: {rule}", self.name)));
+        }
+        if !(0.0..=1.0).contains(&min_quality) {
+            return Err(("min_quality", format!("min_quality = {min_quality}: 0 to 1")));
+        }
+        if !(0.0..=86_400.0).contains(&max_lag) {
+            return Err(("max_lag", format!("max_lag = {max_lag}: 0 to 86400 seconds")));
+        }
+        if !(0.01..=100.0).contains(&quality_weight) {
+            return Err(("weight", format!("weight = {quality_weight}: 0.01 to 100")));
+        }
+        if self.seconds.is_some_and(|s| !(s > 0.0 && s <= 1e9)) {
+            return Err(("seconds", "seconds: above 0, and at most 1e9".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[query]]\nname = \"gate\"\nkind = \"cars\"\nvideo = \"a.mp4\"\n";
+
+    #[test]
+    fn a_short_query_and_its_defaults() {
+        let specs = parse(GOOD, "q.toml", Path::new("/v")).expect("good");
+        assert_eq!(specs[0].video, Path::new("/v/a.mp4"));
+        assert_eq!((specs[0].goals, specs[0].looped), (Goals::default(), false));
+        let copies = parse(&format!("{GOOD}copies = 3\n"), "q.toml", Path::new(".")).expect("good");
+        assert_eq!(copies.iter().map(|s| s.name.as_str()).collect::<Vec<_>>(), ["gate-1", "gate-2", "gate-3"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (more, line, says) in [
+            ("min_quality = 2\n", 5, "0 to 1"),
+            ("max_lag = -1\n", 5, "seconds"),
+            ("max_lag = \"soon\"\n", 5, "f64"),
+            ("speed = 3\n", 5, "unknown field"),
+            ("weight = nan\n", 5, "0.01 to 100"),
+            ("copies = 0\n", 5, "1 to 1000"),
+            ("[[query]]\nname = \"gate\"\nkind = \"people\"\nvideo = \"b\"\n", 6, "already"),
+            ("[[query]]\nname = \"x y\"\nkind = \"people\"\nvideo = \"b\"\n", 6, "letters"),
+            ("[[query]]\nname = \"x\"\nkind = \"birds\"\nvideo = \"b\"\n", 7, "unknown variant"),
+            ("[[query]]\nname = \"x\"\nkind = \"people\"\n", 5, "missing field"),
+        ] {
+            let error = parse(&format!("{GOOD}{more}"), "q.toml", Path::new(".")).expect_err(more);
+            assert_eq!(error.place, format!("q.toml:{line}"), "{error}");
+            assert!(error.rule.contains(says), "{error}");
+        }
+        assert!(parse("", "q.toml", Path::new(".")).expect_err("empty").rule.contains("[[query]]"));
+    }
+}

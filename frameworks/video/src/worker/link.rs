@@ -1,0 +1,182 @@
+//! The worker's side of the conversation with the scheduler: a line of JSON there, a line back.
+//!
+//! A connection that is lost is made again; what was not answered is told again.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Exchange, Shared, WorkerError, WorkerOptions, wall};
+use crate::core::{Orders, Report, Start};
+use crate::pipeline::Finding;
+
+/// How often a worker reports, in seconds.
+const EVERY: f64 = 0.4;
+/// How long a fresh worker looks for its scheduler, in seconds.
+const FIRST_PATIENCE: f64 = 30.0;
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+/// The longest line, in bytes.
+pub(crate) const LINE_MAX: u64 = 4 << 20;
+/// Findings in one line; the rest follows in the next.
+const FINDINGS_A_LINE: usize = 5000;
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Said {
+    /// Who it is. First on every connection.
+    Hello {
+        /// Its task.
+        task: String,
+        /// The scheduler's token.
+        token: String,
+        /// Where in the stream it is, if it has begun.
+        position: Option<f64>,
+    },
+    /// How it goes.
+    Report {
+        /// The report.
+        report: Report,
+        /// What it found since the last.
+        findings: Vec<Finding>,
+    },
+}
+
+/// What the scheduler answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub(crate) enum Told {
+    /// Begin, or go on.
+    Start(Box<Start>),
+    /// What it may use.
+    Orders(Orders),
+    /// Nobody wants it.
+    Unknown,
+}
+
+/// A conversation.
+pub(super) struct Link {
+    options: WorkerOptions,
+    stream: Option<BufReader<TcpStream>>,
+}
+
+impl Link {
+    /// Finds the scheduler and says hello.
+    pub(super) fn open(options: &WorkerOptions) -> Result<(Link, Start), WorkerError> {
+        let mut link = Link { options: options.clone(), stream: None };
+        let start = link.hello(None, FIRST_PATIENCE, || false)?;
+        Ok((link, start))
+    }
+
+    /// Says hello until somebody answers, for so many seconds or until `stop`.
+    fn hello(&mut self, position: Option<f64>, patience: f64, stop: impl Fn() -> bool) -> Result<Start, WorkerError> {
+        let (since, mut pause) = (wall(), 0.1);
+        loop {
+            let why = match self.try_hello(position) {
+                Ok(Told::Start(start)) => return Ok(*start),
+                Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
+                Ok(Told::Orders(_)) => "the answer to hello was none".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let seconds = wall() - since;
+            if seconds >= patience || stop() {
+                return Err(WorkerError::NoScheduler { driver: self.options.driver.clone(), seconds, why });
+            }
+            nap(pause);
+            pause = f64::min(pause * 1.5, 1.0);
+        }
+    }
+
+    fn try_hello(&mut self, position: Option<f64>) -> std::io::Result<Told> {
+        self.stream = None;
+        let addresses = self.options.driver.to_socket_addrs()?;
+        let mut last = std::io::Error::other("the name has no address");
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, ANSWER) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(ANSWER))?;
+                    stream.set_write_timeout(Some(ANSWER))?;
+                    stream.set_nodelay(true)?;
+                    self.stream = Some(BufReader::new(stream));
+                    let WorkerOptions { task, token, .. } = self.options.clone();
+                    return self.ask(&Said::Hello { task, token, position });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn ask(&mut self, said: &Said) -> std::io::Result<Told> {
+        let stream = self.stream.as_mut().ok_or_else(|| std::io::Error::other("not connected"))?;
+        let mut line = serde_json::to_vec(said)?;
+        line.push(b'\n');
+        stream.get_mut().write_all(&line)?;
+        line.clear();
+        stream.take(LINE_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_slice(&line)?)
+    }
+
+    /// Reports until the work has ended or nobody wants it.
+    pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
+        loop {
+            let (report, findings, last) = take(&mut shared.lock(), start.began);
+            let said = Said::Report { report, findings };
+            match self.ask(&said) {
+                Ok(Told::Orders(orders)) => {
+                    shared.lock().orders = orders;
+                    shared.changed.notify_all();
+                    if last {
+                        return Ok(());
+                    }
+                }
+                Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
+                Ok(Told::Start(_)) | Err(_) => {
+                    let Said::Report { findings, .. } = said else { continue };
+                    let position = {
+                        let mut state = shared.lock();
+                        state.findings.splice(0..0, findings);
+                        state.report.position
+                    };
+                    let again = self.hello(Some(position), start.patience, || false)?;
+                    shared.lock().orders = again.orders;
+                    continue;
+                }
+            }
+            let ended = |e: &Exchange| e.report.done || e.report.failure.is_some();
+            let until = wall() + EVERY;
+            while wall() < until && !ended(&shared.lock()) {
+                shared.wait(until - wall());
+            }
+        }
+    }
+}
+
+/// What is to be told now, and whether it is the last.
+fn take(state: &mut Exchange, began: f64) -> (Report, Vec<Finding>, bool) {
+    let many = state.findings.len().min(FINDINGS_A_LINE);
+    let findings: Vec<Finding> = state.findings.drain(..many).collect();
+    let mut report = state.report.clone();
+    let all = state.findings.is_empty();
+    report.lag = (wall() - began - report.position).max(0.0);
+    report.found = findings.len() as u64;
+    // The end is told with the last findings, not before them.
+    report.done &= all;
+    report.failure = report.failure.filter(|_| all);
+    let last = report.done || report.failure.is_some();
+    if report.done {
+        report.lag = 0.0;
+    }
+    (report, findings, last)
+}
+
+#[expect(clippy::disallowed_methods, reason = "there is no state to wait for while nobody answers")]
+fn nap(seconds: f64) {
+    std::thread::sleep(Duration::from_secs_f64(seconds));
+}

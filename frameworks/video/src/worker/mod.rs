@@ -1,0 +1,162 @@
+//! A worker: the process beside one query's task. It reads the stream, keeps to the cores that it was given, and talks
+//! with the scheduler.
+//!
+//! It decides nothing: configuration and cores are orders, and a video that cannot be read is a message.
+
+mod link;
+mod pace;
+mod stream;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::core::{Orders, Report, Start};
+use crate::pipeline::Finding;
+
+pub(crate) use link::{LINE_MAX, Said, Told};
+pub use pace::Pace;
+
+/// Findings that may wait to be told; when there are more, the worker waits.
+const FINDINGS_MAX: usize = 20_000;
+
+/// Where a worker finds its scheduler, and who it is.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// `host:port` of the scheduler.
+    pub driver: String,
+    /// The task that it is.
+    pub task: String,
+    /// What it proves itself with.
+    pub token: String,
+}
+
+/// Why a worker ends before its stream.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    /// Nobody is there.
+    #[error("no scheduler at {driver} for {seconds:.0} s: {why}")]
+    NoScheduler {
+        /// Where.
+        driver: String,
+        /// For how long it was tried.
+        seconds: f64,
+        /// What happened last.
+        why: String,
+    },
+    /// The scheduler does not want it.
+    #[error("the scheduler does not know task {0}")]
+    Unwanted(String),
+    /// The video.
+    #[error("{0}")]
+    Video(String),
+}
+
+/// What the thread that works and the one that talks share.
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<Exchange>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Exchange {
+    orders: Orders,
+    report: Report,
+    findings: Vec<Finding>,
+    /// Nobody wants the work any more.
+    stop: bool,
+}
+
+impl Shared {
+    fn new(orders: Orders, position: f64) -> Arc<Shared> {
+        let report = Report { position, ..Default::default() };
+        let state = Mutex::new(Exchange { orders, report, findings: Vec::new(), stop: false });
+        Arc::new(Shared { state, changed: Condvar::new() })
+    }
+
+    /// A panic while the lock is held leaves nothing half done.
+    fn lock(&self) -> MutexGuard<'_, Exchange> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something changes, or for so long.
+    fn wait(&self, seconds: f64) {
+        let time = Duration::from_secs_f64(seconds.clamp(0.001, 0.5));
+        drop(self.changed.wait_timeout(self.lock(), time));
+    }
+}
+
+/// A worker in this process that is told what to do by hand: for measurements without a cluster.
+#[derive(Debug)]
+pub struct HandWorker {
+    shared: Arc<Shared>,
+    began: f64,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl HandWorker {
+    /// Begins to work.
+    pub fn start(start: Start) -> HandWorker {
+        let shared = Shared::new(start.orders, start.position);
+        let (began, theirs) = (start.began, shared.clone());
+        let thread = std::thread::spawn(move || stream::work(&start, &theirs));
+        HandWorker { shared, began, thread: Some(thread) }
+    }
+
+    /// Tells it what it may use.
+    pub fn order(&self, orders: Orders) {
+        self.shared.lock().orders = orders;
+        self.shared.changed.notify_all();
+    }
+
+    /// What it says of itself now.
+    pub fn report(&self) -> Report {
+        let mut report = self.shared.lock().report.clone();
+        report.lag = (wall() - self.began - report.position).max(0.0);
+        report
+    }
+
+    /// What it found since the last look.
+    pub fn findings(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.shared.lock().findings)
+    }
+}
+
+impl Drop for HandWorker {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "a worker is a shell: a live stream goes by the clock on the wall")]
+fn wall() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// Works until the stream ends, the video cannot be read, or nobody wants it.
+///
+/// # Errors
+/// Why it ended before its stream did. The scheduler has been told where it can be.
+pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
+    let (mut link, start) = link::Link::open(options)?;
+    let shared = Shared::new(start.orders, start.position);
+    let work = {
+        let (shared, start) = (shared.clone(), start.clone());
+        std::thread::spawn(move || stream::work(&start, &shared))
+    };
+    let told = link.talk(&shared, &start);
+    shared.lock().stop = true;
+    shared.changed.notify_all();
+    let worked = work.join();
+    told?;
+    match shared.lock().report.failure.take() {
+        Some(why) => Err(WorkerError::Video(why)),
+        None if worked.is_err() => Err(WorkerError::Video("the worker broke down".to_owned())),
+        None => Ok(()),
+    }
+}

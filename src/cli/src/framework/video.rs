@@ -1,0 +1,254 @@
+//! `tepui framework video`: queries on videos that share cores by quality and lag. Also its tools, which need no cluster:
+//! making traffic scenes, profiling, and running one query here; and what a worker task runs.
+
+mod tools;
+mod view;
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use video::core::{State, Status};
+use video::schedule::{Objective, Policy};
+use video::service::{Options, Service};
+use video::spec::{QuerySpec, parse};
+use video::worker::{self, WorkerOptions};
+
+use super::common::FrameworkArgs;
+use crate::interrupt::Interrupt;
+
+/// Flags of `tepui framework video`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(flatten)]
+    framework: FrameworkArgs,
+    #[command(flatten)]
+    video: VideoArgs,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a traffic scene whose truth is known: a video, and a JSON file beside it
+    Generate(tools::GenerateArgs),
+    /// Find out what a query costs in which configuration, and how good it is then
+    Profile(tools::ProfileArgs),
+    /// Run one query over a file, here and now, without a cluster
+    Run(tools::RunArgs),
+    /// Work on a query: what the framework's tasks run
+    #[command(hide = true)]
+    Worker(WorkerArgs),
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum PolicyName {
+    /// By the utility of quality and lag
+    Videostorm,
+    /// Equal shares
+    Fair,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ObjectiveName {
+    /// The sum of the queries' utilities
+    MaxSum,
+    /// The least of them
+    MaxMin,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Queries")]
+struct VideoArgs {
+    /// Queries, as TOML; without it, or with --keep-running, queries come by the HTTP API
+    #[arg(long, value_name = "FILE")]
+    queries: Option<PathBuf>,
+    /// Who gets cores
+    #[arg(long, default_value = "videostorm")]
+    policy: PolicyName,
+    /// What the policy videostorm maximises
+    #[arg(long, default_value = "max-sum")]
+    objective: ObjectiveName,
+    /// How far ahead lag is predicted
+    #[arg(long, default_value = "6secs", value_name = "DURATION", value_parser = base::parse_duration)]
+    horizon: Duration,
+    /// For how long a decision holds
+    #[arg(long, default_value = "1secs", value_name = "DURATION", value_parser = base::parse_duration)]
+    epoch: Duration,
+    /// The most cores that tasks hold together [default: all that are offered]
+    #[arg(long, value_name = "NUMBER")]
+    cores: Option<f64>,
+    /// Where to write what queries find, a file of JSON lines for each
+    #[arg(long, value_name = "FOLDER")]
+    results: Option<PathBuf>,
+    /// Where to keep profiles [default: profiles in --state-dir, or tepui-profiles in the folder for temporary files]
+    #[arg(long, value_name = "FOLDER")]
+    profiles: Option<PathBuf>,
+    /// How many seconds of a video are profiled
+    #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
+    profile_seconds: f64,
+    /// The program that workers run, if this one is not at the same place on the agents
+    #[arg(long, value_name = "PATH")]
+    worker_program: Option<PathBuf>,
+    /// Where agents fetch that program from
+    #[arg(long, value_name = "URI")]
+    worker_uri: Option<String>,
+    /// This machine's address as workers see it; found out if not given
+    #[arg(long, value_name = "IP")]
+    worker_address: Option<IpAddr>,
+    /// Go on when all queries have ended, until interrupted
+    #[arg(long)]
+    keep_running: bool,
+    /// At the end, print everything as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct WorkerArgs {
+    #[arg(long)]
+    driver: String,
+    #[arg(long)]
+    task: String,
+    #[arg(long, env = "TEPUI_VIDEO_TOKEN", hide_env_values = true)]
+    token: String,
+}
+
+/// Carries the command out.
+///
+/// # Errors
+/// What went wrong, and what to do about it.
+pub(super) fn run(args: Args) -> Result<ExitCode> {
+    crate::show_warnings();
+    match args.command {
+        Some(Command::Generate(args)) => tools::generate(&args),
+        Some(Command::Profile(args)) => tools::profile(&args),
+        Some(Command::Run(args)) => tools::run(&args),
+        Some(Command::Worker(WorkerArgs { driver, task, token })) => {
+            worker::run(&WorkerOptions { driver, task, token })?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => crate::block_on(serve(args.framework, args.video)),
+    }
+}
+
+fn read_queries(path: Option<&Path>) -> Result<Vec<QuerySpec>> {
+    let Some(path) = path else { return Ok(Vec::new()) };
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let full = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+    Ok(parse(&text, &path.display().to_string(), full.parent().unwrap_or(Path::new("/")))?)
+}
+
+/// This machine's address on the way to the master: nothing is sent to find it out.
+fn own_address(master: &str) -> IpAddr {
+    let first = master.split(',').next().unwrap_or_default();
+    let route = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect(first)?;
+        socket.local_addr()
+    };
+    route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
+}
+
+fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
+    if args.cores.is_some_and(|cores| !(cores >= 0.02 && cores <= 1e6)) {
+        bail!("--cores: at least 0.02");
+    }
+    if !(args.profile_seconds >= 1.0 && args.profile_seconds <= 600.0) {
+        bail!("--profile-seconds: 1 to 600");
+    }
+    let mut options = Options::new(framework.options("video")?);
+    options.queries = read_queries(args.queries.as_deref())?;
+    options.listen = framework.listen;
+    options.control = SocketAddr::new(args.worker_address.unwrap_or_else(|| own_address(&framework.master)), 0);
+    options.state_dir.clone_from(&framework.state_dir);
+    options.results.clone_from(&args.results);
+    let beside_state = framework.state_dir.as_ref().map(|folder| folder.join("profiles"));
+    if let Some(folder) = args.profiles.clone().or(beside_state) {
+        options.profiles = folder;
+    }
+    options.profile_seconds = args.profile_seconds;
+    options.policy = match args.policy {
+        PolicyName::Videostorm => Policy::Videostorm,
+        PolicyName::Fair => Policy::Fair,
+    };
+    options.objective = match args.objective {
+        ObjectiveName::MaxSum => Objective::MaxSum,
+        ObjectiveName::MaxMin => Objective::MaxMin,
+    };
+    options.horizon = args.horizon.as_secs_f64();
+    options.epoch = args.epoch;
+    options.cores_max = args.cores;
+    options.worker_program.clone_from(&args.worker_program);
+    options.worker_uri.clone_from(&args.worker_uri);
+    Ok(options)
+}
+
+async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
+    let options = options(&framework, &args)?;
+    let until_interrupted = options.queries.is_empty() || args.keep_running;
+    let interrupt = Interrupt::watch()?;
+    if !options.queries.is_empty() {
+        eprintln!("looking for profiles of {} queries, or making them", options.queries.len());
+    }
+    let mut service = Service::start(options).await?;
+    eprintln!("the API is at http://{}", service.address());
+    let mut view = view::View::new(std::io::stdout().is_terminal() && !args.json, args.json);
+    let interrupted = watch(&mut service, &interrupt, &mut view, until_interrupted).await;
+    // What is printed at the end must be read before the scheduler has gone.
+    let status = service.status().await;
+    let over = !matches!(interrupted, Ok(true));
+    service.stop(over || framework.state_dir.is_none()).await;
+    interrupted?;
+    finish(&status?, &args, &mut view, over)
+}
+
+/// Shows how things are until all queries have ended, or until interrupted; `true` if interrupted.
+async fn watch(
+    service: &mut Service,
+    interrupt: &Interrupt,
+    view: &mut view::View,
+    until_interrupted: bool,
+) -> Result<bool> {
+    let nudge = interrupt.nudge();
+    loop {
+        tokio::select! {
+            () = nudge.notified() => return Ok(true),
+            (status, ending) = service.next(view::EVERY) => {
+                if let Some(ending) = ending {
+                    bail!("the framework has ended: {ending:?}");
+                }
+                let Some(status) = status else { continue };
+                view.show(&status)?;
+                if status.over() && !until_interrupted {
+                    return Ok(false);
+                }
+            }
+        }
+        if interrupt.wanted() {
+            return Ok(true);
+        }
+    }
+}
+
+fn finish(status: &Status, args: &VideoArgs, view: &mut view::View, over: bool) -> Result<ExitCode> {
+    if args.json {
+        crate::read::print(&serde_json::to_string_pretty(status)?)?;
+    } else {
+        view.last(status)?;
+    }
+    if !over {
+        return Ok(ExitCode::from(130));
+    }
+    let failed = status.queries.iter().filter(|q| q.state == State::Failed);
+    let failed: Vec<String> = failed.map(|q| format!("{} ({})", q.name, q.message)).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,189 @@
+//! What the video framework offers without a cluster: scenes, profiles, and one query over one file.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use video::local::{LocalOptions, run as run_local};
+use video::media::Video;
+use video::pipeline::{Config, Knobs, QueryKind};
+use video::profile::{ClipOptions, Profile};
+use video::scene::{SceneOptions, generate as generate_scene};
+use video::vision::Detector;
+
+use crate::read::table::table;
+
+/// Flags of `tepui framework video generate`.
+#[derive(Debug, clap::Args)]
+pub(super) struct GenerateArgs {
+    /// The video to write: .mp4 (H.264) or .y4m; its truth goes beside it, as .json
+    #[arg(value_name = "FILE")]
+    output: PathBuf,
+    /// Another seed, another scene
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Seconds before the scene repeats itself, without a seam
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Width in pixels
+    #[arg(long, default_value_t = 640)]
+    width: usize,
+    /// Height in pixels
+    #[arg(long, default_value_t = 360)]
+    height: usize,
+    /// Frames a second
+    #[arg(long, default_value_t = 25.0)]
+    fps: f64,
+    /// Vehicles a minute
+    #[arg(long, default_value_t = 60.0)]
+    vehicles: f64,
+    /// People a minute
+    #[arg(long, default_value_t = 40.0)]
+    people: f64,
+}
+
+/// Flags of `tepui framework video profile`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProfileArgs {
+    /// The video
+    #[arg(value_name = "FILE")]
+    video: PathBuf,
+    /// What the query wants to know: cars, people, plates, kinds or tracks
+    #[arg(long, default_value = "cars")]
+    kind: QueryKind,
+    /// How many seconds of the video are tried
+    #[arg(long, default_value_t = 12.0)]
+    seconds: f64,
+    /// Where to write the profile
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DetectorName {
+    /// A fixed difference in brightness
+    Difference,
+    /// A difference in brightness against each pixel's own noise
+    Gaussian,
+    /// That, and a difference in colour
+    Colour,
+}
+
+/// Flags of `tepui framework video run`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RunArgs {
+    /// The video
+    #[arg(value_name = "FILE")]
+    video: PathBuf,
+    /// What to look for: cars, people, plates, kinds or tracks
+    #[arg(long, default_value = "cars")]
+    kind: QueryKind,
+    /// Look at every so many frames
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    every: u32,
+    /// Divide the sides of the picture by this
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    shrink: u32,
+    /// Pictures in which an object must be seen, and readings that are voted on
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=32))]
+    window: u32,
+    /// How changes are seen
+    #[arg(long, default_value = "colour")]
+    detector: DetectorName,
+    /// Write what is found as JSON lines
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
+    /// Write a video with boxes and names in it, as MP4
+    #[arg(long, value_name = "FILE")]
+    annotated: Option<PathBuf>,
+    /// Write a sheet of pictures with boxes and names, as PNG
+    #[arg(long, value_name = "FILE")]
+    sheet: Option<PathBuf>,
+    /// The truth of a made scene, to measure against
+    #[arg(long, value_name = "FILE")]
+    truth: Option<PathBuf>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
+    let options = SceneOptions {
+        width: args.width,
+        height: args.height,
+        fps: args.fps,
+        seconds: args.seconds,
+        seed: args.seed,
+        vehicles_per_minute: args.vehicles,
+        people_per_minute: args.people,
+        ..Default::default()
+    };
+    let (truth, beside) = generate_scene(&options, &args.output).context("no scene")?;
+    let vehicles = truth.objects.iter().filter(|o| o.kind.is_vehicle()).count();
+    let people = truth.objects.len() - vehicles;
+    println!("{}: {} s, {vehicles} vehicles, {people} people", args.output.display(), args.seconds);
+    println!("{}: the truth", beside.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
+    let clip = ClipOptions { seconds: args.seconds, ..Default::default() };
+    let profile = Profile::make(&args.video, args.kind, &Knobs::default(), clip)?;
+    let mut rows = table(&["QUALITY", "CORES", "CONFIGURATION"]);
+    for point in &profile.frontier {
+        let config = point.config.describe(profile.video.fps, profile.video.width);
+        rows.add_row([format!("{:.3}", point.quality), format!("{:.4}", point.cores), config]);
+    }
+    println!("{rows}");
+    println!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, Knobs::default().all().len(), profile.core_seconds);
+    if let Some(path) = &args.output {
+        profile.write(path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
+    let detector = match args.detector {
+        DetectorName::Difference => Detector::Difference,
+        DetectorName::Gaussian => Detector::Gaussian,
+        DetectorName::Colour => Detector::Colour,
+    };
+    let config = Config { every: args.every, shrink: args.shrink, window: args.window, detector };
+    let report = run_local(&LocalOptions {
+        video: args.video.clone(),
+        kind: args.kind,
+        config,
+        results: args.results.clone(),
+        annotated: args.annotated.clone(),
+        sheet: args.sheet.clone(),
+        truth: args.truth.clone(),
+    })?;
+    let mut out = String::new();
+    for finding in &report.findings {
+        if args.json {
+            out.push_str(&serde_json::to_string(finding)?);
+        } else {
+            out.push_str(&format!("{:8.2} s  {:<10} {}", finding.at, finding.label, finding.direction));
+        }
+        out.push('\n');
+    }
+    crate::read::print(out.trim_end())?;
+    let info = Video::open(&args.video)?.info();
+    eprintln!(
+        "{} found in {:.1} s of video; {} objects followed; {}: {:.3} cores to keep up",
+        report.findings.len(),
+        report.seconds,
+        report.distinct,
+        config.describe(info.fps, info.width),
+        report.core_seconds / report.seconds.max(1e-9),
+    );
+    if let Some(score) = report.score {
+        let (right, wrong, missed) = (score.right, score.wrong, score.missed);
+        eprintln!("against the truth: {right} right, {wrong} wrong, {missed} missed (F1 {:.3})", score.f1());
+    }
+    match report.cut {
+        Some(why) => Err(anyhow::Error::new(why).context("the video could not be read to its end")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
