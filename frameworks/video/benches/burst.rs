@@ -105,15 +105,8 @@ fn run(video: &Path, profiles: &[(QueryKind, Vec<Point>)], cores: f64, policy: P
         if second == BURST_AT.1 * 2 {
             burst.clear();
         }
-        let all: Vec<&mut Query> = base.iter_mut().chain(&mut burst).collect();
-        let mut lags = Vec::new();
-        let mut all: Vec<&mut Query> = all
-            .into_iter()
-            .map(|q| {
-                lags.push(q.look(&mut sums));
-                q
-            })
-            .collect();
+        let mut all: Vec<&mut Query> = base.iter_mut().chain(&mut burst).collect();
+        let lags: Vec<f64> = all.iter_mut().map(|query| query.look(&mut sums)).collect();
         let views: Vec<QueryView<'_>> = all
             .iter()
             .zip(&lags)
@@ -144,7 +137,10 @@ fn main() {
         .collect();
     let best = |i: usize| profiles[i % profiles.len()].1.last().map_or(0.0, |p| p.cores);
     let wanted: f64 = (0..BASE).chain(0..BURST).map(best).sum();
-    println!("burst: {BASE} queries that can wait 30 s, and from {} to {} s {BURST} that can wait 1 s;", BURST_AT.0, BURST_AT.1);
+    println!(
+        "burst: {BASE} queries that can wait 30 s, and from {} to {} s {BURST} that can wait 1 s;",
+        BURST_AT.0, BURST_AT.1
+    );
     println!("  all at their best would need {wanted:.3} cores");
     for part in [0.6, 0.4, 0.25] {
         let cores = wanted * part;
@@ -156,7 +152,11 @@ fn main() {
             println!("    {name:<11} mean quality {quality:.3}   mean lag over goal {over:.3} s");
             rows.push((quality, over));
         }
-        println!("    quality {:+.0} %, lag over goal {:.1}x lower", (rows[0].0 / rows[1].0 - 1.0) * 100.0, rows[1].1 / rows[0].1.max(1e-3));
+        println!(
+            "    quality {:+.0} %, lag over goal {:.1}x lower",
+            (rows[0].0 / rows[1].0 - 1.0) * 100.0,
+            rows[1].1 / rows[0].1.max(1e-3)
+        );
     }
     std::fs::remove_file(&path).expect("removes");
     std::fs::remove_file(path.with_extension("json")).expect("removes");

@@ -22,7 +22,11 @@ fn main() {
         (0..24).map(point).collect()
     };
     let frontiers: Vec<Vec<Point>> = (0..QUERIES).map(frontier).collect();
-    let goals = |i: usize| Goals { max_lag: [1.0, 5.0, 60.0, 300.0][i % 4], min_quality: 0.3 + (i % 5) as f64 / 10.0, ..Default::default() };
+    let goals = |i: usize| Goals {
+        max_lag: [1.0, 5.0, 60.0, 300.0][i % 4],
+        min_quality: 0.3 + (i % 5) as f64 / 10.0,
+        ..Default::default()
+    };
     let queries = |placed: bool| -> Vec<QueryView<'_>> {
         let view = |(i, points): (usize, &'static [Point])| QueryView {
             demand: Demand { goals: goals(i), points, lag: (i % 13) as f64, correction: 0.8 + (i % 5) as f64 / 10.0 },

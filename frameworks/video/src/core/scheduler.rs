@@ -378,7 +378,8 @@ impl VideoScheduler {
         let live = self.queries.values().filter(|q| q.is_live());
         let (count, held) = live.fold((0, 0.0), |(n, sum), q| (n + 1, sum + q.reserved));
         let share = (held / (count + waiting).max(1) as f64).max(self.options.cores_min);
-        let largest = self.queries.values_mut().filter(|q| q.state == State::Running && q.reserved > share * OVER_SHARE);
+        let largest =
+            self.queries.values_mut().filter(|q| q.state == State::Running && q.reserved > share * OVER_SHARE);
         let Some(query) = largest.max_by(|a, b| a.reserved.total_cmp(&b.reserved)) else { return };
         self.last_room = now;
         query.reserve_at_most = Some(share);

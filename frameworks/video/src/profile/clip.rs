@@ -39,6 +39,8 @@ pub fn core_seconds() -> f64 {
 
 /// A value and what making it costs, in core-seconds.
 type Costed<T> = (T, f64);
+/// The boxes of each picture.
+type Boxes = Arc<Vec<Vec<Rect>>>;
 
 /// A clip of a video on which a query is tried.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub struct Clip {
     wanted: Option<Vec<Finding>>,
     decoded: BTreeMap<u64, Costed<Arc<Frame>>>,
     smaller: BTreeMap<(u64, u32), Costed<Arc<Frame>>>,
-    boxes: BTreeMap<(u32, u32, Detector), Costed<Arc<Vec<Vec<Rect>>>>>,
+    boxes: BTreeMap<(u32, u32, Detector), Costed<Boxes>>,
     spent: f64,
 }
 
@@ -138,7 +140,7 @@ impl Clip {
         Ok(Some((small, cost)))
     }
 
-    fn boxes(&mut self, config: &Config) -> Result<Costed<Arc<Vec<Vec<Rect>>>>, MediaError> {
+    fn boxes(&mut self, config: &Config) -> Result<Costed<Boxes>, MediaError> {
         let key = (config.every, config.shrink, config.detector);
         if let Some(kept) = self.boxes.get(&key) {
             return Ok(kept.clone());

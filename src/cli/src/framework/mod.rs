@@ -5,6 +5,7 @@ pub(crate) mod common;
 mod mpi;
 mod quality;
 mod state;
+mod video;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,8 @@ pub enum Command {
     /// What mpirun starts its daemons on other ranks by
     #[command(hide = true)]
     MpiShell(mpi::ShellArgs),
+    /// Answer queries on videos that share cores by quality and lag (VideoStorm)
+    Video(Box<video::Args>),
     /// Show what a stopped framework has kept for its next start
     State(state::Args),
 }
@@ -39,6 +42,7 @@ impl Command {
             Command::Mpi(args) => mpi::run(&args),
             Command::MpiShell(args) => mpi::shell(&args),
             Command::State(args) => state::run(&args),
+            Command::Video(args) => video::run(*args),
         }
     }
 }

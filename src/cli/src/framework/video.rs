@@ -156,10 +156,10 @@ fn own_address(master: &str) -> IpAddr {
 }
 
 fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
-    if args.cores.is_some_and(|cores| !(cores >= 0.02 && cores <= 1e6)) {
+    if args.cores.is_some_and(|cores| !(0.02..=1e6).contains(&cores)) {
         bail!("--cores: at least 0.02");
     }
-    if !(args.profile_seconds >= 1.0 && args.profile_seconds <= 600.0) {
+    if !(1.0..=600.0).contains(&args.profile_seconds) {
         bail!("--profile-seconds: 1 to 600");
     }
     let mut options = Options::new(framework.options("video")?);

@@ -136,7 +136,12 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
         rows.add_row([format!("{:.3}", point.quality), format!("{:.4}", point.cores), config]);
     }
     println!("{rows}");
-    println!("{} of {} configurations tried in {:.2} core-seconds", profile.tried, Knobs::default().all().len(), profile.core_seconds);
+    println!(
+        "{} of {} configurations tried in {:.2} core-seconds",
+        profile.tried,
+        Knobs::default().all().len(),
+        profile.core_seconds
+    );
     if let Some(path) = &args.output {
         profile.write(path)?;
     }

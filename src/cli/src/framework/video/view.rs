@@ -85,7 +85,8 @@ fn state(state: State) -> &'static str {
 }
 
 fn text(status: &Status) -> String {
-    let heads = ["QUERY", "KIND", "STATE", "CONFIGURATION", "CORES", "USED", "QUALITY", "GOAL", "LAG", "GOAL", "FOUND", "AT"];
+    let heads =
+        ["QUERY", "KIND", "STATE", "CONFIGURATION", "CORES", "USED", "QUALITY", "GOAL", "LAG", "GOAL", "FOUND", "AT"];
     let mut table = table(&heads);
     for query in &status.queries {
         table.add_row(row(query));
