@@ -75,7 +75,9 @@ pub struct Bid {
 pub const PATIENCE: u32 = 5;
 
 /// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
-/// given out as far as jobs can use them. Each job gets its floor if there are enough cores for all floors.
+/// given out as far as jobs can use them. Each job gets its floor if there are enough cores for all floors; with
+/// [`Policy::Slaq`], if there are at least twice as many: below that a job may be without a core, but not for longer than
+/// [`PATIENCE`] epochs while there are cores.
 ///
 /// `epoch` is for how many seconds the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Bid, floors, raise};
+use super::{Bid, PATIENCE, floors, raise};
 use crate::predict::Outlook;
 
 /// What one more core brings a job; the largest comes out of a heap first, among equals the first job.
@@ -29,28 +29,35 @@ impl PartialOrd for Gain {
     }
 }
 
-fn predicted(bid: &Bid) -> bool {
-    matches!(bid.outlook, Outlook::Clear { .. })
+/// Whether cores are so few that a core for every job would leave little to decide.
+fn scarce(bids: &[Bid], cores: u32) -> bool {
+    let floors: u64 = bids.iter().map(|b| u64::from(b.floor)).sum();
+    floors * SCARCE > u64::from(cores)
 }
 
-/// Floors first. Jobs that cannot be predicted, yet or at all, get an equal share. All other cores go one at a time to
-/// the largest predicted gain; what then is left over goes to who can use it.
+/// Below so many cores a job, a floor of one core is kept over time.
+const SCARCE: u64 = 2;
+
+/// Floors first. Jobs that follow no curve get an equal share. All other cores go one at a time to the largest predicted
+/// gain; what then is left over goes to who can use it.
+///
+/// With few cores a floor of one is kept over time: whoever has waited for [`PATIENCE`] epochs gets a core, and all
+/// others take part with what a first core gains them.
 pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut order: Vec<usize> = (0..bids.len()).collect();
-    // If there are not enough cores for all floors, the unpredicted first, then by what a core gains.
-    if bids.iter().map(|b| u64::from(b.floor)).sum::<u64>() > u64::from(cores) {
-        let first = |bid: &Bid| if predicted(bid) { bid.priority * bid.outlook.gain(epoch, 1) } else { f64::INFINITY };
-        let gains: Vec<f64> = bids.iter().map(first).collect();
-        order.sort_by(|a, b| gains[*b].total_cmp(&gains[*a]));
+    if scarce(bids, cores) {
+        let gain = |bid: &Bid| bid.priority * bid.outlook.gain(epoch, 1);
+        order.retain(|j| bids[*j].waited >= PATIENCE || bids[*j].floor > 1 || bids[*j].outlook == Outlook::Unclear);
+        order.sort_by(|a, b| gain(&bids[*b]).total_cmp(&gain(&bids[*a])));
     }
     let mut left = floors(bids, cores, &order, &mut given);
     let share = cores / u32::try_from(bids.len().max(1)).unwrap_or(u32::MAX);
-    for (job, bid) in bids.iter().enumerate().filter(|(_, b)| !predicted(b) && !b.reached) {
+    for (job, bid) in bids.iter().enumerate().filter(|(_, b)| b.outlook == Outlook::Unclear && !b.reached) {
         left -= raise(&mut given[job], share.min(bid.ceiling), left);
     }
     left = greedy(bids, left, epoch, &mut given);
-    // Nobody gains any more: who can use a core may have it. Jobs that are where they should be come last.
+    // Nobody gains any more: who can use a core may have it, in turn. Jobs that are where they should be come last.
     for reached in [false, true] {
         while left > 0 {
             let before = left;

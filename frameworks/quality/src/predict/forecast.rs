@@ -14,6 +14,8 @@ const LOSSES_MIN: usize = 5;
 const LOSSES_MAX: usize = 32;
 /// Prediction errors kept.
 const ERRORS_MAX: usize = 256;
+/// What a new job is taken to leave unlearnt in an iteration.
+const FIRST_RATE: f64 = 0.85;
 /// A fit that misses by more than this share of what the losses vary is no fit.
 const MISS_MAX: f64 = 0.25;
 
@@ -69,8 +71,11 @@ impl Errors {
 /// What a scheduler may expect of a job in the near future.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outlook {
-    /// Too few iterations are known.
-    New,
+    /// Too few iterations are known. Until there are, it is taken to learn as fast as most jobs do at first.
+    New {
+        /// How long iterations take, if one has been measured.
+        time: TimeModel,
+    },
     /// The losses follow no curve.
     Unclear,
     /// The losses follow this curve; a change of `scale` counts as one.
@@ -92,7 +97,13 @@ impl Outlook {
                 let iterations = time.iterations(seconds, cores);
                 (curve.at(0.0) - curve.at(iterations)).max(0.0) / scale
             }
-            Outlook::New | Outlook::Unclear => 0.0,
+            Outlook::New { time } => {
+                // A second an iteration, until one is measured.
+                let second = TimeModel::known(1.0, 0.0);
+                let iterations = if time.is_known() { *time } else { second }.iterations(seconds, cores);
+                1.0 - FIRST_RATE.powf(iterations)
+            }
+            Outlook::Unclear => 0.0,
         }
     }
 }
@@ -142,7 +153,7 @@ impl Forecaster {
     /// What to expect.
     pub fn outlook(&self) -> Outlook {
         if self.losses.len() < LOSSES_MIN || !self.time.is_known() {
-            return Outlook::New;
+            return Outlook::New { time: self.time };
         }
         match self.fit {
             Some(fit) if fit.distance <= MISS_MAX * self.variation() => {
@@ -214,7 +225,8 @@ mod tests {
     #[test]
     fn a_smooth_job_is_predicted_well() {
         let mut forecaster = Forecaster::new(None);
-        assert_eq!(forecaster.outlook(), Outlook::New);
+        assert_eq!(forecaster.outlook(), Outlook::New { time: TimeModel::default() });
+        assert!(forecaster.outlook().gain(3.0, 2) > forecaster.outlook().gain(3.0, 1));
         for k in 0..60_u32 {
             forecaster.observe(0.2 + 1.0 / (1.0 + 0.2 * f64::from(k)));
             forecaster.observe_time(1.0, 2, 1.8);

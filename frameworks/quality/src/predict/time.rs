@@ -16,6 +16,11 @@ pub struct TimeModel {
 }
 
 impl TimeModel {
+    /// Of an iteration of so much work and overhead, in seconds.
+    pub fn known(work: f64, overhead: f64) -> TimeModel {
+        TimeModel { work, overhead, measured: true }
+    }
+
     /// Takes an iteration in that took `seconds` on `cores` cores, which computed `busy` seconds in all.
     pub fn learn(&mut self, seconds: f64, cores: u32, busy: f64) {
         let ok = |x: f64| x.is_finite() && x >= 0.0;

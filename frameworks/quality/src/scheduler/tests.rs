@@ -1,1 +1,278 @@
-//! Scripted runs of the scheduler.
+//! Scripted runs of the scheduler: offers and updates in, calls out.
+
+use std::time::Duration;
+
+use sdk::base::Time;
+use sdk::v1::scheduler::{Call, call};
+use sdk::v1::{AgentId, FrameworkId, Offer, OfferId, TaskId, TaskState, TaskStatus};
+use sdk::{Event, Input, Output, Requester, Session};
+
+use super::*;
+use crate::job::parse;
+
+/// A scheduler in a session, with a script's hand on its requests and its clock.
+struct World {
+    session: Session<Quality>,
+    requester: Requester<Question, Answer>,
+    now: Time,
+    offers: u32,
+    calls: Vec<Call>,
+}
+
+const JOBS: &str = r#"
+[[job]]
+name = "a"
+algorithm = { kind = "linear-regression" }
+data = { generator = "linear", rows = 100, columns = 2 }
+
+[[job]]
+name = "b"
+algorithm = { kind = "linear-regression" }
+data = { generator = "linear", rows = 100, columns = 2 }
+max_cores = 3
+"#;
+
+impl World {
+    fn new(policy: Policy) -> World {
+        let (requester, requests) = sdk::requests();
+        let worker = Worker {
+            command: vec!["/tepui".into(), "worker".into()],
+            driver: "127.0.0.1:9".into(),
+            cores: 1,
+            mem: 32,
+            pace: None,
+        };
+        let settings = Settings { policy, epoch: Duration::from_secs(1), workers_max: 6, worker };
+        let info = sdk::v1::FrameworkInfo { name: "q".into(), user: "u".into(), ..Default::default() };
+        let session = Session::new(Quality::new(settings, requests), sdk::Settings::new(info), Time::from_secs(100));
+        let mut world = World { session, requester, now: Time::from_secs(100), offers: 0, calls: Vec::new() };
+        world.input(Input::Wake);
+        let subscribed = sdk::v1::scheduler::event::Subscribed {
+            framework_id: FrameworkId { value: "f".into() },
+            ..Default::default()
+        };
+        world.event(sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Subscribed as i32),
+            subscribed: Some(subscribed),
+            ..Default::default()
+        });
+        world
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut outputs = Vec::new();
+        self.session.handle(input, self.now, &mut outputs);
+        self.calls.extend(outputs.into_iter().filter_map(|o| match o {
+            Output::Send(call) => Some(*call),
+            _ => None,
+        }));
+    }
+
+    fn event(&mut self, event: sdk::v1::scheduler::Event) {
+        self.input(Input::Event(Box::new(event)));
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.input(Input::Wake);
+        self.input(Input::Nudge);
+    }
+
+    fn ask(&mut self, question: Question) -> Answer {
+        let requester = self.requester.clone();
+        let mut asking = Box::pin(requester.ask(question));
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(asking.as_mut().poll(&mut cx).is_pending());
+        self.input(Input::Nudge);
+        match asking.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(Ok(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn submit(&mut self, name: &str) {
+        let job = parse("j", JOBS).unwrap().into_iter().find(|j| j.name == name).unwrap();
+        let answer = self.ask(Question::Submit { job: Box::new(job), token: "secret".into() });
+        assert!(matches!(answer, Answer::Submitted(Ok(()))), "{answer:?}");
+    }
+
+    fn offer(&mut self, cpus: u32) {
+        self.offers += 1;
+        let text = format!("cpus:{cpus};mem:1000");
+        let resources = resources::parse_text(&text, &resources::Role::star()).unwrap();
+        let offer = Offer {
+            id: OfferId { value: format!("o{}", self.offers) },
+            agent_id: AgentId { value: "s".into() },
+            hostname: "h".into(),
+            resources: sdk::task::to_v1(&resources),
+            ..Default::default()
+        };
+        self.event(sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Offers as i32),
+            offers: Some(sdk::v1::scheduler::event::Offers { offers: vec![offer] }),
+            ..Default::default()
+        });
+    }
+
+    fn update(&mut self, task: &str, state: TaskState) {
+        let status = TaskStatus {
+            task_id: TaskId { value: task.into() },
+            agent_id: Some(AgentId { value: "s".into() }),
+            state: state as i32,
+            ..Default::default()
+        };
+        self.event(sdk::v1::scheduler::Event {
+            r#type: Some(sdk::v1::scheduler::event::Type::Update as i32),
+            update: Some(sdk::v1::scheduler::event::Update { status }),
+            ..Default::default()
+        });
+    }
+
+    /// The tasks launched since the last look, and the ids of those killed.
+    fn look(&mut self) -> (Vec<sdk::v1::TaskInfo>, Vec<String>) {
+        let calls = std::mem::take(&mut self.calls);
+        let accepts = calls.iter().filter_map(|c| c.accept.as_ref()).flat_map(|a| &a.operations);
+        let launched = accepts.filter_map(|o| o.launch.as_ref()).flat_map(|l| l.task_infos.clone()).collect();
+        let kills = calls.iter().filter(|c| c.r#type() == call::Type::Kill).filter_map(|c| c.kill.as_ref());
+        (launched, kills.map(|k| k.task_id.value.clone()).collect())
+    }
+
+    fn status(&mut self) -> Status {
+        match self.ask(Question::Status) {
+            Answer::Status(status) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn iterate(&mut self, job: &str, number: u64, loss: f64) -> Directive {
+        let iteration = Iteration { number, loss, accuracy: None, seconds: 0.5, workers: 2.0, busy: 0.9 };
+        let progress = Progress { job: job.into(), earlier: Vec::new(), iteration: Some(iteration) };
+        match self.ask(Question::Progress(Box::new(progress))) {
+            Answer::Directive(directive) => directive,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn workers_are_launched_where_there_is_room_and_shared() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    world.offer(4);
+    let (launched, _) = world.look();
+    assert_eq!(launched.len(), 4);
+    let command = launched[0].command.as_ref().unwrap();
+    assert_eq!(&command.arguments[..2], ["/tepui", "worker"]);
+    assert!(command.arguments.windows(2).any(|w| w == ["--job", "a"]), "{command:?}");
+    assert!(!command.arguments.iter().any(|w| w.contains("secret")), "the token is not for everybody's eyes");
+    for task in &launched {
+        world.update(&task.task_id.value, TaskState::TaskRunning);
+    }
+    // A second job: half of the workers must go, at the end of an iteration.
+    world.submit("b");
+    world.pass(Duration::from_millis(20));
+    let directive = world.iterate("a", 0, 1.0);
+    assert_eq!(directive.leave.len(), 2, "{directive:?}");
+    world.update(&directive.leave[0], TaskState::TaskFinished);
+    world.offer(1);
+    let (launched, killed) = world.look();
+    assert_eq!((launched.len(), launched[0].task_id.value.starts_with("b.")), (1, true));
+    assert_eq!(killed, Vec::<String>::new());
+    // The other does not leave, and is killed when it is late.
+    for _ in 0..8 {
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(world.look().1, directive.leave[1..]);
+    let status = world.status();
+    assert_eq!((status.policy, status.jobs[1].name.as_str(), status.jobs[0].iteration), ("fair", "b", Some(0)));
+}
+
+#[test]
+fn a_worker_that_dies_is_replaced_and_the_limits_are_kept() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("b");
+    world.offer(10);
+    let (launched, _) = world.look();
+    assert_eq!(launched.len(), 3, "its job wants three at most");
+    world.submit("a");
+    world.offer(7);
+    let (more, _) = world.look();
+    assert!(more.len() <= 3, "six workers at most: {}", more.len());
+    let victim = launched[0].task_id.value.clone();
+    world.update(&victim, TaskState::TaskRunning);
+    world.update(&victim, TaskState::TaskFailed);
+    world.offer(5);
+    let (replaced, _) = world.look();
+    assert!(!replaced.is_empty() && replaced.iter().all(|t| t.task_id.value != victim));
+    assert!(world.status().workers <= 6);
+}
+
+#[test]
+fn workers_that_cannot_run_fail_their_job_in_the_end() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("a");
+    let mut failed = 0;
+    for _ in 0..40 {
+        world.pass(Duration::from_secs(11));
+        world.offer(1);
+        for task in world.look().0 {
+            world.update(&task.task_id.value, TaskState::TaskFailed);
+            failed += 1;
+        }
+        let progress = Progress { job: "a".into(), ..Progress::default() };
+        if let Answer::Directive(Directive { give_up: Some(why), .. }) =
+            world.ask(Question::Progress(Box::new(progress)))
+        {
+            assert!(why.contains("TASK_FAILED") && failed == 8, "{failed}: {why}");
+            return;
+        }
+    }
+    panic!("it is tried for ever: {failed} failures");
+}
+
+#[test]
+fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("a");
+    world.offer(2);
+    let (launched, _) = world.look();
+    world.ask(Question::Ended { job: "a".into(), outcome: Outcome::Finished("done".into()) });
+    world.pass(Duration::from_secs(1));
+    // They do not even run: nothing is lost by killing them.
+    assert_eq!(world.look().1.len(), launched.len());
+    assert!(matches!(world.ask(Question::Forget("a".into())), Answer::Submitted(Err(_))));
+    for task in &launched {
+        world.update(&task.task_id.value, TaskState::TaskKilled);
+    }
+    assert!(matches!(world.ask(Question::Forget("a".into())), Answer::Submitted(Ok(()))));
+    assert!(world.status().jobs.is_empty());
+    let twice = parse("j", JOBS).unwrap().remove(0);
+    world.submit("a");
+    let answer = world.ask(Question::Submit { job: Box::new(twice), token: "x".into() });
+    assert!(matches!(answer, Answer::Submitted(Err(why)) if why == "there is a job 'a' already"));
+}
+
+#[test]
+fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
+    let mut memory = std::collections::BTreeMap::new();
+    let job = parse("j", JOBS).unwrap().remove(0);
+    let kept = serde_json::json!({
+        "job": job, "token": "t", "number": 4, "submitted": 99.0, "state": "running", "reason": "",
+    });
+    memory.insert("job/a".to_owned(), serde_json::to_vec(&kept).unwrap());
+    memory.insert("job/broken".to_owned(), b"nonsense".to_vec());
+    memory.insert("run".to_owned(), b"6".to_vec());
+    let (_, requests) = sdk::requests();
+    let mut scheduler = Quality::new(settings_of(), requests);
+    let mut calls = sdk::Calls::default();
+    sdk::Scheduler::on_event(&mut scheduler, Event::Restored(memory), Time::from_secs(200), &mut calls);
+    assert_eq!(scheduler.run, 7);
+    assert_eq!(scheduler.active(), ["a"]);
+    assert_eq!(scheduler.jobs["a"].number, 4);
+    assert_eq!(scheduler.jobs["a"].submitted, Time::from_secs(99));
+}
+
+fn settings_of() -> Settings {
+    let worker = Worker { command: vec!["x".into()], driver: "x".into(), cores: 1, mem: 1, pace: None };
+    Settings { policy: Policy::Slaq, epoch: Duration::from_secs(1), workers_max: 1, worker }
+}

@@ -76,11 +76,27 @@ struct Measure {
     rounds: u32,
     workers: usize,
     micros: u64,
+    /// How long there was no worker, and since when there is none.
+    idle: Duration,
+    idle_since: Option<Instant>,
 }
 
 impl Measure {
-    fn start() -> Measure {
-        Measure { began: now(), rounds: 0, workers: 0, micros: 0 }
+    fn start(hands: &Hands) -> Measure {
+        let idle_since = hands.is_empty().then(now);
+        Measure { began: now(), rounds: 0, workers: 0, micros: 0, idle: Duration::ZERO, idle_since }
+    }
+
+    /// Notes whether there are workers: a time without any is not part of an iteration.
+    fn look(&mut self, hands: &Hands) {
+        match (hands.is_empty(), self.idle_since) {
+            (true, None) => self.idle_since = Some(now()),
+            (false, Some(since)) => {
+                self.idle += since.elapsed();
+                self.idle_since = None;
+            }
+            _ => {}
+        }
     }
 }
 
@@ -108,7 +124,7 @@ impl Drive {
             written: now(),
             largest_change: 0.0,
             still: 0,
-            measure: Measure::start(),
+            measure: Measure::start(&Hands::default()),
             common,
             job,
             shape,
@@ -180,8 +196,10 @@ impl Drive {
                     if matches!(event, Event::Partial { .. } | Event::Joined { .. }) {
                         progress = now();
                     }
-                    if let Some(outcome) = self.on_event(event) {
-                        return Some(outcome);
+                    let outcome = self.on_event(event);
+                    self.measure.look(&self.hands);
+                    if outcome.is_some() {
+                        return outcome;
                     }
                 }
                 Err(_) => {
@@ -203,10 +221,6 @@ impl Drive {
     fn on_event(&mut self, event: Event) -> Option<Outcome> {
         match event {
             Event::Joined { connection, task, cores, frames } => {
-                if self.hands.is_empty() && self.measure.rounds == 0 {
-                    // Waiting for a first worker is not part of an iteration's time.
-                    self.measure = Measure::start();
-                }
                 self.hands.join(connection, task, cores, frames);
                 self.hands.set_up(connection, &self.setup);
                 self.hands.hand_out();
@@ -268,12 +282,13 @@ impl Drive {
     }
 
     async fn iteration_done(&mut self, loss: f64, accuracy: Option<f64>) -> Option<Outcome> {
-        let measure = std::mem::replace(&mut self.measure, Measure::start());
+        let fresh = Measure::start(&self.hands);
+        let measure = std::mem::replace(&mut self.measure, fresh);
         let iteration = Iteration {
             number: self.iterations,
             loss,
             accuracy,
-            seconds: measure.began.elapsed().as_secs_f64(),
+            seconds: measure.began.elapsed().saturating_sub(measure.idle).as_secs_f64(),
             workers: measure.workers as f64 / f64::from(measure.rounds.max(1)),
             busy: measure.micros as f64 / 1e6 / f64::from(self.common.cores.max(1)),
         };
@@ -287,6 +302,7 @@ impl Drive {
         let progress = Progress { job: self.job.name.clone(), earlier: Vec::new(), iteration: Some(iteration) };
         let directive = self.report(progress).await;
         self.hands.dismiss(&directive.leave);
+        self.measure.look(&self.hands);
         if let Some(why) = self.is_over(&iteration) {
             return Some(Outcome::Finished(why));
         }

@@ -1,0 +1,266 @@
+//! The quality framework with real processes: jobs that compete on a cluster, a worker killed in the middle of an
+//! iteration, the scheduler killed and started again, and input that is refused.
+//!
+//! What a training comes to does not depend on its workers, so every test compares with the same training done here.
+#![forbid(unsafe_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use quality::job::{Job, parse};
+use quality::learn::Local;
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Eight cores on two agents, and a folder; ended and removed with its owner.
+struct Cluster {
+    process: Child,
+    master: String,
+    folder: PathBuf,
+    /// Kept open: what the cluster prints later must go somewhere.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Cluster {
+    fn start(name: &str) -> Cluster {
+        let folder = std::env::temp_dir().join(format!("tepui-quality-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let arguments = ["local", "--agents=2", "--port=0", "--resources=cpus:4;mem:1024;disk:1024"];
+        let mut process = Command::new(binary()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut first).unwrap();
+        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
+        assert!(first.starts_with("master"), "{first}");
+        Cluster { process, master, folder, _output: output }
+    }
+
+    fn write(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    fn framework(&self, more: &[&str]) -> Framework {
+        let state = format!("--state-dir={}", self.folder.join("state").display());
+        let master = format!("--master={}", self.master);
+        let words = ["framework", "quality", "--json", "--epoch=500ms", &state, &master];
+        Framework::start(words.iter().chain(more))
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // An interrupt lets it remove its own folder and its tasks; the child is not reaped yet, so the id is its own.
+        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn binary() -> String {
+    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+}
+
+/// The framework's process; killed with its owner.
+struct Framework {
+    process: Child,
+    api: String,
+    errors: BufReader<ChildStderr>,
+}
+
+impl Framework {
+    fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> Framework {
+        let mut command = Command::new(binary());
+        let mut process = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut errors = BufReader::new(process.stderr.take().unwrap());
+        let mut first = String::new();
+        errors.read_line(&mut first).unwrap();
+        let api = first.trim().rsplit("http://").next().unwrap().to_owned();
+        assert!(first.contains("API"), "{first}");
+        Framework { process, api, errors }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut stream = TcpStream::connect(&self.api).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        serde_json::from_str(&body[body.find('{').unwrap()..=body.rfind('}').unwrap()]).unwrap()
+    }
+
+    /// Waits until a job is as it should be.
+    fn wait_for(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let began = began();
+        loop {
+            let job = self.get(&format!("/jobs/{name}"));
+            if wanted(&job) {
+                return job;
+            }
+            assert!(began.elapsed() < PATIENCE, "{job:#}");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Waits for the end: whether it was a success, the last status, and what was said on standard error.
+    fn finish(mut self) -> (bool, Value, String) {
+        let (mut status, mut errors) = (String::new(), String::new());
+        self.process.stdout.take().unwrap().read_to_string(&mut status).unwrap();
+        self.errors.read_to_string(&mut errors).unwrap();
+        let success = self.process.wait().unwrap().success();
+        (success, serde_json::from_str(&status).unwrap_or_default(), errors)
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Framework {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test waits for real processes, and not for ever")]
+fn began() -> Instant {
+    Instant::now()
+}
+
+/// The loss before the last iteration of the same training, done here.
+fn expected(job: &Job) -> f64 {
+    let prepared = job.data.prepare(&job.algorithm, None).unwrap();
+    let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap()).collect();
+    let trained = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap().run(job.iterations).unwrap();
+    *trained.losses.last().unwrap()
+}
+
+fn job<'a>(status: &'a Value, name: &str) -> &'a Value {
+    status["jobs"].as_array().unwrap().iter().find(|j| j["name"] == name).unwrap()
+}
+
+fn iteration(job: &Value) -> u64 {
+    job["iteration"].as_u64().unwrap_or(0)
+}
+
+/// A worker's process, by the id of its task.
+fn process_of(task: &str) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut ids = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
+    ids.find(|id| {
+        let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = words.split(|b| *b == 0).collect();
+        words.get(3) == Some(&&b"worker"[..]) && words.contains(&task.as_bytes())
+    })
+}
+
+const TWO: &str = r#"
+[[job]]
+name = "convex"
+algorithm = { kind = "logistic-regression" }
+data = { generator = "halves", rows = 4800, columns = 10, seed = 1 }
+iterations = 40
+
+[[job]]
+name = "crooked"
+algorithm = { kind = "boosted-trees", depth = 2 }
+data = { generator = "bumps", rows = 2400, columns = 6, seed = 2 }
+iterations = 25
+"#;
+
+#[test]
+fn two_jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
+    let cluster = Cluster::start("compete");
+    let file = cluster.write("jobs.toml", TWO);
+    let framework = cluster.framework(&["--jobs", &file, "--pace=40000"]);
+    let running = framework.wait_for("convex", |j| iteration(j) >= 3 && j["cores"].as_u64() >= Some(2));
+    let victim = running["tasks"].as_array().unwrap().iter().find_map(|t| process_of(t.as_str()?)).unwrap();
+    assert!(Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap().success());
+    let (success, status, errors) = framework.finish();
+    assert!(success, "{errors}");
+    for wanted in parse("jobs.toml", TWO).unwrap() {
+        let job = job(&status, &wanted.name);
+        assert_eq!((&job["state"], iteration(job)), (&Value::from("finished"), wanted.iterations - 1), "{job:#}");
+        let difference = job["loss"].as_f64().unwrap() - expected(&wanted);
+        assert!(difference.abs() < 1e-12, "{}: {difference}", wanted.name);
+        let cores: Vec<f64> = job["history"].as_array().unwrap().iter().filter_map(|p| p["cores"].as_f64()).collect();
+        assert!(cores.iter().all(|c| (0.0..=8.0).contains(c)) && cores.iter().any(|c| *c >= 2.0), "{cores:?}");
+        let model = cluster.folder.join(format!("state/models/{}.json", wanted.name));
+        assert!(Path::new(&model).is_file());
+    }
+}
+
+#[test]
+fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
+    let cluster = Cluster::start("restart");
+    let file = cluster.write("jobs.toml", TWO);
+    let arguments = ["--jobs", &file, "--pace=25000"];
+    let mut first = cluster.framework(&arguments);
+    let before = first.wait_for("convex", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1));
+    first.kill();
+    let second = cluster.framework(&arguments);
+    let after = second.wait_for("convex", |j| iteration(j) > 0 && j["cores"].as_u64() >= Some(1));
+    let tasks = |job: &Value| -> Vec<String> {
+        job["tasks"].as_array().unwrap().iter().filter_map(|t| t.as_str().map(str::to_owned)).collect()
+    };
+    assert!(tasks(&after).iter().any(|t| tasks(&before).contains(t)), "{before:#}\n{after:#}");
+    let (success, status, errors) = second.finish();
+    assert!(success, "{errors}");
+    for wanted in parse("jobs.toml", TWO).unwrap() {
+        let job = job(&status, &wanted.name);
+        assert_eq!((&job["state"], iteration(job)), (&Value::from("finished"), wanted.iterations - 1), "{job:#}");
+        let difference = job["loss"].as_f64().unwrap() - expected(&wanted);
+        assert!(difference.abs() < 1e-12, "{}: {difference}", wanted.name);
+    }
+    // It did not begin anew: the first points of its history are from after the restart.
+    let history = job(&status, "convex")["history"].as_array().unwrap();
+    assert!(history[0]["iteration"].as_u64().unwrap() > 0, "{:#}", history[0]);
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_fails_the_job_and_says_so() {
+    let cluster = Cluster::start("nan");
+    let data = cluster.write("data.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
+    let jobs = format!(
+        "[[job]]\nname = \"wild\"\nalgorithm = {{ kind = \"linear-regression\" }}\ndata = {{ file = \"{data}\" }}\nshards = 2\n"
+    );
+    let file = cluster.write("jobs.toml", &jobs);
+    let (success, status, errors) = cluster.framework(&["--jobs", &file]).finish();
+    assert!(!success && errors.contains("failed: wild"), "{errors}");
+    let job = job(&status, "wild");
+    assert_eq!(job["state"], "failed");
+    assert!(job["reason"].as_str().unwrap().contains("the loss is not a number in iteration 0"), "{job:#}");
+}
+
+#[test]
+fn bad_files_are_refused_with_file_line_and_rule() {
+    let folder = std::env::temp_dir().join(format!("tepui-quality-bad-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let data = folder.join("data.csv");
+    std::fs::write(&data, "1,2,yes\n3,x,no\n").unwrap();
+    let jobs = |algorithm: &str| {
+        let path = folder.join("jobs.toml");
+        let file = data.display();
+        let text = format!(
+            "[[job]]\nname = \"a\"\nalgorithm = {{ kind = \"{algorithm}\" }}\ndata = {{ file = \"{file}\" }}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let arguments = ["framework", "quality", "--master=127.0.0.1:1", "--jobs"];
+        let output = Command::new(binary()).args(arguments).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = jobs("logistic-regression");
+    let wanted = format!("{}:2: column 2 is 'x', and must be a finite number", data.display());
+    assert!(said.contains("job 'a'") && said.contains(&wanted), "{said}");
+    let said = jobs("magic");
+    assert!(said.contains("jobs.toml:3: unknown variant `magic`"), "{said}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
