@@ -8,28 +8,35 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::job::seconds;
 use crate::place::Policy;
 
-/// How a scheduler behaves towards the cluster.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// How a scheduler behaves towards the cluster. In JSON or TOML times are seconds, and what is missing is the default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Knobs {
     /// Where a task goes among the offers that have room for it.
     pub policy: Policy,
     /// How long an offer that nothing was placed on is kept, in case work comes for it. Zero: not at all.
+    #[serde(with = "seconds")]
     pub hold: Duration,
     /// Up to this much is added to `hold`, differently for each offer.
+    #[serde(with = "seconds")]
     pub hold_jitter: Duration,
     /// Whether held offers are given back as soon as nothing waits, before their holding time is over.
     pub decline_fast: bool,
     /// For how long resources that waiting tasks had no use for are refused.
+    #[serde(with = "seconds")]
     pub refuse: Duration,
     /// For how long resources are refused that come while nothing waits.
+    #[serde(with = "seconds")]
     pub refuse_idle: Duration,
     /// Whether to ask for no offers while nothing waits.
     pub suppress_idle: bool,
     /// Whether to ask for offers anew when work comes; at most once in this time. `None`: never, refusals run out.
+    #[serde(with = "seconds::optional")]
     pub revive_every: Option<Duration>,
     /// How fast waiting tasks are let at the offers. `None`: all at once.
     pub pace: Option<Pace>,
@@ -42,11 +49,13 @@ pub struct Knobs {
 /// Arrival smoothing: at most so many tasks in each such time.
 ///
 /// Many tasks in a long time make batches, one task in a short time makes a steady trickle.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pace {
     /// How many tasks.
     pub tasks: u32,
     /// In which time.
+    #[serde(with = "seconds")]
     pub every: Duration,
 }
 
@@ -70,7 +79,7 @@ impl Default for Knobs {
 }
 
 /// Another framework's way with offers, by its documented timings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Behaviour {
     /// [`Knobs::default`].
@@ -167,11 +176,24 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_written_and_read() {
+        for behaviour in Behaviour::ALL {
+            let json = serde_json::to_string(&behaviour.knobs()).unwrap();
+            assert_eq!(serde_json::from_str::<Knobs>(&json).unwrap(), behaviour.knobs(), "{json}");
+        }
+        let some: Knobs =
+            toml::from_str("policy = 'worst-fit'\nhold = 1.5\npace = { tasks = 2, every = 0.5 }").unwrap();
+        let pace = Some(Pace { tasks: 2, every: Duration::from_millis(500) });
+        let hold = Duration::from_millis(1_500);
+        assert_eq!(some, Knobs { policy: Policy::WorstFit, hold, pace, ..Knobs::default() });
+    }
+
+    #[test]
     fn the_documented_timings() {
         assert_eq!(Behaviour::Marathon.knobs().refuse, Duration::from_secs(120));
         let aurora = Behaviour::Aurora.knobs();
-        assert_eq!((aurora.hold, aurora.hold_jitter, aurora.refuse).0, Duration::from_secs(300));
-        assert_eq!(aurora.refuse, Duration::from_secs(5));
+        let seconds = |time: Duration| time.as_secs();
+        assert_eq!([aurora.hold, aurora.hold_jitter, aurora.refuse].map(seconds), [300, 60, 5]);
         assert_eq!(Behaviour::Spark.knobs().refuse_idle, Duration::from_secs(120));
     }
 }

@@ -70,9 +70,9 @@ impl Need {
         Need(std::array::from_fn(|k| self.0[k].max(other.0[k])))
     }
 
-    /// The amounts, each times a weight, added up.
-    pub fn weighed(&self, weights: &[f64; KINDS]) -> f64 {
-        (0..KINDS).map(|k| self.0[k] as f64 * weights[k]).sum()
+    /// The amounts, each times a weight.
+    pub fn shares(&self, weights: &[f64; KINDS]) -> [f64; KINDS] {
+        std::array::from_fn(|k| self.0[k] as f64 * weights[k])
     }
 }
 

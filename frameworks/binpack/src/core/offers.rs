@@ -2,6 +2,7 @@
 //!
 //! It takes resources out of them for a task; which task goes where is decided elsewhere.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,14 +95,16 @@ impl Room {
                 wanted.add(Resource::scalar(name.clone(), Amount::from_thousandths(thousandths)));
             }
         }
-        let ports: Vec<u64> = self.ports().numbers().take(need.ports()).collect();
-        if ports.len() < need.ports() {
+        let count = need.ports();
+        let ports: Vec<u64> = if count == 0 { Vec::new() } else { self.ports().numbers().take(count).collect() };
+        if ports.len() < count {
             return None;
         }
-        if !ports.is_empty() {
+        if count > 0 {
             wanted.add(Resource::ranges("ports", Ranges::new(ports.iter().map(|&p| (p, p)))));
         }
-        let steady = self.left.non_revocable();
+        let has_revocable = self.left.iter().any(Resource::is_revocable);
+        let steady = if has_revocable { Cow::Owned(self.left.non_revocable()) } else { Cow::Borrowed(&self.left) };
         let resources = match &self.role {
             Some(role) if !role.is_star() => {
                 steady.find(&wanted.push_reservation(&Reservation::fixed(role.clone())))?
@@ -236,6 +239,34 @@ mod tests {
         let other = offers.rescind(&OfferId { value: "o3".into() });
         assert_eq!(other, [OfferId { value: "o1".into() }]);
         assert_eq!(offers.rooms.len(), 1);
+    }
+
+    #[test]
+    fn reserved_resources_are_taken_first_and_allocated_to_the_role() {
+        let role = Role::parse("r").unwrap();
+        let mut offered = offer("o", "a", "");
+        offered.resources = to_v1(&parse_text("cpus(r):1;cpus:2;mem(r):64", &Role::star()).unwrap().allocated(&role));
+        offered.allocation_info = Some(v1::resource::AllocationInfo { role: Some("r".into()) });
+        let mut offers = Offers::default();
+        let place = offers.add(offered, Time::EPOCH, &Knobs::default()).unwrap();
+        let room = &mut offers.rooms[place];
+        assert_eq!(room.free(), Need([3_000, 64_000, 0, 0, 0]));
+        let taken = room.take(&Need::of(1.5, 32.0)).unwrap();
+        assert_eq!(taken.resources.reserved().cpus(), Amount::from_units(1));
+        assert_eq!(taken.resources.unreserved().cpus(), Amount::from_f64(0.5));
+        let messages = room.messages(&taken);
+        assert!(messages.iter().all(|m| m.allocation_info.as_ref().and_then(|a| a.role.as_deref()) == Some("r")));
+        assert_eq!(room.free(), Need([1_500, 32_000, 0, 0, 0]));
+    }
+
+    #[test]
+    fn what_is_no_room_is_not_counted() {
+        let mut offers = Offers::default();
+        let place = offers.add(offer("o", "a", "cpus:1;disk:100"), Time::EPOCH, &Knobs::default()).unwrap();
+        let room = &mut offers.rooms[place];
+        room.left += Resources::from(Resource::scalar("cpus", Amount::from_units(7)).with_revocable(true));
+        assert_eq!(room.free().amount(0), Amount::from_units(1));
+        assert!(room.take(&Need::of(2.0, 0.0)).is_none());
     }
 
     #[test]

@@ -155,8 +155,7 @@ impl Core {
             match self.offers.add(offer, now, &self.knobs) {
                 Some(room) => {
                     let room = &self.offers.rooms[room];
-                    let used = self.usage.get(&room.site.agent_id).copied().unwrap_or_default();
-                    self.seen.offered(room, room.free(), used, now);
+                    self.seen.offered(room, room.free(), now);
                 }
                 None => surplus.push(id),
             }

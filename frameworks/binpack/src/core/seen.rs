@@ -18,7 +18,7 @@ pub(super) struct Agent {
     pub(super) site: Arc<Site>,
     /// What was left of its last offer after this framework's tasks were placed.
     pub(super) left: Need,
-    /// The most that it had at once: offered, or used by this framework's tasks.
+    /// The most that it offered at once.
     pub(super) most: Need,
     pub(super) when: Time,
 }
@@ -36,8 +36,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// An agent offers this much in all, and this framework uses that much of it already.
-    pub(super) fn offered(&mut self, room: &Room, free: Need, used: Need, now: Time) {
+    /// An agent offers this much in all.
+    pub(super) fn offered(&mut self, room: &Room, free: Need, now: Time) {
         if !self.agents.contains_key(&room.site.agent_id) && self.agents.len() >= AGENTS_MAX {
             return;
         }
@@ -48,7 +48,7 @@ impl Seen {
             when: now,
         });
         agent.left = free;
-        agent.most = agent.most.upper(&free.plus(&used));
+        agent.most = agent.most.upper(&free);
         agent.when = now;
     }
 

@@ -7,7 +7,7 @@ mod fault;
 mod fields;
 mod health;
 mod read;
-mod seconds;
+pub(crate) mod seconds;
 mod tree;
 
 use std::collections::BTreeMap;

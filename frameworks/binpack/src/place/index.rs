@@ -6,7 +6,7 @@
 use crate::Need;
 
 /// How many rooms a block has at most. A block is looked through from its start, so it is short.
-const BLOCK_MAX: usize = 64;
+const BLOCK_MAX: usize = 32;
 
 /// One room in the index. No block is ever empty.
 #[derive(Clone, Debug)]
@@ -31,6 +31,13 @@ struct Block {
 }
 
 impl Block {
+    /// An entry that had so much has less now, or is gone.
+    fn without(&mut self, before: &Need) {
+        if (0..crate::need::KINDS).any(|k| before.0[k] >= self.most.0[k]) {
+            self.renew_most();
+        }
+    }
+
     fn renew_most(&mut self) {
         self.most = self.entries.iter().fold(Need([i64::MIN; crate::need::KINDS]), |most, e| most.upper(&e.free));
     }
@@ -71,12 +78,13 @@ impl Index {
         if let Some((at, place)) = self.find(room, from) {
             let block = &mut self.blocks[at];
             if from == to {
-                block.entries[place].free = free;
-                block.renew_most();
+                let before = std::mem::replace(&mut block.entries[place].free, free);
+                block.without(&before);
+                block.most = block.most.upper(&free);
                 return;
             }
-            block.entries.remove(place);
-            block.renew_most();
+            let before = block.entries.remove(place);
+            block.without(&before.free);
             if block.entries.is_empty() {
                 self.blocks.remove(at);
             }

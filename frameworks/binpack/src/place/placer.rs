@@ -42,21 +42,31 @@ pub struct Placer {
     weights: [f64; KINDS],
     /// For the policies whose order of the rooms does not depend on the task.
     index: Option<Index>,
-    /// The room of each, weighed; empty without an index.
-    weighed: Vec<f64>,
+    /// What is free in each room, each amount as its share of all the room at the start.
+    shares: Vec<Shares>,
 }
+
+/// Amounts as shares of all the room there was.
+type Shares = [f64; KINDS];
 
 impl Placer {
     /// All of these rooms are free as a whole.
     pub fn new(policy: Policy, rooms: &[Need]) -> Placer {
         let all = rooms.iter().fold(Need::default(), |all, room| all.plus(room));
         let weights = all.0.map(|amount| if amount > 0 { 1.0 / amount as f64 } else { 0.0 });
-        let mut placer = Placer { policy, free: rooms.to_vec(), weights, index: None, weighed: Vec::new() };
+        let shares = rooms.iter().map(|room| room.shares(&weights)).collect();
+        let mut placer = Placer { policy, free: rooms.to_vec(), weights, index: None, shares };
         if !matches!(policy, Policy::DotProduct | Policy::LeastResidual) {
-            placer.weighed = rooms.iter().map(|room| room.weighed(&weights)).collect();
             placer.index = Some(Index::new((0..rooms.len()).map(|room| (placer.key(room), rooms[room]))));
         }
         placer
+    }
+
+    /// How much a policy that looks at each room likes this one for a task; the highest is taken.
+    #[cfg(test)]
+    pub(super) fn score(&self, need: &Need, free: &Need) -> f64 {
+        let (need, free) = (need.shares(&self.weights), free.shares(&self.weights));
+        if self.policy == Policy::DotProduct { dot(&need, &free) } else { -residual(&need, &free) }
     }
 
     /// What is free in each room now.
@@ -75,7 +85,7 @@ impl Placer {
 
     /// How large a task is: each amount's share of all the room there was, added up.
     pub fn size(&self, need: &Need) -> f64 {
-        need.weighed(&self.weights)
+        need.shares(&self.weights).iter().sum()
     }
 
     /// Where the policy puts this task; none if it fits nowhere. Changes nothing.
@@ -86,8 +96,8 @@ impl Placer {
             // no task; rounding of sums is allowed for.
             (Some(index), Policy::BestFit) => index.first(need, self.size(need) * (1.0 - 1e-9), allowed),
             (Some(index), _) => index.first(need, f64::NEG_INFINITY, allowed),
-            (None, Policy::DotProduct) => self.highest(need, allowed, |free| self.dot(need, free)),
-            (None, _) => self.highest(need, allowed, |free| -self.residual(need, free)),
+            (None, Policy::DotProduct) => self.highest(need, allowed, dot),
+            (None, _) => self.highest(need, allowed, |need, free| -residual(need, free)),
         }
     }
 
@@ -125,12 +135,9 @@ impl Placer {
     }
 
     fn set(&mut self, room: usize, free: Need) {
-        self.free[room] = free;
-        if self.index.is_none() {
-            return;
-        }
         let from = self.key(room);
-        self.weighed[room] = free.weighed(&self.weights);
+        self.free[room] = free;
+        self.shares[room] = free.shares(&self.weights);
         let to = self.key(room);
         if let Some(index) = &mut self.index {
             index.change(room, from, to, free);
@@ -140,17 +147,23 @@ impl Placer {
     /// Where a room stands in the index: the one with the lowest key is taken.
     fn key(&self, room: usize) -> f64 {
         match self.policy {
-            Policy::BestFit => self.weighed[room],
-            Policy::WorstFit => -self.weighed[room],
+            Policy::BestFit => self.shares[room].iter().sum(),
+            Policy::WorstFit => -self.shares[room].iter().sum::<f64>(),
             _ => room as f64,
         }
     }
 
-    fn highest(&self, need: &Need, allowed: impl Fn(usize) -> bool, score: impl Fn(&Need) -> f64) -> Option<usize> {
+    fn highest(
+        &self,
+        need: &Need,
+        allowed: impl Fn(usize) -> bool,
+        score: impl Fn(&Shares, &Shares) -> f64,
+    ) -> Option<usize> {
+        let shares = need.shares(&self.weights);
         let mut best: Option<(f64, usize)> = None;
-        for (room, free) in self.free.iter().enumerate() {
+        for (room, (free, free_shares)) in self.free.iter().zip(&self.shares).enumerate() {
             if need.fits(free) {
-                let score = score(free);
+                let score = score(&shares, free_shares);
                 if best.is_none_or(|(highest, _)| score > highest) && allowed(room) {
                     best = Some((score, room));
                 }
@@ -158,16 +171,14 @@ impl Placer {
         }
         best.map(|(_, room)| room)
     }
+}
 
-    /// Need times room, by kinds: Tetris's alignment.
-    pub(super) fn dot(&self, need: &Need, free: &Need) -> f64 {
-        let one = |k: usize| need.0[k] as f64 * free.0[k] as f64 * self.weights[k] * self.weights[k];
-        (0..KINDS).map(one).sum()
-    }
+/// Need times room, by kinds: Tetris's alignment.
+fn dot(need: &Shares, free: &Shares) -> f64 {
+    (0..KINDS).map(|k| need[k] * free[k]).sum()
+}
 
-    /// The squares of what would be left, by kinds.
-    pub(super) fn residual(&self, need: &Need, free: &Need) -> f64 {
-        let one = |k: usize| ((free.0[k] - need.0[k]) as f64 * self.weights[k]).powi(2);
-        (0..KINDS).map(one).sum()
-    }
+/// The squares of what would be left, by kinds.
+fn residual(need: &Shares, free: &Shares) -> f64 {
+    (0..KINDS).map(|k| (free[k] - need[k]).powi(2)).sum()
 }

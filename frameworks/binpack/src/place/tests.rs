@@ -71,8 +71,7 @@ proptest! {
         let (Some(a), Some(b)) = (fast[task], slow[task]) else { panic!("{fast:?}\n{slow:?}") };
         let need = &queue[task];
         let score = |room: usize| match policy {
-            Policy::DotProduct => placer.dot(need, &left[room]),
-            Policy::LeastResidual => placer.residual(need, &left[room]),
+            Policy::DotProduct | Policy::LeastResidual => placer.score(need, &left[room]),
             Policy::BestFit | Policy::WorstFit => placer.size(&left[room]),
             Policy::FirstFit | Policy::FirstFitDecreasing => room as f64,
         };

@@ -12,6 +12,7 @@ use binpack::place::Policy;
 use binpack::service::{Follower, Options, Service};
 use binpack::{Behaviour, Knobs, Pace};
 use sdk::Ending;
+use tokio::time::MissedTickBehavior;
 
 use super::common::FrameworkArgs;
 use crate::interrupt::Interrupt;
@@ -20,7 +21,7 @@ use crate::job::show::jobs_table;
 use crate::read::print;
 
 /// How often the table on a terminal is drawn anew.
-const REDRAW: Duration = Duration::from_millis(500);
+const REDRAW: Duration = Duration::from_millis(250);
 
 /// Flags of `tepui framework binpack`.
 #[derive(Debug, clap::Args)]
@@ -159,6 +160,8 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
     let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, lines: 0 };
+    let mut redraw = tokio::time::interval(REDRAW);
+    redraw.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         tokio::select! {
             () = nudge.notified() => {
@@ -167,10 +170,12 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
             }
             ending = service.wait() => return ended(&ending, ExitCode::FAILURE),
             event = follower.next() => {
-                let Ok(Some(event)) = event else { continue };
-                screen.tell(&event, args.json)?;
+                if let Ok(Some(event)) = event {
+                    screen.tell(&event, args.json)?;
+                }
+                continue;
             }
-            () = tokio::time::sleep(REDRAW) => {}
+            _ = redraw.tick(), if screen.live || args.until_done => {}
         }
         let status = service.status().await?;
         // What the status knows is told first.

@@ -14,6 +14,8 @@ use crate::read::model::Agents;
 
 /// How much is read at once, in bytes.
 const PIECE: u64 = 64 * 1024;
+/// The most of a file that is printed as JSON, in bytes.
+const JSON_MAX: usize = 16 << 20;
 /// How often a file is looked at that is followed.
 const LOOK: Duration = Duration::from_millis(300);
 /// The most tasks whose logs are printed, unless they are named.
@@ -50,6 +52,14 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         let [task] = tasks.as_slice() else { bail!("--follow is for one task: name its number") };
         let log = Log::find(task, &agents, &args.service.master, file).await?;
         return follow(&log, &service, &args.job, task.number).await;
+    }
+    if args.service.json {
+        let mut logs = Vec::new();
+        for task in &tasks {
+            let data = Log::find(task, &agents, &args.service.master, file).await?.all().await?;
+            logs.push(serde_json::json!({ "task": task.number, "place": task.place, "file": file, "data": data }));
+        }
+        return crate::read::print(&serde_json::to_string_pretty(&logs)?);
     }
     let mut failed = false;
     for task in &tasks {
@@ -109,17 +119,36 @@ impl Log {
         Ok(Log { agent, path: format!("{directory}/{file}") })
     }
 
+    /// What is there from this byte on, or its beginning, and how many bytes of the file that is; empty at the end.
+    async fn piece(&self, offset: u64) -> Result<(String, u64)> {
+        let path = service::encode(&self.path);
+        let url = format!("/files/read?path={path}&offset={offset}&length={PIECE}");
+        let piece: Value = self.agent.read(&url).await?;
+        Ok(whole(piece["data"].as_str().unwrap_or_default()))
+    }
+
+    /// All that is there, up to a limit.
+    async fn all(&self) -> Result<String> {
+        let (mut all, mut offset) = (String::new(), 0);
+        while all.len() < JSON_MAX {
+            let (data, bytes) = self.piece(offset).await?;
+            if data.is_empty() {
+                break;
+            }
+            offset += bytes;
+            all.push_str(&data);
+        }
+        Ok(all)
+    }
+
     /// Prints what is there from this byte on; says where it ended.
     async fn print_from(&self, mut offset: u64) -> Result<u64> {
-        let path = service::encode(&self.path);
         loop {
-            let url = format!("/files/read?path={path}&offset={offset}&length={PIECE}");
-            let piece: Value = self.agent.read(&url).await?;
-            let data = piece["data"].as_str().unwrap_or_default();
+            let (data, bytes) = self.piece(offset).await?;
             if data.is_empty() {
                 return Ok(offset);
             }
-            offset += data.len() as u64;
+            offset += bytes;
             let mut out = std::io::stdout();
             if out.write_all(data.as_bytes()).and_then(|()| out.flush()).is_err() {
                 // Nobody reads any more, as when piped into `head`.
@@ -127,6 +156,16 @@ impl Log {
             }
         }
     }
+}
+
+/// A piece of a file as far as its characters are whole, and how many bytes of the file it is. The agent puts U+FFFD
+/// where the bytes are no text: at the end, most likely a character that the next piece has as a whole.
+fn whole(data: &str) -> (String, u64) {
+    let trimmed = data.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    let data = if trimmed.is_empty() { data } else { trimmed };
+    let replaced = data.matches(char::REPLACEMENT_CHARACTER).count();
+    // Three bytes in the answer stand for one in the file.
+    (data.to_owned(), (data.len() - 2 * replaced) as u64)
 }
 
 /// Prints until the task has ended.
@@ -156,6 +195,15 @@ fn sandbox(state: &Value, task: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_character_that_a_piece_cuts_is_left_for_the_next() {
+        assert_eq!(whole("abc\u{e9}"), ("abc\u{e9}".to_owned(), 5));
+        assert_eq!(whole("abc\u{fffd}"), ("abc".to_owned(), 3));
+        assert_eq!(whole("a\u{fffd}c"), ("a\u{fffd}c".to_owned(), 3));
+        assert_eq!(whole("\u{fffd}"), ("\u{fffd}".to_owned(), 1), "what is no text at all is passed over");
+        assert_eq!(whole(""), (String::new(), 0));
+    }
 
     #[test]
     fn the_sandbox_is_found_among_running_and_completed() {

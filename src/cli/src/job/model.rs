@@ -1,6 +1,6 @@
 //! What the commands read of the framework's API: the fields that they show.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `/v1/jobs`.
@@ -81,7 +81,7 @@ pub(crate) struct Task {
 }
 
 /// Where a task is or was.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Place {
     pub(crate) task_id: String,
