@@ -5,6 +5,7 @@
 
 pub mod campaign;
 pub mod dist;
+pub mod faults;
 pub mod measure;
 pub mod report;
 pub mod run;

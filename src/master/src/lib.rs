@@ -15,6 +15,7 @@ mod counters;
 mod events;
 mod explain;
 mod frameworks;
+pub mod invariants;
 mod inverse_offers;
 mod io;
 mod master;

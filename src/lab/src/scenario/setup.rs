@@ -54,8 +54,15 @@ pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepare
             let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
             let branch = seed.child("frameworks").child(&name);
             let inbox: Inbox = Rc::new(RefCell::new(VecDeque::new()));
-            let user = User::new(conduct_of(part), Rc::clone(&inbox), branch.child("conduct").rng());
-            specs.push(FrameworkSpec { info: info_of(part, &name), scheduler: Box::new(user), start: part.start.0 });
+            let (conduct, jobs) = (conduct_of(part), Rc::clone(&inbox));
+            specs.push(FrameworkSpec {
+                info: info_of(part, &name),
+                scheduler: Box::new(move || {
+                    Box::new(User::new(conduct.clone(), Rc::clone(&jobs), branch.child("conduct").rng()))
+                }),
+                keeps: false,
+                start: part.start.0,
+            });
             let jobs = part.jobs.iter().enumerate();
             let arrivals = jobs.map(|(at, kind)| Arrivals::new(kind, branch.nth("jobs", at), folder));
             let arrivals = arrivals.collect::<Result<_, _>>()?;

@@ -3,18 +3,20 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Recovered, Tree};
+use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered, Tree};
 use base::{Pid, Time};
 use master::{Message, Outgoing};
 use protos::mesos::SlaveInfo;
 use resources::{Format, Resources};
 use rustc_hash::FxHashMap;
 
-use super::event::{Event, ToExecutor};
+use super::clock::Clock;
+use super::event::{Doom, Event, Moment, Over, ToExecutor};
 use super::light::LightAgent;
-use super::master::master_pid;
+use super::master::EXIT_PAUSE;
 use super::network::Lane;
-use super::{Fidelity, Observer, World};
+use super::writer::Writer;
+use super::{Fidelity, Note, Observer, World};
 use crate::seeds::Seed;
 
 /// An agent of a world.
@@ -60,14 +62,22 @@ pub(super) struct AgentHost {
     pub light: Option<LightAgent>,
     /// Counts its starts.
     pub life: u32,
-    disk: Tree,
-    /// Whether the connection to the master is watched.
-    linked: bool,
+    /// Counts the host's starts.
+    pub boots: u32,
+    pub disk: Tree,
+    pub writer: Writer<Persist, Output>,
+    /// The process ends in its next batch that has something to do.
+    pub doom: Option<Doom>,
+    pub clock: Clock,
+    /// The master to which the connection is watched.
+    linked: Option<Pid>,
     pub to_master: Lane,
     pub to_agent: Lane,
     inbox: Vec<Input>,
     planned: bool,
     wake: Option<Time>,
+    /// So many containers cannot be started from now on.
+    pub failing: u32,
     /// The executor of each container that lives.
     pub containers: FxHashMap<ContainerName, u32>,
     /// The executor of each stream.
@@ -85,13 +95,18 @@ impl AgentHost {
             core: None,
             light: None,
             life: 0,
+            boots: 0,
             disk: Tree::default(),
-            linked: false,
+            writer: Writer::default(),
+            doom: None,
+            clock: Clock::exact(),
+            linked: None,
             to_master: Lane::default(),
             to_agent: Lane::default(),
             inbox: Vec::new(),
             planned: false,
             wake: None,
+            failing: 0,
             containers: FxHashMap::default(),
             streams: FxHashMap::default(),
             requests: FxHashMap::default(),
@@ -109,6 +124,11 @@ impl AgentHost {
 
     pub fn pid(&self) -> Pid {
         pid(self.index)
+    }
+
+    /// Its core, if its process runs and is modelled in full.
+    pub fn core(&mut self) -> Option<&mut Agent> {
+        self.core.as_deref_mut()
     }
 }
 
@@ -178,18 +198,22 @@ impl<O: Observer> World<O> {
             return self.light_registers(agent);
         }
         let mut config = Config::new(host.pid(), "/w");
-        config.boot_id = "boot-0".to_owned();
-        let (seed, now) = (host.seed.nth("life", host.life as usize).number(), self.now);
+        config.boot_id = format!("boot-{}", host.boots);
+        let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
         // What the agent itself has written is always whole, so it can always start.
         let started = Recovered::read(&host.disk, true).map_err(|why| why.to_string()).and_then(|found| {
             Agent::new(config, host.spec.info(), found, seed, now, &mut out).map_err(|why| why.to_string())
         });
-        if let Ok(mut core) = started {
-            core.end_batch(now, &mut out);
-            host.core = Some(Box::new(core));
-            self.agent_outbox(agent, out);
-            self.agent_input(agent, Input::Detected { master: Some(master_pid()) });
+        match started {
+            Ok(mut core) => {
+                core.end_batch(now, &mut out);
+                host.core = Some(Box::new(core));
+                self.observer.noted(&Note::AgentStarts { agent }, self.now);
+                self.agent_outbox(agent, out);
+                self.agent_input(agent, Input::Detected { master: Some(self.master.pid()) });
+            }
+            Err(why) => self.observer.noted(&Note::AgentCannotStart { agent, why: &why }, self.now),
         }
     }
 
@@ -224,7 +248,7 @@ impl<O: Observer> World<O> {
             return;
         }
         host.wake = None;
-        if host.core.as_ref().and_then(|core| core.next_wake()).is_some_and(|at| at <= self.now) {
+        if host.core.as_ref().and_then(|core| core.next_wake()).is_some_and(|at| at <= host.clock.show(self.now)) {
             self.agent_input(agent, Input::Wake);
         } else {
             self.plan_agent_wake(agent);
@@ -234,6 +258,7 @@ impl<O: Observer> World<O> {
     fn plan_agent_wake(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         let Some(at) = host.core.as_ref().and_then(|core| core.next_wake()) else { return };
+        let at = host.clock.when(at);
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
             self.queue.push(at.max(self.now), Event::AgentWake { agent, life: host.life });
@@ -248,69 +273,144 @@ impl<O: Observer> World<O> {
         host.planned = false;
         let inputs = std::mem::take(&mut host.inbox);
         let Some(core) = &mut host.core else { return };
-        let mut out = Outbox::default();
-        inputs.into_iter().for_each(|input| core.handle(input, self.now, &mut out));
-        core.end_batch(self.now, &mut out);
+        let (mut out, shown) = (Outbox::default(), host.clock.show(self.now));
+        inputs.into_iter().for_each(|input| core.handle(input, shown, &mut out));
+        core.end_batch(shown, &mut out);
         self.agent_outbox(agent, out);
         self.plan_agent_wake(agent);
     }
 
-    /// First durable, then visible.
-    fn agent_outbox(&mut self, agent: u32, out: Outbox) {
-        let mut ready = self.now;
-        if !out.persist.is_empty() {
-            ready = ready + self.write(|model| &model.agent_write);
-            let disk = &mut self.agents[agent as usize].disk;
-            out.persist.iter().for_each(|entry| disk.apply(entry));
+    /// First durable, then visible; a doomed process gets only so far.
+    fn agent_outbox(&mut self, agent: u32, mut out: Outbox) {
+        let host = &mut self.agents[agent as usize];
+        let writes = !out.persist.is_empty();
+        let doom = match host.doom {
+            Some(Doom { moment: Moment::Writing(_), .. }) if writes => host.doom.take(),
+            Some(Doom { moment: Moment::After(_), .. }) if !out.outputs.is_empty() => host.doom.take(),
+            _ => None,
+        };
+        if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
+            out.outputs.truncate(outputs as usize);
         }
-        for output in out.outputs {
-            self.agent_output(agent, output, ready);
+        let life = host.life;
+        let mut dies = self.now;
+        if writes || !host.writer.is_idle() {
+            host.writer.push(out.persist, out.outputs);
+            if let Some(until) = self.agent_writes(agent) {
+                dies = match doom.map(|doom| doom.moment) {
+                    Some(Moment::Writing(_)) => self.now + until.since(self.now) / 2,
+                    _ => until,
+                };
+            }
+        } else {
+            for output in out.outputs {
+                self.agent_output(agent, output);
+                if self.agents[agent as usize].life != life {
+                    return;
+                }
+            }
+        }
+        if let Some(doom) = doom {
+            self.queue.push(dies, Event::AgentDies { agent, life, doom });
         }
     }
 
-    fn agent_output(&mut self, agent: u32, output: Output, ready: Time) {
+    /// Begins the next write, if there is one and none goes on; when it is done.
+    fn agent_writes(&mut self, agent: u32) -> Option<Time> {
+        let host = &mut self.agents[agent as usize];
+        let (writes, life) = (host.writer.begin()?, host.life);
+        let mut until = self.now + if writes { host.writer.slowness(self.now) } else { Duration::ZERO };
+        if writes {
+            until = until + self.write(|model| &model.agent_write);
+        }
+        self.queue.push(until, Event::AgentWritten { agent, life });
+        Some(until)
+    }
+
+    pub(super) fn agent_written(&mut self, agent: u32, life: u32) {
+        let host = &mut self.agents[agent as usize];
+        if host.life != life {
+            return;
+        }
+        for batch in host.writer.done() {
+            let disk = &mut self.agents[agent as usize].disk;
+            #[cfg(test)]
+            if self.sabotage == Some(super::Sabotage::LoseCheckpoints) {
+                let whole = batch.persist.iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
+                whole.for_each(|entry| disk.apply(entry));
+            } else {
+                batch.persist.iter().for_each(|entry| disk.apply(entry));
+            }
+            #[cfg(not(test))]
+            batch.persist.iter().for_each(|entry| disk.apply(entry));
+            for output in batch.outputs {
+                self.agent_output(agent, output);
+            }
+            if self.agents[agent as usize].life != life {
+                return;
+            }
+        }
+        self.agent_writes(agent);
+    }
+
+    /// The process ends where its doom says.
+    pub(super) fn agent_dies(&mut self, agent: u32, life: u32, doom: Doom) {
+        if self.agents[agent as usize].life == life {
+            let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
+            self.stop_agent(agent, durable, true);
+            self.queue.push(self.now + doom.away, Event::StartAgent(agent));
+        }
+    }
+
+    fn agent_output(&mut self, agent: u32, output: Output) {
         match output {
             Output::Send { to, message } => {
                 let message = std::sync::Arc::unwrap_or_clone(message);
-                if let Some(message) = for_master(&to, message) {
-                    self.send_to_master(agent, message, ready);
+                // Nobody listens where an earlier master was.
+                if to.address() == self.master.address()
+                    && let Some(message) = for_master(&to, message)
+                {
+                    self.send_to_master(agent, message, self.now);
                 }
             }
-            Output::Link { .. } => {
-                self.agents[agent as usize].linked = true;
-                if self.master.core.is_none() {
+            Output::Link { to } => {
+                let nobody = self.master.core.is_none() || to.address() != self.master.address();
+                self.agents[agent as usize].linked = Some(to);
+                if nobody {
                     self.break_to_master(agent);
                 }
             }
             Output::RedetectMaster => {
-                self.agent_later(agent, Duration::from_millis(100), Input::Detected { master: Some(master_pid()) });
+                let master = Some(self.master.pid());
+                self.agent_later(agent, Duration::from_millis(100), Input::Detected { master });
             }
             Output::ExecutorEvent { stream, event } => {
                 if let Some(executor) = self.agents[agent as usize].streams.get(&stream.0).copied() {
-                    self.tell_executor(executor, ToExecutor::Event { connection: stream.0, event }, ready);
+                    self.tell_executor(executor, ToExecutor::Event { connection: stream.0, event });
                 }
             }
             Output::CloseStream { stream } => {
                 if let Some(executor) = self.agents[agent as usize].streams.remove(&stream.0) {
-                    self.tell_executor(executor, ToExecutor::Closed { connection: stream.0 }, ready);
+                    self.tell_executor(executor, ToExecutor::Closed { connection: stream.0 });
                 }
             }
             Output::Respond { request, answer } => {
                 let waiting = self.agents[agent as usize].requests.remove(&request.0);
                 if let (Some((executor, connection)), Answer::Refused { .. }) = (waiting, answer) {
-                    self.tell_executor(executor, ToExecutor::Refused { connection }, ready);
+                    self.tell_executor(executor, ToExecutor::Refused { connection });
                 }
             }
-            Output::Launch { container, spec } => self.launch_container(agent, container, &spec, ready),
+            Output::Launch { container, spec } => self.launch_container(agent, container, &spec),
             Output::Reattach { container, .. } => self.reattach_container(agent, container),
             Output::Destroy { container } => self.destroy_container(agent, &container),
             Output::ChangeVolumes { change, .. } => {
-                self.agent_later(agent, ready.since(self.now), Input::VolumesChanged { change });
+                self.agent_later(agent, Duration::ZERO, Input::VolumesChanged { change });
             }
-            Output::Exit { .. } => {
+            Output::Exit { message, .. } => {
+                self.observer.noted(&Note::AgentExits { agent, why: &message }, self.now);
+                self.stop_agent(agent, 0, true);
                 // A supervisor starts it again.
-                self.stop_agent(agent);
-                self.queue.push(self.now + Duration::from_secs(1), Event::StartAgent(agent));
+                self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
             }
             Output::Signal { .. } | Output::Delete { .. } | Output::LinkVolumes { .. } | Output::Measure => {}
         }
@@ -324,7 +424,7 @@ impl<O: Observer> World<O> {
         let delay = self.latency();
         let host = &mut self.agents[agent as usize];
         if let Some(at) = host.to_master.send(self.now, ready + delay) {
-            let over = Some((agent, host.to_master.epoch()));
+            let over = Some(Over::Agent(agent, host.to_master.epoch()));
             let input = Box::new(master::Input::Message { from: host.pid(), message });
             self.queue.push(at, Event::Master { life: self.master.life, over, input });
         }
@@ -334,37 +434,58 @@ impl<O: Observer> World<O> {
     pub(super) fn break_to_master(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         host.to_master.cut();
-        if std::mem::take(&mut host.linked) {
-            self.agent_later(agent, Duration::from_millis(50), Input::Exited { pid: master_pid() });
+        if let Some(pid) = host.linked.take() {
+            // After what still arrives over it.
+            let still = host.to_agent.last().since(self.now);
+            self.agent_later(agent, still + Duration::from_millis(50), Input::Exited { pid });
         }
     }
 
     /// The master's connection to an agent breaks.
     pub(super) fn break_to_agent(&mut self, agent: u32) {
-        let host = &mut self.agents[agent as usize];
-        host.to_agent.cut();
+        self.agents[agent as usize].to_agent.cut();
+        self.agent_is_gone(agent, self.now);
+    }
+
+    /// The master notices that an agent's process or connection is gone, after `since`.
+    fn agent_is_gone(&mut self, agent: u32, since: Time) {
         if self.master.links.remove(&agent) {
             let input = Box::new(master::Input::Exited { pid: pid(agent) });
-            let at = self.now + Duration::from_millis(50);
+            let at = since.max(self.now) + Duration::from_millis(50);
             self.queue.push(at, Event::Master { life: self.master.life, over: None, input });
         }
     }
 
-    /// An agent's process ends without a word; its executors live on.
-    pub(super) fn stop_agent(&mut self, agent: u32) {
+    /// An agent's process ends without a word; its executors live on. Of what it was writing, `durable` entries are,
+    /// modulo how many there were, and of the next one a half if it appends. What it has sent still arrives if `arrives`,
+    /// else it is lost.
+    pub(super) fn stop_agent(&mut self, agent: u32, durable: u32, arrives: bool) {
         let host = &mut self.agents[agent as usize];
         if host.core.take().is_none() && host.light.take().is_none() {
             return;
         }
+        let broken: Vec<Persist> = host.writer.broken().into_iter().flat_map(|batch| batch.persist).collect();
+        let whole = durable as usize % (broken.len() + 1);
+        broken[..whole].iter().for_each(|entry| host.disk.apply(entry));
+        if let Some(Persist::Append { path, bytes }) = broken.get(whole) {
+            let bytes = bytes[..bytes.len() / 2].to_vec();
+            host.disk.apply(&Persist::Append { path: path.clone(), bytes });
+        }
         host.life += 1;
-        host.linked = false;
+        host.linked = None;
+        host.doom = None;
         host.planned = false;
         host.wake = None;
         host.inbox.clear();
         host.requests.clear();
         host.streams.clear();
-        host.to_master.cut();
-        self.break_to_agent(agent);
+        if !arrives {
+            host.to_master.cut();
+        }
+        host.to_agent.cut();
+        let last = host.to_master.last();
+        self.observer.noted(&Note::AgentStops { agent }, self.now);
+        self.agent_is_gone(agent, last);
         self.executors_lose(agent);
     }
 }

@@ -8,10 +8,12 @@ use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 /// hears nothing of it.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// An input has come to the master, over this agent's connection if there is one.
-    Master { life: u32, over: Option<(u32, u32)>, input: Box<master::Input> },
+    /// An input has come to the master, over this connection if there is one.
+    Master { life: u32, over: Option<Over>, input: Box<master::Input> },
     /// The master is free to handle what has come.
     MasterBatch { life: u32 },
+    /// What the master wrote first is durable.
+    MasterWritten { life: u32 },
     /// The instant that the master named.
     MasterWake { life: u32 },
     /// The master's process starts.
@@ -20,6 +22,8 @@ pub(crate) enum Event {
     Agent { agent: u32, life: u32, epoch: Option<u32>, input: Box<agent::Input> },
     /// An agent handles what has come.
     AgentBatch { agent: u32, life: u32 },
+    /// What an agent wrote first is durable.
+    AgentWritten { agent: u32, life: u32 },
     /// The instant that an agent named.
     AgentWake { agent: u32, life: u32 },
     /// An agent's process starts.
@@ -28,6 +32,14 @@ pub(crate) enum Event {
     Light { agent: u32, epoch: u32, message: Box<master::Outgoing> },
     /// A task of such an agent gets into a state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
+    /// An agent whose process was to end in the midst of a write has got there.
+    AgentDies { agent: u32, life: u32, doom: Doom },
+    /// The same of the master.
+    MasterDies { life: u32, doom: Doom },
+    /// Between an agent and the master everything arrives again.
+    AgentRejoined(u32),
+    /// The same between a scheduler and the master.
+    SchedulerRejoined(u32),
     /// Something has come over a scheduler's connection.
     Scheduler { who: u32, connection: u64, what: ToScheduler },
     /// A scheduler's session looks at the time.
@@ -38,6 +50,32 @@ pub(crate) enum Event {
     StartScheduler(u32),
     /// Something has come to an executor.
     Executor { executor: u32, serial: u64, what: ToExecutor },
+}
+
+/// A connection to the master: whose, and its epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    Agent(u32, u32),
+    Scheduler(u32, u32),
+}
+
+/// How far a process gets in its next batch before it ends, and for how long it stays away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doom {
+    /// In the midst of the write, after so many entries (of the next one, if it appends, a half is there); else after
+    /// the write, when so many outputs have been carried out.
+    pub moment: Moment,
+    /// For how long it stays away.
+    pub away: std::time::Duration,
+}
+
+/// When a doomed process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// In the midst of a write, when so much is durable, modulo what there is to write.
+    Writing(u32),
+    /// When so many outputs of a batch have been carried out.
+    After(u32),
 }
 
 /// What comes to a scheduler.

@@ -12,7 +12,8 @@ use protos::mesos::{self as pb, TaskState};
 
 use super::event::{BoxedTask, Event, ToExecutor};
 use super::network::Lane;
-use super::{Observer, World};
+use super::view::Living;
+use super::{Note, Observer, World};
 use crate::work::Work;
 
 /// The wait status of a process that signal 9 has ended.
@@ -44,6 +45,8 @@ pub(super) struct Executor {
     /// The life of the agent that watches the process.
     watcher: u32,
     connection: Option<u64>,
+    /// The connection carries nothing any more, and neither end has noticed.
+    broken: bool,
     subscribed: bool,
     lost_at: Time,
     tasks: Vec<Running>,
@@ -63,6 +66,16 @@ impl Executor {
         }
     }
 
+    /// What is seen of it from outside.
+    pub fn view(&self) -> Living<'_> {
+        let tasks = self.tasks.iter().filter(|running| !running.ended);
+        Living {
+            framework: &self.framework,
+            id: &self.id,
+            tasks: tasks.map(|running| running.task.task_id.value.as_str()).collect(),
+        }
+    }
+
     fn is_over(&self) -> bool {
         !self.tasks.is_empty() && self.updates.is_empty() && self.tasks.iter().all(|running| running.ended)
     }
@@ -70,12 +83,17 @@ impl Executor {
 
 impl<O: Observer> World<O> {
     /// An agent starts a container.
-    pub(super) fn launch_container(&mut self, agent: u32, container: ContainerName, spec: &ContainerSpec, ready: Time) {
+    pub(super) fn launch_container(&mut self, agent: u32, container: ContainerName, spec: &ContainerSpec) {
         let variable = |name: &str| {
             let found = spec.environment.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let (serial, life) = (self.name(), self.agents[agent as usize].life);
+        if let Some(left) = self.agents[agent as usize].failing.checked_sub(1) {
+            self.agents[agent as usize].failing = left;
+            let why = "the container cannot be started".to_owned();
+            return self.agent_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
+        }
         let entry = Executor {
             serial,
             agent,
@@ -85,6 +103,7 @@ impl<O: Observer> World<O> {
             checkpoint: variable("MESOS_CHECKPOINT") == "1",
             watcher: life,
             connection: None,
+            broken: false,
             subscribed: false,
             lost_at: self.now,
             tasks: Vec::new(),
@@ -94,7 +113,7 @@ impl<O: Observer> World<O> {
         };
         let executor = self.executors.insert(entry) as u32;
         self.agents[agent as usize].containers.insert(container, executor);
-        let at = ready + self.write(|model| &model.container_start);
+        let at = self.now + self.write(|model| &model.container_start);
         self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { life } });
     }
 
@@ -120,8 +139,10 @@ impl<O: Observer> World<O> {
     }
 
     /// A process ends, and whoever watches it is told.
-    fn end_executor(&mut self, executor: u32, status: i32) {
+    pub(super) fn end_executor(&mut self, executor: u32, status: i32) {
         let Some(entry) = self.executors.try_remove(executor as usize) else { return };
+        let note = Note::ExecutorEnds { agent: entry.agent, framework: &entry.framework, id: &entry.id, status };
+        self.observer.noted(&note, self.now);
         let host = &mut self.agents[entry.agent as usize];
         host.containers.remove(&entry.container);
         for running in entry.tasks.iter().filter(|running| !running.ended) {
@@ -138,24 +159,38 @@ impl<O: Observer> World<O> {
 
     /// An agent's process has ended: its executors lose their connections.
     pub(super) fn executors_lose(&mut self, agent: u32) {
-        let mut executors: Vec<u32> = self.agents[agent as usize].containers.values().copied().collect();
-        executors.sort_unstable();
-        for executor in executors {
-            let entry = &mut self.executors[executor as usize];
-            entry.calls.cut();
-            entry.events.cut();
-            if let Some(connection) = entry.connection {
-                let (serial, at) = (entry.serial, self.now + Duration::from_millis(10));
-                self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Closed { connection } });
-            }
+        for executor in self.executors_of(agent) {
+            self.break_executor(executor);
         }
     }
 
+    /// The executors on an agent's host whose processes live, in a fixed order.
+    pub(super) fn executors_of(&self, agent: u32) -> Vec<u32> {
+        let mut executors: Vec<u32> = self.agents[agent as usize].containers.values().copied().collect();
+        executors.sort_unstable();
+        executors
+    }
+
+    /// The connection between an executor and its agent breaks; both notice after a while.
+    pub(super) fn break_executor(&mut self, executor: u32) {
+        let Some(entry) = self.executors.get_mut(executor as usize) else { return };
+        let Some(connection) = entry.connection.filter(|_| !entry.broken) else { return };
+        entry.calls.cut();
+        entry.events.cut();
+        entry.broken = true;
+        let (agent, serial, later) = (entry.agent, entry.serial, Duration::from_millis(10));
+        let what = ToExecutor::Closed { connection };
+        self.queue.push(self.now + later, Event::Executor { executor, serial, what });
+        self.agents[agent as usize].streams.remove(&connection);
+        self.agent_later(agent, later, Input::ExecutorStreamClosed { stream: StreamId(connection) });
+    }
+
     /// Something for an executor goes on its way.
-    pub(super) fn tell_executor(&mut self, executor: u32, what: ToExecutor, ready: Time) {
+    pub(super) fn tell_executor(&mut self, executor: u32, what: ToExecutor) {
         // Both are on one machine: no modelled latency.
         if let Some(entry) = self.executors.get_mut(executor as usize)
-            && let Some(at) = entry.events.send(self.now, ready)
+            && !entry.broken
+            && let Some(at) = entry.events.send(self.now, self.now)
         {
             self.queue.push(at, Event::Executor { executor, serial: entry.serial, what });
         }
@@ -165,10 +200,13 @@ impl<O: Observer> World<O> {
     pub(super) fn executor_arrival(&mut self, executor: u32, serial: u64, what: ToExecutor) {
         let Some(entry) = self.executors.get(executor as usize).filter(|entry| entry.serial == serial) else { return };
         let current = |connection: u64| entry.connection == Some(connection);
+        let whole = !entry.broken;
         match what {
             ToExecutor::Started { life } => self.executor_started(executor, life),
             ToExecutor::Subscribe => self.subscribe_executor(executor),
-            ToExecutor::Event { connection, event } if current(connection) => self.executor_event(executor, &event),
+            ToExecutor::Event { connection, event } if whole && current(connection) => {
+                self.executor_event(executor, &event)
+            }
             ToExecutor::Refused { connection } | ToExecutor::Closed { connection } if current(connection) => {
                 self.executor_lost(executor);
             }
@@ -203,7 +241,7 @@ impl<O: Observer> World<O> {
         }
         let (connection, request) = (self.name(), self.name());
         let entry = &mut self.executors[executor as usize];
-        (entry.connection, entry.subscribed) = (Some(connection), false);
+        (entry.connection, entry.broken, entry.subscribed) = (Some(connection), false, false);
         let unseen = entry.tasks.iter().filter(|running| running.unseen);
         let subscribe = call::Subscribe {
             unacknowledged_tasks: unseen.map(|running| (*running.task).clone()).collect(),
@@ -227,7 +265,9 @@ impl<O: Observer> World<O> {
     fn executor_calls(&mut self, executor: u32, request: u64, connection: u64, input: Input) {
         let entry = &mut self.executors[executor as usize];
         let host = &mut self.agents[entry.agent as usize];
-        if let Some(at) = entry.calls.send(self.now, self.now) {
+        if !entry.broken
+            && let Some(at) = entry.calls.send(self.now, self.now)
+        {
             host.requests.insert(request, (executor, connection));
             let event = Event::Agent { agent: entry.agent, life: host.life, epoch: None, input: Box::new(input) };
             self.queue.push(at, event);
@@ -316,12 +356,16 @@ impl<O: Observer> World<O> {
 
     fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
         let uuid = u128::from(self.name()).to_be_bytes().to_vec();
+        let entry = &self.executors[executor as usize];
+        let shown = self.agents[entry.agent as usize].clock.show(self.now);
+        let note = Note::UpdateMade { framework: &entry.framework, task, state, uuid: &uuid };
+        self.observer.noted(&note, self.now);
         let status = pb::TaskStatus {
             task_id: pb::TaskId { value: task.to_owned() },
             state: state as i32,
             source: Some(pb::task_status::Source::Executor as i32),
             uuid: Some(uuid),
-            timestamp: Some(self.now.as_secs_f64()),
+            timestamp: Some(shown.as_secs_f64()),
             ..pb::TaskStatus::default()
         };
         self.executors[executor as usize].updates.push((status, false));
@@ -351,6 +395,7 @@ impl<O: Observer> World<O> {
             return;
         };
         let (status, _) = entry.updates.remove(at);
+        self.observer.noted(&Note::UpdateConfirmed { framework: &entry.framework, uuid }, self.now);
         if let Some(running) = entry.tasks.iter_mut().find(|running| running.task.task_id == status.task_id) {
             running.unseen = false;
         }

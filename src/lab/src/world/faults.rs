@@ -1,4 +1,5 @@
-//! What goes wrong in a world because somebody wants it to: processes end, connections break, stall and part.
+//! What goes wrong in a world because somebody wants it to: processes end, disks are slow, clocks drift, connections break,
+//! stall and part.
 //!
 //! Whoever is at the other end notices in its own time, by broken connections and by silence.
 
@@ -6,20 +7,150 @@ use std::time::Duration;
 
 use base::Time;
 
-use super::event::Event;
+use super::event::{Doom, Event};
 use super::{Observer, World};
+
+/// The wait status of a process that signal 9 has ended.
+const KILLED: i32 = 9;
+/// The longest that it takes until an agent hears of another master.
+const DETECTION: Duration = Duration::from_millis(2000);
+
+/// A process of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Process {
+    /// The master that leads, whichever it is.
+    Master,
+    /// An agent, by its number.
+    Agent(usize),
+    /// A scheduler, by its number.
+    Scheduler(usize),
+}
+
+/// What a test breaks on purpose, to see whether a campaign finds it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sabotage {
+    /// The master never hears of acknowledgements.
+    LoseAcknowledgements,
+    /// Agents do not write the streams of updates down.
+    LoseCheckpoints,
+    /// Schedulers do not write anything down.
+    LoseSaves,
+    /// Every fifth task never gets to its agent, over a connection that holds.
+    LoseTasks,
+}
 
 impl<O: Observer> World<O> {
     /// The master's process ends without a word, and starts again on its registry after `away`.
     pub fn crash_master(&mut self, away: Duration) {
-        self.stop_master();
+        self.crash_master_so(away, 0, false);
+    }
+
+    /// The same. `durable` says how much of what it was writing is; what it has sent still arrives if `arrives`.
+    pub fn crash_master_so(&mut self, away: Duration, durable: u32, arrives: bool) {
+        self.stop_master(durable, arrives);
         self.queue.push(self.now + away, Event::StartMaster);
+    }
+
+    /// The master's process ends without a word, and after `away` another one leads, elsewhere, with the same registry.
+    /// The agents hear of it each in its time.
+    pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
+        self.stop_master(durable, arrives);
+        self.master.place = (self.master.place + 1) % 3;
+        self.queue.push(self.now + away, Event::StartMaster);
+        let master = Some(self.master.pid());
+        for agent in 0..self.agents.len() {
+            let late = DETECTION.mul_f64(Self::unit(&mut self.network_rng));
+            self.agent_later(agent as u32, late / 4, agent::Input::Detected { master: None });
+            self.agent_later(agent as u32, away + late, agent::Input::Detected { master: master.clone() });
+        }
     }
 
     /// An agent's process ends without a word, and starts again on its checkpoints after `away`. Its executors live on.
     pub fn crash_agent(&mut self, agent: usize, away: Duration) {
-        self.stop_agent(agent as u32);
+        self.crash_agent_so(agent, away, 0, false);
+    }
+
+    /// The same. `durable` says how much of what it was writing is; what it has sent still arrives if `arrives`.
+    pub fn crash_agent_so(&mut self, agent: usize, away: Duration, durable: u32, arrives: bool) {
+        self.stop_agent(agent as u32, durable, arrives);
         self.queue.push(self.now + away, Event::StartAgent(agent as u32));
+    }
+
+    /// An agent's host stops with all that runs on it, and is there again after `away`.
+    pub fn reboot_agent(&mut self, agent: usize, away: Duration, durable: u32) {
+        self.stop_agent(agent as u32, durable, false);
+        self.agents[agent].boots += 1;
+        for executor in self.executors_of(agent as u32) {
+            self.end_executor(executor, KILLED);
+        }
+        self.queue.push(self.now + away, Event::StartAgent(agent as u32));
+    }
+
+    /// A scheduler's process ends without a word, and starts again with what it has saved after `away`. The master
+    /// notices after `noticed`.
+    pub fn crash_scheduler(&mut self, who: usize, away: Duration, noticed: Duration, arrives: bool) {
+        self.stop_scheduler(who as u32, noticed, arrives);
+        self.queue.push(self.now + away, Event::StartScheduler(who as u32));
+    }
+
+    /// A process ends in its next batch that has something to do, where `doom` says.
+    pub fn doom(&mut self, process: Process, doom: Doom) {
+        match process {
+            Process::Master => self.master.doom = Some(doom),
+            Process::Agent(agent) => self.agents[agent].doom = Some(doom),
+            Process::Scheduler(who) => self.schedulers[who].doom = Some(doom),
+        }
+    }
+
+    /// From now on a process's clock goes too fast by so many parts of a million, or too slow.
+    pub fn drift(&mut self, process: Process, drift: i32) {
+        let now = self.now;
+        match process {
+            Process::Master => self.master.clock.drifts(now, drift),
+            Process::Agent(agent) => self.agents[agent].clock.drifts(now, drift),
+            Process::Scheduler(who) => self.schedulers[who].clock.drifts(now, drift),
+        }
+    }
+
+    /// A process's clock is ahead by so much. Only for the beginning: clocks do not jump.
+    pub fn set_ahead(&mut self, process: Process, by: Duration) {
+        match process {
+            Process::Master => self.master.clock.ahead(by),
+            Process::Agent(agent) => self.agents[agent].clock.ahead(by),
+            Process::Scheduler(who) => self.schedulers[who].clock.ahead(by),
+        }
+    }
+
+    /// Until then each write of the master's registry takes longer by so much.
+    pub fn slow_registry(&mut self, until: Time, by: Duration) {
+        self.master.writer.slow(until, by);
+    }
+
+    /// Until then each write of an agent's checkpoints takes longer by so much.
+    pub fn slow_agent(&mut self, agent: usize, until: Time, by: Duration) {
+        self.agents[agent].writer.slow(until, by);
+    }
+
+    /// An executor on an agent's host ends without a word; which one, modulo how many there are.
+    pub fn kill_executor(&mut self, agent: usize, pick: usize) {
+        let living = self.executors_of(agent as u32);
+        if let Some(executor) = living.get(pick % living.len().max(1)) {
+            self.end_executor(*executor, KILLED);
+        }
+    }
+
+    /// An executor's connection to its agent breaks; which one, modulo how many there are.
+    pub fn cut_executor(&mut self, agent: usize, pick: usize) {
+        let living = self.executors_of(agent as u32);
+        if let Some(executor) = living.get(pick % living.len().max(1)) {
+            self.break_executor(*executor);
+        }
+    }
+
+    /// The next containers on an agent's host, so many, cannot be started.
+    pub fn fail_containers(&mut self, agent: usize, containers: u32) {
+        self.agents[agent].failing = containers;
     }
 
     /// The connections between an agent and the master break; both ends are told.
@@ -28,11 +159,19 @@ impl<O: Observer> World<O> {
         self.break_to_agent(agent as u32);
     }
 
-    /// What an agent and the master say to each other until then is lost, and nobody is told.
+    /// What an agent and the master say to each other until then is lost. If anything was, the connections break then.
     pub fn part_agent(&mut self, agent: usize, until: Time) {
         let host = &mut self.agents[agent];
         host.to_agent.part(until);
         host.to_master.part(until);
+        self.queue.push(until, Event::AgentRejoined(agent as u32));
+    }
+
+    pub(super) fn agent_rejoined(&mut self, agent: u32) {
+        let host = &self.agents[agent as usize];
+        if host.to_agent.has_lost() || host.to_master.has_lost() {
+            self.cut_agent(agent as usize);
+        }
     }
 
     /// What an agent and the master say to each other from now on arrives after `until`.
@@ -44,14 +183,43 @@ impl<O: Observer> World<O> {
 
     /// A scheduler's connections break; both ends are told.
     pub fn cut_framework(&mut self, who: usize) {
-        self.cut_scheduler(who as u32);
+        self.cut_scheduler(who as u32, false);
     }
 
-    /// All that is said from now on arrives in its time.
+    /// What a scheduler and the master say to each other until then is lost. If anything was, the connections break then.
+    pub fn part_framework(&mut self, who: usize, until: Time) {
+        let host = &mut self.schedulers[who];
+        host.calls.part(until);
+        host.events.part(until);
+        self.queue.push(until, Event::SchedulerRejoined(who as u32));
+    }
+
+    /// What a scheduler and the master say to each other from now on arrives after `until`.
+    pub fn stall_framework(&mut self, who: usize, until: Time) {
+        let host = &mut self.schedulers[who];
+        host.calls.stall(until);
+        host.events.stall(until);
+    }
+
+    /// Nothing is doomed, slow or apart any more: all that is said from now on arrives in its time. What was lost in a
+    /// partition shows now.
     pub fn heal(&mut self) {
-        for host in &mut self.agents {
+        self.master.doom = None;
+        self.master.writer.slow(self.now, Duration::ZERO);
+        for agent in 0..self.agents.len() {
+            let host = &mut self.agents[agent];
             host.to_agent.heal();
             host.to_master.heal();
+            host.writer.slow(self.now, Duration::ZERO);
+            (host.doom, host.failing) = (None, 0);
+            self.agent_rejoined(agent as u32);
+        }
+        for who in 0..self.schedulers.len() {
+            let host = &mut self.schedulers[who];
+            host.calls.heal();
+            host.events.heal();
+            host.doom = None;
+            self.scheduler_rejoined(who as u32);
         }
     }
 }

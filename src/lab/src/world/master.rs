@@ -4,13 +4,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use base::{Pid, Time};
-use master::{Config, Input, Master, Outbox, Outgoing, Output, RequestId, Sender};
+use master::{Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
 use protos::mesos::MasterInfo;
 use protos::mesos::internal::Registry;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::event::{Event, ToScheduler};
-use super::{Observer, World, agents};
+use super::clock::Clock;
+use super::event::{Doom, Event, Moment, Over, ToScheduler};
+use super::writer::Writer;
+use super::{Note, Observer, World, agents};
 
 /// A master's process and its disk.
 pub(super) struct MasterHost {
@@ -33,6 +35,12 @@ pub(super) struct MasterHost {
     pub requests: FxHashMap<u64, Waiting>,
     /// Whose stream it is.
     pub streams: FxHashMap<u64, u32>,
+    pub clock: Clock,
+    /// Which of the hosts that can lead it runs on.
+    pub place: u8,
+    pub writer: Writer<RegistryOp, Output>,
+    /// The process ends in its next batch that has something to do.
+    pub doom: Option<Doom>,
 }
 
 /// A scheduler's call that has not been answered.
@@ -57,16 +65,32 @@ impl MasterHost {
             links: FxHashSet::default(),
             requests: FxHashMap::default(),
             streams: FxHashMap::default(),
+            clock: Clock::exact(),
+            place: 0,
+            writer: Writer::default(),
+            doom: None,
         }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::new(10, 255, 0, self.place + 1), 5050)
+    }
+
+    /// The master notices that a stream has been closed.
+    pub fn closes(&self, connection: u64) -> Event {
+        let input = Box::new(Input::StreamClosed { stream: StreamId(connection) });
+        Event::Master { life: self.life, over: None, input }
+    }
+
+    /// The pid of the master that leads, or is to.
+    pub fn pid(&self) -> Pid {
+        Pid::new("master", self.address())
     }
 }
 
-const ADDRESS: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 255, 0, 1), 5050);
-
-/// The master's pid, in all its lives.
-pub(super) fn master_pid() -> Pid {
-    Pid::new("master", ADDRESS)
-}
+/// How long a supervisor waits before it starts a process again that has ended itself.
+pub(super) const EXIT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The text of a stream's `Mesos-Stream-Id`.
 pub(super) fn stream_text(connection: u64) -> Arc<str> {
@@ -79,24 +103,30 @@ impl<O: Observer> World<O> {
             return;
         }
         let life = self.master.life;
+        let address = self.master.address();
         let info = MasterInfo {
             id: format!("m{life}"),
-            ip: u32::from_le_bytes(ADDRESS.ip().octets()),
-            port: u32::from(ADDRESS.port()),
-            pid: Some(master_pid().to_string()),
+            ip: u32::from_le_bytes(address.ip().octets()),
+            port: u32::from(address.port()),
+            pid: Some(self.master.pid().to_string()),
             hostname: Some("master".to_owned()),
             version: Some("1.11.0".to_owned()),
             ..MasterInfo::default()
         };
         let seed = self.seed.nth("master", life as usize).number();
         let config = self.master.config.clone();
-        self.master.core = Some(Master::new(config, info, &self.master.registry, seed, self.now));
+        let shown = self.master.clock.show(self.now);
+        self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
+        self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
         self.plan_master();
     }
 
     /// Something has come, unless the process or the connection that it was for is gone.
-    pub(super) fn master_arrival(&mut self, life: u32, over: Option<(u32, u32)>, input: Input) {
-        let lost = |(agent, epoch): (u32, u32)| !self.agents[agent as usize].to_master.carries(epoch);
+    pub(super) fn master_arrival(&mut self, life: u32, over: Option<Over>, input: Input) {
+        let lost = |over: Over| match over {
+            Over::Agent(agent, epoch) => !self.agents[agent as usize].to_master.carries(epoch),
+            Over::Scheduler(who, epoch) => !self.schedulers[who as usize].calls.carries(epoch),
+        };
         if self.master.life != life || self.master.core.is_none() || over.is_some_and(lost) {
             return;
         }
@@ -123,7 +153,12 @@ impl<O: Observer> World<O> {
             return;
         }
         self.master.wake = None;
-        let due = self.master.core.as_ref().and_then(Master::next_wake).is_some_and(|at| at <= self.now);
+        let due = self
+            .master
+            .core
+            .as_ref()
+            .and_then(Master::next_wake)
+            .is_some_and(|at| at <= self.master.clock.show(self.now));
         if due {
             self.master.inbox.push(Input::Wake);
             self.plan_master();
@@ -134,6 +169,7 @@ impl<O: Observer> World<O> {
 
     fn plan_master_wake(&mut self) {
         let Some(at) = self.master.core.as_ref().and_then(Master::next_wake) else { return };
+        let at = self.master.clock.when(at);
         if self.master.wake.is_none_or(|planned| at < planned) {
             self.master.wake = Some(at);
             self.queue.push(at.max(self.now), Event::MasterWake { life: self.master.life });
@@ -145,26 +181,88 @@ impl<O: Observer> World<O> {
         if self.master.life != life {
             return;
         }
-        let now = self.now;
+        let (now, shown) = (self.now, self.master.clock.show(self.now));
         self.master.planned = false;
         let mut out = std::mem::take(&mut self.master.out);
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
         let inputs = u32::try_from(inbox.len()).unwrap_or(u32::MAX);
-        inbox.drain(..).for_each(|input| core.handle(input, now, &mut out));
-        core.end_batch(now, &mut out);
+        inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
+        core.end_batch(shown, &mut out);
         self.master.inbox = inbox;
-        let mut ready = now + self.model.master_cost * inputs;
+        self.batches += 1;
+        let ready = now + self.model.master_cost * inputs;
         self.master.busy_until = ready;
-        if !out.persist.is_empty() {
-            ready = ready + self.write(|model| &model.registry_write);
-            out.persist.drain(..).for_each(|op| op.apply(&mut self.master.registry));
-        }
-        for output in out.outputs.drain(..) {
-            self.master_output(output, ready);
-        }
+        self.master_commits(&mut out, ready);
         self.master.out = out;
         self.plan_master_wake();
+    }
+
+    /// First durable, then visible; a doomed process gets only so far.
+    fn master_commits(&mut self, out: &mut Outbox, ready: Time) {
+        let writes = !out.persist.is_empty();
+        let doom = match self.master.doom {
+            Some(Doom { moment: Moment::Writing(_), .. }) if writes => self.master.doom.take(),
+            Some(Doom { moment: Moment::After(_), .. }) if !out.outputs.is_empty() => self.master.doom.take(),
+            _ => None,
+        };
+        if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
+            out.outputs.truncate(outputs as usize);
+        }
+        let life = self.master.life;
+        let mut dies = ready;
+        if writes || !self.master.writer.is_idle() {
+            self.master.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
+            if let Some(until) = self.master_writes(ready) {
+                dies = match doom.map(|doom| doom.moment) {
+                    Some(Moment::Writing(_)) => ready + until.since(ready) / 2,
+                    _ => until,
+                };
+            }
+        } else {
+            for output in out.outputs.drain(..) {
+                self.master_output(output, ready);
+            }
+        }
+        if let Some(doom) = doom {
+            self.queue.push(dies, Event::MasterDies { life, doom });
+        }
+    }
+
+    /// Begins the next write, if there is one and none goes on; when it is done.
+    fn master_writes(&mut self, from: Time) -> Option<Time> {
+        let writes = self.master.writer.begin()?;
+        let mut until = from;
+        if writes {
+            until = until + self.write(|model| &model.registry_write) + self.master.writer.slowness(self.now);
+        }
+        self.queue.push(until, Event::MasterWritten { life: self.master.life });
+        Some(until)
+    }
+
+    pub(super) fn master_written(&mut self, life: u32) {
+        if self.master.life != life {
+            return;
+        }
+        for batch in self.master.writer.done() {
+            batch.persist.iter().for_each(|op| op.apply(&mut self.master.registry));
+            for output in batch.outputs {
+                self.master_output(output, self.now);
+            }
+            if self.master.life != life {
+                return;
+            }
+        }
+        self.master_writes(self.now);
+    }
+
+    /// The process ends where its doom says.
+    pub(super) fn master_dies(&mut self, life: u32, doom: Doom) {
+        if self.master.life == life {
+            let durable = if let Moment::Writing(durable) = doom.moment { durable } else { 0 };
+            self.stop_master(durable, true);
+            self.queue.push(self.now + doom.away, Event::StartMaster);
+        }
     }
 
     fn master_output(&mut self, output: Output, ready: Time) {
@@ -201,7 +299,12 @@ impl<O: Observer> World<O> {
                     self.tell_scheduler(waiting.who, waiting.connection, what, ready);
                 }
             }
-            Output::Exit { .. } => self.stop_master(),
+            Output::Exit { reason } => {
+                self.observer.noted(&Note::MasterExits { reason: &reason }, self.now);
+                self.stop_master(0, true);
+                // A supervisor starts it again.
+                self.queue.push(self.now + EXIT_PAUSE, Event::StartMaster);
+            }
             Output::Log { .. } | Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
         }
     }
@@ -209,6 +312,13 @@ impl<O: Observer> World<O> {
     fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::LoseTasks)
+            && matches!(message, Outgoing::RunTask(_))
+            && self.name().is_multiple_of(5)
+        {
+            return;
+        }
         let Some(host) = self.agents.get_mut(agent as usize) else { return };
         let Some(at) = host.to_agent.send(self.now, ready + delay) else { return };
         let epoch = host.to_agent.epoch();
@@ -222,19 +332,26 @@ impl<O: Observer> World<O> {
             return self.queue.push(at, Event::Light { agent, epoch, message: Box::new(message) });
         }
         let life = host.life;
-        let from = Pid::new(&from.to_string(), ADDRESS);
+        let from = Pid::new(&from.to_string(), self.master.address());
         if let Some(message) = agents::incoming(message) {
             let input = agent::Input::Message { from, message: Box::new(message) };
             self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input: Box::new(input) });
         }
     }
 
-    /// The process ends without a word. Whoever is connected notices after a while.
-    pub(super) fn stop_master(&mut self) {
+    /// The process ends without a word. Whoever is connected notices after a while. Of what it was writing, `durable`
+    /// batches are, modulo how many there were. What it has sent still arrives if `arrives`, else it is lost.
+    pub(super) fn stop_master(&mut self, durable: u32, arrives: bool) {
         if self.master.core.take().is_none() {
             return;
         }
+        self.observer.noted(&Note::MasterStops, self.now);
+        let broken = self.master.writer.broken();
+        for batch in broken.iter().take(durable as usize % (broken.len() + 1)) {
+            batch.persist.iter().for_each(|op| op.apply(&mut self.master.registry));
+        }
         self.master.life += 1;
+        self.master.doom = None;
         self.master.inbox.clear();
         self.master.planned = false;
         self.master.wake = None;
@@ -242,11 +359,13 @@ impl<O: Observer> World<O> {
         self.master.requests.clear();
         self.master.streams.clear();
         for agent in 0..self.agents.len() {
-            self.agents[agent].to_agent.cut();
+            if !arrives {
+                self.agents[agent].to_agent.cut();
+            }
             self.break_to_master(agent as u32);
         }
         for who in 0..self.schedulers.len() {
-            self.cut_scheduler(who as u32);
+            self.cut_scheduler(who as u32, arrives);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! were told. It does not know scenarios or reports.
 
 mod agents;
+mod clock;
 mod event;
 mod executors;
 mod faults;
@@ -12,8 +13,11 @@ mod light;
 mod master;
 mod model;
 mod network;
+mod note;
 mod queue;
 mod schedulers;
+mod view;
+mod writer;
 
 use std::time::Duration;
 
@@ -28,10 +32,15 @@ use crate::seeds::{Rng, Seed};
 use agents::AgentHost;
 pub use agents::AgentSpec;
 use event::Event;
+pub use event::{Doom, Moment};
 use executors::Executor;
+pub use faults::Process;
+#[cfg(test)]
+pub(crate) use faults::Sabotage;
 use light::LightTask;
 use master::MasterHost;
 pub use model::{Fidelity, Model};
+pub use note::Note;
 use queue::Queue;
 use schedulers::SchedulerHost;
 
@@ -48,6 +57,8 @@ pub trait Observer {
     fn started(&mut self, framework: &str, task: &str, now: Time);
     /// It does not run any more.
     fn ended(&mut self, framework: &str, task: &str, now: Time);
+    /// Something else that only a reader of all minds knows.
+    fn noted(&mut self, _note: &Note<'_>, _now: Time) {}
 }
 
 impl Observer for () {
@@ -61,8 +72,10 @@ impl Observer for () {
 pub struct FrameworkSpec {
     /// What it says of itself.
     pub info: FrameworkInfo,
-    /// Its scheduler.
-    pub scheduler: Box<dyn Scheduler>,
+    /// Makes its scheduler, once for each start of its process.
+    pub scheduler: Box<dyn FnMut() -> Box<dyn Scheduler>>,
+    /// Whether what it saves survives its process. Else nothing does.
+    pub keeps: bool,
     /// When its process starts, after the beginning.
     pub start: Duration,
 }
@@ -95,7 +108,11 @@ pub struct World<O> {
     /// Names for streams, requests and processes.
     serial: u64,
     events: u64,
+    /// Batches that the master has handled.
+    batches: u64,
     digest: u64,
+    #[cfg(test)]
+    pub(crate) sabotage: Option<Sabotage>,
     observer: O,
 }
 
@@ -115,7 +132,10 @@ impl<O: Observer> World<O> {
             light_tasks: Slab::new(),
             serial: 0,
             events: 0,
+            batches: 0,
             digest: 0,
+            #[cfg(test)]
+            sabotage: None,
             observer,
             model: setup.model,
         };
@@ -128,7 +148,7 @@ impl<O: Observer> World<O> {
         }
         for (n, spec) in setup.frameworks.into_iter().enumerate() {
             let at = BEGIN + Duration::from_millis(10) + spec.start;
-            world.schedulers.push(SchedulerHost::new(spec, seed.nth("scheduler", n).number(), at));
+            world.schedulers.push(SchedulerHost::new(spec, seed.nth("scheduler", n)));
             world.queue.push(at, Event::StartScheduler(n as u32));
         }
         world
@@ -198,10 +218,16 @@ impl<O: Observer> World<O> {
         match event {
             Event::Master { life, over, input } => self.master_arrival(life, over, *input),
             Event::MasterBatch { life } => self.master_batch(life),
+            Event::MasterWritten { life } => self.master_written(life),
+            Event::MasterDies { life, doom } => self.master_dies(life, doom),
             Event::MasterWake { life } => self.master_wake(life),
             Event::StartMaster => self.start_master(),
             Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, *input),
             Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
+            Event::AgentWritten { agent, life } => self.agent_written(agent, life),
+            Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
+            Event::AgentRejoined(agent) => self.agent_rejoined(agent),
+            Event::SchedulerRejoined(who) => self.scheduler_rejoined(who),
             Event::AgentWake { agent, life } => self.agent_wake(agent, life),
             Event::StartAgent(agent) => self.start_agent(agent),
             Event::Light { agent, epoch, message } => self.light_message(agent, epoch, *message),

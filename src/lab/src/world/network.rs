@@ -16,6 +16,8 @@ pub struct Lane {
     stalled: Time,
     /// Nothing sent before this arrives at all.
     parted: Time,
+    /// Something was sent that does not arrive, and no end has been told.
+    lost: bool,
 }
 
 impl Lane {
@@ -23,10 +25,16 @@ impl Lane {
     /// lost.
     pub fn send(&mut self, now: Time, at: Time) -> Option<Time> {
         if self.parted > now {
+            self.lost = true;
             return None;
         }
         self.last = at.max(self.last).max(self.stalled);
         Some(self.last)
+    }
+
+    /// When the last thing that was sent arrives.
+    pub fn last(&self) -> Time {
+        self.last
     }
 
     /// The present epoch, for what is sent now.
@@ -43,6 +51,12 @@ impl Lane {
     pub fn cut(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.last = Time::EPOCH;
+        self.lost = false;
+    }
+
+    /// Whether something was lost over a connection that still counts as whole. The transport notices that in the end.
+    pub fn has_lost(&self) -> bool {
+        self.lost
     }
 
     /// What is sent until then is lost.

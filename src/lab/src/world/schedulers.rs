@@ -10,42 +10,62 @@ use protos::mesos::scheduler as v0;
 use sdk::v1::scheduler as v1;
 use sdk::{Output, Scheduler, Session, Settings};
 
-use super::event::{Event, ToScheduler};
+use super::clock::Clock;
+use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::master::{Waiting, stream_text};
 use super::network::Lane;
-use super::{FrameworkSpec, Observer, World};
+use super::{FrameworkSpec, Note, Observer, World};
+use crate::seeds::Seed;
 
-/// A scheduler's process.
+/// A scheduler's process, if it runs, and what outlives it.
 pub(super) struct SchedulerHost {
-    session: Session<Box<dyn Scheduler>>,
+    spec: FrameworkSpec,
+    seed: Seed,
+    session: Option<Session<Box<dyn Scheduler>>>,
+    /// Counts its starts.
     pub life: u32,
-    started: bool,
     /// The session is over.
     pub ended: bool,
     connection: Option<u64>,
-    calls: Lane,
-    events: Lane,
+    /// The connection carries nothing any more, and neither end has noticed.
+    broken: bool,
+    pub calls: Lane,
+    pub events: Lane,
     wake: Option<Time>,
+    pub clock: Clock,
+    /// The process ends in its next batch that has something to do.
+    pub doom: Option<Doom>,
     /// What it has made durable.
     disk: BTreeMap<String, Vec<u8>>,
 }
 
 impl SchedulerHost {
-    pub fn new(spec: FrameworkSpec, seed: u64, start: Time) -> SchedulerHost {
-        let settings = Settings { seed, ..Settings::new(spec.info) };
+    pub fn new(spec: FrameworkSpec, seed: Seed) -> SchedulerHost {
         SchedulerHost {
-            session: Session::new(spec.scheduler, settings, start),
+            spec,
+            seed,
+            session: None,
             life: 0,
-            started: false,
             ended: false,
             connection: None,
+            broken: false,
             calls: Lane::default(),
             events: Lane::default(),
             wake: None,
+            clock: Clock::exact(),
+            doom: None,
             disk: BTreeMap::new(),
         }
     }
+
+    /// Whether its process runs.
+    pub fn runs(&self) -> bool {
+        self.session.is_some()
+    }
 }
+
+/// How long a broken connection goes unnoticed.
+const NOTICED: Duration = Duration::from_millis(50);
 
 /// The same message in the other version of the API: the two are alike in binary. What one core has made, the other reads.
 fn twin<B: prost::Message + Default>(bytes: &[u8]) -> B {
@@ -54,8 +74,42 @@ fn twin<B: prost::Message + Default>(bytes: &[u8]) -> B {
 
 impl<O: Observer> World<O> {
     pub(super) fn start_scheduler(&mut self, who: u32) {
-        self.schedulers[who as usize].started = true;
+        let host = &mut self.schedulers[who as usize];
+        if host.session.is_some() || host.ended {
+            return;
+        }
+        let seed = host.seed.nth("life", host.life as usize).number();
+        let settings = Settings { seed, ..Settings::new(host.spec.info.clone()) };
+        let shown = host.clock.show(self.now);
+        let mut session = Session::new((host.spec.scheduler)(), settings, shown);
+        let mut outputs = Vec::new();
+        // What the session itself has saved is always whole.
+        let restored =
+            if host.spec.keeps { session.restore(host.disk.clone(), shown, &mut outputs).is_ok() } else { true };
+        debug_assert!(restored, "a session cannot read what it saved");
+        host.session = Some(session);
+        self.observer.noted(&Note::SchedulerStarts { who }, self.now);
+        self.session_outputs(who, outputs);
         self.session_input(who, sdk::Input::Wake);
+    }
+
+    /// A scheduler's process ends without a word. The master notices after `noticed`, and after what still arrives.
+    pub(super) fn stop_scheduler(&mut self, who: u32, noticed: Duration, arrives: bool) {
+        let host = &mut self.schedulers[who as usize];
+        if host.session.take().is_none() {
+            return;
+        }
+        self.observer.noted(&Note::SchedulerStops { who }, self.now);
+        if let Some(connection) = host.connection.take().filter(|_| !host.broken) {
+            let at = (self.now + noticed).max(host.calls.last());
+            self.queue.push(at, self.master.closes(connection));
+        }
+        if !arrives {
+            host.calls.cut();
+        }
+        host.doom = None;
+        host.wake = None;
+        host.life += 1;
     }
 
     pub(super) fn scheduler_wake(&mut self, who: u32, life: u32) {
@@ -64,7 +118,8 @@ impl<O: Observer> World<O> {
             return;
         }
         host.wake = None;
-        if host.session.next_wake().is_some_and(|at| at <= self.now) {
+        let shown = host.clock.show(self.now);
+        if host.session.as_ref().and_then(Session::next_wake).is_some_and(|at| at <= shown) {
             self.session_input(who, sdk::Input::Wake);
         } else {
             self.plan_scheduler_wake(who);
@@ -72,15 +127,15 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn scheduler_nudge(&mut self, who: u32, life: u32) {
-        let host = &self.schedulers[who as usize];
-        if host.life == life && host.started {
+        if self.schedulers[who as usize].life == life {
             self.session_input(who, sdk::Input::Nudge);
         }
     }
 
     fn plan_scheduler_wake(&mut self, who: u32) {
         let host = &mut self.schedulers[who as usize];
-        let Some(at) = host.session.next_wake() else { return };
+        let Some(at) = host.session.as_ref().and_then(Session::next_wake) else { return };
+        let at = host.clock.when(at);
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
             self.queue.push(at.max(self.now), Event::SchedulerWake { who, life: host.life });
@@ -94,6 +149,11 @@ impl<O: Observer> World<O> {
             return;
         }
         match what {
+            ToScheduler::Closed => {
+                (host.connection, host.broken) = (None, false);
+                self.session_input(who, sdk::Input::Disconnected("the master closed the stream".to_owned()));
+            }
+            _ if host.broken => {}
             ToScheduler::Event(event) => {
                 let bytes = event.encode_to_vec();
                 self.digest_in(who, &bytes);
@@ -101,34 +161,55 @@ impl<O: Observer> World<O> {
                 self.observer.told(who as usize, &event, self.now);
                 self.session_input(who, sdk::Input::Event(Box::new(event)));
             }
-            ToScheduler::Refused { call, why } => self.session_input(who, sdk::Input::Refused(call, why)),
-            ToScheduler::Closed => {
-                host.connection = None;
-                self.session_input(who, sdk::Input::Disconnected("the master closed the stream".to_owned()));
+            ToScheduler::Refused { call, why } => {
+                self.observer.noted(&Note::CallRefused { who, call: &call, why: &why }, self.now);
+                self.session_input(who, sdk::Input::Refused(call, why));
             }
         }
     }
 
     fn session_input(&mut self, who: u32, input: sdk::Input) {
+        let host = &mut self.schedulers[who as usize];
+        let Some(session) = &mut host.session else { return };
         let mut outputs = Vec::new();
-        self.schedulers[who as usize].session.handle(input, self.now, &mut outputs);
+        session.handle(input, host.clock.show(self.now), &mut outputs);
+        self.session_outputs(who, outputs);
+    }
+
+    /// Does what a session wants, in its order; a doomed process gets only so far.
+    fn session_outputs(&mut self, who: u32, mut outputs: Vec<Output>) {
+        let host = &mut self.schedulers[who as usize];
+        let doom = if outputs.is_empty() { None } else { host.doom.take() };
+        if let Some(doom) = doom {
+            let (Moment::Writing(most) | Moment::After(most)) = doom.moment;
+            outputs.truncate(most as usize % (outputs.len() + 1));
+        }
         for output in outputs {
             match output {
                 Output::Save(changes) => self.save(who, changes),
                 Output::Subscribe(call) => self.subscribe(who, &call),
                 Output::Send(call) => self.send_call(who, call),
                 Output::Disconnect => self.hang_up(who),
-                Output::End(_) => {
+                Output::End(ending) => {
                     self.schedulers[who as usize].ended = true;
+                    self.observer.noted(&Note::SchedulerEnds { who, ending: &ending }, self.now);
                     self.hang_up(who);
                 }
             }
+        }
+        if let Some(doom) = doom {
+            self.stop_scheduler(who, NOTICED, true);
+            self.queue.push(self.now + doom.away, Event::StartScheduler(who));
         }
         self.plan_scheduler_wake(who);
     }
 
     /// Makes changes durable at once.
     fn save(&mut self, who: u32, changes: Vec<sdk::state::Change>) {
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::LoseSaves) {
+            return;
+        }
         let disk = &mut self.schedulers[who as usize].disk;
         for change in changes {
             match change.value {
@@ -143,8 +224,7 @@ impl<O: Observer> World<O> {
         let delay = self.latency();
         let (now, life) = (self.now, self.master.life);
         let host = &mut self.schedulers[who as usize];
-        host.connection = Some(connection);
-        (host.calls, host.events) = (Lane::default(), Lane::default());
+        (host.connection, host.broken) = (Some(connection), false);
         if self.master.core.is_none() {
             let event = Event::Scheduler { who, connection, what: ToScheduler::Closed };
             return self.queue.push(now + delay, event);
@@ -158,13 +238,19 @@ impl<O: Observer> World<O> {
             principal: None,
         });
         if let Some(at) = host.calls.send(now, now + delay) {
-            self.queue.push(at, Event::Master { life, over: None, input });
+            let over = Some(Over::Scheduler(who, host.calls.epoch()));
+            self.queue.push(at, Event::Master { life, over, input });
         }
     }
 
     fn send_call(&mut self, who: u32, call: Box<v1::Call>) {
-        let Some(connection) = self.schedulers[who as usize].connection else { return };
+        let host = &self.schedulers[who as usize];
+        let Some(connection) = host.connection else { return };
         self.observer.called(who as usize, &call, self.now);
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::LoseAcknowledgements) && call.acknowledge.is_some() {
+            return;
+        }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
         let old: v0::Call = twin(&call.encode_to_vec());
@@ -173,7 +259,12 @@ impl<O: Observer> World<O> {
             let what = ToScheduler::Refused { call, why };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
-        let Some(at) = self.schedulers[who as usize].calls.send(now, now + delay) else { return };
+        if self.schedulers[who as usize].broken {
+            return;
+        }
+        let lane = &mut self.schedulers[who as usize].calls;
+        let Some(at) = lane.send(now, now + delay) else { return };
+        let over = Some(Over::Scheduler(who, lane.epoch()));
         self.master.requests.insert(request, Waiting { who, connection, call });
         let input = Box::new(Input::SchedulerCall {
             request: RequestId(request),
@@ -181,33 +272,54 @@ impl<O: Observer> World<O> {
             call: Box::new(old),
             principal: None,
         });
-        self.queue.push(at, Event::Master { life, over: None, input });
+        self.queue.push(at, Event::Master { life, over, input });
     }
 
     /// A scheduler closes its connection.
     fn hang_up(&mut self, who: u32) {
         let Some(connection) = self.schedulers[who as usize].connection.take() else { return };
         let delay = self.latency();
-        let life = self.master.life;
         // After the calls that are still on their way.
         let now = self.now;
         if let Some(at) = self.schedulers[who as usize].calls.send(now, now + delay) {
-            let input = Box::new(Input::StreamClosed { stream: StreamId(connection) });
-            self.queue.push(at, Event::Master { life, over: None, input });
+            self.queue.push(at, self.master.closes(connection));
         }
     }
 
-    /// A scheduler's connection breaks; both sides notice after a while.
-    pub(super) fn cut_scheduler(&mut self, who: u32) {
+    /// A scheduler's connection breaks; both sides notice after a while. What is on its way still arrives before that if
+    /// `arrives`, else it is lost.
+    pub(super) fn cut_scheduler(&mut self, who: u32, arrives: bool) {
         let host = &mut self.schedulers[who as usize];
-        host.calls.cut();
-        host.events.cut();
-        if let Some(connection) = host.connection {
-            let at = self.now + Duration::from_millis(50);
-            self.queue.push(at, Event::Scheduler { who, connection, what: ToScheduler::Closed });
-            let input = Box::new(Input::StreamClosed { stream: StreamId(connection) });
-            self.queue.push(at, Event::Master { life: self.master.life, over: None, input });
+        let Some(connection) = host.connection.filter(|_| !host.broken) else { return };
+        let (mut told, mut noticed) = (self.now + NOTICED, self.now + NOTICED);
+        if arrives {
+            told = told.max(host.events.last());
+            noticed = noticed.max(host.calls.last());
+        } else {
+            host.broken = true;
+            host.calls.cut();
+            host.events.cut();
         }
+        self.queue.push(told, Event::Scheduler { who, connection, what: ToScheduler::Closed });
+        self.queue.push(noticed, self.master.closes(connection));
+    }
+
+    /// The network between a scheduler and the master works again: what was lost meanwhile shows now, as broken
+    /// connections.
+    pub(super) fn scheduler_rejoined(&mut self, who: u32) {
+        let host = &self.schedulers[who as usize];
+        let (present, lost) = (host.connection, host.calls.has_lost() || host.events.has_lost());
+        if !lost {
+            return;
+        }
+        let mut old: Vec<u64> =
+            self.master.streams.iter().filter(|(_, of)| **of == who).map(|(name, _)| *name).collect();
+        old.retain(|name| Some(*name) != present);
+        old.sort_unstable();
+        for connection in old {
+            self.queue.push(self.now, self.master.closes(connection));
+        }
+        self.cut_scheduler(who, false);
     }
 
     /// Something for a scheduler goes on its way.
@@ -215,6 +327,7 @@ impl<O: Observer> World<O> {
         let delay = self.latency();
         let host = &mut self.schedulers[who as usize];
         if host.connection == Some(connection)
+            && !host.broken
             && let Some(at) = host.events.send(self.now, ready + delay)
         {
             self.queue.push(at, Event::Scheduler { who, connection, what });

@@ -67,7 +67,8 @@ fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
     let total = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
     let framework = |name: &str, tasks: u32| FrameworkSpec {
         info: FrameworkInfo { user: "u".to_owned(), name: name.to_owned(), ..FrameworkInfo::default() },
-        scheduler: Box::new(Hello { left: tasks, ended: 0, total: tasks }),
+        scheduler: Box::new(move || Box::new(Hello { left: tasks, ended: 0, total: tasks })),
+        keeps: false,
         start: Duration::ZERO,
     };
     let setup = Setup {

@@ -6,15 +6,14 @@
 mod build;
 mod describe;
 mod events;
-mod invariants;
 mod operator;
 #[cfg(test)]
 mod random;
 mod script;
 mod words;
 
+pub use crate::invariants::check_invariants;
 pub use describe::{describe_op, describe_output};
-pub use invariants::check_invariants;
 pub use script::{Script, run};
 pub use words::Words;
 

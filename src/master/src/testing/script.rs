@@ -9,7 +9,8 @@ use protos::mesos::internal::Registry;
 use protos::mesos::{self, scheduler};
 
 use super::words::{Words, duration};
-use super::{build, describe, invariants, operator};
+use super::{build, describe, operator};
+use crate::invariants;
 use crate::{Config, Input, Master, Message, Outbox, Output, RequestId, StreamId};
 
 /// The instant at which scripts begin.

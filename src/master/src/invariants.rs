@@ -1,4 +1,4 @@
-//! What must hold after every step:
+//! Whether a master's books agree. What must hold after every step:
 //!
 //! 1. An agent's `used` is what its unreleased tasks and its executors take, its `offered` what its offers hold.
 //! 2. The allocator knows the same: free = total - used - offered.

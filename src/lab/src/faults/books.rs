@@ -1,0 +1,118 @@
+//! What must hold of the master's books whenever it has handled something.
+//!
+//! It looks at one instant; what was before is known only by the number of the last offer.
+
+use std::collections::BTreeMap;
+
+use master::{Snapshot, invariants};
+use resources::{Name, Resource, Resources, Role};
+
+use super::judge::Broken;
+use super::plan::Plan;
+use crate::world::{Observer, World};
+
+/// The checker of a run.
+#[derive(Debug)]
+pub(super) struct Books {
+    /// Batches that have been looked at.
+    seen: u64,
+    /// The offers of this master below that number have been looked at.
+    offers: (String, u64),
+    limit: Option<i64>,
+    /// What is reserved to role `a` on each agent's host.
+    reserved: BTreeMap<String, Resources>,
+}
+
+fn broken(rule: &'static str, text: String) -> Result<(), Broken> {
+    Err(Broken { rule, text })
+}
+
+/// The limited role.
+const LIMITED: &str = "a";
+
+impl Books {
+    pub fn new(plan: &Plan) -> Books {
+        let reserved = plan.specs().into_iter().map(|agent| (agent.hostname, reserved(&agent.resources)));
+        Books {
+            seen: 0,
+            offers: (String::new(), 0),
+            limit: plan.limit.map(|cpus| i64::try_from(cpus).unwrap_or(0) * 1000),
+            reserved: reserved.collect(),
+        }
+    }
+
+    /// Looks at the books if anything was written into them.
+    pub fn check<O: Observer>(&mut self, world: &mut World<O>) -> Result<(), Broken> {
+        if self.seen == world.batches() {
+            return Ok(());
+        }
+        self.seen = world.batches();
+        let Some(master) = world.master() else { return Ok(()) };
+        if let Err(text) = invariants::check_invariants(master) {
+            return broken("all books agree", text);
+        }
+        let snapshot = master.snapshot();
+        for agent in snapshot.agents.values() {
+            let mut taken = agent.used.unallocated();
+            taken += &agent.offered.unallocated();
+            if !agent.total.contains(&taken) {
+                return broken(
+                    "nothing is given away twice",
+                    format!("agent {} has {}, and {taken} is taken", agent.id, agent.total),
+                );
+            }
+            if self.reserved.get(&agent.info.hostname).is_some_and(|kept| *kept != reserved(&agent.total)) {
+                return broken("reservations are kept", format!("agent {} has {}", agent.id, agent.total));
+            }
+            let mut held = agent.used.iter().chain(agent.offered.iter());
+            if let Some(other) = held.find(|resource| !is_kept(resource)) {
+                return broken("reservations are kept", format!("{other:?} of agent {} is taken", agent.id));
+            }
+        }
+        self.check_limit(&snapshot)
+    }
+
+    /// A limited role is offered no more than its limit, with what it has.
+    fn check_limit(&mut self, snapshot: &Snapshot) -> Result<(), Broken> {
+        if self.offers.0 != snapshot.info.id {
+            self.offers = (snapshot.info.id.clone(), 0);
+        }
+        let first = std::mem::replace(&mut self.offers.1, snapshot.offers.next_key());
+        let Some(limit) = self.limit else { return Ok(()) };
+        let fresh = snapshot.offers.iter().filter(|(key, offer)| *key >= first && offer.role.as_str() == LIMITED);
+        if !fresh.flat_map(|(_, offer)| offer.resources.iter()).any(is_plain_cpu) {
+            return Ok(());
+        }
+        let mut has = 0;
+        for agent in snapshot.agents.values() {
+            let held = agent.used.iter().chain(agent.offered.iter()).filter(|resource| is_plain_cpu(resource));
+            let held = held.filter(|resource| resource.allocation().is_some_and(|role| role.as_str() == LIMITED));
+            let kept = agent.total.iter().filter(|resource| {
+                *resource.name() == Name::Cpus
+                    && resource.reservation_role().is_some_and(|role| role.as_str() == LIMITED)
+            });
+            has += held.chain(kept).filter_map(Resource::amount).map(|amount| amount.thousandths()).sum::<i64>();
+        }
+        if has > limit {
+            return broken(
+                "quota limits are kept",
+                format!("role a has {has} thousandths of a CPU, and may have {limit}"),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn is_plain_cpu(resource: &Resource) -> bool {
+    *resource.name() == Name::Cpus && resource.is_unreserved()
+}
+
+/// Whether a taken resource is taken by whom it is reserved for, if it is.
+fn is_kept(resource: &Resource) -> bool {
+    let role: Option<&Role> = resource.allocation();
+    resource.reservation_role().is_none_or(|kept| role.is_some_and(|role| role.is_same_or_subrole_of(kept)))
+}
+
+fn reserved(resources: &Resources) -> Resources {
+    resources.iter().filter(|resource| resource.is_reserved()).cloned().collect()
+}

@@ -1,0 +1,104 @@
+//! Many seeds, on several threads.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::judge::Broken;
+use super::plan::Plan;
+use super::play::play;
+use super::shrink::shrink;
+
+/// What a campaign has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Summary {
+    /// Seeds that were played.
+    pub seeds: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Tasks that were started.
+    pub tasks: u64,
+    /// Updates that schedulers were told.
+    pub updates: u64,
+    /// Faults that struck.
+    pub faults: u64,
+    /// Seconds of virtual time.
+    pub seconds: u64,
+    /// The seeds that broke a rule, and which rule; at most as many as were asked for.
+    pub broken: Vec<(u64, String)>,
+}
+
+impl Summary {
+    fn add(&mut self, other: Summary) {
+        self.seeds += other.seeds;
+        self.events += other.events;
+        self.tasks += other.tasks;
+        self.updates += other.updates;
+        self.faults += other.faults;
+        self.seconds += other.seconds;
+        self.broken.extend(other.broken);
+    }
+}
+
+/// Plays `seeds` seeds from `first` on with `threads` threads, until `most` of them have broken a rule. `progress` hears
+/// of each seed that was played, on any thread.
+pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &(dyn Fn() + Sync)) -> Summary {
+    let next = AtomicU64::new(0);
+    let total = Mutex::new(Summary::default());
+    let broken = AtomicU64::new(0);
+    let work = || {
+        let mut mine = Summary::default();
+        while broken.load(Ordering::Relaxed) < most as u64 {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= seeds {
+                break;
+            }
+            let plan = Plan::draw(first.wrapping_add(at));
+            let played = play(&plan, false);
+            mine.add(Summary {
+                seeds: 1,
+                events: played.events,
+                tasks: played.tasks,
+                updates: played.updates,
+                faults: plan.faults.len() as u64,
+                seconds: played.time.as_secs(),
+                broken: played.broken.iter().map(|broken| (plan.seed, broken.to_string())).collect(),
+            });
+            broken.fetch_add(u64::from(played.broken.is_some()), Ordering::Relaxed);
+            progress();
+        }
+        if let Ok(mut total) = total.lock() {
+            total.add(mine);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut summary = total.into_inner().unwrap_or_default();
+    summary.broken.sort();
+    summary.broken.truncate(most);
+    summary
+}
+
+/// A seed that breaks a rule, made small.
+#[derive(Debug)]
+pub struct Finding {
+    /// The rule that it breaks, and how the small plan breaks it.
+    pub broken: Broken,
+    /// The smaller plan.
+    pub plan: Plan,
+    /// How many faults the seed's own plan has.
+    pub faults: usize,
+    /// What happens in the smaller plan.
+    pub log: Vec<String>,
+}
+
+/// Looks closely at a seed: none if it breaks no rule.
+pub fn examine(seed: u64) -> Option<Finding> {
+    let plan = Plan::draw(seed);
+    let rule = play(&plan, false).broken?.rule;
+    let small = shrink(&plan, rule);
+    let played = play(&small, true);
+    Some(Finding { broken: played.broken?, faults: plan.faults.len(), plan: small, log: played.log })
+}

@@ -1,0 +1,225 @@
+//! The faults of a plan: what each does to a world, and its line in a log.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::seeds::Seed;
+use crate::span::show_span;
+use crate::world::{Doom, Moment, Observer, Process, World};
+
+use super::dice::Dice;
+
+/// A fault, and when it happens.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// After the beginning.
+    pub at: Duration,
+    /// What happens.
+    pub kind: Kind,
+}
+
+/// What can be made to happen.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    missing_docs,
+    reason = "`away`: until the process is started again; `durable` and `arrives`: see the world's faults"
+)]
+pub enum Kind {
+    /// A process ends.
+    Crash { process: Process, away: Duration, durable: u32, arrives: bool },
+    /// A process ends in its next batch that has something to do.
+    Doom { process: Process, doom: Doom },
+    /// Another master takes over.
+    FailOver { away: Duration, durable: u32, arrives: bool },
+    /// An agent's host restarts.
+    Reboot { agent: usize, away: Duration, durable: u32 },
+    /// An executor's process is killed.
+    KillExecutor { agent: usize, pick: usize },
+    /// An executor's connection to its agent breaks.
+    CutExecutor { agent: usize, pick: usize },
+    /// The next containers cannot be started.
+    FailContainers { agent: usize, containers: u32 },
+    /// The connection of an agent or a scheduler to the master breaks.
+    Cut { process: Process },
+    /// Nothing passes between them and the master.
+    Part { process: Process, span: Duration },
+    /// What they and the master say to each other is late.
+    Stall { process: Process, span: Duration },
+    /// Writes take longer.
+    SlowDisk { process: Process, span: Duration, by: Duration },
+    /// A clock goes too fast or too slow, in parts of a million.
+    Drift { process: Process, drift: i32 },
+}
+
+/// The longest pauses of processes and networks, but for the few that are longer than any timeout.
+const PAUSE: Duration = Duration::from_secs(20);
+/// Longer than agents and frameworks are waited for.
+const LONG_PAUSE: Duration = Duration::from_secs(900);
+
+impl Fault {
+    /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of so many agents and schedulers.
+    pub fn draw(seed: Seed, horizon: Duration, agents: usize, schedulers: usize) -> Fault {
+        let mut dice = Dice::new(seed);
+        let at = Duration::from_millis(dice.within(0, horizon.as_millis() as u64));
+        let agent = dice.below(agents as u64) as usize;
+        let who = dice.below(schedulers as u64) as usize;
+        let pick = dice.below(16) as usize;
+        let some = [Process::Agent(agent), Process::Scheduler(who)];
+        let any = [Process::Master, Process::Agent(agent), Process::Agent(agent), Process::Scheduler(who)];
+        let span = if dice.chance(8) { dice.span(LONG_PAUSE) } else { dice.span(PAUSE) };
+        let durable = dice.below(8) as u32;
+        let arrives = dice.chance(50);
+        let doom = |dice: &mut Dice| Doom {
+            moment: if dice.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
+            away: span,
+        };
+        let kind = match dice.below(100) {
+            0..16 => Kind::Crash { process: dice.pick(&any), away: span, durable, arrives },
+            16..34 => Kind::Doom { process: dice.pick(&any), doom: doom(&mut dice) },
+            34..40 => Kind::FailOver { away: span, durable, arrives },
+            40..46 => Kind::Reboot { agent, away: span, durable },
+            46..54 => Kind::KillExecutor { agent, pick },
+            54..58 => Kind::CutExecutor { agent, pick },
+            58..61 => Kind::FailContainers { agent, containers: 1 + durable % 3 },
+            61..70 => Kind::Cut { process: dice.pick(&some) },
+            70..79 => Kind::Part { process: dice.pick(&some), span },
+            79..86 => Kind::Stall { process: dice.pick(&some), span },
+            86..93 => {
+                let by = dice.span(Duration::from_secs(5));
+                Kind::SlowDisk { process: dice.pick(&any[..3]), span: span * 4, by }
+            }
+            _ => Kind::Drift { process: dice.pick(&any), drift: dice.within(0, 100_000) as i32 - 50_000 },
+        };
+        Fault { at, kind }
+    }
+
+    /// Makes it happen.
+    pub fn strike<O: Observer>(&self, world: &mut World<O>) {
+        let now = world.now();
+        match self.kind {
+            Kind::Crash { process, away, durable, arrives } => match process {
+                Process::Master => world.crash_master_so(away, durable, arrives),
+                Process::Agent(agent) => world.crash_agent_so(agent, away, durable, arrives),
+                // Every other time the master notices only after the next process is there.
+                Process::Scheduler(who) => {
+                    let noticed = Duration::from_millis(if durable % 2 == 0 { 50 } else { 30_000 });
+                    world.crash_scheduler(who, away, noticed, arrives);
+                }
+            },
+            Kind::Doom { process, doom } => world.doom(process, doom),
+            Kind::FailOver { away, durable, arrives } => world.fail_master_over(away, durable, arrives),
+            Kind::Reboot { agent, away, durable } => world.reboot_agent(agent, away, durable),
+            Kind::KillExecutor { agent, pick } => world.kill_executor(agent, pick),
+            Kind::CutExecutor { agent, pick } => world.cut_executor(agent, pick),
+            Kind::FailContainers { agent, containers } => world.fail_containers(agent, containers),
+            Kind::Cut { process } => match process {
+                Process::Agent(agent) => world.cut_agent(agent),
+                Process::Scheduler(who) => world.cut_framework(who),
+                Process::Master => {}
+            },
+            Kind::Part { process, span } => match process {
+                Process::Agent(agent) => world.part_agent(agent, now + span),
+                Process::Scheduler(who) => world.part_framework(who, now + span),
+                Process::Master => {}
+            },
+            Kind::Stall { process, span } => match process {
+                Process::Agent(agent) => world.stall_agent(agent, now + span),
+                Process::Scheduler(who) => world.stall_framework(who, now + span),
+                Process::Master => {}
+            },
+            Kind::SlowDisk { process, span, by } => match process {
+                Process::Agent(agent) => world.slow_agent(agent, now + span, by),
+                Process::Master => world.slow_registry(now + span, by),
+                Process::Scheduler(_) => {}
+            },
+            Kind::Drift { process, drift } => world.drift(process, drift),
+        }
+    }
+
+    /// Milder forms of it: shorter, if it has a length.
+    pub fn milder(&self) -> Vec<Fault> {
+        let mut kind = self.kind.clone();
+        let spans: Vec<&mut Duration> = match &mut kind {
+            Kind::Crash { away, .. } | Kind::FailOver { away, .. } | Kind::Reboot { away, .. } => vec![away],
+            Kind::Doom { doom, .. } => vec![&mut doom.away],
+            Kind::Part { span, .. } | Kind::Stall { span, .. } => vec![span],
+            Kind::SlowDisk { span, by, .. } => vec![span, by],
+            _ => Vec::new(),
+        };
+        let mut milder = false;
+        for span in spans {
+            milder |= *span > Duration::from_millis(1);
+            *span = Duration::from_millis(span.as_millis() as u64 / 2);
+        }
+        if milder { vec![Fault { at: self.at, kind }] } else { Vec::new() }
+    }
+
+    /// Whether it is about this agent or scheduler.
+    pub fn concerns(&self, process: Process) -> bool {
+        match self.kind {
+            Kind::Crash { process: of, .. }
+            | Kind::Doom { process: of, .. }
+            | Kind::Cut { process: of }
+            | Kind::Part { process: of, .. }
+            | Kind::Stall { process: of, .. }
+            | Kind::SlowDisk { process: of, .. }
+            | Kind::Drift { process: of, .. } => of == process,
+            Kind::Reboot { agent, .. }
+            | Kind::KillExecutor { agent, .. }
+            | Kind::CutExecutor { agent, .. }
+            | Kind::FailContainers { agent, .. } => Process::Agent(agent) == process,
+            Kind::FailOver { .. } => process == Process::Master,
+        }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Process::Master => f.write_str("master"),
+            Process::Agent(agent) => write!(f, "agent {agent}"),
+            Process::Scheduler(who) => write!(f, "scheduler {who}"),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |durable: u32, arrives: bool| {
+            let sent = if arrives { "what it sent arrives" } else { "what is on its way is lost" };
+            format!("part {durable} of a write in progress is durable, {sent}")
+        };
+        match self {
+            Kind::Crash { process, away, durable, arrives } => {
+                write!(f, "{process} crashes, back in {}: {}", show_span(*away), part(*durable, *arrives))
+            }
+            Kind::Doom { process, doom } => {
+                let when = match doom.moment {
+                    Moment::Writing(durable) => format!("in the midst of its next write, part {durable} is durable"),
+                    Moment::After(outputs) => format!("after {outputs} outputs of its next batch"),
+                };
+                write!(f, "{process} will crash {when}, back in {}", show_span(doom.away))
+            }
+            Kind::FailOver { away, durable, arrives } => {
+                write!(f, "another master leads in {}: {}", show_span(*away), part(*durable, *arrives))
+            }
+            Kind::Reboot { agent, away, .. } => write!(f, "the host of agent {agent} restarts in {}", show_span(*away)),
+            Kind::KillExecutor { agent, pick } => write!(f, "executor {pick} of agent {agent} is killed"),
+            Kind::CutExecutor { agent, pick } => write!(f, "executor {pick} and agent {agent} lose their connection"),
+            Kind::FailContainers { agent, containers } => {
+                write!(f, "the next {containers} containers of agent {agent} cannot be started")
+            }
+            Kind::Cut { process } => write!(f, "{process} and the master lose their connection"),
+            Kind::Part { process, span } => {
+                write!(f, "nothing passes between {process} and the master for {}", show_span(*span))
+            }
+            Kind::Stall { process, span } => {
+                write!(f, "{process} and the master hear nothing of each other for {}, and then all", show_span(*span))
+            }
+            Kind::SlowDisk { process, span, by } => {
+                write!(f, "writes of {process} take {} longer for {}", show_span(*by), show_span(*span))
+            }
+            Kind::Drift { process, drift } => write!(f, "the clock of {process} goes too fast by {drift} millionths"),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Who looks on and remembers: all that has been started, made, told and promised, and the first rule that was broken.
+//!
+//! What must hold of the master's books is in `books.rs`, what must hold in the end in `rest.rs`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::Time;
+use protos::mesos::TaskState;
+use rustc_hash::{FxHashMap, FxHashSet};
+use sdk::Ending;
+use sdk::v1::scheduler::{Call, Event};
+use sdk::v1::{TaskState as Told, TaskStatus};
+
+use super::log::{self, Log};
+use super::plan::FrameworkPlan;
+use super::worker::View;
+use crate::world::{Note, Observer};
+
+/// A rule that was broken, and how.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {text}")]
+pub struct Broken {
+    /// Which rule, in a few words.
+    pub rule: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+/// A framework's task, by their ids.
+pub(super) type TaskName = (String, String);
+
+/// An update that an executor has made.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub task: TaskName,
+    /// Its number among those of its task.
+    pub number: usize,
+}
+
+/// A framework as the judge knows it.
+#[derive(Debug)]
+pub(super) struct Party {
+    pub plan: Rc<FrameworkPlan>,
+    pub view: Rc<RefCell<View>>,
+    /// Its session is over.
+    pub ended: bool,
+    /// The tasks that it has launched, and the last state that it was told of each.
+    tasks: FxHashMap<String, Option<Told>>,
+}
+
+/// The one who looks on.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub parties: Vec<Party>,
+    pub log: Log,
+    pub broken: Option<Broken>,
+    started: FxHashSet<TaskName>,
+    pub made: FxHashMap<Vec<u8>, Made>,
+    counts: FxHashMap<TaskName, usize>,
+    /// The number of the next update of a task that its scheduler should see.
+    pub expected: FxHashMap<TaskName, usize>,
+    /// Updates that agents have said are safe, in that order.
+    pub confirmed: Vec<Vec<u8>>,
+    offers: FxHashMap<String, usize>,
+    /// Who has had which framework id.
+    ids: FxHashMap<String, usize>,
+    /// What happened, for a summary.
+    pub tasks: u64,
+    pub updates: u64,
+}
+
+impl Judge {
+    pub fn new(parties: Vec<(Rc<FrameworkPlan>, Rc<RefCell<View>>)>, log: Log) -> Judge {
+        let party = |(plan, view)| Party { plan, view, ended: false, tasks: FxHashMap::default() };
+        Judge {
+            parties: parties.into_iter().map(party).collect(),
+            log,
+            broken: None,
+            started: FxHashSet::default(),
+            made: FxHashMap::default(),
+            counts: FxHashMap::default(),
+            expected: FxHashMap::default(),
+            confirmed: Vec::new(),
+            offers: FxHashMap::default(),
+            ids: FxHashMap::default(),
+            tasks: 0,
+            updates: 0,
+        }
+    }
+
+    /// A rule does not hold; the first one counts.
+    pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
+        self.broken.get_or_insert_with(|| Broken { rule, text: text() });
+    }
+
+    fn update(&mut self, who: usize, status: &TaskStatus) {
+        let task = &status.task_id.value;
+        let Some(before) = self.parties[who].tasks.get(task).copied() else {
+            // A scheduler that ended between writing a launch down and sending it asks what became of it.
+            if status.uuid.is_none() {
+                return;
+            }
+            return self.fail("updates go to their owners", || {
+                format!("scheduler {who} is told of {task}, which it never launched")
+            });
+        };
+        let state = status.state();
+        self.parties[who].tasks.insert(task.clone(), Some(state));
+        let lives = [Told::TaskStaging, Told::TaskStarting, Told::TaskRunning];
+        let last = [Told::TaskFinished, Told::TaskFailed, Told::TaskKilled, Told::TaskError];
+        let ended = before.is_some_and(|before| last.contains(&before));
+        let checkpoint = self.parties[who].plan.checkpoint;
+        // An update that comes again is another thing: its acknowledgement was lost.
+        if checkpoint && ended && lives.contains(&state) && status.uuid.is_none() {
+            self.fail("the end of a task is its end", || {
+                format!("scheduler {who}: {task} has ended ({before:?}), and is said to be {state:?}")
+            });
+        }
+        let Some(made) = status.uuid.as_ref().and_then(|uuid| self.made.get(uuid)) else { return };
+        let (name, number) = (made.task.clone(), made.number);
+        let owner = self.ids.get(&name.0).copied();
+        if owner != Some(who) || name.1 != *task {
+            return self.fail("updates go to their owners", || {
+                format!("an update of {}/{} of {owner:?} comes to scheduler {who} for {task}", name.0, name.1)
+            });
+        }
+        let expected = self.expected.entry(name).or_default();
+        let before = *expected;
+        *expected = before.max(number + 1);
+        if number > before && checkpoint {
+            self.fail("no update is lost or overtaken", || {
+                format!("scheduler {who} is told update {number} of {task} before update {before}")
+            });
+        }
+    }
+}
+
+impl Observer for Judge {
+    fn told(&mut self, who: usize, event: &Event, now: Time) {
+        if let Some(line) = log::told(who, event) {
+            self.log.line(now, || line);
+        }
+        if let Some(part) = &event.subscribed {
+            let id = part.framework_id.value.clone();
+            if let Some(other) = self.ids.insert(id.clone(), who).filter(|other| *other != who) {
+                self.fail("ids are given once", || format!("framework {id} is of schedulers {other} and {who}"));
+            }
+        }
+        for offer in event.offers.iter().flat_map(|part| &part.offers) {
+            if self.offers.insert(offer.id.value.clone(), who).is_some() {
+                self.fail("an offer is made once", || format!("{} comes to scheduler {who} again", offer.id.value));
+            }
+        }
+        if let Some(part) = &event.update {
+            self.updates += 1;
+            self.update(who, &part.status);
+        }
+    }
+
+    fn called(&mut self, who: usize, call: &Call, now: Time) {
+        self.log.line(now, || log::called(who, call));
+        for task in log::launched(call) {
+            if self.parties[who].tasks.insert(task.task_id.value.clone(), None).is_some() {
+                let id = &task.task_id.value;
+                self.fail("a task is launched once", || format!("scheduler {who} launches {id} again"));
+            }
+        }
+    }
+
+    fn started(&mut self, framework: &str, task: &str, _: Time) {
+        self.tasks += 1;
+        if !self.started.insert((framework.to_owned(), task.to_owned())) {
+            self.fail("no task is started twice", || format!("{framework}/{task} is started again"));
+        }
+    }
+
+    fn ended(&mut self, _: &str, _: &str, _: Time) {}
+
+    fn noted(&mut self, note: &Note<'_>, now: Time) {
+        self.log.line(now, || note.to_string());
+        match note {
+            Note::UpdateMade { framework, task, uuid, .. } => {
+                let task = ((*framework).to_owned(), (*task).to_owned());
+                let count = self.counts.entry(task.clone()).or_default();
+                self.made.insert(uuid.to_vec(), Made { task, number: *count });
+                *count += 1;
+            }
+            Note::UpdateConfirmed { uuid, .. } => self.confirmed.push(uuid.to_vec()),
+            Note::AgentCannotStart { agent, why } => {
+                self.fail("what an agent wrote lets it start", || format!("agent {agent}: {why}"));
+            }
+            Note::MasterExits { reason } => self.fail("a master does not give up", || (*reason).to_owned()),
+            Note::SchedulerEnds { who, ending } => {
+                let party = &mut self.parties[*who as usize];
+                party.ended = true;
+                // A framework that was away for longer than it said is removed for good.
+                let patient = party.plan.failover.as_secs() > 3600;
+                if patient && **ending != Ending::Stopped {
+                    self.fail("a framework is kept", || format!("scheduler {who}: {ending:?}"));
+                }
+            }
+            // Of a stream that is not the present one any more.
+            Note::CallRefused { who, call, why } if !(why.starts_with("400 ") || why.starts_with("403 ")) => {
+                self.fail("a good call is taken", || {
+                    format!("{} of scheduler {who}: {why}", call.r#type().as_str_name())
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a state is told of a task that may or may not be there.
+pub(super) fn is_doubtful(state: Told) -> bool {
+    matches!(state, Told::TaskUnreachable | Told::TaskUnknown)
+}
+
+/// Whether a task in this state does nothing any more.
+pub(super) fn is_over(state: TaskState) -> bool {
+    use TaskState as S;
+    !matches!(
+        state,
+        S::TaskStaging | S::TaskStarting | S::TaskRunning | S::TaskKilling | S::TaskUnreachable | S::TaskUnknown
+    )
+}

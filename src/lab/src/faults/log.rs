@@ -1,0 +1,136 @@
+//! The event log of a run: a line for each event, for a person to read.
+//!
+//! It says what happened, not why it is wrong.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+use base::Time;
+use sdk::v1::scheduler::{Call, Event, event};
+
+use crate::world::{BEGIN, Note};
+
+/// What the lines of a log mean.
+pub const LEGEND: &str = "\
+seconds after the beginning, then who:
+  FAULT  what goes wrong from then on        master  its process          agent N, sched N, exec  the others'
+  sched N < what a scheduler is told         sched N > what it calls
+  task ids are tJOB.ATTEMPT; updates made by executors have numbers (#N) by which they are found again";
+
+/// The lines; none are kept unless somebody wants them.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    lines: Option<Vec<String>>,
+}
+
+impl Log {
+    /// A log that keeps its lines, or does not.
+    pub fn new(keeps: bool) -> Log {
+        Log { lines: keeps.then(Vec::new) }
+    }
+
+    /// Adds a line.
+    pub fn line(&mut self, now: Time, text: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.lines {
+            lines.push(format!("{:>11.6}  {}", now.since(BEGIN).as_secs_f64(), text()));
+        }
+    }
+
+    /// All lines.
+    pub fn into_lines(self) -> Vec<String> {
+        self.lines.unwrap_or_default()
+    }
+}
+
+/// The number in a made-up uuid.
+fn number(uuid: &[u8]) -> u64 {
+    uuid.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail))
+}
+
+/// The line of what a scheduler is told; none for what is of no interest.
+pub(super) fn told(who: usize, event: &Event) -> Option<String> {
+    let mut line = format!("sched {who} <  ");
+    match event.r#type() {
+        event::Type::Subscribed => {
+            let id = event.subscribed.as_ref().map(|part| part.framework_id.value.as_str());
+            write!(line, "SUBSCRIBED as {}", id.unwrap_or_default())
+        }
+        event::Type::Offers => {
+            let offers = event.offers.iter().flat_map(|part| &part.offers);
+            let ids: Vec<_> = offers.map(|offer| format!("{} of {}", offer.id.value, offer.agent_id.value)).collect();
+            write!(line, "OFFERS {}", ids.join(", "))
+        }
+        event::Type::Rescind => {
+            write!(line, "RESCIND {}", event.rescind.as_ref().map_or("", |part| &part.offer_id.value))
+        }
+        event::Type::Update => {
+            let status = &event.update.as_ref()?.status;
+            let reason = status.reason.map(|_| status.reason().as_str_name().trim_start_matches("REASON_"));
+            let uuid = status.uuid.as_deref().map_or_else(String::new, |uuid| format!("#{}", number(uuid)));
+            let state = status.state().as_str_name();
+            write!(line, "{state} {} {uuid} {}", status.task_id.value, reason.unwrap_or_default())
+        }
+        event::Type::Heartbeat => return None,
+        other => write!(line, "{}", other.as_str_name()),
+    }
+    .ok()?;
+    Some(line)
+}
+
+/// The line of a scheduler's call.
+pub(super) fn called(who: usize, call: &Call) -> String {
+    let mut line = format!("sched {who} >  {}", call.r#type().as_str_name());
+    if let Some(accept) = &call.accept {
+        let tasks = launched(call).map(|task| task.task_id.value.as_str()).collect::<Vec<_>>().join(" ");
+        let ids = accept.offer_ids.iter().map(|id| id.value.as_str()).collect::<Vec<_>>().join(" ");
+        line += &format!(" {ids} for {tasks}");
+    }
+    if let Some(decline) = &call.decline {
+        decline.offer_ids.iter().for_each(|id| line += &format!(" {}", id.value));
+    }
+    if let Some(part) = &call.acknowledge {
+        line += &format!(" {} #{}", part.task_id.value, number(&part.uuid));
+    }
+    if let Some(part) = &call.kill {
+        line += &format!(" {}", part.task_id.value);
+    }
+    if let Some(part) = &call.reconcile {
+        part.tasks.iter().for_each(|task| line += &format!(" {}", task.task_id.value));
+    }
+    line
+}
+
+/// The tasks that a call launches.
+pub(super) fn launched(call: &Call) -> impl Iterator<Item = &sdk::v1::TaskInfo> {
+    let operations = call.accept.iter().flat_map(|accept| &accept.operations);
+    operations.flat_map(|operation| operation.launch.iter().flat_map(|launch| &launch.task_infos))
+}
+
+impl fmt::Display for Note<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::MasterStarts { life, place } => write!(f, "master     m{life} leads on host {place}"),
+            Note::MasterStops => f.write_str("master     ends"),
+            Note::MasterExits { reason } => write!(f, "master     exits: {reason}"),
+            Note::AgentStarts { agent } => write!(f, "agent {agent}    starts"),
+            Note::AgentStops { agent } => write!(f, "agent {agent}    ends"),
+            Note::AgentExits { agent, why } => write!(f, "agent {agent}    exits: {why}"),
+            Note::AgentCannotStart { agent, why } => write!(f, "agent {agent}    cannot start: {why}"),
+            Note::SchedulerStarts { who } => write!(f, "sched {who}    starts"),
+            Note::SchedulerStops { who } => write!(f, "sched {who}    ends"),
+            Note::SchedulerEnds { who, ending } => write!(f, "sched {who}    is done: {ending:?}"),
+            Note::CallRefused { who, call, why } => {
+                write!(f, "sched {who} <  {} refused: {why}", call.r#type().as_str_name())
+            }
+            Note::ExecutorEnds { agent, framework, id, status } => {
+                write!(f, "exec       {framework}/{id} on agent {agent} ends with {status}")
+            }
+            Note::UpdateMade { framework, task, state, uuid } => {
+                write!(f, "exec       {framework}/{task} makes #{} {}", number(uuid), state.as_str_name())
+            }
+            Note::UpdateConfirmed { framework, uuid } => {
+                write!(f, "exec       of {framework} hears that #{} is safe", number(uuid))
+            }
+        }
+    }
+}

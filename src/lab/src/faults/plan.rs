@@ -1,0 +1,234 @@
+//! A plan: the cluster, its work, and the faults that a seed stands for.
+
+use std::time::Duration;
+
+use master::Config;
+use resources::{Role, parse_text};
+use sdk::v1::FrameworkInfo;
+use sdk::v1::framework_info::{Capability, capability};
+
+use super::dice::Dice;
+use super::fault::Fault;
+use crate::dist::Dist;
+use crate::seeds::Seed;
+use crate::world::{AgentSpec, Model};
+
+/// The roles that frameworks have.
+const ROLES: [&str; 3] = ["a", "b", "b/c"];
+/// Faults happen within this time at most.
+const HORIZON: Duration = Duration::from_secs(180);
+/// Frameworks that leave without a word are kept for that long.
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+/// All that a seed stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The seed that it was drawn from. Everything else that is random hangs on it, too.
+    pub seed: u64,
+    /// The agents.
+    pub agents: Vec<AgentPlan>,
+    /// The frameworks.
+    pub frameworks: Vec<FrameworkPlan>,
+    /// The most CPUs that role `a` may have, if it is limited.
+    pub limit: Option<u64>,
+    /// The CPUs that role `b` and its children are guaranteed.
+    pub guarantee: Option<u64>,
+    /// One way through the network.
+    pub latency: Dist,
+    /// By how much the clocks of the master, the agents and the schedulers are ahead.
+    pub ahead: Vec<Duration>,
+    /// What goes wrong, in the order of time.
+    pub faults: Vec<Fault>,
+    /// Whether timeouts are short.
+    pub impatient: bool,
+}
+
+/// An agent of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentPlan {
+    /// What it has, as an agent's flag has it.
+    pub resources: String,
+    /// Its CPUs that are not reserved.
+    pub cpus: u64,
+}
+
+/// A framework of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameworkPlan {
+    /// Its role.
+    pub role: &'static str,
+    /// Whether its executors survive their agent.
+    pub checkpoint: bool,
+    /// Whether it is PARTITION_AWARE.
+    pub aware: bool,
+    /// For how long it is kept without its scheduler.
+    pub failover: Duration,
+    /// When it starts.
+    pub start: Duration,
+    /// Tasks that end.
+    pub tasks: u32,
+    /// Tasks that run until they are killed.
+    pub services: u32,
+    /// The longest that a task works.
+    pub longest: Duration,
+    /// At most so many tasks are launched at once.
+    pub at_once: usize,
+    /// For how long offers are held.
+    pub hold: Duration,
+    /// How long a refusal lasts.
+    pub refuse: Duration,
+    /// Whether it says when it wants no offers.
+    pub suppress: bool,
+    /// Percent of tasks that it kills once they run.
+    pub kills: u64,
+    /// Percent of updates that it acknowledges late.
+    pub late: u64,
+    /// Percent of tasks that it gets wrong at first.
+    pub wrong: u64,
+    /// It tears itself down then, whatever it has.
+    pub quits: Option<Duration>,
+    /// Whether it tears itself down when all is done.
+    pub tears_down: bool,
+}
+
+/// Services hold what they have for ever: some CPU must be left for the tasks that end.
+fn leave_room(frameworks: &mut [FrameworkPlan], cpus: u64, limited: bool) {
+    let mut room = u32::try_from(cpus).unwrap_or(0).saturating_sub(1);
+    for framework in frameworks {
+        let most = if limited && framework.role == "a" { 0 } else { room };
+        framework.services = framework.services.min(most);
+        room -= framework.services;
+    }
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn draw(seed: u64) -> Plan {
+        let root = Seed::root(seed).child("faults");
+        let mut dice = Dice::new(root.child("cluster"));
+        let agents: Vec<AgentPlan> = (0..dice.within(1, 4)).map(|_| AgentPlan::draw(&mut dice)).collect();
+        let count = dice.within(1, 4) as usize;
+        let mut frameworks: Vec<FrameworkPlan> =
+            (0..count).map(|n| FrameworkPlan::draw(&mut Dice::new(root.nth("framework", n)))).collect();
+        let cpus: u64 = agents.iter().map(|agent| agent.cpus).sum();
+        let limit = dice.chance(40).then(|| dice.within(1, 4));
+        let guarantee = dice.chance(30).then(|| dice.within(1, cpus / 2));
+        leave_room(&mut frameworks, cpus - guarantee.unwrap_or(0), limit.is_some());
+        let horizon = Duration::from_secs(dice.within(20, HORIZON.as_secs()));
+        let faults = dice.within(1, 14) as usize;
+        let mut faults: Vec<Fault> =
+            (0..faults).map(|n| Fault::draw(root.nth("fault", n), horizon, agents.len(), frameworks.len())).collect();
+        faults.sort_by_key(|fault| fault.at);
+        let latency = match dice.below(3) {
+            0 => Dist::Constant(Duration::from_micros(300)),
+            1 => Dist::Exponential(Duration::from_millis(dice.within(1, 40))),
+            _ => Dist::LogNormal(Duration::from_millis(dice.within(1, 10)), 2.0),
+        };
+        let clocks = 1 + agents.len() + frameworks.len();
+        Plan {
+            seed,
+            ahead: (0..clocks).map(|_| dice.span(Duration::from_secs(600))).collect(),
+            limit,
+            guarantee,
+            impatient: dice.chance(40),
+            agents,
+            frameworks,
+            latency,
+            faults,
+        }
+    }
+
+    /// The place in the tree of seeds of all that is random in its world.
+    pub fn root(&self) -> Seed {
+        Seed::root(self.seed).child("world")
+    }
+
+    /// The master's settings.
+    pub fn config(&self) -> Config {
+        let default = Config::default();
+        let weights = vec![("a".to_owned(), 2.0)];
+        if !self.impatient {
+            return Config { weights, ..default };
+        }
+        Config {
+            weights,
+            agent_ping_timeout: Duration::from_secs(3),
+            max_agent_ping_timeouts: 3,
+            agent_reregister_timeout: Duration::from_secs(40),
+            ..default
+        }
+    }
+
+    /// The modelled parts.
+    pub fn model(&self) -> Model {
+        Model {
+            latency: self.latency.clone(),
+            registry_write: Dist::Exponential(Duration::from_millis(3)),
+            agent_write: Dist::Exponential(Duration::from_millis(2)),
+            container_start: Dist::Exponential(Duration::from_millis(30)),
+            failures: 0.1,
+            ..Model::default()
+        }
+    }
+
+    /// The agents of its world.
+    pub fn specs(&self) -> Vec<AgentSpec> {
+        let resources = self.agents.iter().map(|agent| parse_text(&agent.resources, &Role::star()).unwrap_or_default());
+        resources.enumerate().map(|(n, resources)| AgentSpec::new(&format!("agent{n}"), resources)).collect()
+    }
+}
+
+impl AgentPlan {
+    fn draw(dice: &mut Dice) -> AgentPlan {
+        let cpus = dice.within(2, 6);
+        let reserved = match dice.below(4) {
+            0 => ";cpus(a):1;mem(a):256",
+            1 => ";cpus(b):1;mem(b):256",
+            _ => "",
+        };
+        AgentPlan { resources: format!("cpus:{cpus};mem:2048;disk:1000{reserved}"), cpus }
+    }
+}
+
+impl FrameworkPlan {
+    fn draw(dice: &mut Dice) -> FrameworkPlan {
+        let seconds = Duration::from_secs;
+        FrameworkPlan {
+            role: dice.pick(&ROLES),
+            checkpoint: dice.chance(75),
+            aware: dice.chance(60),
+            failover: if dice.chance(15) { seconds(dice.within(5, 300)) } else { WEEK },
+            start: dice.span(seconds(30)),
+            tasks: dice.within(1, 12) as u32,
+            services: if dice.chance(40) { dice.within(1, 2) as u32 } else { 0 },
+            longest: dice.span(seconds(90)),
+            at_once: dice.within(1, 4) as usize,
+            hold: if dice.chance(40) { dice.span(seconds(5)) } else { Duration::ZERO },
+            refuse: dice.span(seconds(20)),
+            suppress: dice.chance(40),
+            kills: if dice.chance(50) { 15 } else { 0 },
+            late: if dice.chance(50) { 25 } else { 0 },
+            wrong: if dice.chance(30) { 10 } else { 0 },
+            quits: dice.chance(12).then(|| seconds(dice.within(5, 200))),
+            tears_down: dice.chance(70),
+        }
+    }
+
+    /// What it says of itself.
+    pub fn info(&self, n: usize) -> FrameworkInfo {
+        let mut kinds = vec![capability::Type::MultiRole, capability::Type::ReservationRefinement];
+        if self.aware {
+            kinds.push(capability::Type::PartitionAware);
+        }
+        let capability = |kind: capability::Type| Capability { r#type: Some(kind as i32) };
+        FrameworkInfo {
+            user: "lab".to_owned(),
+            name: format!("f{n}"),
+            roles: vec![self.role.to_owned()],
+            capabilities: kinds.into_iter().map(capability).collect(),
+            checkpoint: Some(self.checkpoint),
+            failover_timeout: Some(self.failover.as_secs_f64()),
+            ..FrameworkInfo::default()
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The playing of a plan: its world, its faults in their time, the healing, and the judgement.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use protos::mesos::master::{Call, call};
+use protos::mesos::quota::QuotaConfig;
+use protos::mesos::value::Scalar;
+
+use super::books::Books;
+use super::dice::Dice;
+use super::judge::{Broken, Judge};
+use super::log::Log;
+use super::plan::Plan;
+use super::rest;
+use super::worker::{View, Worker};
+use crate::world::{BEGIN, FrameworkSpec, Process, Setup, World};
+
+/// So many events mean that a world does not come to rest.
+const MOST_EVENTS: u64 = 500_000;
+/// A world has come to rest so long after the last fault.
+const REST: Duration = Duration::from_secs(2 * 3600);
+/// How often it is looked at whether it has.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// What became of a plan.
+#[derive(Debug)]
+pub struct Played {
+    /// The first rule that was broken.
+    pub broken: Option<Broken>,
+    /// A hash over all that schedulers were told.
+    pub digest: u64,
+    /// Events that happened.
+    pub events: u64,
+    /// Tasks that were started.
+    pub tasks: u64,
+    /// Updates that schedulers were told.
+    pub updates: u64,
+    /// The virtual time that passed.
+    pub time: Duration,
+    /// A line for each event, if they were wanted.
+    pub log: Vec<String>,
+}
+
+/// A plan that is being played.
+struct Play {
+    world: World<Judge>,
+    books: Books,
+}
+
+/// Plays a plan to its end, or to the first rule that is broken.
+pub fn play(plan: &Plan, keep_log: bool) -> Played {
+    play_with(plan, keep_log, |_| {})
+}
+
+/// The same, after `prepare` has done something to the world.
+pub(super) fn play_with(plan: &Plan, keep_log: bool, prepare: impl FnOnce(&mut World<Judge>)) -> Played {
+    let mut play = Play { world: world(plan, keep_log), books: Books::new(plan) };
+    prepare(&mut play.world);
+    if let Err(broken) = play.run(plan) {
+        let judge = play.world.observer();
+        judge.broken.get_or_insert(broken);
+    }
+    let (digest, events, now) = (play.world.digest(), play.world.events(), play.world.now());
+    let mut judge = play.world.into_observer();
+    if let Some(broken) = judge.broken.clone() {
+        judge.log.line(now, || format!("BROKEN {broken}"));
+    }
+    Played {
+        broken: judge.broken,
+        digest,
+        events,
+        tasks: judge.tasks,
+        updates: judge.updates,
+        time: now.since(BEGIN),
+        log: judge.log.into_lines(),
+    }
+}
+
+fn world(plan: &Plan, keep_log: bool) -> World<Judge> {
+    let root = plan.root();
+    let (mut frameworks, mut parties) = (Vec::new(), Vec::new());
+    for (n, part) in plan.frameworks.iter().enumerate() {
+        let (part, view) = (Rc::new(part.clone()), Rc::new(RefCell::new(View::default())));
+        parties.push((Rc::clone(&part), Rc::clone(&view)));
+        let (info, start) = (part.info(n), part.start);
+        let dice = Dice::new(root.nth("worker", n));
+        frameworks.push(FrameworkSpec {
+            info,
+            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), Rc::clone(&view), dice.clone()))),
+            keeps: true,
+            start,
+        });
+    }
+    let setup = Setup { master: plan.config(), agents: plan.specs(), frameworks, model: plan.model() };
+    let mut world = World::new(setup, root, Judge::new(parties, Log::new(keep_log)));
+    let agents = (0..plan.agents.len()).map(Process::Agent);
+    let schedulers = (0..plan.frameworks.len()).map(Process::Scheduler);
+    for (process, ahead) in [Process::Master].into_iter().chain(agents).chain(schedulers).zip(&plan.ahead) {
+        world.set_ahead(process, *ahead);
+    }
+    world
+}
+
+impl Play {
+    fn run(&mut self, plan: &Plan) -> Result<(), Broken> {
+        self.until(BEGIN.since(BEGIN) + Duration::from_millis(5))?;
+        self.set_quotas(plan);
+        for fault in &plan.faults {
+            self.until(fault.at)?;
+            let now = self.world.now();
+            self.world.observer().log.line(now, || format!("FAULT      {}", fault.kind));
+            fault.strike(&mut self.world);
+            self.check()?;
+        }
+        let now = self.world.now();
+        self.world.observer().log.line(now, || "FAULT      no more: all is healed".to_owned());
+        self.world.heal();
+        self.rest(plan, false)?;
+        for party in &self.world.observer().parties {
+            party.view.borrow_mut().finish = true;
+        }
+        self.nudge(plan);
+        self.rest(plan, true)
+    }
+
+    /// Lets all happen until so long after the beginning, and looks at each event.
+    fn until(&mut self, after: Duration) -> Result<(), Broken> {
+        let end = BEGIN + after;
+        while self.world.next_at().is_some_and(|at| at <= end) {
+            self.world.step();
+            self.check()?;
+        }
+        // The clock goes on to there.
+        self.world.run_until(end);
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), Broken> {
+        self.books.check(&mut self.world)?;
+        if let Some(broken) = self.world.observer().broken.clone() {
+            return Err(broken);
+        }
+        if self.world.events() > MOST_EVENTS {
+            let text = format!("more than {MOST_EVENTS} events");
+            return Err(Broken { rule: "the world comes to rest", text });
+        }
+        Ok(())
+    }
+
+    fn nudge(&mut self, plan: &Plan) {
+        (0..plan.frameworks.len()).for_each(|who| self.world.nudge(who));
+    }
+
+    /// Waits until all is at rest.
+    fn rest(&mut self, plan: &Plan, finished: bool) -> Result<(), Broken> {
+        let end = self.world.now() + REST;
+        loop {
+            let at = self.world.now() + LOOK;
+            self.until(at.since(BEGIN))?;
+            let Err(text) = rest::unrest(&mut self.world, plan.agents.len(), finished) else { return Ok(()) };
+            if at > end {
+                return Err(Broken { rule: "the world comes to rest", text });
+            }
+            if finished {
+                self.nudge(plan);
+            }
+        }
+    }
+
+    fn set_quotas(&mut self, plan: &Plan) {
+        let cpus = |cpus: u64| [("cpus".to_owned(), Scalar { value: cpus as f64 })].into_iter().collect();
+        let mut configs = Vec::new();
+        if let Some(limit) = plan.limit {
+            configs.push(QuotaConfig { role: "a".to_owned(), limits: cpus(limit), ..QuotaConfig::default() });
+        }
+        if let Some(guarantee) = plan.guarantee {
+            configs.push(QuotaConfig { role: "b".to_owned(), guarantees: cpus(guarantee), ..QuotaConfig::default() });
+        }
+        if !configs.is_empty() {
+            let update = call::UpdateQuota { force: Some(true), quota_configs: configs };
+            let kind = Some(call::Type::UpdateQuota as i32);
+            self.world.operate(Call { r#type: kind, update_quota: Some(update), ..Call::default() });
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What must be true in the end, when nothing goes wrong any more: the world comes to rest, and everybody agrees.
+//!
+//! Each question answers with what is not so yet. What must hold at every instant is in `books.rs` and `judge.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agent::{AgentState, Recovered};
+use master::Snapshot;
+use protos::mesos::internal::status_update_record::Type;
+
+use super::judge::{Judge, is_doubtful, is_over};
+use crate::world::World;
+
+type Doubt = Result<(), String>;
+
+/// What is not at rest yet; with `finished`, what is still there although all have ended their work.
+pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) -> Doubt {
+    processes(world, agents)?;
+    let Some(master) = world.master() else { return Err("no master leads".to_owned()) };
+    let snapshot = master.snapshot();
+    let connected = snapshot.agents.values().filter(|agent| agent.connected).count();
+    if connected != agents {
+        return Err(format!("{connected} agents are connected, of {agents}"));
+    }
+    for who in 0..world.observer().parties.len() {
+        work(world, who, finished)?;
+        tasks(world, who, &snapshot)?;
+    }
+    agents_and_master(world, agents, &snapshot)?;
+    ended_frameworks(world, &snapshot)?;
+    acknowledged(world, agents)?;
+    confirmed(world)?;
+    if finished { empty(world, &snapshot) } else { Ok(()) }
+}
+
+fn processes(world: &mut World<Judge>, agents: usize) -> Doubt {
+    for agent in 0..agents {
+        match world.agent_view(agent).map(|view| view.state) {
+            Some(AgentState::Running) => {}
+            other => return Err(format!("agent {agent} is {other:?}")),
+        }
+    }
+    for who in 0..world.observer().parties.len() {
+        let party = &world.observer().parties[who];
+        let (ended, subscribed) = (party.ended, party.view.borrow().subscribed);
+        let at_work = subscribed && world.scheduler_lives(who);
+        if !(ended || at_work) {
+            return Err(format!("scheduler {who} is not subscribed"));
+        }
+    }
+    Ok(())
+}
+
+/// A scheduler has done its work.
+fn work(world: &mut World<Judge>, who: usize, finished: bool) -> Doubt {
+    let party = &world.observer().parties[who];
+    if party.ended {
+        return Ok(());
+    }
+    let view = party.view.borrow();
+    if view.left > 0 {
+        return Err(format!("scheduler {who} has {} tasks to do", view.left));
+    }
+    if !finished && view.down > 0 {
+        return Err(format!("{} services of scheduler {who} do not run", view.down));
+    }
+    if finished && party.plan.tears_down {
+        return Err(format!("scheduler {who} has not ended"));
+    }
+    Ok(())
+}
+
+/// What a scheduler believes, what the master says and what runs is the same.
+fn tasks(world: &mut World<Judge>, who: usize, snapshot: &Snapshot) -> Doubt {
+    let party = &world.observer().parties[who];
+    if party.ended {
+        return Ok(());
+    }
+    let (id, believed) = {
+        let view = party.view.borrow();
+        (view.id.clone().unwrap_or_default(), view.tasks.clone())
+    };
+    let of_framework = world.living().filter(|executor| executor.framework == id);
+    let running: BTreeSet<String> = of_framework.flat_map(|e| e.tasks).map(str::to_owned).collect();
+    let framework = snapshot.frameworks.values().find(|framework| framework.id.as_str() == id);
+    let Some(framework) = framework else { return Err(format!("the master does not know framework {id}")) };
+    let booked = framework.tasks.values().filter(|task| !is_over(task.state()));
+    let booked: BTreeSet<String> = booked.map(|task| task.id.as_str().to_owned()).collect();
+    let certain = believed.iter().filter(|(_, state)| !is_doubtful(**state)).map(|(task, _)| task.clone());
+    let certain: BTreeSet<String> = certain.collect();
+    if certain != running || booked != running {
+        return Err(format!("of {id} runs {running:?}; the master says {booked:?}, scheduler {who} {certain:?}"));
+    }
+    Ok(())
+}
+
+/// What agents know of and what the master has in its books is the same.
+fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+    let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    for framework in snapshot.frameworks.values() {
+        for task in framework.tasks.values() {
+            let Some(agent) = snapshot.agent(task.agent) else { continue };
+            let name = (framework.id.to_string(), task.id.to_string());
+            booked.entry(agent.id.to_string()).or_default().insert(name);
+        }
+    }
+    for n in 0..agents {
+        let Some(view) = world.agent_view(n) else { continue };
+        let Some(id) = view.id.as_ref() else { return Err(format!("agent {n} has no id")) };
+        let mut known = BTreeSet::new();
+        for executor in view.frameworks.values().flat_map(|framework| framework.executors.values()) {
+            let queued = executor.queued.iter().flat_map(agent::Queued::tasks).map(|task| task.task_id.value.clone());
+            let others = executor.launched.keys().chain(executor.terminated.keys()).map(ToString::to_string);
+            known.extend(queued.chain(others).map(|task| (executor.framework_id.to_string(), task)));
+        }
+        let booked = booked.remove(id.as_str()).unwrap_or_default();
+        if known != booked {
+            return Err(format!("agent {n} knows {known:?}, and the master says {booked:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing runs of frameworks that the master knows to have ended.
+fn ended_frameworks(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
+    let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
+    match world.living().find(|executor| ended.contains(executor.framework)) {
+        Some(executor) => {
+            Err(format!("framework {} has ended, and executor {} lives", executor.framework, executor.id))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What agents have written down is acknowledged, but for frameworks that have left.
+fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
+    let parties = world.observer().parties.iter();
+    let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());
+    let present: BTreeSet<String> = present.collect();
+    for agent in 0..agents {
+        let Ok(found) = Recovered::read(world.agent_disk(agent), true) else {
+            return Err(format!("agent {agent} could not read what it wrote"));
+        };
+        for framework in found.agent.into_iter().flat_map(|agent| agent.frameworks) {
+            if !present.contains(framework.id.as_str()) {
+                continue;
+            }
+            let runs = framework.executors.into_iter().filter_map(|executor| executor.latest);
+            for task in runs.flat_map(|run| run.tasks) {
+                let of = |kind: Type| task.records.iter().filter(|record| record.r#type == kind as i32).count();
+                let (updates, acks) = (of(Type::Update), of(Type::Ack));
+                if updates != acks {
+                    return Err(format!("agent {agent}: {acks} of {updates} updates of {} are acknowledged", task.id));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What agents have said is safe has come to the schedulers.
+fn confirmed(world: &mut World<Judge>) -> Doubt {
+    let judge = world.observer();
+    for uuid in &judge.confirmed {
+        let Some(made) = judge.made.get(uuid) else { continue };
+        let owner = judge.parties.iter().find(|party| party.view.borrow().id.as_ref() == Some(&made.task.0));
+        let Some(party) = owner.filter(|party| !party.ended && party.plan.checkpoint) else { continue };
+        let seen = judge.expected.get(&made.task).copied().unwrap_or_default();
+        if seen <= made.number {
+            let name = &party.plan.role;
+            return Err(format!("update {} of {:?} (role {name}) was safe, and is not told", made.number, made.task));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is left of those who have ended their work.
+fn empty(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
+    let left: BTreeSet<&str> = snapshot.frameworks.values().map(|framework| framework.id.as_str()).collect();
+    let mut present = BTreeSet::new();
+    for framework in snapshot.frameworks.values().filter(|framework| framework.connected()) {
+        present.insert(framework.id.as_str());
+    }
+    for executor in world.living() {
+        if present.contains(executor.framework) || !left.contains(executor.framework) {
+            return Err(format!("executor {} of {} lives", executor.id, executor.framework));
+        }
+    }
+    for agent in snapshot.agents.values() {
+        // Of a framework that has left without being heard, its tasks are kept for its next scheduler.
+        let theirs = snapshot.frameworks.values().filter(|framework| !framework.connected());
+        if theirs.map(|framework| framework.tasks.len()).sum::<usize>() == 0 && !agent.used.is_empty() {
+            return Err(format!("{} of agent {} is in use", agent.used, agent.id));
+        }
+    }
+    Ok(())
+}

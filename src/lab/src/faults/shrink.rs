@@ -1,0 +1,126 @@
+//! From a plan that breaks a rule to a smaller one that breaks the same rule.
+//!
+//! Faults are left out (delta debugging), then made milder; then agents, frameworks and tasks are left out.
+
+use super::plan::Plan;
+use super::play::play;
+use crate::world::Process;
+
+/// So many plans are tried at most.
+const TRIES: u32 = 600;
+
+/// The smaller plan; what breaks in it is the same rule.
+pub fn shrink(plan: &Plan, rule: &str) -> Plan {
+    shrink_by(plan, &mut |smaller| play(smaller, false).broken.is_some_and(|broken| broken.rule == rule))
+}
+
+/// The same by any measure.
+pub(super) fn shrink_by(plan: &Plan, fails: &mut dyn FnMut(&Plan) -> bool) -> Plan {
+    let mut shrinker = Shrinker { best: plan.clone(), fails, left: TRIES };
+    shrinker.leave_faults_out();
+    shrinker.leave_processes_out();
+    shrinker.make_milder();
+    shrinker.simplify();
+    shrinker.leave_faults_out();
+    shrinker.best
+}
+
+struct Shrinker<'a> {
+    best: Plan,
+    fails: &'a mut dyn FnMut(&Plan) -> bool,
+    left: u32,
+}
+
+impl Shrinker<'_> {
+    /// Takes a plan as the best if it fails, too.
+    fn try_out(&mut self, plan: Plan) -> bool {
+        if self.left == 0 || plan == self.best {
+            return false;
+        }
+        self.left -= 1;
+        let fails = (self.fails)(&plan);
+        if fails {
+            self.best = plan;
+        }
+        fails
+    }
+
+    fn leave_faults_out(&mut self) {
+        let mut size = self.best.faults.len().max(1);
+        loop {
+            let mut at = 0;
+            while at < self.best.faults.len() {
+                let mut plan = self.best.clone();
+                plan.faults.drain(at..(at + size).min(plan.faults.len()));
+                if !self.try_out(plan) {
+                    at += size;
+                }
+            }
+            if size == 1 {
+                return;
+            }
+            size = size.div_ceil(2);
+        }
+    }
+
+    fn make_milder(&mut self) {
+        for at in 0..self.best.faults.len() {
+            loop {
+                let milder = self.best.faults[at].milder();
+                let plans = milder.into_iter().map(|fault| {
+                    let mut plan = self.best.clone();
+                    plan.faults[at] = fault;
+                    plan
+                });
+                let plans: Vec<Plan> = plans.collect();
+                if !plans.into_iter().any(|plan| self.try_out(plan)) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The last ones first: the others keep their numbers.
+    fn leave_processes_out(&mut self) {
+        while self.best.agents.len() > 1 {
+            let mut plan = self.best.clone();
+            plan.agents.pop();
+            let gone = Process::Agent(plan.agents.len());
+            plan.faults.retain(|fault| !fault.concerns(gone));
+            plan.ahead.remove(1 + plan.agents.len());
+            if !self.try_out(plan) {
+                break;
+            }
+        }
+        while self.best.frameworks.len() > 1 {
+            let mut plan = self.best.clone();
+            plan.frameworks.pop();
+            let gone = Process::Scheduler(plan.frameworks.len());
+            plan.faults.retain(|fault| !fault.concerns(gone));
+            plan.ahead.pop();
+            if !self.try_out(plan) {
+                break;
+            }
+        }
+    }
+
+    fn simplify(&mut self) {
+        for n in 0..self.best.frameworks.len() {
+            while self.best.frameworks[n].tasks > 1 {
+                let mut plan = self.best.clone();
+                plan.frameworks[n].tasks /= 2;
+                if !self.try_out(plan) {
+                    break;
+                }
+            }
+            let mut plan = self.best.clone();
+            let framework = &mut plan.frameworks[n];
+            (framework.services, framework.kills, framework.late, framework.wrong) = (0, 0, 0, 0);
+            self.try_out(plan);
+        }
+        let mut plan = self.best.clone();
+        (plan.limit, plan.guarantee) = (None, None);
+        plan.ahead.iter_mut().for_each(|ahead| *ahead = std::time::Duration::ZERO);
+        self.try_out(plan);
+    }
+}

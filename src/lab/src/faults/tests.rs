@@ -1,0 +1,88 @@
+//! Campaigns find nothing wrong in some seeds, are the same twice, and do find what is broken on purpose.
+
+use std::time::Duration;
+
+use super::play::play_with;
+use super::shrink::shrink_by;
+use super::*;
+use crate::world::{Process, Sabotage};
+
+/// So many seeds are played where nobody says otherwise. The release binary plays many more in `cargo xtask test`.
+const SEEDS: u64 = 12;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+#[test]
+fn no_seed_breaks_a_rule() {
+    let (first, seeds) = (number("FAULTS_FROM").unwrap_or(1), number("FAULTS_SEEDS").unwrap_or(SEEDS));
+    let summary = campaign(first, seeds, 2, 20, &|| {});
+    println!("{summary:?}");
+    if let Some(seed) = number("FAULTS_LOG") {
+        println!("{:#?}\n{}", Plan::draw(seed), play(&Plan::draw(seed), true).log.join("\n"));
+    }
+    if number("FAULTS_SEEDS").is_none()
+        && let Some((seed, _)) = summary.broken.first()
+        && let Some(finding) = examine(*seed)
+    {
+        println!("{}\n{:#?}", finding.log.join("\n"), finding.plan);
+    }
+    assert!(summary.broken.is_empty(), "{:#?}", summary.broken);
+    assert!(summary.tasks > summary.seeds, "worlds without work: {summary:?}");
+}
+
+/// What some of a few seeds must have in their logs; else the campaign has come to nothing.
+const REACHED: [&str; 12] = [
+    "TASK_FINISHED",
+    "TASK_FAILED",
+    "TASK_KILLED",
+    "TASK_LOST",
+    "RECONCILIATION",
+    "CONTAINER_LAUNCH_FAILED",
+    "EXECUTOR_TERMINATED",
+    "RESCIND",
+    "leads on host 1",
+    "m1 leads",
+    "TEARDOWN",
+    "is safe",
+];
+
+#[test]
+fn seeds_reach_far_and_are_the_same_twice() {
+    let mut missing = REACHED.to_vec();
+    for seed in 1..=24 {
+        let plan = Plan::draw(seed);
+        let played = play(&plan, true);
+        missing.retain(|text| !played.log.iter().any(|line| line.contains(text)));
+        if seed % 4 == 0 {
+            let again = play(&Plan::draw(seed), false);
+            assert_eq!((played.digest, played.events, played.tasks), (again.digest, again.events, again.tasks));
+        }
+    }
+    assert!(missing.is_empty(), "no seed has {missing:?}");
+}
+
+#[test]
+fn what_is_broken_on_purpose_is_found() {
+    let sabotages =
+        [Sabotage::LoseAcknowledgements, Sabotage::LoseCheckpoints, Sabotage::LoseSaves, Sabotage::LoseTasks];
+    for sabotage in sabotages {
+        let broken = (1..=30)
+            .find_map(|seed| play_with(&Plan::draw(seed), false, |world| world.sabotage = Some(sabotage)).broken);
+        println!("{sabotage:?}: {broken:?}");
+        assert!(broken.is_some(), "{sabotage:?} goes unnoticed");
+    }
+}
+
+#[test]
+fn a_plan_is_made_as_small_as_it_can_be() {
+    let reboots = |plan: &Plan| plan.faults.iter().any(|fault| matches!(fault.kind, Kind::Reboot { .. }));
+    let seed = (1..).find(|seed| reboots(&Plan::draw(*seed))).unwrap();
+    let small = shrink_by(&Plan::draw(seed), &mut |plan| reboots(plan));
+    let [Fault { kind: Kind::Reboot { away, .. }, .. }] = small.faults[..] else { panic!("{:?}", small.faults) };
+    assert!(away <= Duration::from_millis(1));
+    assert_eq!((small.frameworks.len(), small.frameworks[0].tasks, small.limit), (1, 1, None));
+    let last = Process::Agent(small.agents.len() - 1);
+    assert!(small.agents.len() == 1 || small.faults[0].concerns(last), "{small:?}");
+}

@@ -1,0 +1,283 @@
+//! The frameworks of a campaign: each has work to do, keeps a book of it in its state, and ends when all is done.
+//!
+//! What it believes is shown in its [`View`], for the judge; it does not look into anybody else's mind.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::Time;
+use resources::{Resources, Role, parse_text};
+use sdk::v1::{Offer, TaskState, TaskStatus};
+use sdk::{Calls, Event, Packer, Scheduler, is_terminal};
+
+use super::dice::Dice;
+use super::plan::FrameworkPlan;
+
+/// A task that nobody knows of for that long is given up, and its work is done by another one.
+const GIVEN_UP: Duration = Duration::from_secs(20 * 60);
+
+/// What a scheduler believes, and what it is told from outside.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    /// The framework's id.
+    pub id: Option<String>,
+    /// Whether it is subscribed.
+    pub subscribed: bool,
+    /// What work is left, tasks that end only.
+    pub left: usize,
+    /// Services that do not run, as far as it knows.
+    pub down: usize,
+    /// Its tasks by its ledger.
+    pub tasks: BTreeMap<String, TaskState>,
+    /// It is time to end the services, and itself.
+    pub finish: bool,
+}
+
+/// A piece of work, which may take several tasks one after the other.
+#[derive(Clone, Debug, Default)]
+struct Job {
+    /// The number of the last task for it, from 1.
+    attempt: u32,
+    done: bool,
+    /// Whether that task is thought to be there.
+    running: bool,
+    /// Nobody has known of it since then.
+    lost: Option<Time>,
+}
+
+/// The scheduler.
+#[derive(Debug)]
+pub(super) struct Worker {
+    plan: Rc<FrameworkPlan>,
+    view: Rc<RefCell<View>>,
+    dice: Dice,
+    needs: Resources,
+    jobs: Vec<Job>,
+    held: Vec<Offer>,
+    decides: Option<Time>,
+    owed: Vec<TaskStatus>,
+    pays: Option<Time>,
+    suppressed: bool,
+    subscribed: bool,
+    /// When its process started.
+    born: Option<Time>,
+}
+
+fn task_id(job: usize, attempt: u32) -> String {
+    format!("t{job}.{attempt}")
+}
+
+fn read_id(id: &str) -> Option<(usize, u32)> {
+    let (job, attempt) = id.strip_prefix('t')?.split_once('.')?;
+    Some((job.parse().ok()?, attempt.parse().ok()?))
+}
+
+impl Worker {
+    /// A scheduler whose process has just started.
+    pub fn new(plan: Rc<FrameworkPlan>, view: Rc<RefCell<View>>, dice: Dice) -> Worker {
+        let jobs = vec![Job::default(); (plan.tasks + plan.services) as usize];
+        Worker {
+            view,
+            dice,
+            needs: parse_text("cpus:1;mem:64", &Role::star()).unwrap_or_default(),
+            jobs,
+            held: Vec::new(),
+            decides: None,
+            owed: Vec::new(),
+            pays: None,
+            suppressed: false,
+            subscribed: false,
+            born: None,
+            plan,
+        }
+    }
+
+    fn is_service(&self, job: usize) -> bool {
+        job >= self.plan.tasks as usize
+    }
+
+    fn restored(&mut self, own: &BTreeMap<String, Vec<u8>>, calls: &Calls) {
+        for (n, job) in self.jobs.iter_mut().enumerate() {
+            let Some([a, b, c, d, done]) = own.get(&n.to_string()).map(Vec::as_slice) else { continue };
+            job.attempt = u32::from_le_bytes([*a, *b, *c, *d]);
+            job.done = *done == 1;
+            job.running = !job.done && calls.tasks().get(&task_id(n, job.attempt)).is_some();
+        }
+    }
+
+    fn save(&self, n: usize, calls: &mut Calls) {
+        let job = &self.jobs[n];
+        let mut bytes = job.attempt.to_le_bytes().to_vec();
+        bytes.push(u8::from(job.done));
+        calls.save(&n.to_string(), bytes);
+    }
+
+    fn updated(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
+        if self.plan.late > 0 && status.uuid.is_some() && self.dice.chance(self.plan.late) {
+            calls.hold_acknowledgement();
+            self.owed.push(status.clone());
+            let pays = now + self.dice.span(Duration::from_secs(15));
+            self.pays.get_or_insert(pays);
+        }
+        let (id, state) = (&status.task_id.value, status.state());
+        let Some((n, attempt)) = read_id(id) else { return };
+        let finish = self.view.borrow().finish;
+        let service = self.is_service(n);
+        let Some(job) = self.jobs.get_mut(n) else { return };
+        if attempt != job.attempt || job.done {
+            // It was given up for lost, and is there after all.
+            if !is_terminal(state) {
+                calls.kill(id, None);
+            }
+            return;
+        }
+        match state {
+            TaskState::TaskFinished | TaskState::TaskKilled => (job.done, job.running) = (true, false),
+            _ if is_terminal(state) => (job.running, job.done) = (false, finish && service),
+            TaskState::TaskUnreachable | TaskState::TaskUnknown => {
+                job.lost.get_or_insert(now);
+                return;
+            }
+            _ => (job.running, job.lost) = (true, None),
+        }
+        if job.done && service && !finish {
+            // Somebody else has killed it.
+            job.done = false;
+        }
+        self.save(n, calls);
+        if state == TaskState::TaskRunning && !service && self.plan.kills > 0 && self.dice.chance(self.plan.kills) {
+            calls.kill(id, None);
+        }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        let finish = self.view.borrow().finish;
+        let over = move |(n, job): &(usize, &Job)| job.done || job.running || (finish && self.is_service(*n));
+        self.jobs.iter().enumerate().filter(move |job| !over(job)).map(|(n, _)| n)
+    }
+
+    /// Does what it is time to do.
+    fn act(&mut self, now: Time, calls: &mut Calls) {
+        if self.view.borrow().finish {
+            self.finish(calls);
+        }
+        self.give_up(now);
+        if self.pays.is_some_and(|at| at <= now) {
+            self.pays = None;
+            std::mem::take(&mut self.owed).iter().for_each(|status| calls.acknowledge(status));
+        }
+        if self.decides.is_some_and(|at| at <= now) {
+            self.decides = None;
+            self.decide(calls);
+        }
+        let wants = self.waiting().next().is_some();
+        if self.subscribed && self.plan.suppress && wants == self.suppressed {
+            self.suppressed = !wants;
+            if wants { calls.revive() } else { calls.suppress() }
+        }
+        let born = *self.born.get_or_insert(now);
+        let quits = self.plan.quits.map(|after| born + after);
+        if self.subscribed && (self.all_over(calls) || quits.is_some_and(|at| at <= now)) {
+            return calls.teardown();
+        }
+        let lost = self.jobs.iter().filter_map(|job| Some(job.lost? + GIVEN_UP)).min();
+        [self.pays, self.decides, lost, quits.filter(|at| *at > now)]
+            .into_iter()
+            .flatten()
+            .for_each(|at| calls.wake_at(at));
+    }
+
+    /// Whether there is nothing left to stay for.
+    fn all_over(&self, calls: &Calls) -> bool {
+        let gone = |state| matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
+        self.plan.tears_down
+            && self.owed.is_empty()
+            && self.jobs.iter().all(|job| job.done)
+            && calls.tasks().iter().all(|(_, entry)| gone(entry.state))
+            && (self.plan.services == 0 || self.view.borrow().finish)
+    }
+
+    fn finish(&mut self, calls: &mut Calls) {
+        for n in self.plan.tasks as usize..self.jobs.len() {
+            let id = task_id(n, self.jobs[n].attempt);
+            if !self.jobs[n].running {
+                self.jobs[n].done = true;
+            } else if calls.tasks().get(&id).is_some_and(|entry| entry.kill.is_none()) {
+                calls.kill(&id, None);
+            }
+        }
+    }
+
+    /// Takes tasks for gone that nobody has known for long.
+    fn give_up(&mut self, now: Time) {
+        let finish = self.view.borrow().finish;
+        let tasks = self.plan.tasks as usize;
+        for (n, job) in self.jobs.iter_mut().enumerate() {
+            if job.lost.is_some_and(|since| since + GIVEN_UP <= now) {
+                (job.lost, job.running) = (None, false);
+                job.done = finish && n >= tasks;
+            }
+        }
+    }
+
+    fn decide(&mut self, calls: &mut Calls) {
+        let mut packer = Packer::new(std::mem::take(&mut self.held));
+        let waiting: Vec<usize> = self.waiting().take(self.plan.at_once).collect();
+        for n in waiting {
+            let attempt = self.jobs[n].attempt + 1;
+            let id = task_id(n, attempt);
+            // The draw belongs to the job, so that it is the same whenever it is launched.
+            let seconds = self.plan.longest.as_secs_f64() * ((n * 37 + 11) % 100) as f64 / 100.0;
+            let command = if self.is_service(n) { "sleep infinity".to_owned() } else { format!("sleep {seconds:.3}") };
+            let mut task = sdk::task::shell(&id, &command, &self.needs);
+            if attempt == 1 && self.plan.wrong > 0 && self.dice.chance(self.plan.wrong) {
+                task.command = None;
+            }
+            if packer.place(task).is_err() {
+                break;
+            }
+            (self.jobs[n].attempt, self.jobs[n].running) = (attempt, true);
+            self.save(n, calls);
+        }
+        packer.finish(calls, self.plan.refuse);
+    }
+
+    fn show(&self, calls: &Calls) {
+        let mut view = self.view.borrow_mut();
+        view.subscribed = self.subscribed;
+        let tasks = self.plan.tasks as usize;
+        view.left = self.jobs[..tasks].iter().filter(|job| !job.done).count();
+        view.down = self.jobs[tasks..].iter().filter(|job| !job.running).count();
+        view.tasks = calls.tasks().iter().map(|(id, entry)| (id.to_owned(), entry.state)).collect();
+    }
+}
+
+impl Scheduler for Worker {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        match event {
+            Event::Restored(own) => self.restored(&own, calls),
+            Event::Subscribed { framework_id, .. } => {
+                (self.subscribed, self.suppressed) = (true, false);
+                self.held.clear();
+                self.view.borrow_mut().id = Some(framework_id.value);
+            }
+            Event::Disconnected { .. } => {
+                self.subscribed = false;
+                self.held.clear();
+                self.owed.clear();
+                self.pays = None;
+            }
+            Event::Offers(offers) => {
+                self.held.extend(offers);
+                self.decides.get_or_insert(now + self.plan.hold);
+            }
+            Event::Rescinded(id) => self.held.retain(|offer| offer.id != id),
+            Event::Update(status) => self.updated(&status, now, calls),
+            _ => {}
+        }
+        self.act(now, calls);
+        self.show(calls);
+    }
+}

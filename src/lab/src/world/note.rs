@@ -1,0 +1,39 @@
+//! What a world tells whoever looks on, beside what passes between schedulers and the master.
+
+use protos::mesos::TaskState;
+use sdk::Ending;
+use sdk::v1::scheduler::Call;
+
+/// Something that only a reader of all minds knows.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "agents, schedulers and places are numbers, the rest is named as everywhere")]
+pub enum Note<'a> {
+    /// A master begins to lead.
+    MasterStarts { life: u32, place: u8 },
+    /// The master's process ends without a word.
+    MasterStops,
+    /// The master has found that it must end.
+    MasterExits { reason: &'a str },
+    /// An agent's process starts.
+    AgentStarts { agent: u32 },
+    /// An agent's process ends without a word.
+    AgentStops { agent: u32 },
+    /// An agent has found that it must end.
+    AgentExits { agent: u32, why: &'a str },
+    /// What an agent finds on its disk does not let it start.
+    AgentCannotStart { agent: u32, why: &'a str },
+    /// A scheduler's process starts.
+    SchedulerStarts { who: u32 },
+    /// A scheduler's process ends without a word.
+    SchedulerStops { who: u32 },
+    /// A session is over.
+    SchedulerEnds { who: u32, ending: &'a Ending },
+    /// A scheduler hears that a call was not taken.
+    CallRefused { who: u32, call: &'a Call, why: &'a str },
+    /// An executor's process ends with this wait status.
+    ExecutorEnds { agent: u32, framework: &'a str, id: &'a str, status: i32 },
+    /// An executor makes an update.
+    UpdateMade { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
+    /// An executor hears that an update of its is safe.
+    UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
+}

@@ -1,0 +1,49 @@
+//! What there is in a world, for whoever judges it.
+
+use std::sync::Arc;
+
+use agent::Tree;
+use base::Time;
+
+use super::{Observer, World};
+
+/// An executor whose process lives.
+#[derive(Debug)]
+pub(crate) struct Living<'a> {
+    pub framework: &'a str,
+    pub id: &'a str,
+    /// Its tasks that have not ended.
+    pub tasks: Vec<&'a str>,
+}
+
+impl<O: Observer> World<O> {
+    /// How many batches of inputs masters have handled: as long as it is the same, no master has changed.
+    pub(crate) fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    /// An agent's view of itself; none if its process does not run.
+    pub(crate) fn agent_view(&mut self, agent: usize) -> Option<Arc<agent::Snapshot>> {
+        self.agents[agent].core().map(agent::Agent::snapshot)
+    }
+
+    /// What an agent has written down.
+    pub(crate) fn agent_disk(&self, agent: usize) -> &Tree {
+        &self.agents[agent].disk
+    }
+
+    /// Whether a scheduler's process runs or has ended its work.
+    pub(crate) fn scheduler_lives(&self, who: usize) -> bool {
+        self.schedulers[who].runs() || self.schedulers[who].ended
+    }
+
+    /// The executors whose processes live.
+    pub(crate) fn living(&self) -> impl Iterator<Item = Living<'_>> {
+        self.executors.iter().map(|(_, executor)| executor.view())
+    }
+
+    /// When the next event happens.
+    pub(crate) fn next_at(&self) -> Option<Time> {
+        self.queue.next_at()
+    }
+}

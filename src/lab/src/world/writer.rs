@@ -1,0 +1,99 @@
+//! A process's durable writes: one at a time, what has come meanwhile together in the next, and what was said only after.
+//!
+//! It is how the daemons' writing threads go about it. What a process ends in the midst of is lost, but for a part.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base::Time;
+
+/// Batches that are written together at most, as in the daemons.
+const TOGETHER: usize = 64;
+
+/// What one batch of inputs has led to.
+#[derive(Debug)]
+pub(super) struct Batch<P, O> {
+    pub persist: Vec<P>,
+    pub outputs: Vec<O>,
+}
+
+/// The writes of one process.
+#[derive(Debug)]
+pub(super) struct Writer<P, O> {
+    waiting: VecDeque<Batch<P, O>>,
+    /// So many of them are being written.
+    busy: usize,
+    /// Until then each write takes longer by `slow_by`.
+    slow_until: Time,
+    slow_by: Duration,
+}
+
+impl<P, O> Default for Writer<P, O> {
+    fn default() -> Writer<P, O> {
+        Writer { waiting: VecDeque::new(), busy: 0, slow_until: Time::EPOCH, slow_by: Duration::ZERO }
+    }
+}
+
+impl<P, O> Writer<P, O> {
+    /// Whether nothing is being written.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Puts a batch at the end.
+    pub fn push(&mut self, persist: Vec<P>, outputs: Vec<O>) {
+        self.waiting.push_back(Batch { persist, outputs });
+    }
+
+    /// Begins the next write if there is one and none goes on: whether there is something to write.
+    pub fn begin(&mut self) -> Option<bool> {
+        if self.busy > 0 || self.waiting.is_empty() {
+            return None;
+        }
+        self.busy = self.waiting.len().min(TOGETHER);
+        Some(self.waiting.iter().take(self.busy).any(|batch| !batch.persist.is_empty()))
+    }
+
+    /// The write is done: what was written.
+    pub fn done(&mut self) -> Vec<Batch<P, O>> {
+        self.waiting.drain(..std::mem::take(&mut self.busy)).collect()
+    }
+
+    /// The process has ended: what was being written, of which a part is durable.
+    pub fn broken(&mut self) -> Vec<Batch<P, O>> {
+        let broken = self.done();
+        self.waiting.clear();
+        broken
+    }
+
+    /// From now until then each write takes longer.
+    pub fn slow(&mut self, until: Time, by: Duration) {
+        (self.slow_until, self.slow_by) = (until, by);
+    }
+
+    /// How much longer a write takes now.
+    pub fn slowness(&self, now: Time) -> Duration {
+        if now < self.slow_until { self.slow_by } else { Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_during_a_write_is_written_together() {
+        let mut writer: Writer<u32, &str> = Writer::default();
+        assert_eq!(writer.begin(), None);
+        writer.push(vec![1], vec!["a"]);
+        assert_eq!(writer.begin(), Some(true));
+        writer.push(Vec::new(), vec!["b"]);
+        writer.push(Vec::new(), vec!["c"]);
+        assert_eq!(writer.begin(), None);
+        assert_eq!(writer.done().iter().map(|batch| batch.outputs[0]).collect::<Vec<_>>(), ["a"]);
+        assert_eq!(writer.begin(), Some(false));
+        writer.push(vec![2], Vec::new());
+        assert_eq!(writer.broken().len(), 2);
+        assert!(writer.is_idle());
+    }
+}
