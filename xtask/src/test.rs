@@ -20,6 +20,9 @@ pub(crate) fn run(install: bool) -> Result<()> {
         steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
     });
     steps.run("release binary", || steps::run(&mut cargo(&["build", "--release", "--package", "tepui"])));
+    steps.run("fault campaign", || {
+        steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "1000"]))
+    });
     steps.run("tests", || steps::run(with_programs(&mut cargo(&["test", "--workspace"]), python.as_deref())));
     steps.finish()
 }

@@ -1,6 +1,7 @@
 //! `tepui lab`: runs in the laboratory, and what came out of them.
 
 mod compare;
+mod faults;
 mod run;
 
 use std::process::ExitCode;
@@ -15,6 +16,8 @@ pub enum LabCommand {
     Run(run::Args),
     /// Put the results of two runs side by side
     Compare(compare::Args),
+    /// Let much go wrong in random small clusters, and check that the rules hold all the same
+    Faults(faults::Args),
 }
 
 impl LabCommand {
@@ -22,6 +25,7 @@ impl LabCommand {
         match self {
             LabCommand::Run(args) => run::run(&args),
             LabCommand::Compare(args) => compare::run(&args),
+            LabCommand::Faults(args) => faults::run(&args),
         }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum Event {
     AgentDies { agent: u32, life: u32, doom: Doom },
     /// The same of the master.
     MasterDies { life: u32, doom: Doom },
+    /// An agent asks who leads.
+    Detect { agent: u32, life: u32 },
     /// Between an agent and the master everything arrives again.
     AgentRejoined(u32),
     /// The same between a scheduler and the master.

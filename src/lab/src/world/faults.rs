@@ -58,12 +58,27 @@ impl<O: Observer> World<O> {
         self.stop_master(durable, arrives);
         self.master.place = (self.master.place + 1) % 3;
         self.queue.push(self.now + away, Event::StartMaster);
-        let master = Some(self.master.pid());
+        self.everybody_detects();
+    }
+
+    /// Every agent hears in its time who leads.
+    pub(super) fn everybody_detects(&mut self) {
+        self.master.moved = true;
         for agent in 0..self.agents.len() {
             let late = DETECTION.mul_f64(Self::unit(&mut self.network_rng));
-            self.agent_later(agent as u32, late / 4, agent::Input::Detected { master: None });
-            self.agent_later(agent as u32, away + late, agent::Input::Detected { master: master.clone() });
+            let life = self.agents[agent].life;
+            self.queue.push(self.now + late, Event::Detect { agent: agent as u32, life });
         }
+    }
+
+    pub(super) fn detect(&mut self, agent: u32, life: u32) {
+        if self.agents[agent as usize].life != life {
+            return;
+        }
+        let master = self.master.core.is_some().then(|| self.master.pid());
+        // Whoever knows of none hears of the next one.
+        self.master.moved |= master.is_none();
+        self.agent_input(agent, agent::Input::Detected { master });
     }
 
     /// An agent's process ends without a word, and starts again on its checkpoints after `away`. Its executors live on.

@@ -38,6 +38,8 @@ pub(super) struct MasterHost {
     pub clock: Clock,
     /// Which of the hosts that can lead it runs on.
     pub place: u8,
+    /// Some agents do not know that it leads.
+    pub moved: bool,
     pub writer: Writer<RegistryOp, Output>,
     /// The process ends in its next batch that has something to do.
     pub doom: Option<Doom>,
@@ -67,6 +69,7 @@ impl MasterHost {
             streams: FxHashMap::default(),
             clock: Clock::exact(),
             place: 0,
+            moved: false,
             writer: Writer::default(),
             doom: None,
         }
@@ -119,6 +122,10 @@ impl<O: Observer> World<O> {
         self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
         self.plan_master();
+        if std::mem::take(&mut self.master.moved) {
+            self.everybody_detects();
+            self.master.moved = false;
+        }
     }
 
     /// Something has come, unless the process or the connection that it was for is gone.

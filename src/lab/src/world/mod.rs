@@ -226,6 +226,7 @@ impl<O: Observer> World<O> {
             Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
             Event::AgentWritten { agent, life } => self.agent_written(agent, life),
             Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
+            Event::Detect { agent, life } => self.detect(agent, life),
             Event::AgentRejoined(agent) => self.agent_rejoined(agent),
             Event::SchedulerRejoined(who) => self.scheduler_rejoined(who),
             Event::AgentWake { agent, life } => self.agent_wake(agent, life),
