@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use sdk::base::Time;
 use sdk::driver::{Encoding, Options};
 use sdk::resources::{Resources, Role, parse_text};
-use sdk::v1::{FrameworkInfo, TaskState};
+use sdk::v1::{FrameworkInfo, TaskState, framework_info};
 use sdk::{Calls, Ending, Event, Packer, is_terminal};
 use support::daemon::Daemon;
 use support::report::{Report, rate};
@@ -109,8 +109,14 @@ impl sdk::Scheduler for Page {
 }
 
 fn run_sdk(master: &Daemon, tasks: usize) -> Result<Duration> {
-    let framework =
-        FrameworkInfo { user: user(), name: "page".into(), roles: vec!["bench".into()], ..Default::default() };
+    let multi_role = framework_info::Capability { r#type: Some(framework_info::capability::Type::MultiRole as i32) };
+    let framework = FrameworkInfo {
+        user: user(),
+        name: "page".into(),
+        roles: vec!["bench".into()],
+        capabilities: vec![multi_role],
+        ..Default::default()
+    };
     let mut options = Options::new(&master.address.to_string(), framework)?;
     options.encoding = Encoding::Protobuf;
     if std::env::args().any(|a| a == "--state") {
