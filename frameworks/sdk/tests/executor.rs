@@ -110,7 +110,7 @@ async fn lives_through_an_agents_restart_and_ends_with_its_shutdown() {
         *agent.recovering.lock().unwrap() = 3;
         agent.stream.lock().unwrap().take().unwrap().abort();
         let again = calls.recv().await.unwrap().subscribe.unwrap();
-        assert_eq!(again.unacknowledged_updates, [update.clone()]);
+        assert_eq!(again.unacknowledged_updates, std::slice::from_ref(&update));
         assert_eq!(again.unacknowledged_tasks[0].task_id.value, "t");
         let part = event::Acknowledged { task_id: update.status.task_id.clone(), uuid: update.status.uuid().to_vec() };
         let stream = agent.stream.lock().unwrap();
