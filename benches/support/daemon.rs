@@ -23,6 +23,8 @@ pub fn binary() -> PathBuf {
 /// A process that serves HTTP on 127.0.0.1.
 pub struct Daemon {
     child: Child,
+    /// How it was started, to start it again.
+    process: Command,
     /// Where it listens.
     pub address: SocketAddrV4,
     folder: PathBuf,
@@ -73,9 +75,20 @@ impl Daemon {
         }
         process.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let child = process.spawn().with_context(|| format!("cannot start {}", binary().display()))?;
-        let mut daemon = Daemon { child, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), folder };
+        let mut daemon = Daemon { child, process, address: SocketAddrV4::new(Ipv4Addr::LOCALHOST, port), folder };
         daemon.wait_until_healthy()?;
         Ok(daemon)
+    }
+
+    /// Kills it without a word, and starts it again with the same work folder.
+    ///
+    /// # Errors
+    /// It does not start again.
+    pub fn restart(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        self.child = self.process.spawn().context("cannot start again")?;
+        Ok(())
     }
 
     fn wait_until_healthy(&mut self) -> Result<()> {

@@ -63,6 +63,9 @@ pub struct Scheduler {
     pub id: v1::FrameworkId,
 }
 
+/// A framework of this role asks for checkpoints.
+pub const CHECKPOINTING: &str = "checkpointing";
+
 impl Scheduler {
     /// Subscribes a framework of one role, and reads SUBSCRIBED.
     ///
@@ -223,6 +226,7 @@ fn framework(role: &str) -> v1::FrameworkInfo {
         user: nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map_or("root".to_owned(), |u| u.name),
         name: "bench".to_owned(),
         roles: vec![role.to_owned()],
+        checkpoint: Some(role == CHECKPOINTING),
         capabilities: kinds.map(|kind| framework_info::Capability { r#type: Some(kind as i32) }).to_vec(),
         ..Default::default()
     }

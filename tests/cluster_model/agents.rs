@@ -228,7 +228,11 @@ impl World {
             Output::Signal { .. } => {}
             Output::Destroy { container } => self.destroy_container(agent, &container),
             Output::ChangeVolumes { change, .. } => self.agent_later(agent, Input::VolumesChanged { change }),
-            Output::Delete { .. } | Output::LinkVolumes { .. } | Output::Measure => {}
+            Output::Delete { .. }
+            | Output::DeleteSandbox { .. }
+            | Output::LinkVolumes { .. }
+            | Output::Resize { .. }
+            | Output::Measure => {}
             Output::Exit { code, message } => {
                 // A supervisor starts it again.
                 self.note(|| format!("agent {agent} ends with {code}: {message}"));

@@ -12,18 +12,20 @@ type Bench = (String, String, bool);
 /// The word that stands for all benchmarks of the frameworks.
 const FRAMEWORKS: &str = "frameworks";
 
-/// Runs the benchmarks that have one of `filters` in their name, or all, one after the other; `frameworks` stands for
-/// all of frameworks/*/benches.
+/// Runs the benchmarks called as one of `filters`, or else with it in their name, or all, one after the other;
+/// `frameworks` stands for all of frameworks/*/benches.
 ///
 /// # Errors
 /// A benchmark failed, or none has such a name.
 pub(crate) fn run(filters: &[String]) -> Result<()> {
     let found = benches()?;
     let wanted = |(package, name, framework): &Bench| {
-        let one = |f: &String| name.contains(f.as_str()) || package == f || (*framework && f == FRAMEWORKS);
+        let exact = |f: &String| found.iter().any(|(_, other, _)| other == f);
+        let named = |f: &String| if exact(f) { name == f } else { name.contains(f.as_str()) || package == f };
+        let one = |f: &String| named(f) || (*framework && f == FRAMEWORKS);
         filters.is_empty() || filters.iter().any(one)
     };
-    let found: Vec<Bench> = found.into_iter().filter(wanted).collect();
+    let found: Vec<Bench> = found.iter().filter(|bench| wanted(bench)).cloned().collect();
     if found.is_empty() {
         bail!("no benchmark has '{}' in its name", filters.join("' or '"));
     }

@@ -1,6 +1,8 @@
 //! `cargo xtask conformance`: the black-box suite that lies beside the checkout, where there is one.
+//!
+//! The profile `linux` runs the agents with control groups and namespaces; it needs root and cgroups v1.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -8,10 +10,55 @@ use anyhow::{Context, Result, bail};
 use crate::{binary, root, steps};
 
 /// Runs the cases whose name starts with one of `texts`, or those of `tests/conformance.txt`, with the release binary.
+/// `--profile linux` before them is the other profile.
 ///
 /// # Errors
 /// The suite ended with a failed case, or the binary is not built.
 pub(crate) fn run(texts: &[String]) -> Result<()> {
+    match texts {
+        [flag, name, rest @ ..] if flag == "--profile" => match name.as_str() {
+            "linux" => run_isolated(rest),
+            "posix" => run_with(rest, None),
+            other => bail!("there is no profile '{other}': use posix or linux"),
+        },
+        texts => run_with(texts, None),
+    }
+}
+
+/// Agents with the linux launcher, below a control group of their own, which is removed afterwards.
+fn run_isolated(texts: &[String]) -> Result<()> {
+    let name = format!("tepui-conformance-{}", std::process::id());
+    let profile = std::env::temp_dir().join(format!("{name}.json"));
+    let text = PROFILE.replace("ROOT", &name);
+    std::fs::write(&profile, text).with_context(|| format!("cannot write {}", profile.display()))?;
+    let outcome = run_with(texts, Some(&profile));
+    // A file in the temporary folder is no reason to fail.
+    let _ = std::fs::remove_file(&profile);
+    for hierarchy in std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
+        remove_groups(&hierarchy.path().join(&name));
+    }
+    outcome
+}
+
+/// The suite's own profile, with isolation.
+const PROFILE: &str = r#"{
+  "features": ["posix", "http", "libprocess", "zookeeper", "cgroups", "mounts"],
+  "master": {"argv": ["$TEPUI", "master"], "flags": {}},
+  "agent": {"argv": ["$TEPUI", "agent"], "flags": {"launcher": "linux", "cgroups_root": "ROOT",
+            "isolation": "cgroups/cpu,cgroups/mem,namespaces/pid,posix/rlimits"}}
+}"#;
+
+/// Removes control groups that agents were killed over; one that is in use stays.
+fn remove_groups(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_groups(&entry.path());
+        }
+    }
+    let _ = std::fs::remove_dir(folder);
+}
+
+fn run_with(texts: &[String], profile: Option<&Path>) -> Result<()> {
     let Some(suite) = suite() else {
         println!("conformance: no suite in ../shared/conformance or $TEPUI_CONFORMANCE, nothing to run");
         return Ok(());
@@ -22,7 +69,8 @@ pub(crate) fn run(texts: &[String]) -> Result<()> {
     }
     let texts = if texts.is_empty() { listed()? } else { texts.to_vec() };
     let mut command = Command::new("python3");
-    command.arg(suite.join("run")).arg("--profile").arg(suite.join("profiles/tepui.json"));
+    let usual = suite.join("profiles/tepui.json");
+    command.arg(suite.join("run")).arg("--profile").arg(profile.unwrap_or(&usual));
     for text in &texts {
         command.arg("--only").arg(text);
     }

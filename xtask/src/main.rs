@@ -22,7 +22,9 @@ usage: cargo xtask <command>
 
   test [--no-install]      format, house rules, lints, release build, all tests; installs what the tests need
                            (--no-install: only say what is missing)
-  conformance [TEXT...]    the conformance cases of tests/conformance.txt, or those whose name has a TEXT
+  conformance [--profile linux] [TEXT...]
+                           the conformance cases of tests/conformance.txt, or those whose name has a TEXT; with
+                           agents that isolate their tasks, if wanted
   ci [--no-install]        test, then conformance
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   tidy                     the house rules alone

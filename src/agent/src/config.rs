@@ -74,6 +74,10 @@ pub struct Config {
     pub native_library: Option<String>,
     /// `--default_container_info`.
     pub default_container_info: Option<pb::ContainerInfo>,
+    /// `--cgroups_enable_cfs`: whether containers get no more processors than they hold.
+    pub cpu_quotas: bool,
+    /// Whether the shell is told when what a running container may use changes.
+    pub resizes: bool,
     /// `--max_completed_executors_per_framework`.
     pub max_completed_executors_per_framework: usize,
 }
@@ -119,6 +123,8 @@ impl Config {
             libprocess_ip: None,
             native_library: None,
             default_container_info: None,
+            cpu_quotas: false,
+            resizes: false,
             max_completed_executors_per_framework: 150,
         }
     }

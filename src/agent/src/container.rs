@@ -8,6 +8,8 @@ use std::sync::Arc;
 use base::{ContainerId, IdError};
 use protos::mesos as pb;
 
+use crate::limits::Limits;
+
 /// A container's name: its id, and before it those of its parents, joined by dots.
 ///
 /// Container ids contain no dots, so the name can be taken apart again.
@@ -137,10 +139,21 @@ pub struct ContainerSpec {
     pub uris: Vec<pb::command_info::Uri>,
     /// What the container may use.
     pub resources: Vec<pb::Resource>,
+    /// How much more than these it may use.
+    pub limits: Limits,
     /// The folders outside its sandbox that it sees in there.
     pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
+    /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
+    pub session: Option<Session>,
+}
+
+/// A container whose input and output are those of whoever asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Whether it has a terminal, with how many rows and columns at first.
+    pub terminal: Option<(u32, u32)>,
 }
 
 #[cfg(test)]

@@ -13,17 +13,17 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Variables in order, of which a later one replaces an earlier one of its name.
 #[derive(Default)]
-struct Variables(Vec<(String, String)>);
+pub(crate) struct Variables(Vec<(String, String)>);
 
 impl Variables {
-    fn set(&mut self, name: &str, value: impl Into<String>) {
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value.into(),
             None => self.0.push((name.to_owned(), value.into())),
         }
     }
 
-    fn set_all(&mut self, command: Option<&pb::CommandInfo>) {
+    pub(crate) fn set_all(&mut self, command: Option<&pb::CommandInfo>) {
         let environment = command.and_then(|command| command.environment.as_ref());
         for variable in environment.map(|environment| environment.variables.as_slice()).unwrap_or_default() {
             if variable.r#type() == pb::environment::variable::Type::Value {
@@ -32,7 +32,7 @@ impl Variables {
         }
     }
 
-    fn finish(mut self) -> Vec<(String, String)> {
+    pub(crate) fn finish(mut self) -> Vec<(String, String)> {
         if !self.0.iter().any(|(name, _)| name == "PATH") {
             self.0.push(("PATH".to_owned(), PATH.to_owned()));
         }

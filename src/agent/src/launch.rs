@@ -182,8 +182,10 @@ impl Agent {
             user: executor.user.clone(),
             uris: command.uris,
             resources: executor.resources(),
+            limits: executor.limits(self.config.cpu_quotas),
             volumes: executor.volumes.clone(),
             container: info.container.clone(),
+            session: None,
         }
     }
 
@@ -203,6 +205,7 @@ impl Agent {
         target.was_given_a_task |= !queued.is_empty();
         let target = target.clone();
         self.update_volumes(framework.as_str(), executor, out);
+        self.resize(framework.as_str(), executor, out);
         for queued in queued {
             if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
                 let run = paths::run(agent, framework, &target.id, target.container.as_str());

@@ -24,9 +24,11 @@ mod gc;
 mod input;
 mod kill_task;
 mod launch;
+mod limits;
 mod made_up_executor;
 mod message;
 mod nested;
+mod nested_launch;
 mod old_resources;
 mod output;
 pub mod oversubscription;
@@ -53,7 +55,7 @@ mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
 pub use config::{Config, Reconfiguration, RecoverMode};
-pub use container::{ContainerName, ContainerSpec, Prepare, VolumeLink};
+pub use container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Tree,
@@ -61,6 +63,7 @@ pub use disk::{
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
 pub use input::{Input, RequestId, StreamId};
+pub use limits::Limits;
 pub use message::{Incoming, MessageError, Outgoing};
 pub use output::{Answer, GoneVolume, Outbox, Output, Persist};
 pub use snapshot::{Counters, Snapshot};

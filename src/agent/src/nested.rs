@@ -1,51 +1,55 @@
-//! Containers inside the executors' ones: what the default executor asks the agent for (wire/http.md 7.2).
+//! Containers inside the executors' ones, sessions in them, and containers by themselves: what the default executor and
+//! operators ask the agent for (wire/http.md 7.2).
 //!
-//! Launch, wait, kill and remove. Their tasks are the executor's business.
+//! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
 
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
-use crate::container::{ContainerName, ContainerSpec, Prepare, VolumeLink};
+use crate::container::ContainerName;
 use crate::disk::RecoveredNested;
-use crate::environment::nested_environment;
-use crate::executor::{Executor, ExecutorState};
+use crate::executor::ExecutorState;
 use crate::input::RequestId;
-use crate::launch::program_of;
+use crate::nested_launch::wanted;
 use crate::output::{Answer, Outbox, Output};
 
-/// How many containers one executor may have inside its own, ended ones that were not removed too.
-const MAX_INSIDE: usize = 1000;
 /// How many requests may wait for one container.
 const MAX_WAITING: usize = 100;
 
-/// A container inside another one.
+/// A container that is no executor's.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Nested {
-    /// Its sandbox, absolute.
-    sandbox: String,
+    /// Its sandbox, absolute; empty for a session, which has its parent's.
+    pub(crate) sandbox: String,
+    /// Its variables: a session in it has them too. Not known after a restart of the agent.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Whether it is a session.
+    pub(crate) session: bool,
     /// The launch that waits for its start.
-    launching: Option<RequestId>,
+    pub(crate) launching: Option<RequestId>,
     /// Requests that wait for its end.
-    waiting: Vec<(RequestId, Wait)>,
+    pub(crate) waiting: Vec<(RequestId, Wait)>,
     /// Set when it has ended: the status of its first process, if that is known.
-    ended: Option<Option<i32>>,
+    pub(crate) ended: Option<Option<i32>>,
     /// Why it was ended, if it used too much.
-    limited: Option<(pb::task_status::Reason, String, Vec<pb::Resource>)>,
+    pub(crate) limited: Option<(pb::task_status::Reason, String, Vec<pb::Resource>)>,
 }
 
 /// In which of the two responses the end is told.
 #[derive(Clone, Copy, Debug)]
-enum Wait {
+pub(crate) enum Wait {
     Container,
     NestedContainer,
 }
 
-/// A launch, whichever of the two calls it came in.
-struct Wanted {
-    id: pb::ContainerId,
-    command: pb::CommandInfo,
-    container: Option<pb::ContainerInfo>,
-    resources: Vec<pb::Resource>,
+/// A launch, whichever of the three calls it came in.
+pub(crate) struct Wanted {
+    pub(crate) id: pb::ContainerId,
+    pub(crate) command: pb::CommandInfo,
+    pub(crate) container: Option<pb::ContainerInfo>,
+    pub(crate) resources: Vec<pb::Resource>,
+    pub(crate) limits: std::collections::BTreeMap<String, pb::value::Scalar>,
+    pub(crate) session: bool,
 }
 
 impl Agent {
@@ -57,10 +61,12 @@ impl Agent {
             return self.refuse(request, 503, "Agent has not finished recovery", out);
         }
         match call.r#type() {
-            Type::LaunchContainer | Type::LaunchNestedContainer => match wanted(call) {
-                Some(wanted) => self.launch_nested(request, wanted, out),
-                None => self.refuse(request, 400, "The call has no body", out),
-            },
+            Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
+                match wanted(call) {
+                    Some(wanted) => self.launch_nested(request, wanted, out),
+                    None => self.refuse(request, 400, "The call has no body", out),
+                }
+            }
             kind => {
                 let target = target(&call);
                 let Some(Ok(container)) = target.as_ref().map(|(id, _)| ContainerName::from_proto(id)) else {
@@ -77,65 +83,6 @@ impl Agent {
                     _ => self.refuse(request, 501, "This call is not supported", out),
                 }
             }
-        }
-    }
-
-    fn launch_nested(&mut self, request: RequestId, wanted: Wanted, out: &mut Outbox) {
-        let container = match ContainerName::from_proto(&wanted.id) {
-            Ok(container) => container,
-            Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
-        };
-        let Some(parent) = container.parent() else {
-            return self.refuse(request, 501, "Standalone containers are not supported", out);
-        };
-        if let Some(known) = self.nested.get(&container) {
-            let running = known.ended.is_none();
-            return match running {
-                true => self.respond(request, Answer::Accepted, out),
-                false => self.refuse(request, 400, &format!("Container {container} has ended already"), out),
-            };
-        }
-        let root = container.root();
-        let executor = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str())).cloned();
-        let Some(executor) = executor.filter(|executor| executor.state != ExecutorState::Terminated) else {
-            return self.refuse(request, 400, &format!("Root container {root} does not exist"), out);
-        };
-        let parent_runs = parent == root || self.nested.get(&parent).is_some_and(|nested| nested.ended.is_none());
-        if !parent_runs {
-            return self.refuse(request, 400, &format!("Parent container {parent} does not exist"), out);
-        }
-        if self.nested.keys().filter(|name| name.is_inside(&root)).count() >= MAX_INSIDE {
-            let text = format!("Container {root} has {MAX_INSIDE} containers inside already");
-            return self.refuse(request, 400, &text, out);
-        }
-        let sandbox = format!("{}/containers/{}", self.sandbox_of(&parent, &executor), container.id());
-        let spec = self.nested_spec(wanted, &executor, &self.sandbox_of(&parent, &executor), &sandbox);
-        out.outputs.push(Output::Launch { container: container.clone(), spec: Box::new(spec) });
-        self.nested.insert(container, Nested { sandbox, launching: Some(request), ..Nested::default() });
-    }
-
-    fn sandbox_of(&self, container: &ContainerName, executor: &Executor) -> String {
-        match self.nested.get(container) {
-            Some(nested) => nested.sandbox.clone(),
-            None => executor.directory.to_string(),
-        }
-    }
-
-    fn nested_spec(&self, wanted: Wanted, executor: &Executor, parent: &str, sandbox: &str) -> ContainerSpec {
-        let (program, argv) = program_of(&wanted.command);
-        let volumes = sandbox_volumes(wanted.container.as_ref(), parent, sandbox);
-        let user = wanted.command.user.clone().filter(|_| self.config.switch_user).or_else(|| executor.user.clone());
-        ContainerSpec {
-            sandbox: sandbox.to_owned(),
-            latest: None,
-            argv,
-            program,
-            environment: nested_environment(sandbox, &wanted.command),
-            user,
-            uris: wanted.command.uris,
-            resources: wanted.resources,
-            volumes,
-            container: wanted.container.map(without_sandbox_volumes),
         }
     }
 
@@ -167,21 +114,22 @@ impl Agent {
     }
 
     fn remove_nested(&mut self, request: RequestId, container: &ContainerName, out: &mut Outbox) {
-        if container.parent().is_none() {
+        if self.containers.contains_key(container) {
             return self.refuse(request, 400, "Expecting 'container_id.parent' to be present", out);
         }
-        if !self.containers.contains_key(&container.root()) {
+        let root = container.root();
+        if root != *container && !self.containers.contains_key(&root) && !self.nested.contains_key(&root) {
             return self.refuse(request, 500, "Unknown root container", out);
         }
         let inside = |name: &ContainerName| name == container || name.is_inside(container);
         if self.nested.iter().any(|(name, nested)| inside(name) && nested.ended.is_none()) {
             return self.refuse(request, 500, "Nested container has not terminated yet", out);
         }
-        if let Some(nested) = self.nested.get(container) {
-            out.outputs.push(Output::Delete { paths: vec![nested.sandbox.clone()] });
+        match self.nested.get(container).filter(|nested| !nested.session) {
+            Some(nested) => out.outputs.push(Output::DeleteSandbox { path: nested.sandbox.clone(), request }),
+            None => self.respond(request, Answer::Ok, out),
         }
         self.nested.retain(|name, _| !inside(name));
-        self.respond(request, Answer::Ok, out);
     }
 
     /// A nested container runs: its launch is answered. False if it is none.
@@ -225,8 +173,13 @@ impl Agent {
         let waiting = std::mem::take(&mut nested.waiting);
         let answers: Vec<_> = waiting.into_iter().map(|(request, wait)| (request, ended(nested, wait))).collect();
         let launching = nested.launching.take();
+        // What is inside a container by itself ends with it.
+        let inside = container.parent().is_none();
         for (request, answer) in launching.map(|request| (request, Answer::Ok)).into_iter().chain(answers) {
             self.respond(request, answer, out);
+        }
+        if inside {
+            self.forget_nested(container, out);
         }
         true
     }
@@ -249,34 +202,22 @@ impl Agent {
             let owner = self.containers.get(&container.root()).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
             let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated).cloned();
             out.outputs.push(Output::Reattach { container: container.clone(), pid, recorded, sandbox: None });
-            let Some(executor) = owner else {
-                out.outputs.push(Output::Destroy { container });
-                continue;
+            let root = container.root();
+            let base = match owner {
+                Some(executor) => executor.directory.to_string(),
+                // Outer containers come first: what a standalone container's inner ones are in is known by then.
+                None if root == container || self.nested.contains_key(&root) => {
+                    format!("{}/containers/{root}", self.config.work_dir)
+                }
+                None => {
+                    out.outputs.push(Output::Destroy { container });
+                    continue;
+                }
             };
             let parts = container.as_str().split('.').skip(1);
-            let sandbox = parts.fold(executor.directory.to_string(), |path, id| format!("{path}/containers/{id}"));
+            let sandbox = parts.fold(base, |path, id| format!("{path}/containers/{id}"));
             self.nested.insert(container, Nested { sandbox, ..Nested::default() });
         }
-    }
-}
-
-fn wanted(call: api::Call) -> Option<Wanted> {
-    #[allow(deprecated)]
-    let nested = call.launch_nested_container;
-    match (call.launch_container, nested) {
-        (Some(launch), _) => Some(Wanted {
-            id: launch.container_id,
-            command: launch.command.unwrap_or_default(),
-            container: launch.container,
-            resources: launch.resources,
-        }),
-        (None, Some(launch)) => Some(Wanted {
-            id: launch.container_id,
-            command: launch.command.unwrap_or_default(),
-            container: launch.container,
-            resources: Vec::new(),
-        }),
-        (None, None) => None,
     }
 }
 
@@ -324,32 +265,4 @@ fn ended(nested: &Nested, wait: Wait) -> Answer {
         },
     };
     Answer::Response(Box::new(response))
-}
-
-/// The rest of a container's description, once its SANDBOX_PATH volumes are known as folders.
-fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
-    container.volumes.retain(|volume| shared_folder(volume, "", "").is_none());
-    container
-}
-
-/// The folders that a container shares with its parents through SANDBOX_PATH volumes.
-fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
-    let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
-    volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
-}
-
-/// A SANDBOX_PATH volume that stays inside the sandboxes: where it is seen, and the folder that it is.
-fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
-    use pb::volume::source::sandbox_path::Type;
-    let path = volume.source.as_ref()?.sandbox_path.as_ref()?;
-    let clean = |path: &str| !path.starts_with('/') && path.split('/').all(|part| part != "..");
-    if !clean(&path.path) || !clean(&volume.container_path) {
-        return None;
-    }
-    let base = if path.r#type() == Type::Parent { parent } else { own };
-    Some(VolumeLink {
-        seen: volume.container_path.clone(),
-        folder: format!("{base}/{}", path.path),
-        prepare: Prepare::Make { sandbox: base.to_owned() },
-    })
 }

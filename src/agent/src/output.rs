@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use base::{Pid, Time};
-use protos::mesos::{agent, executor};
+use protos::mesos::{self as pb, agent, executor};
 
 use crate::container::{ContainerName, ContainerSpec, VolumeLink};
 use crate::input::{RequestId, StreamId};
+use crate::limits::Limits;
 use crate::message::Outgoing;
 
 /// What one batch of inputs has led to.
@@ -163,6 +164,13 @@ pub enum Output {
         /// What goes.
         paths: Vec<String>,
     },
+    /// Delete a folder and all in it; when that is done, answer the request with OK.
+    DeleteSandbox {
+        /// The folder, absolute.
+        path: String,
+        /// The request.
+        request: RequestId,
+    },
     /// Persistent volumes come and go: first what `gone` names is no longer seen at its place, then what `new` names
     /// is there, both before any later output. Report `VolumesChanged` then; if it cannot be done, end the process:
     /// the agent would lie about what it has. Doing it again changes nothing.
@@ -187,6 +195,16 @@ pub enum Output {
         appear: Vec<VolumeLink>,
         /// What is not seen any more.
         vanish: Vec<VolumeLink>,
+    },
+    /// A running container may use more or less from now on. What cannot be set is only told in the log: less than is in
+    /// use cannot be taken away.
+    Resize {
+        /// Which container.
+        container: ContainerName,
+        /// What it holds.
+        resources: Vec<pb::Resource>,
+        /// How much more it may use.
+        limits: Limits,
     },
     /// Look at what containers use and how busy the machine is; report `Measured`.
     Measure,

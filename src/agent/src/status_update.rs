@@ -197,6 +197,9 @@ impl Agent {
         if ended && !executor.volumes.is_empty() && executor.state != ExecutorState::Terminated {
             self.update_volumes(known.id.as_str(), executor.id.as_str(), out);
         }
+        if ended && executor.state != ExecutorState::Terminated {
+            self.resize(known.id.as_str(), executor.id.as_str(), out);
+        }
         self.queue_update((&known.id, task), uuid, update, file, now, out);
     }
 

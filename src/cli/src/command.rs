@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{daemons, demo, execute, framework, job, lab, read};
+use crate::{daemons, demo, execute, framework, job, lab, read, task};
 
 /// A two-level, resource-offer cluster manager that speaks every wire of Apache Mesos 1.11.
 #[derive(Debug, Parser)]
@@ -31,6 +31,9 @@ enum Command {
     Execute(Box<execute::Args>),
     /// List the tasks of a cluster
     Tasks(read::tasks::Args),
+    /// Look into running tasks: run a command inside one, show what they use
+    #[command(subcommand)]
+    Task(task::Command),
     /// List the agents of a cluster
     Agents(read::agents::Args),
     /// List the frameworks of a cluster
@@ -76,6 +79,7 @@ impl Cli {
             Command::Local(args) => daemons::local(args),
             Command::Execute(args) => execute::run(*args),
             Command::Tasks(args) => read::tasks::run(&args),
+            Command::Task(command) => command.run(),
             Command::Agents(args) => read::agents::run(&args),
             Command::Frameworks(args) => read::frameworks::run(&args),
             Command::Offers(args) => read::offers::run(&args),

@@ -47,6 +47,12 @@ impl Interrupt {
         }
     }
 
+    /// As if there had been such a signal.
+    #[cfg(test)]
+    pub(crate) fn want(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
     /// Whether there was such a signal.
     pub(crate) fn wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)

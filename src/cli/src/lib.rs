@@ -15,6 +15,7 @@ mod interrupt;
 mod job;
 mod lab;
 mod read;
+mod task;
 
 use std::process::ExitCode;
 

@@ -78,6 +78,23 @@ pub fn link_inside(sandbox: &Path, seen: &Path, target: &Path) -> Result<(), Fol
     }
 }
 
+/// Makes the empty file `seen` inside `sandbox` unless something is there, for the sandbox's owner.
+///
+/// # Errors
+/// If the path leads out of the sandbox, or the system refuses.
+pub fn make_file_inside(sandbox: &Path, seen: &Path) -> Result<(), FolderError> {
+    let (folder, name) = split(sandbox, seen, true)?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    let made = match rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644)) {
+        Ok(made) => made,
+        Err(Errno::EXIST) => return Ok(()),
+        Err(errno) => return Err(failed("create", seen)(errno)),
+    };
+    let owner = rustix::fs::fstat(&folder).map_err(failed("look at", seen))?;
+    let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+    rustix::fs::fchown(&made, Some(uid), Some(gid)).map_err(failed("change the owner of", seen))
+}
+
 /// Takes the symbolic link to `target` at `seen` away, if it is there.
 ///
 /// # Errors

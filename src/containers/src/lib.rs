@@ -11,11 +11,13 @@
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
 mod attach;
+pub mod cgroups;
 mod child;
 mod children;
 mod destroy;
 mod exit_info;
 mod folders;
+pub mod isolation;
 mod lookup;
 mod procfs;
 mod program_file;
@@ -24,6 +26,7 @@ mod spawn;
 mod spec;
 mod status;
 mod table;
+mod terminal;
 mod trim;
 mod user;
 
@@ -32,7 +35,7 @@ pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wa
 pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use exit_info::exit_status;
-pub use folders::{FolderError, disk_usage, give_folder, link_inside, make_inside, unlink_inside};
+pub use folders::{FolderError, disk_usage, give_folder, link_inside, make_file_inside, make_inside, unlink_inside};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use sandbox::{SandboxError, create_sandbox};
@@ -40,5 +43,6 @@ pub use spawn::{Launcher, SpawnError, Step};
 pub use spec::{Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};
+pub use terminal::{Terminal, never_wait, pipe, read_some, resize_terminal, write_some};
 pub use trim::trim_program;
 pub use user::{User, UserError};

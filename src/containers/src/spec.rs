@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::isolation::Isolation;
 use crate::{ProgramFile, User};
 
 /// The program of a [`Spec`].
@@ -86,9 +87,12 @@ pub struct Spec {
     pub program: Program,
     /// The whole environment; of two variables with one name the later one counts.
     pub environment: Vec<(OsString, OsString)>,
-    /// The current directory; entered before the user is switched. `None`: the caller's.
+    /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`: the
+    /// caller's.
     pub working_dir: Option<PathBuf>,
-    /// Standard output. Standard input is always `/dev/null`.
+    /// Standard input; `None`: `/dev/null`.
+    pub stdin: Option<Arc<OwnedFd>>,
+    /// Standard output.
     pub stdout: Output,
     /// Standard error.
     pub stderr: Output,
@@ -101,6 +105,8 @@ pub struct Spec {
     pub die_with_parent: bool,
     /// Limits, set before the user is switched.
     pub rlimits: Vec<Rlimit>,
+    /// What it is kept apart by.
+    pub isolation: Isolation,
 }
 
 impl Spec {
@@ -111,12 +117,14 @@ impl Spec {
             program,
             environment: Vec::new(),
             working_dir: None,
+            stdin: None,
             stdout: Output::Null,
             stderr: Output::Null,
             user: None,
             new_session: true,
             die_with_parent: false,
             rlimits: Vec::new(),
+            isolation: Isolation::default(),
         }
     }
 }

@@ -224,6 +224,11 @@ impl Flags {
         self.get(name).and_then(|text| text.parse().ok())
     }
 
+    /// An amount of bytes, if it is set.
+    pub fn bytes(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(|text| parse_bytes(text).ok())
+    }
+
     /// A decimal number, if it is set.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.get(name).and_then(|text| text.parse().ok())

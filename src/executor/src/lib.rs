@@ -17,6 +17,7 @@ pub mod default;
 mod environment;
 mod exchange;
 mod http;
+mod init;
 mod kill;
 mod link;
 mod messages;
@@ -26,11 +27,12 @@ mod records;
 mod socket;
 mod updates;
 
-/// Runs the executor called `kind`, `command` or `default`, until it has ended.
+/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init`, the program that follows.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
         Some("command") => command::main(),
         Some("default") => default::main(),
+        Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         _ => {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
             ExitCode::FAILURE

@@ -43,6 +43,7 @@ impl Stage {
             Output::Signal { container, signal } => format!("signal {container} {signal}"),
             Output::Destroy { container } => format!("destroy {container}"),
             Output::Delete { paths } => format!("delete {}", paths.join(" ")),
+            Output::DeleteSandbox { path, request } => format!("delete {path}, then answer {}", request.0),
             Output::ChangeVolumes { change, gone, new } => {
                 let kind = |volume: &GoneVolume| if volume.is_mount { "empty" } else { "destroy" };
                 let gone = gone.iter().map(|volume| format!(", {} {}", kind(volume), volume.path));
@@ -54,6 +55,7 @@ impl Stage {
                 let vanish = vanish.iter().map(|link| format!(", no {}", link_text(link)));
                 format!("link volumes of {container}{}", appear.chain(vanish).collect::<String>())
             }
+            Output::Resize { container, .. } => format!("resize {container}"),
             Output::Measure => "measure".to_owned(),
             Output::RedetectMaster => "redetect the master".to_owned(),
             Output::Exit { code, message } => format!("exit {code}: {message}"),

@@ -14,6 +14,8 @@ use sdk::{Calls, DEFAULT_REFUSAL, Event, Packer, Scheduler, is_terminal};
 use super::task::Work;
 use crate::interrupt::Interrupt;
 
+/// How long somebody who wants an end waits for a master that is away.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// What the executor of a group needs for itself, as mesos-execute asks for it.
 const GROUP_EXECUTOR: &str = "cpus:0.1;mem:32;disk:32";
 
@@ -27,6 +29,10 @@ pub(super) struct Execute<W> {
     launched: bool,
     kill_at: Option<Time>,
     waiting_said: bool,
+    /// There is no master.
+    alone: bool,
+    /// When an end that was asked for comes without a master.
+    give_up_at: Option<Time>,
     /// The last state of each task that has ended.
     ended: BTreeMap<String, TaskState>,
 }
@@ -42,6 +48,8 @@ impl<W: Write> Execute<W> {
             launched: false,
             kill_at: None,
             waiting_said: false,
+            alone: false,
+            give_up_at: None,
             ended: BTreeMap::new(),
         }
     }
@@ -141,6 +149,9 @@ impl<W: Write> Execute<W> {
             calls.teardown();
             return;
         }
+        if interrupted && self.alone {
+            return self.give_up(now, calls);
+        }
         if !interrupted && self.kill_at.is_none_or(|at| at > now) {
             return;
         }
@@ -149,6 +160,22 @@ impl<W: Write> Execute<W> {
         let ids: Vec<String> = calls.tasks().iter().map(|(id, _)| id.to_owned()).collect();
         for id in ids {
             calls.kill(&id, None);
+        }
+    }
+
+    /// Without a master nothing can be ended: after a while the work is left to it.
+    fn give_up(&mut self, now: Time, calls: &mut Calls) {
+        match self.give_up_at {
+            Some(at) if at <= now => {
+                self.say("There is no master to end the work; it ends when the framework's failover timeout is over");
+                calls.stop();
+            }
+            Some(at) => calls.wake_at(at),
+            None => {
+                self.say("Interrupted: waiting for a master to end the work");
+                self.give_up_at = Some(now + GIVE_UP_AFTER);
+                calls.wake_at(now + GIVE_UP_AFTER);
+            }
         }
     }
 }
@@ -160,11 +187,21 @@ impl<W: Write> Scheduler for Execute<W> {
                 let word = if again { "Subscribed again" } else { "Subscribed" };
                 self.say(&format!("{word} with ID {}", framework_id.value));
                 self.framework_id = framework_id;
+                self.alone = false;
+                if self.give_up_at.take().is_some() {
+                    self.wake(now, calls);
+                }
             }
             Event::Offers(offers) => self.offers(offers, calls),
             Event::Update(status) => self.update(&status, now, calls),
             Event::Wake => self.wake(now, calls),
-            Event::Disconnected { why } => self.say(&format!("Disconnected from the master ({why}), trying again")),
+            Event::Disconnected { why } => {
+                self.alone = true;
+                self.say(&format!("Disconnected from the master ({why}), trying again"));
+                if self.interrupt.wanted() {
+                    self.wake(now, calls);
+                }
+            }
             Event::Refused { why, .. } => self.say(&format!("The master refused a call: {why}")),
             _ => {}
         }
@@ -306,5 +343,20 @@ mod tests {
         assert_eq!(bench.put(Input::Wake), [Type::Kill]);
         assert_eq!(bench.put(Input::Nudge), []);
         assert_eq!(bench.event(update("t", TaskState::TaskKilled)), [Type::Teardown]);
+    }
+
+    #[test]
+    fn who_wants_an_end_does_not_wait_for_ever_for_a_master() {
+        let interrupt = Interrupt::default();
+        let mut execute = Execute::new(one(), None, interrupt.clone(), Vec::new());
+        let mut bench = Bench::new(&mut execute);
+        bench.event(offers("cpus:2;mem:512"));
+        bench.put(Input::Disconnected("gone".to_owned()));
+        interrupt.want();
+        bench.put(Input::Nudge);
+        bench.now = bench.now + GIVE_UP_AFTER;
+        bench.put(Input::Wake);
+        let said = String::from_utf8(execute.out).unwrap();
+        assert!(said.contains("There is no master to end the work"), "{said}");
     }
 }

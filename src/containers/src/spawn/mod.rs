@@ -3,9 +3,13 @@
 //! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` makes the process, `stage.rs` is what runs in it before
 //! the program does. Nothing here waits for a process's end.
 
+mod mounts;
 mod prepare;
+mod rights;
 mod stage;
 mod start;
+
+pub(crate) use start::pause;
 
 use std::io;
 use std::path::PathBuf;
@@ -31,11 +35,39 @@ pub enum Step {
     User = 6,
     /// Running the program.
     Exec = 7,
+    /// Entering its control group.
+    Cgroup = 8,
+    /// Entering namespaces of another process.
+    Enter = 9,
+    /// Making its mounts.
+    Mount = 10,
+    /// Changing its root folder.
+    Root = 11,
+    /// Setting its capabilities.
+    Capabilities = 12,
+    /// Filtering its system calls.
+    Seccomp = 13,
+    /// Taking the terminal.
+    Terminal = 14,
 }
 
 impl Step {
-    const ALL: [Step; 7] =
-        [Step::Clone, Step::Session, Step::Rlimit, Step::Streams, Step::Chdir, Step::User, Step::Exec];
+    const ALL: [Step; 14] = [
+        Step::Clone,
+        Step::Session,
+        Step::Rlimit,
+        Step::Streams,
+        Step::Chdir,
+        Step::User,
+        Step::Exec,
+        Step::Cgroup,
+        Step::Enter,
+        Step::Mount,
+        Step::Root,
+        Step::Capabilities,
+        Step::Seccomp,
+        Step::Terminal,
+    ];
 
     fn from_number(number: u32) -> Step {
         Step::ALL.into_iter().find(|step| *step as u32 == number).unwrap_or(Step::Exec)
@@ -50,6 +82,13 @@ impl Step {
             Step::Chdir => "enter the working directory",
             Step::User => "switch the user",
             Step::Exec => "execute",
+            Step::Cgroup => "enter the control group for",
+            Step::Enter => "enter the container's namespaces for",
+            Step::Mount => "make the mounts for",
+            Step::Root => "change the root folder for",
+            Step::Capabilities => "set the capabilities of",
+            Step::Seccomp => "filter the system calls of",
+            Step::Terminal => "take the terminal for",
         }
     }
 }
@@ -88,7 +127,7 @@ pub enum SpawnError {
 const BUSY_TRIES: u32 = 50;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
-/// Starts processes in process groups and sessions, without cgroups or namespaces: Mesos's posix launcher.
+/// Starts processes: in process groups and sessions, and in the namespaces and control groups that their spec names.
 ///
 /// May be used from any thread, by several at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -96,7 +135,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(1);
 pub struct Launcher {}
 
 impl Launcher {
-    /// The posix launcher.
+    /// The launcher.
     pub const fn posix() -> Launcher {
         Launcher {}
     }

@@ -13,7 +13,10 @@ use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
+use super::mounts;
 use super::{SpawnError, Step};
+use crate::cgroups::Entry;
+use crate::isolation::{Capabilities, FilterStep, Isolation};
 use crate::lookup::candidates;
 use crate::{Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
 
@@ -75,6 +78,61 @@ pub(super) struct Prepared {
     pub(super) new_session: bool,
     pub(super) die_with_parent: bool,
     pub(super) rlimits: Vec<(RlimitKind, libc::rlimit64)>,
+    pub(super) isolation: Isolated,
+}
+
+/// The isolation of a spec for the child.
+pub(super) struct Isolated {
+    pub(super) enter: Option<Arc<OwnedFd>>,
+    /// Which namespaces of that process: flags of setns.
+    pub(super) enter_flags: libc::c_int,
+    /// New namespaces: flags of clone.
+    pub(super) new: libc::c_int,
+    /// New namespaces after those of another process were entered: flags of unshare.
+    pub(super) new_inside: libc::c_int,
+    /// Whether the process has a mount namespace of its own.
+    pub(super) mounts_of_its_own: bool,
+    pub(super) cgroup: Option<Entry>,
+    pub(super) mounts: Vec<mounts::Prepared>,
+    pub(super) root: Option<CString>,
+    pub(super) hostname: Option<CString>,
+    pub(super) capabilities: Option<Capabilities>,
+    pub(super) no_new_privileges: bool,
+    pub(super) seccomp: Option<Arc<[FilterStep]>>,
+    pub(super) terminal: bool,
+    pub(super) oom_score: Option<CString>,
+}
+
+impl Isolated {
+    fn new(isolation: &Isolation) -> Result<Isolated, SpawnError> {
+        // A new mount namespace is a copy of the one that the process is in: it comes after entering another one.
+        let inside = isolation.enter.as_ref().map_or(0, |_| isolation.enter_which.flags() & libc::CLONE_NEWNS);
+        let name = |text: &str, item| c_string(OsString::from(text), item);
+        Ok(Isolated {
+            enter: isolation.enter.clone(),
+            enter_flags: isolation.enter_which.flags(),
+            new: isolation.namespaces.flags() & !inside,
+            new_inside: isolation.namespaces.flags() & inside,
+            mounts_of_its_own: isolation.namespaces.mount,
+            cgroup: isolation.cgroup.clone(),
+            mounts: mounts::prepare(&isolation.mounts)?,
+            root: match &isolation.root {
+                Some(path) => Some(c_string(path.as_os_str().to_owned(), "root folder")?),
+                None => None,
+            },
+            hostname: isolation.hostname.as_deref().map(|text| name(text, "host name")).transpose()?,
+            capabilities: isolation.capabilities,
+            no_new_privileges: isolation.no_new_privileges,
+            seccomp: isolation.seccomp.clone(),
+            terminal: isolation.terminal,
+            oom_score: isolation.oom_score.map(|score| name(&score.to_string(), "score")).transpose()?,
+        })
+    }
+
+    /// Whether the child must be a copy of this process: nothing else can be born in a group of version 2.
+    pub(super) fn needs_a_copy(&self) -> bool {
+        matches!(self.cgroup, Some(Entry::Born(_)))
+    }
 }
 
 impl Prepared {
@@ -102,12 +160,14 @@ impl Prepared {
         let user = spec.user.clone().filter(|user| !user.is_current());
         let owner = user.as_ref();
         let in_streams = |source| SpawnError::Failed { step: Step::Streams, program: program.clone(), source };
-        let null = OpenOptions::new().read(true).open("/dev/null").map_err(in_streams)?;
-        let streams = [
-            Stream::Owned(above_standard(null.into()).map_err(in_streams)?),
-            stream(&spec.stdout, owner)?,
-            stream(&spec.stderr, owner)?,
-        ];
+        let input = match &spec.stdin {
+            Some(fd) => stream(&Output::Fd(Arc::clone(fd)), None)?,
+            None => {
+                let null = OpenOptions::new().read(true).open("/dev/null").map_err(in_streams)?;
+                Stream::Owned(above_standard(null.into()).map_err(in_streams)?)
+            }
+        };
+        let streams = [input, stream(&spec.stdout, owner)?, stream(&spec.stderr, owner)?];
         Ok(Prepared {
             files: c_array(files, "name of the program")?,
             open,
@@ -123,6 +183,7 @@ impl Prepared {
             new_session: spec.new_session,
             die_with_parent: spec.die_with_parent,
             rlimits: spec.rlimits.iter().map(rlimit).collect(),
+            isolation: Isolated::new(&spec.isolation)?,
             program,
         })
     }

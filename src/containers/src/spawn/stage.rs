@@ -4,11 +4,12 @@
 //! anything that is not async-signal-safe. The user is switched by plain system calls, because the C library's functions
 //! would switch the threads of the parent too.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
-use super::Step;
 use super::prepare::Prepared;
+use super::{Step, mounts, rights};
 use crate::RlimitKind;
+use crate::cgroups::Entry;
 
 /// Which step failed, and the errno.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +82,7 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
     // SAFETY: only async-signal-safe calls, on data that the parent prepared and keeps.
     unsafe {
         default_signals();
+        enter(stage.prepared)?;
         if stage.prepared.new_session {
             check(libc::setsid(), Step::Session)?;
         }
@@ -92,18 +94,19 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
                 check(libc::dup2(source, target), Step::Streams)?;
             }
         }
+        if stage.prepared.isolation.terminal {
+            check(libc::ioctl(0, libc::TIOCSCTTY, 0), Step::Terminal)?;
+        }
+        if stage.prepared.isolation.mounts_of_its_own {
+            mounts::make(&stage.prepared.isolation.mounts, stage.prepared.isolation.root.as_ref())?;
+        }
         // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
         // kernel that does not know the call leaves it at that.
         libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
         if let Some(folder) = &stage.prepared.working_dir {
             check(libc::chdir(folder.as_ptr()), Step::Chdir)?;
         }
-        if let Some(user) = &stage.prepared.user {
-            let groups = (user.groups.len(), user.groups.as_ptr());
-            check(libc::syscall(libc::SYS_setgroups, groups.0, groups.1), Step::User)?;
-            check(libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid), Step::User)?;
-            check(libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid), Step::User)?;
-        }
+        become_user(stage.prepared)?;
         if stage.prepared.die_with_parent {
             // After the user is switched, which would take it back.
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
@@ -115,6 +118,76 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
 }
 
 const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
+
+/// Becomes the user, with the rights that the spec names and no others.
+///
+/// # Safety
+/// As [`run_stage`].
+unsafe fn become_user(prepared: &Prepared) -> Result<(), Step> {
+    let isolation = &prepared.isolation;
+    // SAFETY: system calls on numbers and on data that the parent keeps.
+    unsafe {
+        if let Some(capabilities) = &isolation.capabilities {
+            rights::before_user(capabilities)?;
+        }
+        // Without the promise below a filter needs rights that the user does not have any more.
+        if let Some(steps) = isolation.seccomp.as_deref().filter(|_| !isolation.no_new_privileges) {
+            rights::filter(steps)?;
+        }
+        if let Some(user) = &prepared.user {
+            let groups = (user.groups.len(), user.groups.as_ptr());
+            check(libc::syscall(libc::SYS_setgroups, groups.0, groups.1), Step::User)?;
+            check(libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid), Step::User)?;
+            check(libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid), Step::User)?;
+        }
+        if let Some(capabilities) = &isolation.capabilities {
+            rights::after_user(capabilities)?;
+        }
+        if isolation.no_new_privileges {
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Step::Capabilities)?;
+            if let Some(steps) = isolation.seccomp.as_deref() {
+                rights::filter(steps)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Enters the control group and the namespaces of another container's process, and sets what belongs to new ones.
+///
+/// # Safety
+/// As [`run_stage`].
+unsafe fn enter(prepared: &Prepared) -> Result<(), Step> {
+    let isolation = &prepared.isolation;
+    // SAFETY: system calls on descriptors and C strings that the parent keeps.
+    unsafe {
+        if let Some(Entry::Files(files)) = &isolation.cgroup {
+            for file in files {
+                check(libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1) as i64, Step::Cgroup)?;
+            }
+        }
+        if let Some(text) = &isolation.oom_score {
+            let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+            // How well the kernel chooses is no reason not to run.
+            libc::write(file, text.as_ptr().cast(), text.as_bytes().len());
+            libc::close(file);
+        }
+        if let Some(target) = &isolation.enter {
+            // The pid namespace was the parent's to enter.
+            let flags = isolation.enter_flags & !libc::CLONE_NEWPID;
+            if flags != 0 {
+                check(libc::setns(target.as_raw_fd(), flags), Step::Enter)?;
+            }
+        }
+        if isolation.new_inside != 0 {
+            check(libc::unshare(isolation.new_inside), Step::Enter)?;
+        }
+        if let Some(name) = isolation.hostname.as_ref().filter(|_| isolation.new & libc::CLONE_NEWUTS != 0) {
+            check(libc::sethostname(name.as_ptr(), name.as_bytes().len()), Step::Enter)?;
+        }
+    }
+    Ok(())
+}
 
 /// Tries the candidates in turn, as `execvp(3)` does; returns with errno set if none can be run.
 ///

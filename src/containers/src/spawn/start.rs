@@ -14,6 +14,7 @@ use super::prepare::Prepared;
 use super::stage::{Failure, Stage, run_stage};
 use super::{SpawnError, Step};
 use crate::Child;
+use crate::cgroups::Entry;
 use crate::child::poll_readable;
 
 /// Room for the child stage's stack while it shares our memory. The stage uses some hundred bytes; the C library's
@@ -24,12 +25,18 @@ const STACK_BYTES: usize = 64 * 1024;
 const FORKED_LIMIT: Duration = Duration::from_secs(30);
 
 pub(super) fn start(prepared: &mut Prepared) -> Result<Child, SpawnError> {
-    let result = if prepared.user.is_some() { fork(prepared) } else { vfork(prepared) };
+    let entered = Entered::new(prepared);
+    let copy = prepared.user.is_some() || prepared.isolation.needs_a_copy();
+    let result = match entered {
+        Ok(_guard) if copy => fork(prepared),
+        Ok(_guard) => vfork(prepared),
+        Err(error) => Err((Step::Enter, error)),
+    };
     result.map_err(|(step, source)| SpawnError::Failed { step, program: prepared.program.clone(), source })
 }
 
 /// Lets `time` pass.
-pub(super) fn pause(time: Duration) {
+pub(crate) fn pause(time: Duration) {
     let nanos = i64::try_from(time.as_nanos()).unwrap_or(0);
     // Cut short by a signal: then it was shorter.
     let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: nanos });
@@ -61,6 +68,54 @@ impl Drop for SignalsBlocked {
     }
 }
 
+/// `struct clone_args`
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+/// As long as it is there, what this thread starts is born in another pid namespace.
+struct Entered {
+    back: Option<OwnedFd>,
+}
+
+impl Entered {
+    fn new(prepared: &Prepared) -> io::Result<Entered> {
+        let target = prepared.isolation.enter.as_ref();
+        let Some(target) = target.filter(|_| prepared.isolation.enter_flags & libc::CLONE_NEWPID != 0) else {
+            return Ok(Entered { back: None });
+        };
+        let own = std::fs::File::open("/proc/self/ns/pid")?;
+        // SAFETY: an open pidfd. Of all namespaces the pid one concerns children only, and those of this thread alone.
+        if unsafe { libc::setns(target.as_raw_fd(), libc::CLONE_NEWPID) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Entered { back: Some(own.into()) })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(own) = &self.back {
+            // SAFETY: an open descriptor of our own namespace, which can always be entered again.
+            unsafe { libc::setns(own.as_raw_fd(), libc::CLONE_NEWPID) };
+        }
+    }
+}
+
 type Started = Result<Child, (Step, io::Error)>;
 
 extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
@@ -75,6 +130,7 @@ fn vfork(prepared: &mut Prepared) -> Started {
     let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
+    let new = prepared.isolation.new;
     let mut stage = Stage::new(prepared, -1);
     // SAFETY: `enter` runs on a stack of its own (it grows down from the end of `stack`, which is 16-byte aligned) and
     // only touches `stage`. CLONE_VFORK suspends this thread until the child has left this memory by execve or exit, so
@@ -83,7 +139,7 @@ fn vfork(prepared: &mut Prepared) -> Started {
         libc::clone(
             enter,
             stack.as_mut_ptr().add(stack.capacity()).cast(),
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD,
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | new,
             (&raw mut stage).cast(),
             &raw mut pidfd,
         )
@@ -106,13 +162,21 @@ fn fork(prepared: &mut Prepared) -> Started {
     let (report, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| (Step::Clone, e.into()))?;
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
+    let (flags, group) = (prepared.isolation.new, prepared.isolation.cgroup.clone());
+    let mut arguments = CloneArguments {
+        flags: (libc::CLONE_PIDFD | flags) as u64,
+        pidfd: (&raw mut pidfd) as u64,
+        exit_signal: libc::SIGCHLD as u64,
+        ..CloneArguments::default()
+    };
+    if let Some(Entry::Born(folder)) = &group {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = u64::from(folder.as_raw_fd().unsigned_abs());
+    }
     let mut stage = Stage::new(prepared, reporter.as_raw_fd());
     // SAFETY: a clone without CLONE_VM and without a stack is a fork: the child goes on here, on its own copy. `pidfd`
-    // is valid for the kernel to write to. Unused arguments are zero, so their order does not matter.
-    let pid = unsafe {
-        let flags = libc::c_long::from(libc::CLONE_PIDFD | libc::SIGCHLD);
-        libc::syscall(libc::SYS_clone, flags, 0_usize, &raw mut pidfd, 0_usize, 0_usize)
-    };
+    // is valid for the kernel to write to, and the arguments have the kernel's layout and their size.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<CloneArguments>()) };
     if pid == 0 {
         // SAFETY: this is the child; other threads' locks may be held for ever, which is why only run_stage runs.
         unsafe { run_stage(&mut stage) };

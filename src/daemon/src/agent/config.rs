@@ -45,6 +45,7 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     config.program = program();
     config.boot_id = host::boot_id();
     config.version = MESOS_VERSION.to_owned();
+    config.cpu_quotas = flags.on("cgroups_enable_cfs");
     config.switch_user = flags.on("switch_user");
     config.http_command_executor = flags.on("http_command_executor");
     config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();

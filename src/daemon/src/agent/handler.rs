@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use agent::{Agent, AgentState, Incoming, Input, Snapshot};
 use base::Time;
-use wire::http::{Request, Response, StatusCode};
+use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::disk::DiskUses;
 use super::world::Shell;
-use super::{executor_api, metrics, operator_api, views};
+use super::{attach, executor_api, metrics, operator_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 
@@ -123,8 +123,19 @@ impl Handler {
 }
 
 impl wire::http::Handler for Handler {
+    fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
+        let found = self.routes.find(path).is_some_and(|found| *found.route == Route::Operator);
+        found && last_value(headers, "content-type") == Some(RECORDIO)
+    }
+
     async fn handle(&self, request: Request) -> Response {
         match self.routes.find(&request.path) {
+            Some(_) if matches!(request.body, Body::Stream(_)) => {
+                if self.snapshot().await.state == AgentState::Recovering {
+                    return Response::unavailable("Agent has not finished recovery");
+                }
+                attach::input(self, request).await
+            }
             Some(found) => self.answer(*found.route, &request).await,
             None => Response::error(StatusCode::NOT_FOUND),
         }

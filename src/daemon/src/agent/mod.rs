@@ -2,6 +2,7 @@
 //!
 //! It decides nothing about tasks; the core does.
 
+mod attach;
 mod config;
 mod containers;
 mod detector;
@@ -10,15 +11,18 @@ mod executor_api;
 mod fetch;
 mod fetch_cache;
 mod handler;
+mod isolation;
 mod metrics;
 mod operator_api;
 mod oversubscription;
 mod prepare;
 mod program;
 mod records;
+mod sessions;
 mod validate;
 mod views;
 mod volumes;
+mod worker;
 mod world;
 
 use std::future::Future;
@@ -26,7 +30,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::{Agent, ContainerName, Input, Outbox, Recovered, Tree};
+use agent::{Agent, ContainerName, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use base::{Pid, Time};
 use protos::mesos::slave_info::Capability;
@@ -36,17 +40,17 @@ use wire::http::Server;
 use wire::libprocess::Network;
 
 use crate::address::identity;
-use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::driver::{Driver, World as _};
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
-use containers::{Containers, Report};
+use containers::{Containers, Report, Tools};
 use disk::DiskUses;
 use fetch::Fetcher;
 use handler::Handler;
+use isolation::{Isolator, Isolators};
 use records::Records;
 use world::{Exit, Shell};
 
@@ -93,7 +97,10 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
-    let config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
+    let isolators = Isolators::read(&flags)?;
+    let isolator = Isolator::start(isolators).context("containers cannot be isolated")?;
+    let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
+    config.resizes = isolator.is_linux();
     let info = config::info(&flags, &identity, &work_dir)?;
 
     let policy = oversubscription::policy(&flags)?;
@@ -118,10 +125,11 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
     let reports = driver.clone();
     let fetcher = Fetcher::new(&flags, &work_dir, program);
-    let limits = has_isolator(&flags, &["posix/rlimits"]);
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let containers = Containers::start(executor, report.clone(), records, fetcher.clone(), limits)
-        .context("the launcher's thread cannot be started")?;
+    let left_overs = left_overs(&records, &out);
+    let tools = Tools { executor, report: report.clone(), records, fetcher: fetcher.clone(), isolator };
+    let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
+    containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common =
@@ -131,7 +139,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         network,
         pid,
         streams: Streams::new(Limits::default().stream),
-        answers: Answers::default(),
+        answers: Arc::default(),
         containers,
         report,
         clock,
@@ -214,6 +222,15 @@ fn runtime_dir(flags: &Flags) -> PathBuf {
     }
 }
 
+/// The containers of an earlier agent that nobody takes up again.
+fn left_overs(records: &Records, out: &Outbox) -> Vec<ContainerName> {
+    let wanted = |name: &ContainerName| {
+        let mut outputs = out.outputs.iter();
+        outputs.any(|output| matches!(output, Output::Reattach { container, .. } if container.root() == *name))
+    };
+    records.owned().into_iter().filter(|name| !wanted(name)).collect()
+}
+
 fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     let found = store::read_meta(meta).context("the checkpoints cannot be read")?;
     let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
@@ -256,28 +273,6 @@ fn has_isolator(flags: &Flags, names: &[&str]) -> bool {
 /// Flags that would change what tasks get, if only this agent could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     let refused = |name: &'static str, why: String| Err(FlagError::Refused { name, why });
-    match flags.get("launcher") {
-        None | Some("posix") => {}
-        Some(other) => return refused("launcher", format!("the launcher '{other}' is not supported: use posix")),
-    }
-    for isolator in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        if !matches!(
-            isolator,
-            "posix/cpu"
-                | "posix/mem"
-                | "filesystem/posix"
-                | "environment_secret"
-                | "volume/sandbox_path"
-                | "disk/du"
-                | "posix/disk"
-                | "posix/rlimits"
-        ) {
-            return refused(
-                "isolation",
-                format!("the isolator '{isolator}' is not supported by this version of tepui"),
-            );
-        }
-    }
     if !matches!(flags.get("containerizers"), None | Some("mesos")) {
         return refused("containerizers", "only the containerizer mesos is supported".to_owned());
     }

@@ -5,11 +5,11 @@
 use agent::{AgentState, Answer, Input, RequestId};
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, Response as Message, response};
-use wire::http::{Body, Request, Response, StatusCode};
+use wire::http::{Request, Response, StatusCode};
 use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
-use super::{metrics, views};
+use super::{attach, metrics, views};
 use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
@@ -19,20 +19,17 @@ pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
         return Response::unavailable("Agent has not finished recovery");
     }
     match check(request) {
-        Ok((call, media)) => act(handler, call, media.response).await,
+        Ok((call, media)) => match call.r#type() {
+            Type::LaunchNestedContainerSession => attach::launch(handler, call, media).await,
+            Type::AttachContainerOutput => attach::output(handler, &call, media),
+            _ => act(handler, call, media.response).await,
+        },
         Err(refusal) => *refusal,
     }
 }
 
 fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
     let media = Media::negotiate(&request.method, &request.headers)?;
-    if matches!(request.body, Body::Stream(_)) {
-        // The only call that takes a stream is one that this agent does not have.
-        return Err(Box::new(Response::text(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Streaming 'Content-Type' application/recordio is not supported by this agent",
-        )));
-    }
     let call: Call = media.decode(request.body.full(), codec::agent_call)?;
     if let Err(why) = super::validate::operator_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
@@ -117,8 +114,8 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>,
             message.read_file = Some(response::ReadFile { size: part.size, data: part.data });
         }
         _ => {
-            let show_nested = call.get_containers.unwrap_or_default().show_nested();
-            let containers = containers(handler, show_nested).await?;
+            let get = call.get_containers.unwrap_or_default();
+            let containers = containers(handler, get.show_nested(), get.show_standalone()).await?;
             message.set_type(response::Type::GetContainers);
             message.get_containers = Some(response::GetContainers { containers });
         }
@@ -129,12 +126,13 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>,
 async fn containers(
     handler: &Handler,
     show_nested: bool,
+    show_standalone: bool,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
     let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
     let disk = handler.disk.clone();
     let listed = tokio::task::spawn_blocking(move || {
         let measured = views::statistics::Measured { snapshot, usage: live.usage(), disk, now };
-        views::statistics::messages(&measured, show_nested)
+        views::statistics::messages(&measured, &live, show_nested, show_standalone)
     });
     listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))
 }

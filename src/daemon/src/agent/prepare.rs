@@ -10,33 +10,39 @@ use protos::mesos::r_limit_info::r_limit::Type;
 
 use super::volumes;
 
-/// Makes the sandbox and shows the volumes in it; the user to run as, if it is another one.
+/// Makes the sandbox and shows the volumes in it, unless they are to be mounted; the user to run as, if it is another one.
 ///
 /// # Errors
 /// What cannot be made ready, or cannot be given at all.
-pub(super) fn prepare(spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
-    refuse_what_is_missing(spec)?;
+pub(super) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Option<User>> {
+    refuse_what_is_missing(spec, mounts)?;
     let user = match &spec.user {
         Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
         None => None,
     };
+    if spec.session.is_some() {
+        return Ok(user);
+    }
     let sandbox = Path::new(&spec.sandbox);
     containers::create_sandbox(sandbox, user.as_ref())?;
     if let Some(latest) = &spec.latest {
         store::replace_link(Path::new(latest), sandbox)?;
     }
-    volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+    // An executor's volumes are mounted; what is inside its container shares its root, and gets links.
+    if !mounts || spec.latest.is_none() {
+        volumes::show(sandbox, &spec.volumes, user.as_ref())?;
+    }
     Ok(user)
 }
 
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
-fn refuse_what_is_missing(spec: &ContainerSpec) -> anyhow::Result<()> {
+fn refuse_what_is_missing(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<()> {
     if let Some(container) = &spec.container {
         let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
-        anyhow::ensure!(!image, "Container images are not supported by the posix launcher");
+        anyhow::ensure!(!image, "Container images are not supported by this agent");
         anyhow::ensure!(
-            container.volumes.is_empty(),
-            "Volumes in ContainerInfo are not supported by the posix launcher"
+            mounts || container.volumes.is_empty(),
+            "Volumes in ContainerInfo need the isolator filesystem/linux"
         );
     }
     Ok(())
@@ -102,8 +108,10 @@ mod tests {
             user: None,
             uris: Vec::new(),
             resources: Vec::new(),
+            limits: agent::Limits::default(),
             volumes: Vec::new(),
             container: Some(ContainerInfo { rlimit_info, ..ContainerInfo::default() }),
+            session: None,
         };
         rlimits(&spec)
     }

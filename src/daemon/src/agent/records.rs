@@ -1,4 +1,5 @@
-//! Notes about containers inside executors, for the agent's next start: `<runtime_dir>/containers` (wire/disk.md 6).
+//! Notes about containers inside executors and by themselves, for the agent's next start: `<runtime_dir>/containers`
+//! (wire/disk.md 6); and which control groups are this agent's.
 //!
 //! Executors' own containers are in the agent's checkpoints; these are not.
 
@@ -46,16 +47,23 @@ impl Records {
         parts.fold(root, |folder, id| folder.join("containers").join(id))
     }
 
-    /// Notes that a container inside another one runs. Without the note it only cannot be found again.
+    /// Notes that a container runs that is no executor's. Without the note it only cannot be found again.
     pub(super) fn note(&self, container: &ContainerName, pid: i32) {
-        if container.parent().is_none() {
+        self.note_owner(container);
+        let folder = self.folder(container);
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
+        if let Err(error) = written {
+            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
+        }
+    }
+
+    /// Notes that a container, and whatever is left of it after a crash, is this agent's.
+    pub(super) fn note_owner(&self, container: &ContainerName) {
+        if !lock(&self.noted).insert(container.root()) {
             return;
         }
-        lock(&self.noted).insert(container.root());
-        let folder = self.folder(container);
-        let written = std::fs::create_dir_all(&folder)
-            .and_then(|()| std::fs::write(self.folder(&container.root()).join(OWNER), &self.owner))
-            .and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
+        let folder = self.folder(&container.root());
+        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(OWNER), &self.owner));
         if let Err(error) = written {
             tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
         }
@@ -79,14 +87,23 @@ impl Records {
         }
     }
 
+    /// The outermost containers that this agent has noted and not forgotten.
+    pub(super) fn owned(&self) -> Vec<ContainerName> {
+        lock(&self.noted).iter().cloned().collect()
+    }
+
     /// What this agent has noted and not forgotten, outer containers first.
     pub(super) fn read(&self) -> Vec<RecoveredNested> {
         let mut found = Vec::new();
         for (id, folder) in children(&self.root) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
             if owner == self.owner {
-                lock(&self.noted).insert(ContainerName::top(&id));
-                read_inside(&ContainerName::top(&id), &folder, DEPTH_MAX, &mut found);
+                let top = ContainerName::top(&id);
+                lock(&self.noted).insert(top.clone());
+                if let Some((pid, recorded)) = read_pid(&folder.join(PID)) {
+                    found.push(RecoveredNested { container: top.clone(), pid, recorded: Some(recorded) });
+                }
+                read_inside(&top, &folder, DEPTH_MAX, &mut found);
             }
         }
         found
@@ -131,7 +148,7 @@ mod tests {
         let id = |text: &str| ContainerId::new(text).unwrap();
         let root = ContainerName::top(&id("a"));
         let (child, inner) = (root.child(&id("b")), root.child(&id("b")).child(&id("c")));
-        own.note(&root, 1);
+        own.note_owner(&root);
         own.note(&child, 2);
         own.note(&inner, 3);
         let names = |records: &Records| -> Vec<(String, u32)> {

@@ -96,19 +96,28 @@ pub(super) fn delete_later(folders: Vec<PathBuf>) {
 /// Names the first that cannot be shown.
 pub(super) fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
     for link in volumes {
-        let folder = Path::new(&link.folder);
-        match (&link.prepare, user) {
-            (Prepare::Give, Some(user)) => containers::give_folder(folder, user)?,
-            (Prepare::Give | Prepare::Leave, _) => {
-                anyhow::ensure!(folder.is_dir(), "The volume's folder '{}' is missing", link.folder);
-            }
-            (Prepare::Make { sandbox }, _) => {
-                let sandbox = Path::new(sandbox);
-                let inside = folder.strip_prefix(sandbox).context("A folder of another sandbox is outside of it")?;
-                containers::make_inside(sandbox, inside)?;
-            }
+        ready(link, user)?;
+        containers::link_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder ready that a container is to see.
+///
+/// # Errors
+/// What is missing, or cannot be given or made.
+pub(super) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
+    let folder = Path::new(&link.folder);
+    match (&link.prepare, user) {
+        (Prepare::Give, Some(user)) => containers::give_folder(folder, user)?,
+        (Prepare::Give | Prepare::Leave, _) => {
+            anyhow::ensure!(folder.is_dir(), "The volume's folder '{}' is missing", link.folder);
         }
-        containers::link_inside(sandbox, Path::new(&link.seen), folder)?;
+        (Prepare::Make { sandbox }, _) => {
+            let sandbox = Path::new(sandbox);
+            let inside = folder.strip_prefix(sandbox).context("A folder of another sandbox is outside of it")?;
+            containers::make_inside(sandbox, inside)?;
+        }
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
     pub(super) streams: Streams,
-    pub(super) answers: Answers<Answer>,
+    pub(super) answers: Arc<Answers<Answer>>,
     pub(super) containers: Containers,
     /// Tells the core what has become of something.
     pub(super) report: Report,
@@ -111,12 +111,20 @@ impl World<Agent> for Shell {
             Output::Signal { container, signal } => self.containers.signal(container, signal),
             Output::Destroy { container } => self.containers.destroy(container),
             Output::Delete { paths } => self.delete(paths),
+            Output::DeleteSandbox { path, request } => {
+                let answers = self.answers.clone();
+                tokio::task::spawn_blocking(move || {
+                    delete(Path::new(&path));
+                    answers.answer(request.0, Answer::Ok);
+                });
+            }
             Output::ChangeVolumes { change, gone, new } => self.change_volumes(change, &gone, &new),
             Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
                 if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {
                     (self.report)(Input::ContainerUpdateFailed { container, why: format!("{error:#}") });
                 }
             }
+            Output::Resize { container, resources, limits } => self.containers.resize(&container, &resources, limits),
             Output::Measure => self.measure(),
             Output::RedetectMaster => self.redetect.notify_one(),
             Output::Exit { code, message } => {

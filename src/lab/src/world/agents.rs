@@ -412,7 +412,12 @@ impl<O: Observer> World<O> {
                 // A supervisor starts it again.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
             }
-            Output::Signal { .. } | Output::Delete { .. } | Output::LinkVolumes { .. } | Output::Measure => {}
+            Output::Signal { .. }
+            | Output::Delete { .. }
+            | Output::DeleteSandbox { .. }
+            | Output::LinkVolumes { .. }
+            | Output::Resize { .. }
+            | Output::Measure => {}
         }
     }
 

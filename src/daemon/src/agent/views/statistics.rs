@@ -7,18 +7,19 @@ use std::sync::Arc;
 
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
-use containers::Usage;
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
 
+use super::super::containers::{Containers, Used};
 use super::super::disk::{DiskUse, DiskUses};
+use super::super::isolation::GroupUse;
 use super::state::source;
 
 /// An agent, and what its containers use.
 pub(in crate::agent) struct Measured {
     pub(in crate::agent) snapshot: Arc<Snapshot>,
-    pub(in crate::agent) usage: BTreeMap<ContainerName, Usage>,
+    pub(in crate::agent) usage: BTreeMap<ContainerName, Used>,
     pub(in crate::agent) disk: DiskUses,
     pub(in crate::agent) now: Time,
 }
@@ -38,8 +39,9 @@ impl Measured {
 }
 
 /// What a container uses, without its limits.
-pub(in crate::agent) fn used(usage: &Usage, now: Time) -> mesos::ResourceStatistics {
-    mesos::ResourceStatistics {
+pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistics {
+    let usage = &used.processes;
+    let mut statistics = mesos::ResourceStatistics {
         timestamp: now.as_secs_f64(),
         processes: Some(usage.processes),
         threads: Some(usage.threads),
@@ -47,19 +49,50 @@ pub(in crate::agent) fn used(usage: &Usage, now: Time) -> mesos::ResourceStatist
         cpus_system_time_secs: Some(usage.cpus_system_time.as_secs_f64()),
         mem_rss_bytes: Some(usage.mem_rss_bytes),
         ..Default::default()
+    };
+    if let Some(group) = &used.group {
+        counted(group, &mut statistics);
+    }
+    statistics
+}
+
+/// A control group counts what has ended, too, and is exact.
+fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
+    if let Some(cpu) = group.cpu {
+        statistics.cpus_user_time_secs = Some(cpu.user.as_secs_f64());
+        statistics.cpus_system_time_secs = Some(cpu.system.as_secs_f64());
+        let count = |number: Option<u64>| number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        statistics.cpus_nr_periods = count(cpu.periods);
+        statistics.cpus_nr_throttled = count(cpu.throttled_periods);
+        statistics.cpus_throttled_time_secs = cpu.throttled.map(|time| time.as_secs_f64());
+        statistics.cpus_limit = group.cpu_limit;
+    }
+    if let Some(memory) = group.memory {
+        statistics.mem_total_bytes = Some(memory.total);
+        statistics.mem_rss_bytes = Some(memory.rss);
+        statistics.mem_anon_bytes = Some(memory.rss);
+        statistics.mem_cache_bytes = memory.cache;
+        statistics.mem_file_bytes = memory.cache;
+        statistics.mem_mapped_file_bytes = memory.mapped;
+        statistics.mem_swap_bytes = memory.swap;
+        statistics.mem_unevictable_bytes = memory.unevictable;
+        statistics.mem_limit_bytes = memory.limit;
+        statistics.mem_soft_limit_bytes = memory.soft_limit;
     }
 }
 
-fn statistics(executor: &Executor, usage: &Usage, disk: Option<DiskUse>, now: Time) -> mesos::ResourceStatistics {
+fn statistics(executor: &Executor, usage: &Used, disk: Option<DiskUse>, now: Time) -> mesos::ResourceStatistics {
     let held = resources::from_proto(&executor.resources()).unwrap_or_default();
     let memory = (held.mem().to_f64() * MEGABYTE) as u64;
+    let is_limited = usage.group.is_some_and(|group| group.memory.is_some());
+    let used = used(usage, now);
     mesos::ResourceStatistics {
         cpus_soft_limit: Some(held.cpus().to_f64()),
-        mem_limit_bytes: Some(memory),
-        mem_soft_limit_bytes: Some(memory),
+        mem_limit_bytes: if is_limited { used.mem_limit_bytes } else { Some(memory) },
+        mem_soft_limit_bytes: used.mem_soft_limit_bytes.or(Some(memory)),
         disk_used_bytes: disk.map(|disk| disk.used),
         disk_limit_bytes: disk.and_then(|disk| disk.limit),
-        ..used(usage, now)
+        ..used
     }
 }
 
@@ -109,7 +142,18 @@ pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>) ->
 }
 
 /// GET_CONTAINERS.
-pub(in crate::agent) fn messages(measured: &Measured, show_nested: bool) -> Vec<Container> {
+pub(in crate::agent) fn messages(
+    measured: &Measured,
+    live: &Containers,
+    show_nested: bool,
+    show_standalone: bool,
+) -> Vec<Container> {
+    let pids: BTreeMap<ContainerName, i32> = live.pids().into_iter().collect();
+    let status_of = |name: &ContainerName| mesos::ContainerStatus {
+        container_id: Some(name.to_proto()),
+        executor_pid: pids.get(name).and_then(|pid| u32::try_from(*pid).ok()),
+        ..Default::default()
+    };
     let mut list = Vec::new();
     for (executor, statistics) in measured.running() {
         let own = |container_id, container_status, resource_statistics| Container {
@@ -123,8 +167,17 @@ pub(in crate::agent) fn messages(measured: &Measured, show_nested: bool) -> Vec<
         list.push(own(executor.container.to_proto(), Some(status(executor)), Some(statistics)));
         if show_nested {
             let nested = measured.usage.keys().filter(|name| name.is_inside(&executor.container));
-            list.extend(nested.map(|name| own(name.to_proto(), None, None)));
+            list.extend(nested.map(|name| own(name.to_proto(), Some(status_of(name)), None)));
         }
     }
+    let executors = |name: &ContainerName| measured.running().any(|(executor, _)| executor.container == *name);
+    let alone = |name: &ContainerName| show_standalone && !executors(&name.root());
+    let standalone = measured.usage.iter().filter(|(name, _)| (name.parent().is_none() || show_nested) && alone(name));
+    list.extend(standalone.map(|(name, usage)| Container {
+        container_id: name.to_proto(),
+        container_status: Some(status_of(name)),
+        resource_statistics: Some(used(usage, measured.now)),
+        ..Container::default()
+    }));
     list
 }

@@ -1,0 +1,115 @@
+//! How much a container may use beyond what it holds (mesos-features.md AGT-44).
+//!
+//! Setting the limits is the shell's.
+
+use std::collections::BTreeMap;
+
+use protos::mesos as pb;
+
+use crate::agent::Agent;
+use crate::executor::{Executor, Queued};
+use crate::output::{Outbox, Output};
+
+/// The most that a container may use. `None`: what it holds is what counts; infinity: all that there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory in MB.
+    pub mem: Option<f64>,
+}
+
+type Named = BTreeMap<String, pb::value::Scalar>;
+
+impl Limits {
+    /// The limits of one task or container by themselves.
+    pub(crate) fn of(limits: &Named) -> Limits {
+        let of = |name: &str| limits.get(name).map(|scalar| scalar.value);
+        Limits { cpus: of("cpus"), mem: of("mem") }
+    }
+}
+
+fn requested(resources: &[pb::Resource], name: &str) -> f64 {
+    let amounts = resources.iter().filter(|resource| resource.name == name);
+    amounts.filter_map(|resource| resource.scalar.as_ref()).map(|scalar| scalar.value).sum()
+}
+
+impl Executor {
+    /// If any of its tasks has a limit: the limits of all tasks, what the executor itself holds, and what tasks without a
+    /// limit hold. Without `quotas` a task that has no limit of processors may use all, and so may the whole.
+    pub fn limits(&self, quotas: bool) -> Limits {
+        let queued = self.queued.iter().flat_map(Queued::tasks).map(|task| (&task.limits, &task.resources));
+        let launched = self.launched.values().map(|task| (&task.limits, &task.resources));
+        let tasks: Vec<(&Named, &Vec<pb::Resource>)> = queued.chain(launched).collect();
+        let sum = |name: &str, quotas: bool| {
+            let limited = tasks.iter().any(|(limits, _)| limits.contains_key(name));
+            let all = tasks.iter().all(|(limits, _)| limits.contains_key(name));
+            if !limited || (!all && !quotas) {
+                return None;
+            }
+            let of_task = |(limits, held): &(&Named, &Vec<pb::Resource>)| {
+                limits.get(name).map_or_else(|| requested(held, name), |scalar| scalar.value)
+            };
+            Some(requested(&self.info.resources, name) + tasks.iter().map(of_task).sum::<f64>())
+        };
+        Limits { cpus: sum("cpus", quotas), mem: sum("mem", true) }
+    }
+}
+
+impl Agent {
+    /// Tells what a running container may use now that its tasks have changed.
+    pub(crate) fn resize(&self, framework: &str, executor: &str, out: &mut Outbox) {
+        let Some(executor) = self.executor(framework, executor).filter(|_| self.config.resizes) else { return };
+        // The executor of a command task ends with its only task.
+        if !executor.generated_for_command_task {
+            out.outputs.push(Output::Resize {
+                container: executor.container.clone(),
+                resources: executor.resources(),
+                limits: executor.limits(self.config.cpu_quotas),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use base::{ContainerId, ExecutorId, FrameworkId};
+
+    use super::*;
+    use crate::ContainerName;
+
+    fn held(cpus: f64, mem: f64) -> Vec<pb::Resource> {
+        let scalar = |name: &str, value| pb::Resource {
+            name: name.to_owned(),
+            scalar: Some(pb::value::Scalar { value }),
+            ..pb::Resource::default()
+        };
+        vec![scalar("cpus", cpus), scalar("mem", mem)]
+    }
+
+    fn limits(tasks: &[&[(&str, f64)]], quotas: bool) -> Limits {
+        let info = pb::ExecutorInfo { resources: held(0.1, 32.0), ..pb::ExecutorInfo::default() };
+        let container = ContainerName::top(&ContainerId::new("c").unwrap());
+        let id = (ExecutorId::new("e").unwrap(), FrameworkId::new("f").unwrap());
+        let mut executor = Executor::new(id.0, id.1, info, container, "/s".into(), None);
+        for limits in tasks {
+            let limits = limits.iter().map(|(name, value)| ((*name).to_owned(), pb::value::Scalar { value: *value }));
+            let task =
+                pb::TaskInfo { limits: limits.collect(), resources: held(1.0, 100.0), ..pb::TaskInfo::default() };
+            executor.queued.push(Queued::Task(Arc::new(task)));
+        }
+        executor.limits(quotas)
+    }
+
+    #[test]
+    fn sums() {
+        assert_eq!(limits(&[&[]], true), Limits::default());
+        let both: &[(&str, f64)] = &[("cpus", 1.5), ("mem", 400.0)];
+        assert_eq!(limits(&[both], false), Limits { cpus: Some(1.6), mem: Some(432.0) });
+        assert_eq!(limits(&[both, &[]], false), Limits { cpus: None, mem: Some(532.0) });
+        assert_eq!(limits(&[both, &[]], true), Limits { cpus: Some(2.6), mem: Some(532.0) });
+        assert_eq!(limits(&[both, &[("mem", f64::INFINITY)]], true).mem, Some(f64::INFINITY));
+    }
+}

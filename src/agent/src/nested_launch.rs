@@ -1,0 +1,247 @@
+//! Launching containers that are no executors': inside others, sessions in others, and by themselves (OPA-17, OPA-22).
+//!
+//! What becomes of them is `nested.rs`.
+
+use protos::mesos::{self as pb, agent as api};
+
+use crate::agent::Agent;
+use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
+use crate::environment::{Variables, executor_environment, nested_environment};
+use crate::executor::{Executor, ExecutorState};
+use crate::input::RequestId;
+use crate::launch::program_of;
+use crate::limits::Limits;
+use crate::nested::{Nested, Wanted};
+use crate::output::{Answer, Outbox, Output};
+
+/// How many containers one executor may have inside its own, ended ones that were not removed too; and how many there may be
+/// by themselves.
+const MAX_INSIDE: usize = 1000;
+
+/// What a container is launched in.
+enum Around {
+    /// An executor's container, or one inside it.
+    Executor(Box<Executor>),
+    /// A container by itself, or one inside it.
+    Standalone,
+}
+
+impl Agent {
+    pub(crate) fn launch_nested(&mut self, request: RequestId, wanted: Wanted, out: &mut Outbox) {
+        let container = match ContainerName::from_proto(&wanted.id) {
+            Ok(container) => container,
+            Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
+        };
+        if let Some(known) = self.nested.get(&container) {
+            let running = known.ended.is_none();
+            return match running {
+                true => self.respond(request, Answer::Accepted, out),
+                false => self.refuse(request, 400, &format!("Container {container} has ended already"), out),
+            };
+        }
+        match self.spec_of(&container, wanted) {
+            Ok((spec, nested)) => {
+                out.outputs.push(Output::Launch { container: container.clone(), spec: Box::new(spec) });
+                self.nested.insert(container, Nested { launching: Some(request), ..nested });
+            }
+            Err(why) => self.refuse(request, 400, &why, out),
+        }
+    }
+
+    fn spec_of(&self, container: &ContainerName, wanted: Wanted) -> Result<(ContainerSpec, Nested), String> {
+        let linux = wanted.container.as_ref().and_then(|container| container.linux_info.as_ref());
+        let shares = linux.is_none_or(|linux| linux.share_cgroups());
+        let depth = container.as_str().split('.').count();
+        if !shares && (depth > 2 || wanted.session) {
+            return Err("Only containers directly inside a task's may have cgroups of their own".to_owned());
+        }
+        let Some(parent) = container.parent() else {
+            if self.containers.contains_key(container) {
+                return Err(format!("Container {container} is an executor's"));
+            }
+            let known = self.nested.keys().filter(|name| name.parent().is_none()).count();
+            if known >= MAX_INSIDE {
+                return Err(format!(
+                    "There are {MAX_INSIDE} standalone containers already; remove those that have ended"
+                ));
+            }
+            return Ok(self.standalone_spec(container, wanted));
+        };
+        let root = container.root();
+        let around = self.around(&root).ok_or_else(|| format!("Root container {root} does not exist"))?;
+        let runs = |nested: &Nested| nested.ended.is_none() && !nested.session;
+        let executors = parent == root && matches!(around, Around::Executor(_));
+        if !executors && !self.nested.get(&parent).is_some_and(runs) {
+            return Err(format!("Parent container {parent} does not exist"));
+        }
+        if self.nested.keys().filter(|name| name.is_inside(&root)).count() >= MAX_INSIDE {
+            return Err(format!("Container {root} has {MAX_INSIDE} containers inside already"));
+        }
+        let outer = match &around {
+            Around::Executor(executor) => self.sandbox_of(&parent, executor),
+            Around::Standalone => self.nested.get(&parent).map(|nested| nested.sandbox.clone()).unwrap_or_default(),
+        };
+        Ok(match wanted.session {
+            true => self.session_spec(&parent, &outer, &around, wanted),
+            false => self.nested_spec(container, &outer, &around, wanted),
+        })
+    }
+
+    fn around(&self, root: &ContainerName) -> Option<Around> {
+        if let Some((framework, executor)) = self.containers.get(root) {
+            let executor = self.executor(framework.as_str(), executor.as_str())?;
+            let runs = executor.state != ExecutorState::Terminated;
+            return runs.then(|| Around::Executor(Box::new(Executor::clone(executor))));
+        }
+        self.nested.get(root).filter(|nested| nested.ended.is_none()).map(|_| Around::Standalone)
+    }
+
+    fn sandbox_of(&self, container: &ContainerName, executor: &Executor) -> String {
+        match self.nested.get(container) {
+            Some(nested) => nested.sandbox.clone(),
+            None => executor.directory.to_string(),
+        }
+    }
+
+    fn user(&self, command: &pb::CommandInfo, around: &Around) -> Option<String> {
+        let own = command.user.clone().filter(|_| self.config.switch_user);
+        own.or_else(|| match around {
+            Around::Executor(executor) => executor.user.clone(),
+            Around::Standalone => None,
+        })
+    }
+
+    fn standalone_spec(&self, container: &ContainerName, wanted: Wanted) -> (ContainerSpec, Nested) {
+        let sandbox = format!("{}/containers/{container}", self.config.work_dir);
+        self.plain_spec(sandbox, String::new(), &Around::Standalone, wanted)
+    }
+
+    fn nested_spec(
+        &self,
+        container: &ContainerName,
+        outer: &str,
+        around: &Around,
+        wanted: Wanted,
+    ) -> (ContainerSpec, Nested) {
+        let sandbox = format!("{outer}/containers/{}", container.id());
+        self.plain_spec(sandbox, outer.to_owned(), around, wanted)
+    }
+
+    fn plain_spec(&self, sandbox: String, outer: String, around: &Around, wanted: Wanted) -> (ContainerSpec, Nested) {
+        let (program, argv) = program_of(&wanted.command);
+        let environment = nested_environment(&sandbox, &wanted.command);
+        let spec = ContainerSpec {
+            sandbox: sandbox.clone(),
+            latest: None,
+            argv,
+            program,
+            environment: environment.clone(),
+            user: self.user(&wanted.command, around),
+            uris: wanted.command.uris,
+            resources: wanted.resources,
+            limits: Limits::of(&wanted.limits),
+            volumes: sandbox_volumes(wanted.container.as_ref(), &outer, &sandbox),
+            container: wanted.container.map(without_sandbox_volumes),
+            session: None,
+        };
+        (spec, Nested { sandbox, environment, ..Nested::default() })
+    }
+
+    /// A session has its parent's folder and variables, and writes to whoever asked for it.
+    fn session_spec(
+        &self,
+        parent: &ContainerName,
+        outer: &str,
+        around: &Around,
+        wanted: Wanted,
+    ) -> (ContainerSpec, Nested) {
+        let (program, argv) = program_of(&wanted.command);
+        let mut variables = Variables::default();
+        for (name, value) in self.environment_of(parent, around) {
+            variables.set(&name, value);
+        }
+        variables.set_all(Some(&wanted.command));
+        let terminal = wanted.container.as_ref().and_then(|container| container.tty_info.as_ref());
+        let size = terminal.map(|info| info.window_size.as_ref().map_or((24, 80), |size| (size.rows, size.columns)));
+        let spec = ContainerSpec {
+            sandbox: outer.to_owned(),
+            latest: None,
+            argv,
+            program,
+            environment: variables.finish(),
+            user: self.user(&wanted.command, around),
+            uris: Vec::new(),
+            resources: Vec::new(),
+            limits: Limits::default(),
+            volumes: Vec::new(),
+            container: None,
+            session: Some(Session { terminal: size }),
+        };
+        (spec, Nested { session: true, ..Nested::default() })
+    }
+
+    fn environment_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, String)> {
+        if let Some(nested) = self.nested.get(container) {
+            return nested.environment.clone();
+        }
+        let Around::Executor(executor) = around else { return Vec::new() };
+        let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
+        executor_environment(&self.config, &self.slave_id().value, executor, checkpoints)
+    }
+}
+
+/// What a call wants launched; none if it has no body.
+#[allow(deprecated)]
+pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
+    if let Some(launch) = call.launch_container {
+        return Some(Wanted {
+            id: launch.container_id,
+            command: launch.command.unwrap_or_default(),
+            container: launch.container,
+            resources: launch.resources,
+            limits: launch.limits,
+            session: false,
+        });
+    }
+    let plain = |id, command: Option<_>, container, session| Wanted {
+        id,
+        command: command.unwrap_or_default(),
+        container,
+        resources: Vec::new(),
+        limits: std::collections::BTreeMap::new(),
+        session,
+    };
+    if let Some(launch) = call.launch_nested_container {
+        return Some(plain(launch.container_id, launch.command, launch.container, false));
+    }
+    let launch = call.launch_nested_container_session?;
+    Some(plain(launch.container_id, launch.command, launch.container, true))
+}
+
+/// The rest of a container's description, once its SANDBOX_PATH volumes are known as folders.
+fn without_sandbox_volumes(mut container: pb::ContainerInfo) -> pb::ContainerInfo {
+    container.volumes.retain(|volume| shared_folder(volume, "", "").is_none());
+    container
+}
+
+/// The folders that a container shares with its parents through SANDBOX_PATH volumes.
+fn sandbox_volumes(container: Option<&pb::ContainerInfo>, parent: &str, own: &str) -> Vec<VolumeLink> {
+    let volumes = container.map(|container| container.volumes.as_slice()).unwrap_or_default();
+    volumes.iter().filter_map(|volume| shared_folder(volume, parent, own)).collect()
+}
+
+/// A SANDBOX_PATH volume that stays inside the sandboxes: where it is seen, and the folder that it is.
+fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeLink> {
+    use pb::volume::source::sandbox_path::Type;
+    let path = volume.source.as_ref()?.sandbox_path.as_ref()?;
+    let clean = |path: &str| !path.starts_with('/') && path.split('/').all(|part| part != "..");
+    if !clean(&path.path) || !clean(&volume.container_path) {
+        return None;
+    }
+    let base = if path.r#type() == Type::Parent { parent } else { own };
+    Some(VolumeLink {
+        seen: volume.container_path.clone(),
+        folder: format!("{base}/{}", path.path),
+        prepare: Prepare::Make { sandbox: base.to_owned() },
+    })
+}

@@ -1,0 +1,38 @@
+//! The terminal of who runs `tepui task exec --tty`: every key goes to the session, which echoes by itself.
+
+use anyhow::{Context, Result};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+/// A terminal that passes everything on, until dropped.
+pub(super) struct Raw {
+    before: Termios,
+}
+
+impl Raw {
+    /// # Errors
+    /// Standard input is no terminal.
+    pub(super) fn enter() -> Result<Raw> {
+        let before = tcgetattr(std::io::stdin()).context("--tty needs a terminal as standard input")?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw).context("the terminal cannot be changed")?;
+        Ok(Raw { before })
+    }
+
+    /// Rows and columns.
+    pub(super) fn size(&self) -> (u16, u16) {
+        size()
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // If the terminal is gone there is nothing to restore.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// Rows and columns of the terminal.
+pub(super) fn size() -> (u16, u16) {
+    tcgetwinsize(std::io::stdin()).map_or((24, 80), |size| (size.ws_row, size.ws_col))
+}

@@ -1,0 +1,110 @@
+//! Ending all processes of a control group, and removing it.
+//!
+//! Version 2 has a file for it. In version 1 the group is frozen first, so that it cannot grow faster than it is found.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use super::group::{Group, below};
+use super::{CgroupError, failed, read, write};
+
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long freezing may take. Processes that wait for memory or a disk cannot be frozen, only killed.
+const FREEZE_LIMIT: Duration = Duration::from_millis(20);
+/// How long the last process may take to leave a group that is removed.
+const REMOVE_LIMIT: Duration = Duration::from_secs(5);
+
+impl Group {
+    /// Ends all processes in the group and below it by SIGKILL, and waits until they are gone.
+    ///
+    /// # Errors
+    /// If some are still there after `limit`.
+    #[allow(clippy::disallowed_methods)] // a deadline of real processes needs the real clock
+    pub fn end(&self, limit: Duration) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + limit;
+        let main = self.main();
+        let mut pause = PAUSE;
+        loop {
+            let processes = self.processes();
+            if processes.is_empty() {
+                return Ok(());
+            }
+            if self.is_v2() {
+                write(&main.join("cgroup.kill"), "1")?;
+            } else {
+                freeze_and_kill(self, main);
+            }
+            // Zombies leave the group at once; the others need a moment to die.
+            while !self.processes().is_empty() && Instant::now() < deadline {
+                crate::spawn::pause(pause);
+                if pause >= Duration::from_millis(64) {
+                    break;
+                }
+                pause *= 2;
+            }
+            if Instant::now() >= deadline {
+                let remaining = self.processes();
+                return match remaining.is_empty() {
+                    true => Ok(()),
+                    false => Err(CgroupError::Remaining { path: main.to_owned(), remaining }),
+                };
+            }
+        }
+    }
+
+    /// Removes the group, which must be empty, with all below it. One that is gone is no error.
+    ///
+    /// # Errors
+    /// What the system refuses after some tries: the last process of a group may take a moment to leave it.
+    #[allow(clippy::disallowed_methods)]
+    pub fn remove(&self) -> Result<(), CgroupError> {
+        let deadline = Instant::now() + REMOVE_LIMIT;
+        for folder in self.all() {
+            while let Err(error) = remove_tree(folder) {
+                let busy = error.raw_os_error() == Some(libc::EBUSY);
+                if !busy || Instant::now() >= deadline {
+                    return Err(failed("remove the cgroup", folder)(error));
+                }
+                crate::spawn::pause(PAUSE);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove_tree(folder: &Path) -> io::Result<()> {
+    // The usual case: nothing is below it.
+    match std::fs::remove_dir(folder) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(_) => {}
+    }
+    let mut result = Ok(());
+    below(folder, &mut |inner| match std::fs::remove_dir(inner) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound && result.is_ok() => result = Err(error),
+        _ => {}
+    });
+    result
+}
+
+#[allow(clippy::disallowed_methods)]
+fn freeze_and_kill(group: &Group, main: &Path) {
+    let state = main.join("freezer.state");
+    let deadline = Instant::now() + FREEZE_LIMIT;
+    // Killing without having frozen is the second best, so failures only lead on.
+    let asked = write(&state, "FROZEN").is_ok();
+    while asked && Instant::now() < deadline && read(&state).is_some_and(|text| text.trim() != "FROZEN") {
+        crate::spawn::pause(PAUSE / 10);
+        let _ = write(&state, "FROZEN");
+    }
+    for pid in group.processes() {
+        if let Some(pid) = Pid::from_raw(pid).filter(|_| pid > 1) {
+            // A process in a frozen group cannot end, so its pid means no other.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+    let _ = write(&state, "THAWED");
+}

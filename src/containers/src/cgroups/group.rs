@@ -1,0 +1,174 @@
+//! One container's control group: making it, letting a new process enter, finding its processes.
+//!
+//! Ending and removing is `end.rs`; limits are the controllers' files.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{CgroupError, Controller, INSIDE, failed, hand_down, make, read};
+
+/// Version 2: the group below a container's own in which its processes are. A group with limits for those inside must
+/// hold no process itself.
+const LEAF: &str = "leaf";
+
+/// How a new process enters a group.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// It writes itself into these files (version 1).
+    Files(Vec<Arc<OwnedFd>>),
+    /// It is born in there (version 2): the group's folder.
+    Born(Arc<OwnedFd>),
+}
+
+/// One container's group, in each hierarchy that is mounted; it need not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    folders: Folders,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Folders {
+    V1(BTreeMap<Controller, PathBuf>),
+    V2(PathBuf),
+}
+
+impl Group {
+    pub(super) fn v1(folders: BTreeMap<Controller, PathBuf>) -> Group {
+        Group { folders: Folders::V1(folders) }
+    }
+
+    pub(super) fn v2(folder: PathBuf) -> Group {
+        Group { folders: Folders::V2(folder) }
+    }
+
+    pub(super) fn is_v2(&self) -> bool {
+        matches!(self.folders, Folders::V2(_))
+    }
+
+    /// Makes the group for these controllers. A container inside another one without limits of its own asks for the freezer
+    /// only: the rest it shares.
+    ///
+    /// # Errors
+    /// A controller that is not mounted, or what the system refuses.
+    pub fn create(&self, controllers: &[Controller]) -> Result<(), CgroupError> {
+        match &self.folders {
+            Folders::V1(folders) => {
+                for controller in controllers {
+                    let folder = folders.get(controller).ok_or(CgroupError::Missing(controller.name()))?;
+                    make_below(folder)?;
+                    if *controller == Controller::Cpuset {
+                        super::others::inherit_cpuset(folder.parent().unwrap_or(folder), folder)?;
+                    }
+                }
+                Ok(())
+            }
+            Folders::V2(folder) => {
+                make_below(folder)?;
+                let own: Vec<Controller> = controllers.iter().copied().filter(|c| c.unified_name().is_some()).collect();
+                let between = folder.parent().filter(|parent| parent.ends_with(INSIDE));
+                if let (false, Some(between)) = (own.is_empty(), between) {
+                    hand_down(between.parent().unwrap_or(between), &own)?;
+                    hand_down(between, &own)?;
+                }
+                make(&folder.join(LEAF))
+            }
+        }
+    }
+
+    /// What a new process needs to enter the group: once for the group's own controllers, and for those that it shares with
+    /// `parent`.
+    ///
+    /// # Errors
+    /// If a file of the group cannot be opened.
+    pub fn entry(&self, own: &[Controller], shared: &[Controller], parent: &Group) -> Result<Entry, CgroupError> {
+        match (&self.folders, &parent.folders) {
+            (Folders::V2(folder), _) => {
+                let leaf = folder.join(LEAF);
+                let opened = File::open(&leaf).map_err(failed("open the cgroup", &leaf))?;
+                Ok(Entry::Born(Arc::new(opened.into())))
+            }
+            (Folders::V1(folders), Folders::V1(parents)) => {
+                let of = |from: &BTreeMap<Controller, PathBuf>, list: &[Controller]| -> Vec<PathBuf> {
+                    list.iter().filter_map(|controller| from.get(controller).cloned()).collect()
+                };
+                let mut paths = [of(parents, shared), of(folders, own)].concat();
+                paths.dedup();
+                let open = |folder: &PathBuf| {
+                    let path = folder.join("cgroup.procs");
+                    let file = OpenOptions::new().write(true).open(&path).map_err(failed("open", &path))?;
+                    Ok(Arc::new(OwnedFd::from(file)))
+                };
+                Ok(Entry::Files(paths.iter().map(open).collect::<Result<_, CgroupError>>()?))
+            }
+            (Folders::V1(_), Folders::V2(_)) => Err(CgroupError::None),
+        }
+    }
+
+    /// The folder in a controller's hierarchy; none where that is not mounted.
+    pub(super) fn folder(&self, controller: Controller) -> Option<&Path> {
+        match &self.folders {
+            Folders::V1(folders) => folders.get(&controller).map(PathBuf::as_path),
+            Folders::V2(folder) => Some(folder),
+        }
+    }
+
+    /// The folder by which processes are found and ended.
+    pub(super) fn main(&self) -> &Path {
+        match &self.folders {
+            Folders::V1(folders) => folders.get(&Controller::Freezer).map_or(Path::new("/nowhere"), PathBuf::as_path),
+            Folders::V2(folder) => folder,
+        }
+    }
+
+    /// All folders, each once.
+    pub(super) fn all(&self) -> Vec<&Path> {
+        match &self.folders {
+            Folders::V1(folders) => {
+                let mut all: Vec<&Path> = folders.values().map(PathBuf::as_path).collect();
+                all.sort();
+                all.dedup();
+                all
+            }
+            Folders::V2(folder) => vec![folder],
+        }
+    }
+
+    /// Whether the group is there.
+    pub fn exists(&self) -> bool {
+        self.main().is_dir()
+    }
+
+    /// The processes in the group and in those below it.
+    pub fn processes(&self) -> Vec<i32> {
+        let mut found = Vec::new();
+        below(self.main(), &mut |folder| {
+            let text = read(&folder.join("cgroup.procs")).unwrap_or_default();
+            found.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+        });
+        found
+    }
+}
+
+/// Makes a group with those around it that are missing.
+fn make_below(folder: &Path) -> Result<(), CgroupError> {
+    if let Some(between) = folder.parent().filter(|parent| parent.ends_with(INSIDE)) {
+        if let Some(outer) = between.parent() {
+            make(outer)?;
+        }
+        make(between)?;
+    }
+    make(folder)
+}
+
+/// Visits `folder` and every group below it, inner ones first.
+pub(super) fn below(folder: &Path, visit: &mut dyn FnMut(&Path)) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&entry.path(), visit);
+        }
+    }
+    visit(folder);
+}

@@ -1,0 +1,167 @@
+//! Memory: the soft and the hard limit, what is used, and noticing that it was not enough.
+//!
+//! Units: bytes. In version 1 the kernel's killer is switched off for a container: its processes wait, the agent is told
+//! and ends the whole. In version 2 the kernel ends the whole container itself. Either way nobody reports the end of half
+//! a task as something else.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::EventfdFlags;
+
+use super::{CgroupError, Controller, Group, failed, field, read, read_number, write};
+
+/// What a group has used of memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatistics {
+    /// All that is charged to it.
+    pub total: u64,
+    /// Memory of programs: anonymous pages.
+    pub rss: u64,
+    /// Contents of files.
+    pub cache: Option<u64>,
+    /// Files that are mapped.
+    pub mapped: Option<u64>,
+    /// What was swapped out.
+    pub swap: Option<u64>,
+    /// Memory that cannot be taken back.
+    pub unevictable: Option<u64>,
+    /// The hard limit; `None` if there is none.
+    pub limit: Option<u64>,
+    /// The soft limit.
+    pub soft_limit: Option<u64>,
+}
+
+/// The largest number that version 1 shows for "no limit" is a little under this.
+const NO_LIMIT: u64 = 1 << 62;
+
+impl Group {
+    /// What the group is to have when memory is short. `None`: nothing is promised.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn set_memory_soft(&self, bytes: u64) -> Result<(), CgroupError> {
+        let folder = self.memory_folder()?;
+        let file = if self.is_v2() { "memory.low" } else { "memory.soft_limit_in_bytes" };
+        write(&folder.join(file), &bytes.to_string())
+    }
+
+    /// The most that the group may take; `None`: no limit. With `swap` the limit counts memory and swap together.
+    ///
+    /// # Errors
+    /// What the system refuses: above all a limit below what is in use.
+    pub fn set_memory_hard(&self, bytes: Option<u64>, swap: bool) -> Result<(), CgroupError> {
+        let folder = self.memory_folder()?;
+        if self.is_v2() {
+            let text = bytes.map_or_else(|| "max".to_owned(), |bytes| bytes.to_string());
+            write(&folder.join("memory.max"), &text)?;
+            return if swap { write(&folder.join("memory.swap.max"), "0") } else { Ok(()) };
+        }
+        let text = bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
+        let (plain, both) = (folder.join("memory.limit_in_bytes"), folder.join("memory.memsw.limit_in_bytes"));
+        if !swap {
+            return write(&plain, &text);
+        }
+        // The limit on both may never be the lower one, whichever way they move.
+        let grows = read_number(&both).is_some_and(|now| bytes.is_none_or(|bytes| bytes >= now));
+        let order = if grows { [&both, &plain] } else { [&plain, &both] };
+        order.into_iter().try_for_each(|path| write(path, &text))
+    }
+
+    /// The hard limit in force; `None` if there is none.
+    pub fn memory_limit(&self) -> Option<u64> {
+        let file = if self.is_v2() { "memory.max" } else { "memory.limit_in_bytes" };
+        read_number(&self.folder(Controller::Memory)?.join(file)).filter(|limit| *limit < NO_LIMIT)
+    }
+
+    /// What is used; `None` if the group is not counted.
+    pub fn memory_statistics(&self) -> Option<MemoryStatistics> {
+        let folder = self.folder(Controller::Memory)?;
+        let text = read(&folder.join("memory.stat"))?;
+        let limit = |file: &str| read_number(&folder.join(file)).filter(|limit| *limit < NO_LIMIT);
+        if self.is_v2() {
+            return Some(MemoryStatistics {
+                total: read_number(&folder.join("memory.current"))?,
+                rss: field(&text, "anon")?,
+                cache: field(&text, "file"),
+                mapped: field(&text, "file_mapped"),
+                swap: read_number(&folder.join("memory.swap.current")),
+                unevictable: field(&text, "unevictable"),
+                limit: limit("memory.max"),
+                soft_limit: limit("memory.low"),
+            });
+        }
+        Some(MemoryStatistics {
+            total: read_number(&folder.join("memory.usage_in_bytes"))?,
+            rss: field(&text, "total_rss")?,
+            cache: field(&text, "total_cache"),
+            mapped: field(&text, "total_mapped_file"),
+            swap: field(&text, "total_swap"),
+            unevictable: field(&text, "total_unevictable"),
+            limit: limit("memory.limit_in_bytes"),
+            soft_limit: limit("memory.soft_limit_in_bytes"),
+        })
+    }
+
+    /// The most that was ever used, and the kernel's whole account: what a container that ran out of memory is told.
+    pub fn memory_account(&self) -> (Option<u64>, String) {
+        let Ok(folder) = self.memory_folder() else { return (None, String::new()) };
+        let most = if self.is_v2() { "memory.peak" } else { "memory.max_usage_in_bytes" };
+        (read_number(&folder.join(most)), read(&folder.join("memory.stat")).unwrap_or_default())
+    }
+
+    /// Whether the group has run out of memory: it waits for some now, or something in it was killed for it.
+    pub fn is_out_of_memory(&self) -> bool {
+        let Ok(folder) = self.memory_folder() else { return false };
+        if self.is_v2() {
+            return read(&folder.join("memory.events"))
+                .and_then(|text| field(&text, "oom_kill"))
+                .is_some_and(|n| n > 0);
+        }
+        let text = read(&folder.join("memory.oom_control")).unwrap_or_default();
+        field(&text, "under_oom") == Some(1) || field(&text, "oom_kill").is_some_and(|count| count > 0)
+    }
+
+    /// Makes the group tell when it runs out of memory. Version 2 ends by itself then: there is nothing to watch, and
+    /// [`Group::is_out_of_memory`] says afterwards why it ended.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn watch_memory(&self) -> Result<Option<OomWatch>, CgroupError> {
+        let folder = self.memory_folder()?;
+        if self.is_v2() {
+            write(&folder.join("memory.oom.group"), "1")?;
+            return Ok(None);
+        }
+        let control = folder.join("memory.oom_control");
+        write(&control, "1")?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = rustix::event::eventfd(0, flags).map_err(|e| failed("watch", &control)(e.into()))?;
+        let opened = File::open(&control).map_err(failed("open", &control))?;
+        let line = format!("{} {}", event.as_raw_fd(), opened.as_raw_fd());
+        write(&folder.join("cgroup.event_control"), &line)?;
+        Ok(Some(OomWatch { event }))
+    }
+
+    fn memory_folder(&self) -> Result<&std::path::Path, CgroupError> {
+        self.folder(Controller::Memory).ok_or(CgroupError::Missing("memory"))
+    }
+}
+
+/// Becomes readable when a group has run out of memory, and when it is removed.
+#[derive(Debug)]
+pub struct OomWatch {
+    event: OwnedFd,
+}
+
+impl AsFd for OomWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}
+
+impl From<OomWatch> for OwnedFd {
+    fn from(watch: OomWatch) -> OwnedFd {
+        watch.event
+    }
+}

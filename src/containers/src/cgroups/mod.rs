@@ -1,0 +1,288 @@
+//! Control groups, version 1 and 2: where a container's processes are counted, limited, found and ended.
+//!
+//! [`Hierarchies`] is what the host has mounted; [`Group`] one container's group in all of it; `cpu.rs`, `memory.rs` and
+//! `others.rs` write limits and read what is used. Everything is plain files below given folders, so tests use a tree of
+//! their own. It starts no process: the launcher makes a new one enter a group by itself.
+
+mod cpu;
+mod end;
+mod group;
+mod memory;
+mod others;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use cpu::{CPU_PERIOD, CpuStatistics};
+pub use group::{Entry, Group};
+pub use memory::{MemoryStatistics, OomWatch};
+pub use others::{Device, IoStatistics, PidStatistics};
+
+/// What limits or counts; the names are those of version 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Controller {
+    Freezer,
+    Cpu,
+    Cpuacct,
+    Memory,
+    Pids,
+    Blkio,
+    Cpuset,
+    Devices,
+}
+
+impl Controller {
+    const ALL: [Controller; 8] = [
+        Controller::Freezer,
+        Controller::Cpu,
+        Controller::Cpuacct,
+        Controller::Memory,
+        Controller::Pids,
+        Controller::Blkio,
+        Controller::Cpuset,
+        Controller::Devices,
+    ];
+
+    /// Its name in version 1.
+    pub fn name(self) -> &'static str {
+        match self {
+            Controller::Freezer => "freezer",
+            Controller::Cpu => "cpu",
+            Controller::Cpuacct => "cpuacct",
+            Controller::Memory => "memory",
+            Controller::Pids => "pids",
+            Controller::Blkio => "blkio",
+            Controller::Cpuset => "cpuset",
+            Controller::Devices => "devices",
+        }
+    }
+
+    /// Its name in `cgroup.subtree_control`; none for what version 2 does without a controller.
+    fn unified_name(self) -> Option<&'static str> {
+        match self {
+            Controller::Freezer | Controller::Cpuacct | Controller::Devices => None,
+            Controller::Blkio => Some("io"),
+            other => Some(other.name()),
+        }
+    }
+}
+
+/// Something about control groups failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CgroupError {
+    /// The host has not mounted a controller that is needed.
+    #[error("The cgroup controller '{0}' is not mounted; mount it, or leave its isolator out of --isolation")]
+    Missing(&'static str),
+    /// No control groups at all.
+    #[error("Neither cgroups v1 with a freezer nor cgroups v2 are mounted")]
+    None,
+    /// A file or folder of the hierarchy refused.
+    #[error("Failed to {step} '{}'", path.display())]
+    Step {
+        /// What was done.
+        step: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Processes would not end.
+    #[error("Processes {remaining:?} of the control group '{}' did not end", path.display())]
+    Remaining {
+        /// Which group.
+        path: PathBuf,
+        /// Who is left.
+        remaining: Vec<i32>,
+    },
+}
+
+pub(crate) fn failed(step: &'static str, path: &Path) -> impl Fn(io::Error) -> CgroupError {
+    let path = path.to_owned();
+    move |source| CgroupError::Step { step, path: path.clone(), source }
+}
+
+/// Which version is used, and where it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mounts {
+    /// One hierarchy or more; each with some controllers.
+    V1(BTreeMap<Controller, PathBuf>),
+    /// One hierarchy for all.
+    V2(PathBuf),
+}
+
+/// The host's control groups, and the name below which an agent makes its own (`--cgroups_root`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchies {
+    mounts: Mounts,
+    root: String,
+}
+
+impl Hierarchies {
+    /// What this host has, from `/proc/self/mountinfo`.
+    ///
+    /// # Errors
+    /// If there is nothing to end containers by: neither a freezer (v1) nor a unified hierarchy (v2).
+    pub fn of_this_host(root: &str) -> Result<Hierarchies, CgroupError> {
+        let path = Path::new("/proc/self/mountinfo");
+        let text = std::fs::read_to_string(path).map_err(failed("read", path))?;
+        Hierarchies::detect(&text, root)
+    }
+
+    /// What a text in the format of `mountinfo` says. Version 1 is used where its freezer is mounted: on a host with
+    /// both the controllers belong to it.
+    ///
+    /// # Errors
+    /// As [`Hierarchies::of_this_host`].
+    pub fn detect(mountinfo: &str, root: &str) -> Result<Hierarchies, CgroupError> {
+        let mut first = BTreeMap::new();
+        let mut second = None;
+        for line in mountinfo.lines() {
+            let Some((left, right)) = line.split_once(" - ") else { continue };
+            let (Some(point), mut rest) = (left.split(' ').nth(4), right.split(' ')) else { continue };
+            match (rest.next(), rest.nth(1)) {
+                (Some("cgroup"), Some(options)) => {
+                    for controller in Controller::ALL {
+                        if options.split(',').any(|option| option == controller.name()) {
+                            first.entry(controller).or_insert_with(|| PathBuf::from(point));
+                        }
+                    }
+                }
+                (Some("cgroup2"), _) => second = second.or_else(|| Some(PathBuf::from(point))),
+                _ => {}
+            }
+        }
+        let mounts = match (first.contains_key(&Controller::Freezer), second) {
+            (true, _) => Mounts::V1(first),
+            (false, Some(point)) => Mounts::V2(point),
+            (false, None) => return Err(CgroupError::None),
+        };
+        Ok(Hierarchies { mounts, root: root.trim_matches('/').to_owned() })
+    }
+
+    /// Version 2 mounted at `point`, whatever else the host has.
+    pub fn unified(point: &Path, root: &str) -> Hierarchies {
+        Hierarchies { mounts: Mounts::V2(point.to_owned()), root: root.trim_matches('/').to_owned() }
+    }
+
+    /// 1 or 2.
+    pub fn version(&self) -> u32 {
+        match self.mounts {
+            Mounts::V1(_) => 1,
+            Mounts::V2(_) => 2,
+        }
+    }
+
+    /// Makes the agent's own group in the hierarchies of these controllers, and lets it hand them down.
+    ///
+    /// # Errors
+    /// The first controller that is missing, or what the system refuses.
+    pub fn prepare(&self, controllers: &[Controller]) -> Result<(), CgroupError> {
+        match &self.mounts {
+            Mounts::V1(mounts) => {
+                for controller in controllers {
+                    let mount = mounts.get(controller).ok_or(CgroupError::Missing(controller.name()))?;
+                    let folder = mount.join(&self.root);
+                    std::fs::create_dir_all(&folder).map_err(failed("create the cgroup", &folder))?;
+                    if *controller == Controller::Cpuset {
+                        others::inherit_cpuset(mount, &folder)?;
+                    }
+                }
+                Ok(())
+            }
+            Mounts::V2(mount) => {
+                let mut folder = mount.clone();
+                for part in Path::new(&self.root) {
+                    hand_down(&folder, controllers)?;
+                    folder.push(part);
+                    make(&folder)?;
+                }
+                hand_down(&folder, controllers)
+            }
+        }
+    }
+
+    /// The group of a container: its id, and before it those of its parents, joined by dots. Nothing is made.
+    pub fn group(&self, container: &str) -> Group {
+        let mut parts = container.split('.');
+        let mut relative = PathBuf::from(&self.root).join(parts.next().unwrap_or_default());
+        for id in parts {
+            relative = relative.join(INSIDE).join(id);
+        }
+        match &self.mounts {
+            Mounts::V1(mounts) => {
+                let folders = mounts.iter().map(|(controller, mount)| (*controller, mount.join(&relative)));
+                Group::v1(folders.collect())
+            }
+            Mounts::V2(mount) => Group::v2(mount.join(&relative)),
+        }
+    }
+}
+
+/// The folder between a container's group and those of the containers inside.
+const INSIDE: &str = "mesos";
+
+/// Makes a group unless it is there.
+fn make(folder: &Path) -> Result<(), CgroupError> {
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed("create the cgroup", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Version 2: groups below this one may use the controllers. Some hosts lack some; then only their files are missing.
+fn hand_down(folder: &Path, controllers: &[Controller]) -> Result<(), CgroupError> {
+    let there = std::fs::read_to_string(folder.join("cgroup.controllers")).unwrap_or_default();
+    for controller in controllers {
+        let Some(name) = controller.unified_name() else { continue };
+        if !there.split_ascii_whitespace().any(|other| other == name) {
+            return Err(CgroupError::Missing(name));
+        }
+        write(&folder.join("cgroup.subtree_control"), &format!("+{name}"))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CgroupError> {
+    std::fs::write(path, text).map_err(failed("write", path))
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn read_number(path: &Path) -> Option<u64> {
+    read(path)?.trim().parse().ok()
+}
+
+/// The number after `key` in a file of lines `key number`.
+fn field(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "\
+30 25 0:26 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid - cgroup cgroup rw,cpu,cpuacct
+31 25 0:27 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer
+32 25 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+33 25 0:29 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+";
+
+    #[test]
+    fn what_is_mounted() {
+        let host = Hierarchies::detect(FIRST, "/mesos/").unwrap();
+        assert_eq!(host.version(), 1);
+        assert!(matches!(host.prepare(&[Controller::Memory]), Err(CgroupError::Missing("memory"))));
+        let second = Hierarchies::detect("32 25 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "mesos").unwrap();
+        assert_eq!(second, Hierarchies::unified(Path::new("/sys/fs/cgroup"), "mesos"));
+        assert_eq!(second.version(), 2);
+        for text in ["", "x", "1 2 3 - ext4", "1 2 3 / /a rw - tmpfs tmpfs rw"] {
+            assert!(matches!(Hierarchies::detect(text, "mesos"), Err(CgroupError::None)), "{text}");
+        }
+    }
+}

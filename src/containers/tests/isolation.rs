@@ -1,0 +1,197 @@
+//! Real processes in real namespaces and control groups. They need root; without it there is nothing to test.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use containers::cgroups::{Controller, Hierarchies};
+use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, Namespaces, Place};
+use containers::{Launcher, Output, Program, Spec};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tepui-isolation-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// Runs a script; what it wrote, and its exit code.
+    fn run(&self, script: &str, isolation: Isolation) -> (String, Option<i32>) {
+        let child = Launcher::posix().spawn(&self.spec(script, isolation)).unwrap();
+        let status = child.wait(Some(LIMIT)).unwrap().expect("it ends");
+        (std::fs::read_to_string(self.0.join("stdout")).unwrap(), status.code())
+    }
+
+    fn spec(&self, script: &str, isolation: Isolation) -> Spec {
+        let output = self.0.join("stdout");
+        let _ = std::fs::remove_file(&output);
+        Spec {
+            working_dir: Some(self.0.clone()),
+            stdout: Output::File(output.clone()),
+            stderr: Output::File(output),
+            isolation,
+            ..Spec::new(Program::Shell(script.into()))
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+const OWN: Namespaces = Namespaces { mount: true, pid: true, ipc: true, uts: true, network: false };
+
+fn processes() -> Mount {
+    Mount::Processes { target: "/proc".into() }
+}
+
+#[test]
+fn a_world_of_its_own() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new("own");
+    let isolation = Isolation {
+        namespaces: OWN,
+        hostname: Some("inside".into()),
+        mounts: vec![processes()],
+        ..Isolation::default()
+    };
+    let (text, code) = folder.run("echo $$; cat /proc/sys/kernel/hostname; ls /proc | grep -c '^[0-9]'", isolation);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines[0], lines[1], code), ("1", "inside", Some(0)));
+    assert!(lines[2].parse::<u32>().unwrap() < 6, "{text}");
+    assert_ne!(std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim(), "inside");
+}
+
+#[test]
+fn another_one_enters() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new("enter");
+    let isolation = Isolation { namespaces: OWN, mounts: vec![processes()], ..Isolation::default() };
+    let first = Launcher::posix().spawn(&folder.spec("exec sleep 1000", isolation)).unwrap();
+    let pidfd = first.pidfd().try_clone_to_owned().unwrap();
+    let second = Folder::new("entered");
+    let isolation = Isolation { enter: Some(Arc::new(pidfd)), enter_which: OWN, ..Isolation::default() };
+    let (text, code) = second.run("cat /proc/1/cmdline | tr '\\0' ' '; ls /proc/$$ > /dev/null", isolation);
+    assert_eq!((text.trim(), code), ("sleep 1000", Some(0)));
+    // This thread's own children are born outside again.
+    let (text, _) = Folder::new("outside").run("echo $$", Isolation::default());
+    assert!(text.trim().parse::<u32>().unwrap() > 2);
+    first.signal(9).unwrap();
+    first.wait(Some(LIMIT)).unwrap().expect("it ends");
+}
+
+#[test]
+fn mounts_and_roots() {
+    if !is_root() {
+        return;
+    }
+    let (folder, shown) = (Folder::new("mounts"), Folder::new("shown"));
+    std::fs::write(shown.0.join("file"), "of the host\n").unwrap();
+    std::fs::create_dir_all(folder.0.join("data")).unwrap();
+    std::fs::create_dir_all(folder.0.join("fixed")).unwrap();
+    let bind = |inside: &str, read_only| Mount::Bind {
+        source: Place::trusted(&shown.0),
+        target: Place { base: folder.0.clone(), inside: inside.into() },
+        read_only,
+    };
+    let namespaces = Namespaces { mount: true, ..Namespaces::default() };
+    let mounts = vec![bind("data", false), bind("fixed", true)];
+    let isolation = Isolation { namespaces, mounts, ..Isolation::default() };
+    let (text, _) = folder.run("cat data/file; echo new > data/made; echo x > fixed/other || echo refused", isolation);
+    assert!(text.starts_with("of the host") && text.contains("refused"), "{text}");
+    assert!(shown.0.join("made").exists() && !shown.0.join("other").exists());
+    assert!(!folder.0.join("data/file").exists(), "the mount is seen outside");
+
+    // Whoever owns the sandbox cannot lead a mount out of it.
+    std::os::unix::fs::symlink("/etc", folder.0.join("led")).unwrap();
+    let isolation = Isolation { namespaces, mounts: vec![bind("led", false)], ..Isolation::default() };
+    let error = Launcher::posix().spawn(&folder.spec("true", isolation)).unwrap_err().to_string();
+    assert!(error.contains("make the mounts"), "{error}");
+}
+
+#[test]
+fn rights() {
+    if !is_root() {
+        return;
+    }
+    let folder = Folder::new("rights");
+    let isolation = Isolation { no_new_privileges: true, ..Isolation::default() };
+    let (text, _) = folder.run("grep NoNewPrivs /proc/self/status", isolation);
+    assert_eq!(text.split_whitespace().last(), Some("1"));
+    let bounding = 1 << 0 | 1 << 5;
+    let isolation =
+        Isolation { capabilities: Some(Capabilities { bounding, effective: Some(1 << 5) }), ..Isolation::default() };
+    let (text, _) = folder.run("grep -E 'CapBnd|CapAmb' /proc/self/status", isolation);
+    let sets: Vec<u64> =
+        text.lines().map(|line| u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap()).collect();
+    assert_eq!(sets, [bounding, 1 << 5]);
+    // mkdir(2) is answered with EPERM: load the number, compare, return.
+    let step = |code, if_true, if_false, value| FilterStep { code, if_true, if_false, value };
+    let mut steps = vec![step(0x20, 0, 0, 0)];
+    for call in [libc_number::MKDIR, libc_number::MKDIRAT] {
+        steps.extend([step(0x15, 0, 1, call), step(0x06, 0, 0, 0x0005_0001)]);
+    }
+    steps.push(step(0x06, 0, 0, 0x7fff_0000));
+    let isolation = Isolation { seccomp: Some(steps.into()), ..Isolation::default() };
+    let (text, _) = folder.run("mkdir made || echo refused", isolation);
+    assert!(text.contains("refused") && !folder.0.join("made").exists(), "{text}");
+}
+
+mod libc_number {
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const MKDIR: u32 = 83;
+    #[cfg(target_arch = "x86_64")]
+    pub(super) const MKDIRAT: u32 = 258;
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) const MKDIR: u32 = 34;
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(super) const MKDIRAT: u32 = 34;
+}
+
+/// On whatever this host has: processes are born in the group, found and ended there, whatever they do.
+#[test]
+fn ended_by_the_group() {
+    if !is_root() {
+        return;
+    }
+    let name = format!("tepui-test-{}", std::process::id());
+    let mut hosts: Vec<Hierarchies> = Hierarchies::of_this_host(&name).into_iter().collect();
+    let unified = std::path::Path::new("/sys/fs/cgroup/unified");
+    if unified.join("cgroup.procs").exists() {
+        hosts.push(Hierarchies::unified(unified, &name));
+    }
+    for host in hosts {
+        let own = [Controller::Freezer];
+        if host.prepare(&own).is_err() {
+            continue;
+        }
+        let group = host.group("a");
+        group.create(&own).unwrap();
+        let folder = Folder::new(&format!("group-{}", host.version()));
+        let entry = group.entry(&own, &[], &group).unwrap();
+        let script = "setsid sleep 1000 & setsid setsid sleep 1000 & echo; exec sleep 1000";
+        let isolation = Isolation { cgroup: Some(entry), ..Isolation::default() };
+        let child = Launcher::posix().spawn(&folder.spec(script, isolation)).unwrap();
+        assert!(group.processes().contains(&child.pid()));
+        group.end(LIMIT).unwrap();
+        assert_eq!(group.processes(), [] as [i32; 0]);
+        assert_eq!(child.wait(Some(LIMIT)).unwrap().and_then(|status| status.signal()), Some(9));
+        group.remove().unwrap();
+        assert!(!group.exists());
+        host.group("").remove().unwrap();
+    }
+}

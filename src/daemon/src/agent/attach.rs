@@ -1,0 +1,202 @@
+//! The calls with streams: sessions in containers, and attaching to their output and input (OPA-22 to OPA-24).
+//!
+//! The bytes are carried in `sessions.rs`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Answer, ContainerName, Input, RequestId};
+use protos::mesos::agent::call::{Type, attach_container_input};
+use protos::mesos::agent::{Call, ProcessIo, process_io};
+use protos::recordio::Decoder;
+use wire::http::stream::{StreamEnd, StreamHandle};
+use wire::http::{Body, BodyStream, RECORDIO, Request, Response, StatusCode};
+use wire::negotiate::{Encoding, Media};
+
+use super::handler::Handler;
+use super::operator_api::respond;
+use super::sessions::Io;
+use crate::codec;
+use crate::streams::encode_v1;
+
+/// The longest record of an input.
+const RECORD_MAX: usize = 1 << 20;
+/// A client that reads nothing is cut off when so much waits for it.
+const STREAM_LIMIT: usize = 4 << 20;
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// The content type of a stream of records.
+fn content_type(media: &Media) -> &'static str {
+    if media.response_streams { RECORDIO } else { media.response.media_type() }
+}
+
+/// Sends a sign of life now and then, until the stream is over.
+fn keep_alive(handler: &Handler, client: &Arc<StreamHandle>, encoding: Encoding) {
+    let interval = handler.common.flags.duration("http_heartbeat_interval").unwrap_or(HEARTBEAT);
+    let interval = interval.max(Duration::from_millis(100));
+    let client = Arc::downgrade(client);
+    tokio::spawn(async move {
+        let nanoseconds = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX);
+        let heartbeat = process_io::control::Heartbeat { interval: Some(protos::mesos::DurationInfo { nanoseconds }) };
+        let control = process_io::Control {
+            r#type: Some(process_io::control::Type::Heartbeat as i32),
+            heartbeat: Some(heartbeat),
+            tty_info: None,
+        };
+        let message = ProcessIo { r#type: Some(process_io::Type::Control as i32), data: None, control: Some(control) };
+        loop {
+            tokio::time::sleep(interval).await;
+            let Some(client) = client.upgrade() else { return };
+            if client.send(&encode_v1(encoding, &message)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// LAUNCH_NESTED_CONTAINER_SESSION. A client that goes away ends the session.
+pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Response {
+    let id = call.launch_nested_container_session.as_ref().map(|launch| &launch.container_id);
+    let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
+        return Response::bad_request("The container's id cannot be one");
+    };
+    let (client, response) = wire::http::stream::open(content_type(&media), STREAM_LIMIT);
+    let client = Arc::new(client);
+    let added = handler.shell.containers.sessions.add(&container, client.clone(), media.response);
+    let (number, outcome) = handler.shell.answers.ask();
+    handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
+    let answer = outcome.await;
+    match answer {
+        Ok(Answer::Ok) if added => {}
+        other => {
+            if added {
+                handler.shell.containers.sessions.forget(&container);
+            }
+            return other.map_or_else(
+                |_| Response::error(StatusCode::INTERNAL_SERVER_ERROR),
+                |answer| respond(answer, media.response),
+            );
+        }
+    }
+    let containers = handler.shell.containers.clone();
+    client.on_end(move |end| {
+        if end != StreamEnd::Ended {
+            containers.destroy(container);
+        }
+    });
+    keep_alive(handler, &client, media.response);
+    response
+}
+
+fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result<Arc<Io>, Box<Response>> {
+    let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
+        return Err(Box::new(Response::bad_request("The container's id cannot be one")));
+    };
+    if let Some(io) = handler.shell.containers.sessions.get(&container) {
+        return Ok(io);
+    }
+    let runs = handler.shell.containers.pids().iter().any(|(name, _)| *name == container);
+    Err(Box::new(match runs {
+        true => {
+            Response::bad_request(format!("Container {container} has neither a terminal nor a session to attach to"))
+        }
+        false => Response::text(StatusCode::NOT_FOUND, format!("Container {container} cannot be found")),
+    }))
+}
+
+/// ATTACH_CONTAINER_OUTPUT: what a session writes from now on.
+pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
+    let io = match session(handler, call.attach_container_output.as_ref().map(|attach| &attach.container_id)) {
+        Ok(io) => io,
+        Err(refusal) => return *refusal,
+    };
+    let (client, response) = wire::http::stream::open(content_type(&media), STREAM_LIMIT);
+    let client = Arc::new(client);
+    keep_alive(handler, &client, media.response);
+    io.attach(client, media.response);
+    response
+}
+
+/// Records of a request's body.
+struct Records {
+    body: BodyStream,
+    decoder: Decoder,
+}
+
+impl Records {
+    /// The next record; none at the end.
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Box<Response>> {
+        loop {
+            let broken = |error: &dyn std::fmt::Display| {
+                Box::new(Response::bad_request(format!("Failed to read the request: {error}")))
+            };
+            if let Some(record) = self.decoder.pull().map_err(|error| broken(&error))? {
+                return Ok(Some(record));
+            }
+            match self.body.next().await {
+                Some(Ok(bytes)) => self.decoder.push(&bytes),
+                Some(Err(error)) => return Err(broken(&error)),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+/// ATTACH_CONTAINER_INPUT, the only call that comes as a stream.
+pub(super) async fn input(handler: &Handler, request: Request) -> Response {
+    match attach(handler, request).await {
+        Ok(()) => Response::empty(StatusCode::OK),
+        Err(refusal) => *refusal,
+    }
+}
+
+async fn attach(handler: &Handler, request: Request) -> Result<(), Box<Response>> {
+    let media = Media::negotiate(&request.method, &request.headers)?;
+    let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
+    let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
+    let first = records.next().await?.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
+    let call = check(&media, &first)?;
+    let first = call.attach_container_input.unwrap_or_default();
+    if first.r#type() != attach_container_input::Type::ContainerId {
+        let text = "Expecting 'attach_container_input.type' to be CONTAINER_ID in the first record";
+        return Err(Box::new(Response::bad_request(text)));
+    }
+    let io = session(handler, first.container_id.as_ref())?;
+    if !io.take_input() {
+        let text = "Multiple input connections are not allowed";
+        return Err(Box::new(Response::text(StatusCode::CONFLICT, text)));
+    }
+    let typed = type_in(&media, &mut records, &io).await;
+    io.give_input_back();
+    typed
+}
+
+fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
+    let call: Call = media.decode(record, codec::agent_call)?;
+    if let Err(why) = super::validate::operator_call(&call) {
+        return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
+    }
+    let kind = call.r#type();
+    media.check_streams(kind.as_str_name(), kind == Type::AttachContainerInput, false)?;
+    Ok(call)
+}
+
+async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Box<Response>> {
+    while let Some(record) = records.next().await? {
+        let call = check(media, &record)?;
+        let Some(message) = call.attach_container_input.and_then(|input| input.process_io) else {
+            return Err(Box::new(Response::bad_request("Expecting 'attach_container_input.process_io' to be present")));
+        };
+        if let Some(size) = message.control.and_then(|control| control.tty_info).and_then(|info| info.window_size) {
+            if !io.resize(size.rows, size.columns) {
+                return Err(Box::new(Response::bad_request("The container has no terminal")));
+            }
+        } else if let Some(data) = message.data
+            && io.write(data.data.as_deref().unwrap_or_default()).await.is_err()
+        {
+            // Its program has ended, or closed its input: what comes is for nobody.
+            return Ok(());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! What keeps containers apart: the isolators that `--isolation` names, as one container gets them.
+//!
+//! `flags.rs` reads the flags, `group.rs` is about control groups, `volumes.rs` about mounts, `rights.rs` about
+//! capabilities and system calls. Starting and waiting is `containers.rs`.
+
+mod flags;
+mod group;
+mod rights;
+mod volumes;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use agent::{ContainerName, ContainerSpec, Limits};
+use containers::User;
+use containers::cgroups::{Controller, Group, Hierarchies, OomWatch};
+use containers::isolation::{Isolation, Mount, Namespaces};
+
+pub(super) use flags::Isolators;
+pub(super) use group::{GroupUse, out_of_memory};
+
+/// The isolators in force, and the host's control groups if the launcher is `linux`.
+#[derive(Clone, Debug)]
+pub(super) struct Isolator {
+    isolators: Arc<Isolators>,
+    groups: Option<Hierarchies>,
+}
+
+/// What a container is started with.
+pub(super) struct Isolated {
+    pub(super) isolation: Isolation,
+    /// Its control group; none with the launcher `posix`.
+    pub(super) group: Option<Group>,
+    /// Tells when it runs out of memory.
+    pub(super) oom: Option<OomWatch>,
+    /// Whether it needs a first process that is not its own program: that of a pid namespace gets no signal that it
+    /// does not handle, and has to wait for orphans.
+    pub(super) init: bool,
+}
+
+impl Isolator {
+    /// Makes the agent's own control groups.
+    ///
+    /// # Errors
+    /// What the host lacks.
+    pub(super) fn start(isolators: Isolators) -> anyhow::Result<Isolator> {
+        let groups = match isolators.linux {
+            true => {
+                anyhow::ensure!(
+                    nix::unistd::geteuid().is_root(),
+                    "the launcher linux needs root; use --launcher=posix"
+                );
+                let groups = Hierarchies::of_this_host(&isolators.root)?;
+                groups.prepare(&isolators.all_controllers(&groups))?;
+                Some(groups)
+            }
+            false => None,
+        };
+        Ok(Isolator { isolators: Arc::new(isolators), groups })
+    }
+
+    /// Whether containers are in control groups and namespaces.
+    pub(super) fn is_linux(&self) -> bool {
+        self.groups.is_some()
+    }
+
+    /// Whether volumes are mounts, not links.
+    pub(super) fn mounts(&self) -> bool {
+        self.isolators.mounts
+    }
+
+    /// Whether containers get the resource limits that they ask for.
+    pub(super) fn limits(&self) -> bool {
+        self.isolators.rlimits
+    }
+
+    /// The group of a container that may be running.
+    pub(super) fn group(&self, container: &ContainerName) -> Option<Group> {
+        self.groups.as_ref().map(|groups| groups.group(container.as_str()))
+    }
+
+    /// Makes ready what the container is started with. `around` is the first process of the outermost container around it.
+    ///
+    /// # Errors
+    /// What it asks for and cannot get; nothing of it is left then.
+    pub(super) fn isolate(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        around: Option<i32>,
+    ) -> anyhow::Result<Isolated> {
+        let Some(groups) = &self.groups else {
+            let nothing = Isolation::default();
+            return Ok(Isolated { isolation: nothing, group: None, oom: None, init: false });
+        };
+        let mut isolation = self.isolators.rights(spec)?;
+        self.add_namespaces(&mut isolation, spec, around)?;
+        if container.parent().is_none() || !spec.volumes.is_empty() || spec.container.is_some() {
+            volumes::add(&self.isolators, &mut isolation, spec, user)?;
+        }
+        if isolation.namespaces.pid {
+            isolation.mounts.push(Mount::Processes { target: "/proc".into() });
+        }
+        let init = isolation.namespaces.pid && spec.argv.get(1).is_none_or(|word| word != "executor");
+        let group = groups.group(container.as_str());
+        let made = self.enter_group(groups, &group, container, spec, &mut isolation);
+        let oom = made.inspect_err(|_| {
+            let _ = group.remove();
+        })?;
+        Ok(Isolated { isolation, group: Some(group), oom, init })
+    }
+
+    fn enter_group(
+        &self,
+        groups: &Hierarchies,
+        group: &Group,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        isolation: &mut Isolation,
+    ) -> anyhow::Result<Option<OomWatch>> {
+        let all = self.isolators.all_controllers(groups);
+        let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
+        let shares = container.parent().is_some() && linux.is_none_or(|linux| linux.share_cgroups());
+        let own: Vec<Controller> = if shares { vec![Controller::Freezer] } else { all.clone() };
+        group.create(&own)?;
+        let shared: Vec<Controller> = if shares { all[1..].to_vec() } else { Vec::new() };
+        isolation.cgroup = Some(group.entry(&own, &shared, &groups.group(container.root().as_str()))?);
+        if shares {
+            return Ok(None);
+        }
+        group::set_first(&self.isolators, group, &spec.resources, spec.limits, isolation)
+    }
+
+    fn add_namespaces(
+        &self,
+        isolation: &mut Isolation,
+        spec: &ContainerSpec,
+        around: Option<i32>,
+    ) -> anyhow::Result<()> {
+        if let Some(pid) = around {
+            // What the outermost container has of its own, those inside it share.
+            isolation.enter_which = differing(pid);
+            isolation.enter = isolation.enter_which.any().then(|| pidfd(pid)).transpose()?;
+            return Ok(());
+        }
+        let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
+        let pid = self.isolators.pid && !linux.is_some_and(|linux| linux.share_pid_namespace());
+        let ipc = self.isolators.ipc && !volumes::shares_ipc(linux);
+        anyhow::ensure!(
+            pid || !(self.isolators.pid && self.isolators.no_agent_pid),
+            "Sharing the agent's pid namespace is not allowed (--disallow_sharing_agent_pid_namespace)"
+        );
+        anyhow::ensure!(
+            ipc || !(self.isolators.ipc && self.isolators.no_agent_ipc),
+            "Sharing the agent's ipc namespace is not allowed (--disallow_sharing_agent_ipc_namespace)"
+        );
+        let hostname = spec.container.as_ref().and_then(|container| container.hostname.clone());
+        isolation.hostname = hostname.filter(|_| self.isolators.mounts);
+        isolation.namespaces = Namespaces {
+            mount: self.isolators.mounts || pid || ipc,
+            pid,
+            ipc,
+            uts: isolation.hostname.is_some(),
+            network: false,
+        };
+        Ok(())
+    }
+
+    /// Sets what a running container may use from now on.
+    pub(super) fn resize(&self, container: &ContainerName, held: &[protos::mesos::Resource], limits: Limits) {
+        if let Some(group) = self.group(container).filter(Group::exists)
+            && let Err(error) = group::set_again(&self.isolators, &group, held, limits)
+        {
+            tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+        }
+    }
+
+    /// Whether the container's memory is limited by a group of its own.
+    pub(super) fn limits_memory(&self, container: &ContainerName) -> bool {
+        self.isolators.has(Controller::Memory)
+            && self.group(container).is_some_and(|group| group.memory_limit().is_some() || container.parent().is_none())
+    }
+
+    /// What a container's group has counted.
+    pub(super) fn used(&self, container: &ContainerName) -> Option<GroupUse> {
+        let group = self.group(container).filter(Group::exists)?;
+        Some(group::used(&self.isolators, &group))
+    }
+}
+
+/// The namespaces that a process does not share with this one.
+fn differing(pid: i32) -> Namespaces {
+    let differs = |name: &str| {
+        let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/{name}")).ok();
+        of(&pid.to_string()).is_some_and(|theirs| of("self") != Some(theirs))
+    };
+    Namespaces {
+        mount: differs("mnt"),
+        pid: differs("pid"),
+        ipc: differs("ipc"),
+        uts: differs("uts"),
+        network: differs("net"),
+    }
+}
+
+fn pidfd(pid: i32) -> anyhow::Result<Arc<OwnedFd>> {
+    let attached = containers::Attached::open(pid, containers::Guard::StartedBefore(base::Time::NEVER))?;
+    let (_, pidfd) = attached.ok_or_else(|| anyhow::anyhow!("The parent container has ended"))?.into_parts();
+    Ok(Arc::new(pidfd))
+}

@@ -1,0 +1,253 @@
+//! Sessions: containers whose input comes from, and whose output goes to, clients of the operator API.
+//!
+//! Each has pipes or a terminal; this file carries bytes between them and the clients' streams. The calls themselves are
+//! `attach.rs`, processes are `worker.rs`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent::{ContainerName, Session};
+use containers::{Output, Spec, Terminal};
+use protos::mesos::agent::{ProcessIo, process_io};
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use wire::http::stream::StreamHandle;
+use wire::negotiate::Encoding;
+
+use crate::streams::encode_v1;
+use crate::sync::lock;
+
+/// How much is read at once.
+const PIECE: usize = 16 * 1024;
+/// A session waits for a client that has so much unread.
+const UNREAD_MAX: usize = 256 * 1024;
+const UNREAD_PAUSE: Duration = Duration::from_millis(10);
+/// How long what a session has written last may take on its way out.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+/// What ends the input of a terminal.
+const END_OF_INPUT: &[u8] = &[4];
+
+/// Our ends of a new session's streams.
+pub(super) struct Ends {
+    input: OwnedFd,
+    output: OwnedFd,
+    /// None for a terminal, which has only one output.
+    error: Option<OwnedFd>,
+}
+
+impl Ends {
+    /// Opens pipes or a terminal, and gives the other ends to the process to be.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub(super) fn open(session: Session, process: &mut Spec) -> io::Result<Ends> {
+        let ends = match session.terminal {
+            Some((rows, columns)) => {
+                let Terminal { user, process: theirs } = Terminal::open(rows, columns)?;
+                let theirs = Arc::new(theirs);
+                process.stdin = Some(theirs.clone());
+                (process.stdout, process.stderr) = (Output::Fd(theirs.clone()), Output::Fd(theirs));
+                process.isolation.terminal = true;
+                Ends { input: user.try_clone()?, output: user, error: None }
+            }
+            None => {
+                let ((stdin, input), (output, stdout), (error, stderr)) =
+                    (containers::pipe()?, containers::pipe()?, containers::pipe()?);
+                process.stdin = Some(Arc::new(stdin));
+                process.stdout = Output::Fd(Arc::new(stdout));
+                process.stderr = Output::Fd(Arc::new(stderr));
+                Ends { input, output, error: Some(error) }
+            }
+        };
+        for fd in [Some(&ends.input), Some(&ends.output), ends.error.as_ref()].into_iter().flatten() {
+            containers::never_wait(fd)?;
+        }
+        Ok(ends)
+    }
+}
+
+/// All sessions. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
+
+/// One session's clients and streams.
+#[derive(Debug, Default)]
+pub(super) struct Io {
+    clients: Mutex<Vec<(Arc<StreamHandle>, Encoding)>>,
+    input: Mutex<Input>,
+    /// Outputs that have not come to their end.
+    open: Mutex<usize>,
+    closed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Input {
+    stream: Option<Arc<AsyncFd<OwnedFd>>>,
+    is_terminal: bool,
+    /// Somebody is attached.
+    taken: bool,
+}
+
+impl Sessions {
+    /// Prepares a session that is to be launched, with its first client; false if there is one of this name.
+    pub(super) fn add(&self, container: &ContainerName, client: Arc<StreamHandle>, encoding: Encoding) -> bool {
+        let mut sessions = lock(&self.0);
+        if sessions.contains_key(container) {
+            return false;
+        }
+        let io = Io::default();
+        lock(&io.clients).push((client, encoding));
+        sessions.insert(container.clone(), Arc::new(io));
+        true
+    }
+
+    pub(super) fn get(&self, container: &ContainerName) -> Option<Arc<Io>> {
+        lock(&self.0).get(container).cloned()
+    }
+
+    /// Forgets a session that was not launched.
+    pub(super) fn forget(&self, container: &ContainerName) {
+        lock(&self.0).remove(container);
+    }
+
+    /// Carries the bytes of a session that runs.
+    pub(super) fn run(&self, container: &ContainerName, ends: Ends, runtime: &Handle) {
+        let Some(io) = self.get(container) else { return };
+        let _context = runtime.enter();
+        let is_terminal = ends.error.is_none();
+        match watch(ends.input) {
+            Ok(stream) => *lock(&io.input) = Input { stream: Some(Arc::new(stream)), is_terminal, taken: false },
+            Err(error) => tracing::warn!(%container, "a session has no input: {error}"),
+        }
+        let outputs =
+            [(Some(ends.output), process_io::data::Type::Stdout), (ends.error, process_io::data::Type::Stderr)];
+        for (output, kind) in outputs {
+            let Some(Ok(output)) = output.map(watch) else { continue };
+            *lock(&io.open) += 1;
+            runtime.spawn(carry(io.clone(), output, kind));
+        }
+    }
+
+    /// A session's processes have ended: what they wrote last goes out, then its clients are told the end.
+    pub(super) async fn ended(&self, container: &ContainerName) {
+        let Some(io) = self.get(container) else { return };
+        let drained = async {
+            let mut closed = std::pin::pin!(io.closed.notified());
+            while *lock(&io.open) > 0 {
+                closed.as_mut().await;
+                closed.set(io.closed.notified());
+            }
+        };
+        // Half a megabyte for a client that does not read is not worth more.
+        let _ = tokio::time::timeout(DRAIN_LIMIT, drained).await;
+        self.forget(container);
+        for (client, _) in std::mem::take(&mut *lock(&io.clients)) {
+            client.finish();
+        }
+        lock(&io.input).stream = None;
+    }
+}
+
+#[allow(
+    deprecated,
+    reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+)]
+fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(fd)
+}
+
+/// Reads one output to its end.
+async fn carry(io: Arc<Io>, output: AsyncFd<OwnedFd>, kind: process_io::data::Type) {
+    let mut buffer = vec![0; PIECE];
+    loop {
+        let Ok(mut ready) = output.readable().await else { break };
+        match ready.try_io(|fd| containers::read_some(fd.get_ref(), &mut buffer)) {
+            // A terminal that nobody has open any more gives an error.
+            Ok(Ok(0) | Err(_)) => break,
+            Ok(Ok(length)) => io.tell(&buffer[..length], kind).await,
+            Err(_not_yet) => {}
+        }
+    }
+    *lock(&io.open) -= 1;
+    io.closed.notify_one();
+}
+
+/// A piece of a stream as a message.
+fn piece(bytes: &[u8], kind: process_io::data::Type) -> ProcessIo {
+    ProcessIo {
+        r#type: Some(process_io::Type::Data as i32),
+        data: Some(process_io::Data { r#type: Some(kind as i32), data: Some(bytes.to_vec()) }),
+        control: None,
+    }
+}
+
+impl Io {
+    /// Adds a client who gets what is written from now on.
+    pub(super) fn attach(&self, client: Arc<StreamHandle>, encoding: Encoding) {
+        lock(&self.clients).push((client, encoding));
+    }
+
+    async fn tell(&self, bytes: &[u8], kind: process_io::data::Type) {
+        let message = piece(bytes, kind);
+        loop {
+            let clients = {
+                let mut clients = lock(&self.clients);
+                clients.retain(|(client, _)| client.ended().is_none());
+                clients.clone()
+            };
+            if clients.iter().all(|(client, _)| client.queued() < UNREAD_MAX) {
+                for (client, encoding) in clients {
+                    // A client that is gone is left out next time.
+                    let _ = client.send(&encode_v1(encoding, &message));
+                }
+                return;
+            }
+            tokio::time::sleep(UNREAD_PAUSE).await;
+        }
+    }
+
+    /// Takes the input for one client; false if another one has it.
+    pub(super) fn take_input(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.input).taken, true)
+    }
+
+    pub(super) fn give_input_back(&self) {
+        lock(&self.input).taken = false;
+    }
+
+    /// Types these bytes; none at all end the input.
+    ///
+    /// # Errors
+    /// If the session's program does not read any more.
+    pub(super) async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
+        let (stream, is_terminal) = {
+            let input = lock(&self.input);
+            (input.stream.clone(), input.is_terminal)
+        };
+        let Some(stream) = stream else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        if bytes.is_empty() {
+            match is_terminal {
+                true => bytes = END_OF_INPUT,
+                false => lock(&self.input).stream = None,
+            }
+        }
+        while !bytes.is_empty() {
+            let mut ready = stream.writable().await?;
+            if let Ok(written) = ready.try_io(|fd| containers::write_some(fd.get_ref(), bytes)) {
+                bytes = &bytes[written?..];
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the size of the terminal; false if there is none.
+    pub(super) fn resize(&self, rows: u32, columns: u32) -> bool {
+        let input = lock(&self.input);
+        let terminal = input.stream.as_ref().filter(|_| input.is_terminal);
+        terminal.is_some_and(|stream| containers::resize_terminal(stream.get_ref(), rows, columns).is_ok())
+    }
+}
