@@ -85,7 +85,7 @@ pub enum Behaviour {
     /// [`Knobs::default`].
     Tepui,
     /// Marathon: answers at once, first fit, refuses for 120 s (`--decline_offer_duration`), revives when an app comes
-    /// but at most every 5 s (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer`).
+    /// but at most every 5 s (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
     Marathon,
     /// Aurora: holds for 5 min (`-min_offer_hold_time`) and up to 1 min more (`-offer_hold_jitter_window`), refuses
     /// for 5 s (`-offer_filter_duration`), 40 attempts a second with 5 tasks each, first fit, no revive.

@@ -9,7 +9,7 @@
 //! | first fit | where it fits first, in the order in which the offers came | Johnson 1974; Aurora's and Marathon's way |
 //! | best fit | where the least is left | Johnson 1974; Scylla's "bin-pack", minimum hosts (MTAGS 2017) |
 //! | worst fit | where the most is left | Scylla's "spread" (MTAGS 2017) |
-//! | dot product | where need and room point the same way | Tetris, Grandl et al., SIGCOMM 2014, section 3.2 |
+//! | dot product | where need and room point the same way | Tetris, Grandl et al., SIGCOMM 2014 |
 //! | least residual | where the squares of what is left are least (L2) | Panigrahy et al., "Heuristics for Vector Bin Packing", 2011 |
 //! | first-fit decreasing | as first fit, after sorting the queue by size, largest first | Johnson 1974; size as the weighted sum, Panigrahy's FFDSum |
 //!
