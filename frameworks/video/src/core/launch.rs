@@ -54,8 +54,8 @@ pub(super) fn launch(
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
         let fair = free / (waiting.len() - done) as f64;
         let Some(query) = queries.get_mut(name) else { continue };
-        let useful = query.demand(now).need(query.submission.points.len() - 1) * HEADROOM;
-        let want = useful.min(query.reserve_at_most.unwrap_or(f64::INFINITY)).min(fair.max(options.cores_min));
+        let want =
+            useful(query, now).min(query.reserve_at_most.unwrap_or(f64::INFINITY)).min(fair.max(options.cores_min));
         let want = thousandths(want.max(options.cores_min));
         if want > left + 1e-9 {
             break;
@@ -84,6 +84,11 @@ pub(super) fn launch(
     }
     packer.finish(calls, REFUSE);
     launched
+}
+
+/// The most cores that a query can use.
+pub(super) fn useful(query: &Query, now: Time) -> f64 {
+    query.demand(now).need(query.submission.points.len().saturating_sub(1)) * HEADROOM
 }
 
 fn thousandths(cores: f64) -> f64 {

@@ -8,7 +8,7 @@ use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
 use super::ask::{Answer, Question, Report, Start, Submission};
-use super::launch::{WorkerCommand, launch};
+use super::launch::{WorkerCommand, launch, useful};
 use super::query::{Kept, Query, State};
 use super::status::Status;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
@@ -80,6 +80,8 @@ pub struct VideoScheduler {
     next_epoch: Time,
     next_keep: Time,
     last_room: Time,
+    /// Cores that ended queries gave back since a task grew last.
+    freed: f64,
     decisions: u64,
     heard: BTreeMap<String, Time>,
 }
@@ -104,6 +106,7 @@ impl VideoScheduler {
             next_epoch: Time::EPOCH,
             next_keep: Time::EPOCH,
             last_room: Time::EPOCH,
+            freed: 0.0,
             decisions: 0,
             heard: BTreeMap::new(),
         }
@@ -171,6 +174,7 @@ impl VideoScheduler {
         if let Some(query) = self.queries.get_mut(name) {
             query.state = state;
             query.message = message.to_owned();
+            self.freed += query.reserved;
         }
         self.keep(name, calls);
     }
@@ -208,6 +212,7 @@ impl VideoScheduler {
             Question::Submit(submissions) => self.submit(submissions, now, calls),
             Question::Remove(name) => match self.queries.remove(&name) {
                 Some(query) => {
+                    self.freed += if query.is_live() { query.reserved } else { 0.0 };
                     if let Some(task) = query.task {
                         calls.kill(&task, None);
                     }
@@ -339,6 +344,7 @@ impl VideoScheduler {
         }
         self.watch(now, calls);
         self.make_room(now, calls);
+        self.grow(now, calls);
         if now >= self.next_keep {
             self.next_keep = now + KEEP_EVERY;
             let running: Vec<String> =
@@ -390,6 +396,34 @@ impl VideoScheduler {
         }
     }
 
+    /// When others have ended: launches the task again, larger, that is the shortest of what its query could use.
+    fn grow(&mut self, now: Time, calls: &mut Calls) {
+        let waiting = self.queries.values().any(|q| q.state == State::Waiting);
+        if waiting || self.freed <= 0.0 || now.since(self.last_room) < WAIT_FOR_ROOM || !self.connected {
+            return;
+        }
+        let held = self.queries.values().filter(|q| q.is_live()).fold(0.0, |sum, q| sum + q.reserved);
+        let room = self.options.cores_max.map_or(self.freed, |most| (most - held).min(self.freed));
+        let missing = |q: &Query| useful(q, now) - q.reserved;
+        let short = |q: &&Query| {
+            let behind =
+                q.last.lag > q.submission.spec.goals.max_lag / 2.0 || q.share.point + 1 < q.submission.points.len();
+            q.state == State::Running && behind && missing(q).min(room) > q.reserved / 2.0
+        };
+        let shortest = self.queries.values().filter(short).max_by(|a, b| missing(a).total_cmp(&missing(b)));
+        let Some((name, task, more)) =
+            shortest.map(|q| (q.submission.spec.name.clone(), q.task.clone(), missing(q).min(room)))
+        else {
+            return;
+        };
+        self.last_room = now;
+        self.freed -= more;
+        if let Some(task) = task {
+            calls.kill(&task, None);
+        }
+        self.wait(&name, "its task is made larger: others have ended", now, now, calls);
+    }
+
     /// Asks for offers while a query waits, and for none otherwise.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
         let wants = self.queries.values().any(|q| q.state == State::Waiting && q.not_before <= now);
@@ -405,7 +439,7 @@ impl VideoScheduler {
             objective: self.options.objective,
             connected: self.connected,
             framework: self.framework.clone(),
-            cores: self.queries.values().filter(|q| q.is_live()).map(|q| q.reserved).sum(),
+            cores: self.queries.values().filter(|q| q.is_live()).fold(0.0, |sum, q| sum + q.reserved),
             decisions: self.decisions,
             queries: self.queries.values().map(|q| q.status(now)).collect(),
         }

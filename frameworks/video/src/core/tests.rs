@@ -289,6 +289,25 @@ fn room_is_made_for_a_query_that_finds_none() {
 }
 
 #[test]
+fn what_ended_queries_leave_goes_to_those_held_short() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
+    assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
+    rig.offer("A", 0.8);
+    let sent = rig.sent();
+    assert_eq!(sent, [("video-a-1".to_owned(), 0.4), ("video-b-1".to_owned(), 0.4)]);
+    rig.hello("video-a-1");
+    rig.hello("video-b-1");
+    rig.ask(Question::Report { task: "video-a-1".into(), report: Report { done: true, ..Default::default() } });
+    rig.update("video-a-1", TaskState::TaskFinished);
+    rig.pass(5);
+    assert_eq!(rig.sent(), [("video-b-1".to_owned(), 0.0)], "ended, to be launched again");
+    rig.update("video-b-1", TaskState::TaskKilled);
+    rig.offer("A", 0.8);
+    assert_eq!(rig.sent(), [("video-b-2".to_owned(), 0.8)]);
+}
+
+#[test]
 fn queries_that_make_no_sense_are_refused_whole() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     let mut bad = submission("b", 2.0);

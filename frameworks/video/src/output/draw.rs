@@ -47,7 +47,7 @@ pub fn text(frame: &mut Frame, x: i64, y: i64, words: &str, scale: i64, colour: 
 
 /// Draws what a query knows into its picture: a box and a name for each object, and a line of text below.
 pub fn annotate(frame: &mut Frame, tracks: &[Track], seconds: f64, names: impl Fn(u64) -> Option<String>, below: &str) {
-    let scale = (frame.width() as i64 / 640).max(1);
+    let scale = (frame.width() as i64 / 320).max(1);
     for track in tracks {
         let colour = if track.is_vehicle() { Colour::rgb(60, 230, 90) } else { Colour::rgb(255, 190, 40) };
         let place = track.expected(seconds);

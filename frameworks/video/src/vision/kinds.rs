@@ -1,8 +1,11 @@
-//! What kind of vehicle it is, or a person: by a classifier that is trained on a scene of its own.
+//! What kind of vehicle it is, or a person: by the quality framework's perceptron, trained on scenes of its own.
 //!
 //! The classifier is any [`Classify`]; the picture is only prepared for it here.
 
 use std::sync::OnceLock;
+
+use ndarray::Array2;
+use quality::learn::{LearnError, Perceptron, PerceptronOptions};
 
 use super::softmax::{Classify, Softmax};
 use crate::chance::Chance;
@@ -11,6 +14,20 @@ use crate::scene::{Kind, Renderer, SceneOptions, Truth};
 
 /// An object is looked at as a grid of this many columns and rows.
 const GRID: (usize, usize) = (10, 16);
+
+/// Passes over the examples, and steps in each.
+const ITERATIONS: u64 = 40;
+const STEPS: u32 = 4;
+
+/// The perceptron as a classifier of pictures.
+struct Net(Perceptron);
+
+impl Classify for Net {
+    fn probabilities(&self, features: &[f32]) -> Vec<f32> {
+        let row: Vec<f64> = features.iter().map(|f| f64::from(*f)).collect();
+        self.0.probabilities(&row).into_iter().map(|p| p as f32).collect()
+    }
+}
 
 /// Tells kinds apart.
 pub struct KindReader {
@@ -33,8 +50,27 @@ impl KindReader {
     pub fn get() -> &'static KindReader {
         static READER: OnceLock<KindReader> = OnceLock::new();
         READER.get_or_init(|| {
-            KindReader::with(Box::new(Softmax::train(&KindReader::examples(5), Kind::ALL.len(), 12, 5)))
+            let examples = KindReader::examples(5);
+            match KindReader::train(&examples) {
+                Ok(reader) => reader,
+                // Only rules about sizes can refuse examples that are always the same.
+                Err(_) => KindReader::with(Box::new(Softmax::train(&examples, Kind::ALL.len(), 12, 5))),
+            }
         })
+    }
+
+    /// A reader whose perceptron is trained on these examples.
+    ///
+    /// # Errors
+    /// The examples break a rule of the perceptron.
+    pub fn train(examples: &[(Vec<f32>, usize)]) -> Result<KindReader, LearnError> {
+        let width = examples.first().map_or(0, |(features, _)| features.len());
+        let value = |(row, column): (usize, usize)| f64::from(examples[row].0.get(column).copied().unwrap_or(0.0));
+        let rows = Array2::from_shape_fn((examples.len(), width), value);
+        let labels: Vec<usize> = examples.iter().map(|(_, class)| *class).collect();
+        let options = PerceptronOptions { hidden: vec![16], steps: STEPS, seed: 5, ..Default::default() };
+        let trained = Perceptron::train(rows, &labels, Kind::ALL.len(), &options, ITERATIONS)?;
+        Ok(KindReader::with(Box::new(Net(trained))))
     }
 
     /// Features and classes to train with: objects of made scenes, a little off their boxes.

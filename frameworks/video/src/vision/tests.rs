@@ -111,3 +111,21 @@ fn plates_are_read_from_still_pictures() {
     }
     assert!(right > 20 && wrong * 20 <= right && none * 10 <= right, "{right} right, {wrong} wrong, {none} not read");
 }
+
+#[test]
+fn the_perceptron_tells_kinds_that_it_was_not_trained_on() {
+    let reader = KindReader::train(&KindReader::examples(5)).expect("trains");
+    let options = SceneOptions { seed: 77, vehicles_per_minute: 120.0, ..Default::default() };
+    let renderer = Renderer::new(Truth::plan(&options).expect("can be made"));
+    let (mut right, mut all) = (0, 0);
+    for number in (0..500).step_by(50) {
+        let frame = renderer.frame(number);
+        for (object, place) in renderer.truth().visible(number as f64 / options.fps) {
+            if place.y > 0.02 && place.y + place.h < 0.98 {
+                all += 1;
+                right += usize::from(reader.read(&frame, &place).0 == object.kind);
+            }
+        }
+    }
+    assert!(all > 20 && right * 100 >= all * 93, "{right} of {all}");
+}
