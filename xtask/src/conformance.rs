@@ -40,7 +40,8 @@ fn run_isolated(texts: &[String]) -> Result<()> {
     outcome
 }
 
-/// The suite's own profile, with isolation.
+/// The suite's own profile, with isolation. Three cases look for a process by the pid that a task prints, which is another one
+/// outside of its pid namespace: agent.command.kill_ends_children, agent.container.{ends_with_parent,session_closed}.
 const PROFILE: &str = r#"{
   "features": ["posix", "http", "libprocess", "zookeeper", "cgroups", "mounts"],
   "master": {"argv": ["$TEPUI", "master"], "flags": {}},

@@ -157,7 +157,7 @@ impl Worker {
             .executor
             .as_ref()
             .ok_or_else(|| anyhow::anyhow!("A pid namespace needs the executors' program, which cannot be opened"))?;
-        let words = ["tepui-executor", "init"].map(OsString::from).into_iter().chain([file]).chain(argv);
+        let words = ["tepui-executor", "executor", "init"].map(OsString::from).into_iter().chain([file]).chain(argv);
         Ok(Program::Open { file: executor.clone(), argv: words.collect() })
     }
 
