@@ -1,65 +1,74 @@
-//! `tepui demo`: a small cluster, real work on it, and a summary of what ran where.
+//! `tepui demo`: a small cluster, the three bundled frameworks on it with real work, a view of how they share it, and a
+//! report at the end.
 
-mod plan;
-mod record;
+mod frame;
 mod report;
-mod scheduler;
 mod view;
+mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use sdk::Ending;
-use sdk::driver::{self, Options};
-use sdk::v1::FrameworkInfo;
 
 use crate::connect::MasterArgs;
 use crate::daemons::{self, ClusterOptions};
-use crate::execute::{capabilities, no_master, user};
 use crate::interrupt::Interrupt;
-use crate::read::model::{Agent, Agents};
-use scheduler::Demo;
+use crate::read::model::Agents;
+use frame::Story;
+use work::{Frameworks, Sharing};
 
 /// How long the agents may take until they are registered.
 const READY: Duration = Duration::from_secs(15);
 /// Agents of the embedded cluster.
 const AGENTS: usize = 3;
+/// How often things are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// A demo that takes longer has gone wrong.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Flags of `tepui demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What to run, in the form of examples/demo.toml
-    #[arg(value_name = "FILE")]
-    plan: Option<PathBuf>,
+    /// How training jobs and video queries share what their framework has: by the quality that it brings, or evenly
+    #[arg(long, default_value = "quality", value_name = "POLICY")]
+    policy: Sharing,
     /// Use a running cluster instead of starting one
     #[arg(long, short, value_name = "MASTER")]
     master: Option<String>,
     /// What each agent of the started cluster offers
-    #[arg(long, default_value = "cpus:2;mem:1024;disk:1024")]
+    #[arg(long, default_value = "cpus:4;mem:2048;disk:2048")]
     resources: String,
+    /// Where the report goes
+    #[arg(long, default_value = "tepui-demo.html", value_name = "FILE")]
+    report: PathBuf,
     /// Keep the cluster's folder with all sandboxes
     #[arg(long)]
     keep: bool,
 }
 
-/// Runs the demo; 0 if every task finished.
+/// Runs the demo; 0 if every task did what it should.
 ///
 /// # Errors
-/// The plan or the cluster is at fault, or a task failed; says why, and where to look.
+/// The cluster is at fault, or a task failed; says why, and where to look.
 pub fn run(args: Args) -> Result<ExitCode> {
     crate::show_warnings();
-    let tasks = plan::tasks(args.plan.as_deref())?;
-    if let Some(master) = args.master {
-        return crate::block_on(on(master, tasks, 1));
+    if let Some(master) = &args.master {
+        let folder = std::env::temp_dir().join(format!("tepui-demo-{}", std::process::id()));
+        let result = crate::block_on(on(master, &folder, 1, &args));
+        if !args.keep {
+            // What is left behind harms nobody.
+            let _ = std::fs::remove_dir_all(&folder);
+        }
+        return result;
     }
-    let options = ClusterOptions { agents: AGENTS, resources: args.resources };
+    let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone() };
     let cluster = daemons::start_cluster(&options).context("cannot start a cluster")?;
     eprintln!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
-    let result = crate::block_on(on(cluster.master(), tasks, AGENTS));
-    let failed = !matches!(&result, Ok(code) if *code == ExitCode::SUCCESS);
     let folder = cluster.work_dir();
+    let result = crate::block_on(on(&cluster.master(), &folder.join("demo"), AGENTS, &args));
+    let failed = !matches!(&result, Ok(code) if *code == ExitCode::SUCCESS);
     cluster.stop(args.keep || failed)?;
     if args.keep || failed {
         eprintln!("the sandboxes are kept in {}", folder.display());
@@ -67,53 +76,59 @@ pub fn run(args: Args) -> Result<ExitCode> {
     result
 }
 
-/// Runs the tasks on a cluster that has, or will soon have, so many agents.
-async fn on(master: String, tasks: Vec<sdk::v1::TaskInfo>, agents: usize) -> Result<ExitCode> {
-    let count = tasks.len();
-    let mut options = Options::new(&master, framework()?)?;
-    let master = MasterArgs { master, principal: None, secret: None };
-    let agents = wait_for_agents(&master, agents).await?;
+/// Runs everything on a cluster that has, or will soon have, so many agents.
+async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
+    let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
+    wait_for_agents(&reader, agents).await?;
     let interrupt = Interrupt::watch()?;
-    options.nudge = Some(interrupt.nudge());
-    options.give_up_after = Some(READY);
-    let demo = Demo::new(tasks, view::new(count, &agents), interrupt.clone());
-    let began = began();
-    let finished = driver::run(demo, options).await;
-    let took = began.elapsed();
-    let left = finished.scheduler.left();
-    // The bars go away with the scheduler.
-    let records = finished.scheduler.into_records();
-    match finished.ending {
-        Ending::Stopped => {}
-        Ending::Error(why) => bail!("the master refused: {why}"),
-        Ending::Unreachable(why) => bail!(no_master(&why)),
-        Ending::State(why) => bail!("{why}"),
-    }
-    crate::read::print(&report::summary(&records, &agents, took))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    eprintln!("making two streets to look at, and profiling the queries");
+    let frameworks = Frameworks::start(master, folder, args.policy).await?;
+    let mut view = view::new();
+    let (mut story, began) = (Story::default(), now());
+    let ending = loop {
+        let frame = frameworks.look(&reader, began.elapsed()).await?;
+        view.show(&frame);
+        let over = frame.is_over();
+        story.add(frame);
+        if over {
+            break None;
+        }
+        if interrupt.wanted() {
+            break Some("interrupted".to_owned());
+        }
+        if began.elapsed() > LONGEST {
+            break Some(format!("not done after {} s", LONGEST.as_secs()));
+        }
+        tokio::time::sleep(LOOK).await;
+    };
+    drop(view);
+    frameworks.stop().await;
+    let page = report::page(&story, args.policy);
+    std::fs::write(&args.report, page).with_context(|| format!("cannot write {}", args.report.display()))?;
+    crate::read::print(&report::summary(&story))?;
+    println!("The report is {}", args.report.display());
     if interrupt.wanted() {
         return Ok(ExitCode::from(130));
     }
-    if let Some((id, record)) = records.0.iter().find(|(_, r)| r.ended.is_some() && !r.finished()) {
-        let sandbox = report::sandbox(id, record, &agents, &master).await;
-        bail!("the task {id} failed: {}\n{sandbox}", record.message);
+    let wrong: Vec<String> = ending.into_iter().chain(story.wrong()).collect();
+    match wrong.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => bail!("{}", wrong.join("\n")),
     }
-    if left > 0 {
-        bail!("{left} tasks were not launched");
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long the demo took is shown to a person")]
-fn began() -> Instant {
+#[expect(clippy::disallowed_methods, reason = "how long the demo takes is shown to a person")]
+fn now() -> Instant {
     Instant::now()
 }
 
 /// Reads the agents until there are enough.
-async fn wait_for_agents(master: &MasterArgs, wanted: usize) -> Result<Vec<Agent>> {
-    let began = began();
+async fn wait_for_agents(master: &MasterArgs, wanted: usize) -> Result<()> {
+    let began = now();
     loop {
         let problem = match master.read::<Agents>("/slaves").await {
-            Ok(agents) if agents.slaves.iter().filter(|a| a.active).count() >= wanted => return Ok(agents.slaves),
+            Ok(agents) if agents.slaves.iter().filter(|a| a.active).count() >= wanted => return Ok(()),
             Ok(agents) => anyhow::anyhow!("{} of {wanted} agents registered", agents.slaves.len()),
             Err(error) => error,
         };
@@ -122,14 +137,4 @@ async fn wait_for_agents(master: &MasterArgs, wanted: usize) -> Result<Vec<Agent
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-fn framework() -> Result<FrameworkInfo> {
-    Ok(FrameworkInfo {
-        user: user(),
-        name: "tepui-demo".to_owned(),
-        roles: vec!["*".to_owned()],
-        capabilities: capabilities(&["MULTI_ROLE", "RESERVATION_REFINEMENT", "PARTITION_AWARE"])?,
-        ..Default::default()
-    })
 }

@@ -1,91 +1,138 @@
-//! What the demo says at its end: the table of what ran where, or why it failed and where to look.
+//! What the demo says at its end: tables on the screen, and a page with plots.
 
-use std::time::Duration;
+use plot::{Line, Lines, Page};
 
-use serde_json::Value;
-
-use super::record::{Record, Records};
-use crate::connect::MasterArgs;
-use crate::read::model::Agent;
+use super::frame::{Frame, Story};
+use super::work::Sharing;
 use crate::read::table::table;
 
-/// The table of all tasks, and the sum.
-pub(super) fn summary(records: &Records, agents: &[Agent], took: Duration) -> String {
-    let mut table = table(&["TASK", "AGENT", ">SECONDS", "RESULT"]);
-    for (id, record) in &records.0 {
-        let seconds = record.took().map_or_else(|| "-".to_owned(), |t| format!("{:.2}", t.as_secs_f64()));
-        table.add_row([id.clone(), place(record, agents), seconds, result(record)]);
+/// A number of a frame.
+type Of<'a> = &'a dyn Fn(&Frame) -> f64;
+
+/// Tables of what was done.
+pub(super) fn summary(story: &Story) -> String {
+    let Some(last) = story.last() else { return String::new() };
+    let mut batch = table(&["BATCH", ">TASKS", ">FINISHED", "STATE"]);
+    for row in batch_rows(last) {
+        batch.add_row(row);
     }
-    let finished = records.0.values().filter(|r| r.finished()).count();
-    let busy: f64 = records.0.values().filter_map(Record::took).map(|t| t.as_secs_f64()).sum();
-    let mut by_agent = Vec::new();
-    for agent in agents {
-        let count = records.0.values().filter(|r| r.agent == agent.id).count();
-        by_agent.push(count.to_string());
+    let mut training = table(&["TRAINING", "ALGORITHM", ">ITERATIONS", ">LOSS", ">ACCURACY", ">PREDICTION ERROR", "STATE"]);
+    for row in training_rows(last) {
+        training.add_row(row);
+    }
+    let mut video = table(&["QUERY", "ABOUT", ">QUALITY", ">LAG OVER GOAL s", ">FOUND", "STATE"]);
+    for row in video_rows(last) {
+        video.add_row(row);
     }
     format!(
-        "{}\n\n{finished} of {} tasks finished in {:.1} s ({busy:.1} s of work); tasks by agent: {}",
-        table.trim_fmt(),
-        records.0.len(),
-        took.as_secs_f64(),
-        by_agent.join(", ")
+        "{}\n\n{}\n\n{}\n\n{:.0} s; mean of Jain's index of fairness {:.3}",
+        batch.trim_fmt(),
+        training.trim_fmt(),
+        video.trim_fmt(),
+        last.at,
+        mean(story, &|frame| frame.jain)
     )
 }
 
-/// The agent by the number that it has on the screen, and its host.
-fn place(record: &Record, agents: &[Agent]) -> String {
-    match agents.iter().position(|a| a.id == record.agent) {
-        Some(place) => format!("agent {} {}", place + 1, record.host),
-        None => record.host.clone(),
-    }
+fn mean(story: &Story, of: Of<'_>) -> f64 {
+    let frames = story.frames();
+    frames.iter().map(of).sum::<f64>() / frames.len().max(1) as f64
 }
 
-fn result(record: &Record) -> String {
-    match (record.finished(), record.ended) {
-        (true, _) => "exit 0".to_owned(),
-        (false, Some(_)) => {
-            let state = record.state.as_str_name().trim_start_matches("TASK_").to_lowercase();
-            format!("{state}: {}", record.message)
-        }
-        (false, None) => "ended by the demo".to_owned(),
-    }
-}
-
-/// Where the sandbox of a task is, and the end of what it wrote to standard error, as the agent tells.
-pub(super) async fn sandbox(id: &str, record: &Record, agents: &[Agent], master: &MasterArgs) -> String {
-    let Some(agent) = agents.iter().find(|a| a.id == record.agent) else { return String::new() };
-    let on_agent = MasterArgs { master: agent.address().to_owned(), ..master.clone() };
-    let Ok(state) = on_agent.read::<Value>("/state").await else {
-        return format!("the agent {} does not say where its sandbox is", agent.address());
+fn batch_rows(last: &Frame) -> Vec<Vec<String>> {
+    let row = |job: &binpack::core::JobSummary| {
+        vec![job.name.clone(), job.count.to_string(), job.tasks.finished.to_string(), format!("{:?}", job.state)]
     };
-    let Some(directory) = directory(&state, id) else {
-        return format!("the agent {} knows nothing of it: it ended before it had a sandbox", agent.address());
+    last.batch.jobs.iter().map(row).collect()
+}
+
+fn training_rows(last: &Frame) -> Vec<Vec<String>> {
+    let shown = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
+    let row = |job: &quality::scheduler::JobStatus| {
+        vec![
+            job.name.clone(),
+            job.kind.to_owned(),
+            job.iteration.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            shown(job.loss, 4),
+            shown(job.accuracy, 3),
+            job.prediction_error.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", error * 100.0)),
+            format!("{:?}", job.state),
+        ]
     };
-    let path = format!("/files/read?path={directory}/stderr&offset=0&length=2000");
-    let said = on_agent.read::<Value>(&path).await.ok();
-    let said = said.as_ref().and_then(|v| v["data"].as_str()).unwrap_or_default().trim_end();
-    format!("its sandbox: {directory}\nits standard error:\n{said}")
+    last.training.jobs.iter().map(row).collect()
 }
 
-/// The sandbox of the executor that ran a command task: both have the same id.
-fn directory(state: &Value, task: &str) -> Option<String> {
-    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let both = |value: &Value, one: &str, other: &str| [list(value, one), list(value, other)].concat();
-    let frameworks = both(state, "frameworks", "completed_frameworks");
-    let executors = frameworks.iter().flat_map(|f| both(f, "executors", "completed_executors"));
-    executors.filter(|e| e["id"] == task).find_map(|e| e["directory"].as_str().map(str::to_owned))
+fn video_rows(last: &Frame) -> Vec<Vec<String>> {
+    let row = |query: &video::core::QueryStatus| {
+        vec![
+            query.name.clone(),
+            format!("{:?}", query.kind).to_lowercase(),
+            format!("{:.2}", query.mean_quality),
+            format!("{:.2}", query.mean_lag_over),
+            query.found.to_string(),
+            format!("{:?}", query.state),
+        ]
+    };
+    last.video.queries.iter().map(row).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sandbox_is_found_among_running_and_completed() {
-        let state = serde_json::json!({ "frameworks": [{ "executors": [{ "id": "a", "directory": "/a" }] }],
-            "completed_frameworks": [{ "completed_executors": [{ "id": "b", "directory": "/b" }] }] });
-        assert_eq!(directory(&state, "a").as_deref(), Some("/a"));
-        assert_eq!(directory(&state, "b").as_deref(), Some("/b"));
-        assert_eq!(directory(&state, "c"), None);
+/// The page.
+pub(super) fn page(story: &Story, sharing: Sharing) -> String {
+    let mut page = Page::new("tepui demo");
+    page.text(&format!(
+        "Three frameworks shared a cluster: a packed batch of commands, training jobs, and video queries. The last two gave \
+         cores to their work {}.",
+        sharing.words()
+    ));
+    let Some(last) = story.last() else { return page.html() };
+    page.heading("How the cluster was shared");
+    let names: Vec<String> = last.shares.iter().map(|share| share.name.clone()).collect();
+    let mut lines = Vec::new();
+    for (n, name) in names.iter().enumerate() {
+        lines.push(Line { colour: Some(n), ..line(story, name, &|frame| frame.shares[n].share) });
+        lines.push(Line { colour: Some(n), dashed: true, ..line(story, "", &|frame| frame.shares[n].fair) });
     }
+    page.picture(&picture("Dominant shares (dashed: fair shares)", "share", lines));
+    page.picture(&picture("Jain's index of fairness", "index", vec![line(story, "", &|frame| frame.jain)]));
+    page.heading("The batch");
+    page.table(&["job", "tasks", "finished", "state"], &batch_rows(last));
+    let jobs = last.batch.jobs.iter().enumerate().map(|(n, job)| {
+        line(story, &job.name, &|frame| frame.batch.jobs.get(n).map_or(0.0, |job| f64::from(job.tasks.finished)))
+    });
+    page.picture(&picture("Finished tasks", "tasks", jobs.collect()));
+    page.heading("Training");
+    page.table(
+        &["job", "algorithm", "iterations", "loss", "accuracy", "prediction error", "state"],
+        &training_rows(last),
+    );
+    let losses = last.training.jobs.iter().map(|job| {
+        let points = job.history.iter().filter_map(|point| Some((point.seconds, point.normalised?)));
+        Line::new(job.name.clone(), points.collect())
+    });
+    page.picture(&picture("Normalised loss: what is not learnt yet", "part", losses.collect()));
+    let cores = last.training.jobs.iter().enumerate().map(|(n, job)| {
+        line(story, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores)))
+    });
+    page.picture(&picture("Cores of training jobs", "cores", cores.collect()));
+    page.heading("Video");
+    page.table(&["query", "about", "quality", "lag over goal s", "found", "state"], &video_rows(last));
+    for (title, unit, of) in [
+        ("Quality of queries", "quality", (|query| query.quality) as fn(&video::core::QueryStatus) -> f64),
+        ("Lag of queries", "seconds", |query| query.lag),
+        ("Cores of queries", "cores", |query| query.cores),
+    ] {
+        let queries = last.video.queries.iter().enumerate().map(|(n, query)| {
+            line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of))
+        });
+        page.picture(&picture(title, unit, queries.collect()));
+    }
+    page.html()
+}
+
+fn line(story: &Story, name: &str, of: Of<'_>) -> Line {
+    Line::new(name, story.frames().iter().map(|frame| (frame.at, of(frame))).collect())
+}
+
+fn picture(title: &str, unit: &str, lines: Vec<Line>) -> String {
+    Lines { title: title.to_owned(), x: "seconds".to_owned(), y: unit.to_owned(), lines, ..Lines::default() }.svg()
 }

@@ -4,63 +4,34 @@ use std::io::IsTerminal;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::record::{Record, Records};
-use crate::read::model::Agent;
+use super::frame::Frame;
+use super::work::NAMES;
 
 /// Who is shown what happens.
 pub(super) trait View {
-    /// The state after an event.
-    fn show(&mut self, records: &Records);
-    /// A task has ended.
-    fn ended(&mut self, id: &str, record: &Record);
-    /// Something else that a person wants to know.
-    fn note(&mut self, text: &str);
+    /// One look at everything.
+    fn show(&mut self, frame: &Frame);
 }
 
 /// Bars if standard error is a terminal, else lines.
-pub(super) fn new(tasks: usize, agents: &[Agent]) -> Box<dyn View> {
+pub(super) fn new() -> Box<dyn View> {
     match std::io::stderr().is_terminal() {
-        true => Box::new(Bars::new(tasks, agents)),
-        false => Box::new(Lines { tasks, ended: 0 }),
+        true => Box::new(Bars::new()),
+        false => Box::new(Lines::default()),
     }
 }
 
-/// A bar for the whole, and one for each agent.
-struct Bars {
-    all: MultiProgress,
-    whole: ProgressBar,
-    agents: Vec<AgentBar>,
-    cpus: f64,
-    mem: f64,
-}
-
-struct AgentBar {
-    id: String,
-    cpus: f64,
-    mem: f64,
-    bar: ProgressBar,
-}
-
-/// Steps of an agent's bar.
+/// Steps of a bar.
 const STEPS: u64 = 100;
 
-impl Bars {
-    fn new(tasks: usize, agents: &[Agent]) -> Bars {
-        let all = MultiProgress::new();
-        let whole = all.add(
-            ProgressBar::new(tasks as u64)
-                .with_style(style("{prefix:18} [{bar:30}] {pos}/{len} tasks, {elapsed}  {msg}")),
-        );
-        whole.set_prefix("all");
-        let agent_bar = |(place, agent): (usize, &Agent)| {
-            let bar = all.add(ProgressBar::new(STEPS).with_style(style("{prefix:18} [{bar:30}] {msg}")));
-            bar.set_prefix(format!("agent {} {}", place + 1, agent.hostname).chars().take(18).collect::<String>());
-            AgentBar { id: agent.id.clone(), cpus: agent.resources.get("cpus"), mem: agent.resources.get("mem"), bar }
-        };
-        let agents: Vec<AgentBar> = agents.iter().enumerate().map(agent_bar).collect();
-        let (cpus, mem) = (agents.iter().map(|a| a.cpus).sum(), agents.iter().map(|a| a.mem).sum());
-        Bars { whole, agents, cpus, mem, all }
-    }
+/// A bar for each framework's share, and one for each piece of work.
+struct Bars {
+    all: MultiProgress,
+    fairness: ProgressBar,
+    shares: Vec<ProgressBar>,
+    batch: Vec<ProgressBar>,
+    training: Vec<ProgressBar>,
+    queries: Vec<ProgressBar>,
 }
 
 /// A style whose template stands in this file, so that it is known to be right.
@@ -68,65 +39,107 @@ fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }
 
-fn part(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
+impl Bars {
+    fn new() -> Bars {
+        let all = MultiProgress::new();
+        let fairness = all.add(ProgressBar::new(1).with_style(style("{msg}")));
+        let share = |name: &&str| {
+            let bar = all.add(ProgressBar::new(STEPS).with_style(style("{prefix:12} [{bar:30}] {msg}")));
+            bar.set_prefix((**name).to_owned());
+            bar
+        };
+        let shares = NAMES.iter().map(share).collect();
+        Bars { fairness, shares, batch: Vec::new(), training: Vec::new(), queries: Vec::new(), all }
+    }
+
+    /// As many bars as there is work of this kind.
+    fn fit(all: &MultiProgress, bars: &mut Vec<ProgressBar>, names: impl Iterator<Item = String>) {
+        for (n, name) in names.enumerate() {
+            if n == bars.len() {
+                let bar = all.add(ProgressBar::new(STEPS).with_style(style("  {prefix:10} [{bar:20}] {msg}")));
+                bar.set_prefix(name);
+                bars.push(bar);
+            }
+        }
+    }
+}
+
+fn steps(part: f64) -> u64 {
+    (part.clamp(0.0, 1.0) * STEPS as f64) as u64
 }
 
 impl View for Bars {
-    fn show(&mut self, records: &Records) {
-        let (mut cpus, mut mem) = (0.0, 0.0);
-        for agent in &self.agents {
-            let (tasks, held_cpus, held_mem) = records.held(&agent.id);
-            let (held_cpus, held_mem) = (held_cpus.to_f64(), held_mem.to_f64());
-            cpus += held_cpus;
-            mem += held_mem;
-            let used = part(held_cpus, agent.cpus).max(part(held_mem, agent.mem));
-            agent.bar.set_position((used * STEPS as f64) as u64);
-            agent.bar.set_message(format!(
-                "{tasks} tasks, cpus {held_cpus:.2}/{}, mem {held_mem:.0}/{}",
-                agent.cpus, agent.mem
+    fn show(&mut self, frame: &Frame) {
+        let words = format!("{:.0} s, Jain's index of fairness {:.2}", frame.at, frame.jain);
+        self.fairness.set_message(words);
+        for (bar, share) in self.shares.iter().zip(&frame.shares) {
+            bar.set_position(steps(share.share));
+            bar.set_message(format!("{:.0} % of the cluster, {:.0} % is fair", share.share * 100.0, share.fair * 100.0));
+        }
+        let jobs = &frame.batch.jobs;
+        Self::fit(&self.all, &mut self.batch, jobs.iter().map(|job| job.name.clone()));
+        for (bar, job) in self.batch.iter().zip(jobs) {
+            bar.set_position(steps(f64::from(job.tasks.finished) / f64::from(job.count.max(1))));
+            bar.set_message(format!("{} of {} finished, {} run", job.tasks.finished, job.count, job.tasks.running));
+        }
+        let jobs = &frame.training.jobs;
+        Self::fit(&self.all, &mut self.training, jobs.iter().map(|job| job.name.clone()));
+        for (bar, job) in self.training.iter().zip(jobs) {
+            bar.set_position(steps(1.0 - job.normalised_loss.unwrap_or(1.0)));
+            let loss = job.loss.map_or_else(|| "-".to_owned(), |loss| format!("{loss:.4}"));
+            bar.set_message(format!("{}: loss {loss}, {} cores, {:?}", job.kind, job.cores, job.state));
+        }
+        let queries = &frame.video.queries;
+        Self::fit(&self.all, &mut self.queries, queries.iter().map(|query| query.name.clone()));
+        for (bar, query) in self.queries.iter().zip(queries) {
+            bar.set_position(steps(query.quality));
+            bar.set_message(format!(
+                "quality {:.2}, lag {:.1} of {:.0} s, {:.2} cores, {} found",
+                query.quality, query.lag, query.goals.max_lag, query.cores, query.found
             ));
         }
-        self.whole.set_position(records.ended() as u64);
-        let share = part(cpus, self.cpus).max(part(mem, self.mem));
-        self.whole.set_message(format!("dominant share {:.0} %", share * 100.0));
-    }
-
-    fn ended(&mut self, id: &str, record: &Record) {
-        if !record.finished() {
-            self.note(&format!("{id}: {} {}", record.state.as_str_name(), record.message));
-        }
-    }
-
-    fn note(&mut self, text: &str) {
-        // Fails only when the terminal is gone.
-        let _ = self.all.println(text);
     }
 }
 
 impl Drop for Bars {
     fn drop(&mut self) {
+        // Fails only when the terminal is gone.
         let _ = self.all.clear();
     }
 }
 
-/// One line for each task that ends.
+/// A line every five seconds.
+#[derive(Default)]
 struct Lines {
-    tasks: usize,
-    ended: usize,
+    next: f64,
 }
 
+/// Seconds between two lines.
+const EVERY: f64 = 5.0;
+
 impl View for Lines {
-    fn show(&mut self, _records: &Records) {}
-
-    fn ended(&mut self, id: &str, record: &Record) {
-        self.ended += 1;
-        let took = record.took().unwrap_or_default().as_secs_f64();
-        let state = record.state.as_str_name().trim_start_matches("TASK_").to_lowercase();
-        eprintln!("{:>4}/{} {id}: {state} on {} after {took:.2} s", self.ended, self.tasks, record.host);
-    }
-
-    fn note(&mut self, text: &str) {
-        eprintln!("{text}");
+    fn show(&mut self, frame: &Frame) {
+        if frame.at < self.next && !frame.is_over() {
+            return;
+        }
+        self.next = frame.at + EVERY;
+        let shares: Vec<String> =
+            frame.shares.iter().map(|share| format!("{} {:.0} %", share.name, share.share * 100.0)).collect();
+        let (finished, count) = frame.batch.jobs.iter().fold((0, 0), |(finished, count), job| {
+            (finished + job.tasks.finished, count + job.count)
+        });
+        let losses: Vec<String> = frame
+            .training
+            .jobs
+            .iter()
+            .map(|job| format!("{} {:.2}", job.name, job.normalised_loss.unwrap_or(1.0)))
+            .collect();
+        let lag = frame.video.queries.iter().map(|query| query.lag).fold(0.0, f64::max);
+        eprintln!(
+            "{:>4.0} s  {}; {finished} of {count} tasks; normalised losses {}; largest lag {lag:.1} s",
+            frame.at,
+            shares.join(", "),
+            losses.join(", ")
+        );
     }
 }

@@ -1,0 +1,82 @@
+//! What the demo sees: one look at everything, and all looks together.
+
+use binpack::core::State as Batch;
+use quality::scheduler::State as Training;
+use video::core::State as Video;
+
+/// A framework's part of the cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    pub(super) name: String,
+    /// Its dominant share.
+    pub(super) share: f64,
+    /// What would be fair.
+    pub(super) fair: f64,
+}
+
+/// One look.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// Seconds since the work began.
+    pub(super) at: f64,
+    pub(super) shares: Vec<Share>,
+    /// Jain's index, by the master.
+    pub(super) jain: f64,
+    pub(super) batch: binpack::core::Status,
+    pub(super) training: quality::scheduler::Status,
+    pub(super) video: video::core::Status,
+}
+
+impl Frame {
+    /// Whether all work has ended, well or not.
+    pub(super) fn is_over(&self) -> bool {
+        let batch = |state: Batch| matches!(state, Batch::Finished | Batch::Failed | Batch::Stopped);
+        let training = |state: Training| !matches!(state, Training::Waiting | Training::Running);
+        self.batch.jobs.iter().all(|job| batch(job.state))
+            && self.training.jobs.iter().all(|job| training(job.state))
+            && self.video.over()
+    }
+}
+
+/// All looks, the first one first.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    frames: Vec<Frame>,
+}
+
+/// More looks than this are thinned out.
+const FRAMES: usize = 2_000;
+
+impl Story {
+    /// One more.
+    pub(super) fn add(&mut self, frame: Frame) {
+        if self.frames.len() >= FRAMES {
+            let mut keep = false;
+            self.frames.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.frames.push(frame);
+    }
+
+    pub(super) fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+
+    pub(super) fn last(&self) -> Option<&Frame> {
+        self.frames.last()
+    }
+
+    /// What did not do what it should, a sentence each.
+    pub(super) fn wrong(&self) -> Vec<String> {
+        let Some(last) = self.last() else { return vec!["nothing was seen".to_owned()] };
+        let batch = last.batch.jobs.iter().filter(|job| job.state != Batch::Finished);
+        let batch = batch.map(|job| format!("the job {} is {:?}; tepui job show says why", job.name, job.state));
+        let training = last.training.jobs.iter().filter(|job| job.state != Training::Finished);
+        let training = training.map(|job| format!("the training {} is {:?}: {}", job.name, job.state, job.reason));
+        let video = last.video.queries.iter().filter(|query| query.state != Video::Done);
+        let video = video.map(|query| format!("the query {} is {:?}: {}", query.name, query.state, query.message));
+        batch.chain(training).chain(video).collect()
+    }
+}

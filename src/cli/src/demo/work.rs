@@ -1,0 +1,164 @@
+//! The three frameworks of the demo, and their work: the files of `examples/demo`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use quality::allocate;
+use sdk::driver::Options;
+use sdk::v1::FrameworkInfo;
+use serde_json::{Value, json};
+use video::schedule;
+use video::scene::{self, SceneOptions};
+
+use super::frame::{Frame, Share};
+use crate::connect::MasterArgs;
+use crate::execute::{capabilities, user};
+
+const BATCH: &str = include_str!("../../../../examples/demo/batch.toml");
+const TRAINING: &str = include_str!("../../../../examples/demo/training.toml");
+const QUERIES: &str = include_str!("../../../../examples/demo/queries.toml");
+
+/// Names of the frameworks; their roles are the same.
+pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
+/// Training workers at most: the other frameworks want cores too.
+const WORKERS: u32 = 4;
+/// What a core of a training worker may look at: so that a core is worth the same however busy this machine is.
+const PACE: f64 = 1_500_000.0;
+/// Cores for video at most.
+const VIDEO_CORES: f64 = 3.0;
+
+/// How two of the frameworks share their cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Sharing {
+    /// By the quality that cores bring: SLAQ and VideoStorm.
+    Quality,
+    /// Evenly.
+    Fair,
+}
+
+impl Sharing {
+    /// In words.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Sharing::Quality => "by the quality that cores bring",
+            Sharing::Fair => "evenly",
+        }
+    }
+}
+
+/// The running frameworks.
+pub(super) struct Frameworks {
+    batch: binpack::service::Service,
+    training: quality::service::Service,
+    video: video::service::Service,
+}
+
+fn driver(master: &str, name: &str) -> Result<Options> {
+    let framework = FrameworkInfo {
+        user: user(),
+        name: name.to_owned(),
+        roles: vec![name.to_owned()],
+        checkpoint: Some(true),
+        failover_timeout: Some(60.0),
+        capabilities: capabilities(&["MULTI_ROLE", "RESERVATION_REFINEMENT", "PARTITION_AWARE"])?,
+        ..Default::default()
+    };
+    Ok(Options::new(master, framework)?)
+}
+
+/// Two streets with their truth; made before any work begins.
+fn streets(folder: &Path) -> Result<()> {
+    for (name, seed, vehicles, people) in [("street", 1, 50.0, 30.0), ("corner", 2, 80.0, 10.0)] {
+        let options = SceneOptions {
+            fps: 10.0,
+            seconds: 12.0,
+            seed,
+            vehicles_per_minute: vehicles,
+            people_per_minute: people,
+            ..SceneOptions::default()
+        };
+        scene::generate(&options, &folder.join(format!("{name}.mp4"))).with_context(|| format!("cannot make {name}"))?;
+    }
+    Ok(())
+}
+
+impl Frameworks {
+    /// Starts all three with all their work.
+    pub(super) async fn start(master: &str, folder: &Path, sharing: Sharing) -> Result<Frameworks> {
+        streets(folder)?;
+        let mut videos = video::service::Options::new(driver(master, NAMES[2])?);
+        videos.queries = video::spec::parse(QUERIES, "queries.toml", folder)?;
+        videos.results = Some(folder.join("results"));
+        videos.profiles = folder.join("profiles");
+        videos.cores_max = Some(VIDEO_CORES);
+        videos.profile_seconds = 6.0;
+        videos.policy = match sharing {
+            Sharing::Quality => schedule::Policy::Videostorm,
+            Sharing::Fair => schedule::Policy::Fair,
+        };
+        let video = video::service::Service::start(videos).await.context("the video framework does not start")?;
+
+        let mut trainings = quality::service::Options::new(driver(master, NAMES[1])?);
+        trainings.jobs = quality::job::parse("training.toml", TRAINING)?;
+        trainings.workers_max = WORKERS;
+        trainings.pace = Some(PACE);
+        trainings.epoch = Duration::from_secs(1);
+        trainings.models = Some(folder.join("models"));
+        trainings.policy = match sharing {
+            Sharing::Quality => allocate::Policy::Slaq,
+            Sharing::Fair => allocate::Policy::Fair,
+        };
+        let training = quality::service::Service::start(trainings).await.context("training does not start")?;
+
+        let batch = binpack::service::Service::start(binpack::service::Options {
+            driver: driver(master, NAMES[0])?,
+            listen: ([127, 0, 0, 1], 0).into(),
+            knobs: binpack::Knobs::default(),
+        });
+        let batch = batch.await.context("the batch framework does not start")?;
+        batch.submit(binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml)?).await?;
+        Ok(Frameworks { batch, training, video })
+    }
+
+    /// How things are now.
+    pub(super) async fn look(&self, master: &MasterArgs, at: Duration) -> Result<Frame> {
+        let answer: Value = master.call(&json!({ "type": "GET_FAIRNESS" })).await.unwrap_or_default();
+        let fairness = &answer["get_fairness"];
+        let roles = fairness["roles"].as_array().cloned().unwrap_or_default();
+        let share = |name: &&str| {
+            let role = roles.iter().find(|role| role["role"] == **name);
+            let number = |field: &str| role.and_then(|role| role[field].as_f64()).unwrap_or_default();
+            Share { name: (**name).to_owned(), share: number("share"), fair: number("fair_share") }
+        };
+        Ok(Frame {
+            at: at.as_secs_f64(),
+            shares: NAMES.iter().map(share).collect(),
+            jain: fairness["jain_index"].as_f64().unwrap_or(1.0),
+            batch: self.batch.status().await.context("the batch framework has ended")?,
+            training: self.training.status().await.context("the training framework has ended")?,
+            video: self.video.status().await.context("the video framework has ended")?,
+        })
+    }
+
+    /// Ends all three with all their tasks.
+    pub(super) async fn stop(self) {
+        self.batch.stop(true).await;
+        self.training.stop(true).await;
+        self.video.stop(true).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_that_comes_along_is_right() {
+        let batch = binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml).unwrap();
+        assert_eq!(batch.iter().map(|job| job.count).sum::<u32>(), 24);
+        assert_eq!(quality::job::parse("training.toml", TRAINING).unwrap().len(), 4);
+        let queries = video::spec::parse(QUERIES, "queries.toml", &PathBuf::from("/v")).unwrap();
+        assert_eq!(queries.len(), 6);
+    }
+}
