@@ -80,7 +80,7 @@ impl View for Bars {
         Self::fit(&self.all, &mut self.batch, jobs.iter().map(|job| job.name.clone()));
         for (bar, job) in self.batch.iter().zip(jobs) {
             bar.set_position(steps(f64::from(job.tasks.finished) / f64::from(job.count.max(1))));
-            bar.set_message(format!("{} of {} finished, {} run", job.tasks.finished, job.count, job.tasks.running));
+            bar.set_message(format!("{} of {} finished, {} run", job.tasks.finished, job.count, job.tasks.live));
         }
         let jobs = &frame.training.jobs;
         Self::fit(&self.all, &mut self.training, jobs.iter().map(|job| job.name.clone()));

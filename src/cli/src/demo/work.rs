@@ -1,6 +1,6 @@
 //! The three frameworks of the demo, and their work: the files of `examples/demo`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -24,7 +24,7 @@ pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
 /// Training workers at most: the other frameworks want cores too.
 const WORKERS: u32 = 4;
 /// What a core of a training worker may look at: so that a core is worth the same however busy this machine is.
-const PACE: f64 = 1_500_000.0;
+const PACE: f64 = 500_000.0;
 /// Cores for video at most.
 const VIDEO_CORES: f64 = 3.0;
 
@@ -144,7 +144,9 @@ impl Frameworks {
     /// Ends all three with all their tasks.
     pub(super) async fn stop(self) {
         self.batch.stop(true).await;
-        self.training.stop(true).await;
+        if let Err(why) = self.training.stop(true).await {
+            tracing::warn!("training: {why}");
+        }
         self.video.stop(true).await;
     }
 }
@@ -158,7 +160,7 @@ mod tests {
         let batch = binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml).unwrap();
         assert_eq!(batch.iter().map(|job| job.count).sum::<u32>(), 24);
         assert_eq!(quality::job::parse("training.toml", TRAINING).unwrap().len(), 4);
-        let queries = video::spec::parse(QUERIES, "queries.toml", &PathBuf::from("/v")).unwrap();
+        let queries = video::spec::parse(QUERIES, "queries.toml", Path::new("/v")).unwrap();
         assert_eq!(queries.len(), 6);
     }
 }
