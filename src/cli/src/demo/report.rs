@@ -16,7 +16,8 @@ pub(super) fn summary(story: &Story) -> String {
     for row in batch_rows(last) {
         batch.add_row(row);
     }
-    let mut training = table(&["TRAINING", "ALGORITHM", ">ITERATIONS", ">LOSS", ">ACCURACY", ">PREDICTION ERROR", "STATE"]);
+    let mut training =
+        table(&["TRAINING", "ALGORITHM", ">ITERATIONS", ">LOSS", ">ACCURACY", ">PREDICTION ERROR", "STATE"]);
     for row in training_rows(last) {
         training.add_row(row);
     }
@@ -121,9 +122,12 @@ pub(super) fn page(story: &Story, sharing: Sharing) -> String {
         ("Lag of queries", "seconds", |query| query.lag),
         ("Cores of queries", "cores", |query| query.cores),
     ] {
-        let queries = last.video.queries.iter().enumerate().map(|(n, query)| {
-            line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of))
-        });
+        let queries = last
+            .video
+            .queries
+            .iter()
+            .enumerate()
+            .map(|(n, query)| line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of)));
         page.picture(&picture(title, unit, queries.collect()));
     }
     page.html()

@@ -74,7 +74,11 @@ impl View for Bars {
         self.fairness.set_message(words);
         for (bar, share) in self.shares.iter().zip(&frame.shares) {
             bar.set_position(steps(share.share));
-            bar.set_message(format!("{:.0} % of the cluster, {:.0} % is fair", share.share * 100.0, share.fair * 100.0));
+            bar.set_message(format!(
+                "{:.0} % of the cluster, {:.0} % is fair",
+                share.share * 100.0,
+                share.fair * 100.0
+            ));
         }
         let jobs = &frame.batch.jobs;
         Self::fit(&self.all, &mut self.batch, jobs.iter().map(|job| job.name.clone()));
@@ -125,9 +129,11 @@ impl View for Lines {
         self.next = frame.at + EVERY;
         let shares: Vec<String> =
             frame.shares.iter().map(|share| format!("{} {:.0} %", share.name, share.share * 100.0)).collect();
-        let (finished, count) = frame.batch.jobs.iter().fold((0, 0), |(finished, count), job| {
-            (finished + job.tasks.finished, count + job.count)
-        });
+        let (finished, count) = frame
+            .batch
+            .jobs
+            .iter()
+            .fold((0, 0), |(finished, count), job| (finished + job.tasks.finished, count + job.count));
         let losses: Vec<String> = frame
             .training
             .jobs

@@ -8,8 +8,8 @@ use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;
 use serde_json::{Value, json};
-use video::schedule;
 use video::scene::{self, SceneOptions};
+use video::schedule;
 
 use super::frame::{Frame, Share};
 use crate::connect::MasterArgs;
@@ -78,7 +78,8 @@ fn streets(folder: &Path) -> Result<()> {
             people_per_minute: people,
             ..SceneOptions::default()
         };
-        scene::generate(&options, &folder.join(format!("{name}.mp4"))).with_context(|| format!("cannot make {name}"))?;
+        scene::generate(&options, &folder.join(format!("{name}.mp4")))
+            .with_context(|| format!("cannot make {name}"))?;
     }
     Ok(())
 }

@@ -65,8 +65,7 @@ fn seeds_reach_far_and_are_the_same_twice() {
 
 #[test]
 fn what_is_broken_on_purpose_is_found() {
-    let sabotages =
-        [Sabotage::LoseAcknowledgements, Sabotage::LoseCheckpoints, Sabotage::LoseSaves, Sabotage::LoseTasks];
+    let sabotages = [Sabotage::Acknowledgements, Sabotage::Checkpoints, Sabotage::Saves, Sabotage::Tasks];
     // Few events in the hours that a world without rest is waited for.
     let calm = |plan: &Plan| plan.frameworks.iter().all(|framework| framework.refuse > Duration::from_secs(2));
     for sabotage in sabotages {

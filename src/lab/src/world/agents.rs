@@ -335,7 +335,7 @@ impl<O: Observer> World<O> {
         for batch in host.writer.done() {
             let disk = &mut self.agents[agent as usize].disk;
             #[cfg(test)]
-            if self.sabotage == Some(super::Sabotage::LoseCheckpoints) {
+            if self.sabotage == Some(super::Sabotage::Checkpoints) {
                 let whole = batch.persist.iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
                 whole.for_each(|entry| disk.apply(entry));
             } else {

@@ -26,18 +26,18 @@ pub enum Process {
     Scheduler(usize),
 }
 
-/// What a test breaks on purpose, to see whether a campaign finds it.
+/// What a test loses on purpose, to see whether a campaign finds it.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     /// The master never hears of acknowledgements.
-    LoseAcknowledgements,
+    Acknowledgements,
     /// Agents do not write the streams of updates down.
-    LoseCheckpoints,
+    Checkpoints,
     /// Schedulers do not write anything down.
-    LoseSaves,
+    Saves,
     /// Every fifth task never gets to its agent, over a connection that holds.
-    LoseTasks,
+    Tasks,
 }
 
 impl<O: Observer> World<O> {

@@ -320,7 +320,7 @@ impl<O: Observer> World<O> {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
         #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::LoseTasks)
+        if self.sabotage == Some(super::Sabotage::Tasks)
             && matches!(message, Outgoing::RunTask(_))
             && self.name().is_multiple_of(5)
         {

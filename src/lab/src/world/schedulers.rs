@@ -207,7 +207,7 @@ impl<O: Observer> World<O> {
     /// Makes changes durable at once.
     fn save(&mut self, who: u32, changes: Vec<sdk::state::Change>) {
         #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::LoseSaves) {
+        if self.sabotage == Some(super::Sabotage::Saves) {
             return;
         }
         let disk = &mut self.schedulers[who as usize].disk;
@@ -248,7 +248,7 @@ impl<O: Observer> World<O> {
         let Some(connection) = host.connection else { return };
         self.observer.called(who as usize, &call, self.now);
         #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::LoseAcknowledgements) && call.acknowledge.is_some() {
+        if self.sabotage == Some(super::Sabotage::Acknowledgements) && call.acknowledge.is_some() {
             return;
         }
         let (request, delay) = (self.name(), self.latency());
