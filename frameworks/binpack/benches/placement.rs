@@ -1,7 +1,8 @@
 //! How long a placement decision takes: 10,000 waiting tasks against the offers of 1,000 agents, for each policy; and
 //! how long the whole scheduler takes from the offers to the calls that launch the tasks.
 //!
-//! `cargo bench -p binpack` prints the median and the slowest of the rounds. The promise is 20 ms for best fit.
+//! `cargo bench -p binpack` prints the fastest round (the one that other work disturbed least), the median and the
+//! slowest. The promise is 20 ms for best fit.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
@@ -109,7 +110,11 @@ fn print_whole() {
         let mut rounds: Vec<Duration> = (0..ROUNDS).map(|_| whole(jobs.clone())).collect();
         rounds.sort_unstable();
         let (median, slowest) = (rounds[ROUNDS / 2].as_secs_f64() * 1e3, rounds[ROUNDS - 1].as_secs_f64() * 1e3);
-        println!("whole scheduler, {name:22} offers to calls      median {median:6.2} ms  slowest {slowest:6.2} ms");
+        let fastest = rounds[0].as_secs_f64() * 1e3;
+        println!(
+            "whole scheduler, {name:22} offers to calls      fastest {fastest:6.2} ms  median {median:6.2} ms  \
+             slowest {slowest:6.2} ms"
+        );
     }
 }
 
@@ -120,11 +125,12 @@ fn main() {
             let mut rounds: Vec<(usize, Duration)> = (0..ROUNDS).map(|_| time(policy, &case)).collect();
             rounds.sort_by_key(|(_, took)| *took);
             let (placed, median) = rounds[ROUNDS / 2];
-            let slowest = rounds[ROUNDS - 1].1;
+            let (fastest, slowest) = (rounds[0].1, rounds[ROUNDS - 1].1);
             println!(
-                "{:24} {:22} {placed:6} placed  median {:6.2} ms  slowest {:6.2} ms",
+                "{:24} {:22} {placed:6} placed  fastest {:6.2} ms  median {:6.2} ms  slowest {:6.2} ms",
                 case.name,
                 policy.name(),
+                fastest.as_secs_f64() * 1e3,
                 median.as_secs_f64() * 1e3,
                 slowest.as_secs_f64() * 1e3
             );
