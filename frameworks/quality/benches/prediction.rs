@@ -71,6 +71,7 @@ fn decisions(forecasters: &[(Curve, Forecaster)]) {
         outlook: stages[i * 7919 % stages.len()],
         reached: false,
         waited: 0,
+        served: 9,
         received: i as f64,
         remaining: Some(i as f64),
     };

@@ -138,12 +138,20 @@ struct Running {
     under_way: Option<(u32, f64, f64)>,
     received: f64,
     waited: u32,
+    served: u32,
 }
 
 /// Runs a policy over the jobs' real losses in virtual time: epochs, whole iterations, and slots of a fixed pace.
 pub fn replay(curves: &[Curve], policy: Policy) -> Outcome {
     let mut ends: Vec<Vec<f64>> = vec![Vec::new(); curves.len()];
-    let fresh = |_| Running { forecaster: Forecaster::new(None), cores: 0, under_way: None, received: 0.0, waited: 0 };
+    let fresh = |_| Running {
+        forecaster: Forecaster::new(None),
+        cores: 0,
+        under_way: None,
+        received: 0.0,
+        waited: 0,
+        served: 0,
+    };
     let mut jobs: Vec<Running> = (0..curves.len()).map(fresh).collect();
     let mut now = 0.0;
     while ends.iter().zip(curves).any(|(e, c)| e.len() < c.losses.len()) {
@@ -153,6 +161,7 @@ pub fn replay(curves: &[Curve], policy: Policy) -> Outcome {
         let bids: Vec<Bid> = active.iter().map(|j| bid(&curves[*j], &jobs[*j], &ends[*j])).collect();
         for (job, cores) in active.iter().zip(decide(policy, &bids, SLOTS, EPOCH)) {
             jobs[*job].cores = cores;
+            jobs[*job].served = if cores == 0 { 0 } else { jobs[*job].served + 1 };
             jobs[*job].waited = if cores == 0 { jobs[*job].waited + 1 } else { 0 };
             jobs[*job].received += f64::from(cores) * EPOCH;
         }
@@ -181,6 +190,7 @@ fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
         outlook,
         reached: false,
         waited: job.waited,
+        served: job.served,
         received: job.received,
         remaining,
     }

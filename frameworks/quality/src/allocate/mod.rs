@@ -65,6 +65,8 @@ pub struct Bid {
     pub reached: bool,
     /// For how many epochs it has had no core.
     pub waited: u32,
+    /// For how many epochs it has had cores, without one in between in which it had none.
+    pub served: u32,
     /// Core-seconds that it has had so far.
     pub received: f64,
     /// How many core-seconds it still needs, if that can be told.
@@ -72,12 +74,15 @@ pub struct Bid {
 }
 
 /// A job that has had no core for so many epochs comes first, whatever the policy gains by others.
-pub const PATIENCE: u32 = 5;
+pub const PATIENCE: u32 = 12;
+
+/// For so many epochs a job has a core at least before it may lose its last one: less is spent on starting.
+pub const TURN: u32 = 3;
 
 /// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
 /// given out as far as jobs can use them. Each job gets its floor if there are enough cores for all floors; with
 /// [`Policy::Slaq`], if there are at least twice as many: below that a job may be without a core, but not for longer than
-/// [`PATIENCE`] epochs while there are cores.
+/// [`PATIENCE`] epochs as long as there are cores for all who have waited so long.
 ///
 /// `epoch` is for how many seconds the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {

@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Bid, PATIENCE, floors, raise};
+use super::{Bid, PATIENCE, TURN, floors, raise};
 use crate::predict::Outlook;
 
 /// What one more core brings a job; the largest comes out of a heap first, among equals the first job.
@@ -29,6 +29,10 @@ impl PartialOrd for Gain {
     }
 }
 
+/// What a core that a job does not have yet is worth against one that it has: a process must start first, and make its
+/// data, while another's has to end.
+const MOVED: f64 = 0.6;
+
 /// Whether cores are so few that a core for every job would leave little to decide.
 fn scarce(bids: &[Bid], cores: u32) -> bool {
     let floors: u64 = bids.iter().map(|b| u64::from(b.floor)).sum();
@@ -41,14 +45,17 @@ const SCARCE: u64 = 2;
 /// Floors first. Jobs that follow no curve get an equal share. All other cores go one at a time to the largest predicted
 /// gain; what then is left over goes to who can use it.
 ///
-/// With few cores a floor of one is kept over time: whoever has waited for [`PATIENCE`] epochs gets a core, and all
-/// others take part with what a first core gains them.
+/// With few cores a floor of one is kept over time: whoever has waited for [`PATIENCE`] epochs gets a core for [`TURN`] of
+/// them, and all others take part with what a first core gains them.
 pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut order: Vec<usize> = (0..bids.len()).collect();
     if scarce(bids, cores) {
         let gain = |bid: &Bid| bid.priority * bid.outlook.gain(epoch, 1);
-        order.retain(|j| bids[*j].waited >= PATIENCE || bids[*j].floor > 1 || bids[*j].outlook == Outlook::Unclear);
+        let in_turn = |bid: &Bid| bid.held > 0 && bid.served < TURN;
+        let due =
+            |bid: &Bid| bid.waited >= PATIENCE || in_turn(bid) || bid.floor > 1 || bid.outlook == Outlook::Unclear;
+        order.retain(|j| due(&bids[*j]));
         order.sort_by(|a, b| gain(&bids[*b]).total_cmp(&gain(&bids[*a])));
     }
     let mut left = floors(bids, cores, &order, &mut given);
@@ -81,7 +88,8 @@ fn greedy(bids: &[Bid], mut left: u32, epoch: f64, given: &mut [u32]) -> u32 {
             return None;
         }
         let with = bid.priority * bid.outlook.gain(epoch, has + 1);
-        let more = with - in_all;
+        let moved = if has >= bid.held { MOVED } else { 1.0 };
+        let more = moved * (with - in_all);
         (more > 0.0).then_some(Gain { more, job: Reverse(job), in_all: with })
     };
     let first = |(job, bid): (usize, &Bid)| next(job, given[job], bid.priority * bid.outlook.gain(epoch, given[job]));

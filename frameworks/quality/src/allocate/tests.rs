@@ -18,6 +18,7 @@ fn bid(outlook: Outlook) -> Bid {
         outlook,
         reached: false,
         waited: 0,
+        served: 0,
         received: 0.0,
         remaining: None,
     }
@@ -125,11 +126,13 @@ fn with_few_cores_nobody_waits_for_ever() {
         assert_eq!(given.iter().sum::<u32>(), 4);
         for (bid, given) in bids.iter_mut().zip(given) {
             bid.waited = if given == 0 { bid.waited + 1 } else { 0 };
+            bid.served = if given == 0 { 0 } else { bid.served + 1 };
+            bid.held = given;
             longest = longest.max(bid.waited);
         }
     }
-    // Ten jobs that become impatient together need three epochs of four cores.
-    assert!(longest <= PATIENCE + 3, "{longest}");
+    // Ten jobs that become impatient together need three turns of four cores.
+    assert!(longest <= PATIENCE + 3 * TURN, "{longest}");
     let least = Bid { received: 0.0, ..bids[0] };
     let most = Bid { received: 9.0, ..bids[0] };
     assert_eq!(decide(Policy::Fair, &[most, least, least], 2, 3.0), [0, 1, 1]);

@@ -36,6 +36,7 @@ pub(super) struct Entry {
     /// How long the newest iteration took.
     pub(super) pace: Duration,
     pub(super) waited: u32,
+    pub(super) served: u32,
     pub(super) received: f64,
     /// When `received` was brought up to date.
     pub(super) counted: Time,
@@ -76,6 +77,7 @@ impl Entry {
             first_loss: None,
             pace: Duration::ZERO,
             waited: 0,
+            served: 0,
             received: 0.0,
             counted: now,
             failures: 0,
@@ -134,6 +136,7 @@ impl Entry {
             outlook: self.forecaster.outlook(),
             reached: self.reached(),
             waited: self.waited,
+            served: self.served,
             received: self.received,
             remaining: self.remaining(),
         }

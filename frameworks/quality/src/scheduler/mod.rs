@@ -66,6 +66,8 @@ pub struct Quality {
     room: BTreeMap<String, Room>,
     started: Option<Time>,
     next_epoch: Time,
+    /// When an epoch was counted last.
+    counted: Time,
     revived: Option<Time>,
     suppressed: bool,
     connected: bool,
@@ -91,6 +93,7 @@ impl Quality {
             room: BTreeMap::new(),
             started: None,
             next_epoch: Time::EPOCH,
+            counted: Time::EPOCH,
             revived: None,
             suppressed: false,
             connected: false,

@@ -43,9 +43,15 @@ impl Quality {
         let cores = self.settings.worker.cores;
         let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(|e| e.bid(now, cores)).collect();
         let shares = decide(self.settings.policy, &bids, self.capacity(), self.settings.epoch.as_secs_f64());
+        // Cores are also shared out in the middle of an epoch; that is not one more epoch.
+        let epoch = u32::from(now.since(self.counted) >= self.settings.epoch);
+        if epoch > 0 {
+            self.counted = now;
+        }
         for (name, share) in names.iter().zip(shares) {
             if let Some(entry) = self.jobs.get_mut(name) {
-                entry.waited = if share > 0 { 0 } else { entry.waited.saturating_add(1) };
+                entry.waited = if share > 0 { 0 } else { entry.waited.saturating_add(epoch) };
+                entry.served = if share > 0 { entry.served.saturating_add(epoch) } else { 0 };
                 entry.target = share;
                 shrink(entry, now);
             }

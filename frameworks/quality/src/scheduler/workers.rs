@@ -113,8 +113,6 @@ impl Quality {
                 entry.not_before = now + pause.min(LONGEST_PAUSE);
             }
         }
-        // A worker that dies leaves its job with fewer cores than it should have: look around at once.
-        self.next_epoch = self.next_epoch.min(now + Duration::from_millis(20));
     }
 
     /// Kills workers that should have left by now; those that have not even started, at once.

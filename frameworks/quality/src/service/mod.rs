@@ -10,6 +10,8 @@ mod files;
 mod hands;
 mod hub;
 pub mod plot;
+#[cfg(test)]
+mod tests;
 pub mod worker;
 
 use std::net::{IpAddr, SocketAddr};

@@ -174,6 +174,9 @@ fn own_address(master: &str) -> IpAddr {
 }
 
 fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
+    if args.cores.is_some_and(|cores| cores < args.worker_cores) {
+        bail!("--cores: fewer than a worker has, {}: nothing could be trained", args.worker_cores);
+    }
     let mut options = Options::new(framework.options("quality")?);
     options.jobs = read_jobs(args.jobs.as_deref())?;
     options.policy = args.policy;

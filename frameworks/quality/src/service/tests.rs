@@ -1,0 +1,115 @@
+//! Files that come back or are refused, a worker whose driver is gone, and a picture.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::files::{Checkpoint, SavedModel};
+use super::worker::{WorkerOptions, chain, run};
+use super::*;
+use crate::frame::{ToDriver, decode};
+use crate::job::parse;
+use crate::learn::Local;
+
+/// A folder of the test's own, removed with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("quality-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn job() -> Job {
+    let text = "[[job]]\nname = \"a\"\nalgorithm = { kind = \"logistic-regression\" }\n\
+                data = { generator = \"halves\", rows = 60, columns = 3 }\nshards = 2\n";
+    parse("j", text).unwrap().remove(0)
+}
+
+fn trained(job: &Job, iterations: u64) -> Local {
+    let prepared = worker::prepare(job).unwrap();
+    let shards = (0..2).map(|s| prepared.shard(&job.algorithm, s, 2).unwrap()).collect();
+    let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap();
+    (0..iterations).for_each(|_| assert!(local.iterate().is_ok()));
+    local
+}
+
+#[test]
+fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
+    let folder = Folder::new("checkpoint");
+    let path = folder.0.join("jobs/a.checkpoint");
+    let (job, mut local) = (job(), trained(&job(), 5));
+    Checkpoint::new(&job, local.learner().clone(), &[3.0, 2.0], 5, 1.5).write(&path).unwrap();
+    let back = Checkpoint::read(&path, &job).unwrap();
+    assert_eq!((back.losses.as_slice(), back.iterations, back.seconds), (&[3.0, 2.0][..], 5, 1.5));
+    let mut other = trained(&job, 0);
+    other.resume(back.learner);
+    assert_eq!(other.iterate().unwrap(), local.iterate().unwrap());
+    let another = Job { iterations: 7, ..job.clone() };
+    assert!(Checkpoint::read(&path, &another).is_none(), "it is another job's");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(Checkpoint::read(&path, &job).is_none(), "it is cut off");
+    assert!(Checkpoint::read(&folder.0.join("none"), &job).is_none());
+}
+
+#[test]
+fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
+    let folder = Folder::new("model");
+    let job = job();
+    let model = trained(&job, 30).learner().model().unwrap();
+    let classes = ["no".to_owned(), "yes".to_owned()];
+    let path = SavedModel::new(&job, &classes, None, model.clone()).write(&folder.0).unwrap();
+    let back = SavedModel::read(&path).unwrap();
+    assert_eq!(back.model, model);
+    let row = worker::prepare(&job).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
+    assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
+    std::fs::write(&path, "{\"version\":1}").unwrap();
+    assert!(chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program"));
+    assert!(SavedModel::read(&folder.0.join("b.json")).is_err());
+}
+
+#[test]
+fn a_worker_without_its_driver_ends_by_itself() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let driver = listener.local_addr().unwrap().to_string();
+    let options = WorkerOptions {
+        driver: driver.clone(),
+        job: "a".into(),
+        task: "a.0.0".into(),
+        token: "t".into(),
+        cores: 1,
+        pace: None,
+        grace: Duration::from_millis(300),
+    };
+    let worker = std::thread::spawn(move || run(&options));
+    // It says who it is; then the driver is gone for good.
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut prefix = [0; 4];
+    stream.read_exact(&mut prefix).unwrap();
+    let mut bytes = vec![0; u32::from_le_bytes(prefix) as usize];
+    stream.read_exact(&mut bytes).unwrap();
+    assert!(matches!(decode(&bytes), Ok(ToDriver::Hello { task, .. }) if task == "a.0.0"));
+    drop((stream, listener));
+    let ended = worker.join().unwrap().unwrap_err();
+    assert!(ended.to_string().contains(&format!("the driver at {driver} is gone")), "{ended}");
+}
+
+#[test]
+fn the_picture_names_the_jobs() {
+    let (_, requests) = sdk::requests();
+    let worker = Worker { command: Vec::new(), driver: String::new(), cores: 1, mem: 1, pace: None };
+    let settings = Settings { policy: Policy::Fair, epoch: Duration::from_secs(1), workers_max: 1, worker };
+    let status = Quality::new(settings, requests).status(sdk::base::Time::EPOCH);
+    let picture = plot::svg(&status);
+    assert!(picture.starts_with("<svg") && picture.contains("policy fair: 0 jobs"), "{picture}");
+}
