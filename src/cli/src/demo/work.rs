@@ -25,8 +25,8 @@ pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
 const WORKERS: u32 = 4;
 /// What a core of a training worker may look at: so that a core is worth the same however busy this machine is.
 const PACE: f64 = 500_000.0;
-/// Cores for video at most.
-const VIDEO_CORES: f64 = 3.0;
+/// Cores for video at most: a query wants a twentieth of one, so that they compete.
+const VIDEO_CORES: f64 = 0.16;
 
 /// How two of the frameworks share their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
