@@ -1,6 +1,6 @@
 //! `tepui framework binpack`: runs the bin-packing framework, and shows what it does.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use sdk::Ending;
 use tokio::time::MissedTickBehavior;
 
 use super::common::FrameworkArgs;
+use super::screen::Overdrawn;
 use crate::interrupt::Interrupt;
 use crate::job::model::Jobs;
 use crate::job::show::jobs_table;
@@ -159,7 +160,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Job>> {
 async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps: bool) -> Result<ExitCode> {
     let interrupt = Interrupt::watch()?;
     let nudge = interrupt.nudge();
-    let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, lines: 0 };
+    let mut screen = Screen { live: std::io::stdout().is_terminal() && !args.json, table: Overdrawn::default() };
     let mut redraw = tokio::time::interval(REDRAW);
     redraw.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -203,25 +204,15 @@ fn ended(ending: &Ending, code: ExitCode) -> Result<ExitCode> {
 /// A table that is drawn over itself on a terminal, or lines elsewhere.
 struct Screen {
     live: bool,
-    /// How many lines the table has now.
-    lines: usize,
+    table: Overdrawn,
 }
 
 impl Screen {
-    fn clear(&mut self) -> Result<()> {
-        if self.lines > 0 {
-            // Up by so many lines, and everything below away.
-            write!(std::io::stdout(), "\x1b[{}A\x1b[J", self.lines)?;
-            self.lines = 0;
-        }
-        Ok(())
-    }
-
     fn tell(&mut self, event: &Happening, json: bool) -> Result<()> {
         if json {
             print(&serde_json::to_string(event)?)?;
         } else if let Some(line) = line(event) {
-            self.clear()?;
+            self.table.clear()?;
             print(&line)?;
         }
         Ok(())
@@ -231,7 +222,6 @@ impl Screen {
         if !self.live {
             return Ok(());
         }
-        self.clear()?;
         let jobs: Jobs = serde_json::from_value(serde_json::json!({ "jobs": status.jobs }))?;
         let connected = if status.connected { "connected" } else { "no master" };
         let used = status.used;
@@ -245,9 +235,7 @@ impl Screen {
             status.totals.failed,
             status.totals.lost,
         );
-        self.lines = text.lines().count();
-        print(&text)?;
-        Ok(())
+        self.table.draw(&text)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! It knows no framework: a command flattens [`FrameworkArgs`] into its own flags.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,6 +68,17 @@ impl FrameworkArgs {
             options.state = Some(Box::new(file));
         }
         Ok(options)
+    }
+
+    /// This machine's address on the way to the master: nothing is sent to find it out.
+    pub fn own_address(&self) -> IpAddr {
+        let first = self.master.split(',').next().unwrap_or_default();
+        let route = || {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.connect(first)?;
+            socket.local_addr()
+        };
+        route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
     }
 
     fn framework(&self, name: &str) -> Result<FrameworkInfo> {

@@ -4,6 +4,7 @@ mod binpack;
 pub(crate) mod common;
 mod mpi;
 mod quality;
+mod screen;
 mod state;
 mod video;
 

@@ -4,7 +4,7 @@
 mod view;
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use quality::service::worker::{self, WorkerOptions};
 use quality::service::{Options, SavedModel, Service, plot};
 
 use super::common::FrameworkArgs;
+use super::screen::{EVERY, View};
 use crate::interrupt::Interrupt;
 
 /// Flags of `tepui framework quality`.
@@ -162,17 +163,6 @@ fn read_jobs(path: Option<&Path>) -> Result<Vec<Job>> {
     Ok(job::parse(&path.display().to_string(), &text)?)
 }
 
-/// This machine's address on the way to the master: nothing is sent to find it out.
-fn own_address(master: &str) -> IpAddr {
-    let first = master.split(',').next().unwrap_or_default();
-    let route = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.connect(first)?;
-        socket.local_addr()
-    };
-    route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
-}
-
 fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     if args.cores.is_some_and(|cores| cores < args.worker_cores) {
         bail!("--cores: fewer than a worker has, {}: nothing could be trained", args.worker_cores);
@@ -187,7 +177,7 @@ fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     if let Some(program) = &args.worker_program {
         options.worker_command[0].clone_from(program);
     }
-    options.worker_address = args.worker_address.unwrap_or_else(|| own_address(&framework.master));
+    options.worker_address = args.worker_address.unwrap_or_else(|| framework.own_address());
     options.pace = checked_pace(args.pace)?;
     options.listen = framework.listen;
     options.state_dir.clone_from(&framework.state_dir);
@@ -202,7 +192,7 @@ async fn serve(framework: FrameworkArgs, args: QualityArgs) -> Result<ExitCode> 
     let interrupt = Interrupt::watch()?;
     let service = Service::start(options).await?;
     eprintln!("the API is at http://{}", service.address());
-    let mut view = view::View::new(std::io::stdout().is_terminal() && !args.json, args.json);
+    let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&service, &interrupt, &mut view, until_interrupted).await;
     // What is printed at the end must be read before the scheduler has gone.
     let status = service.status().await;
@@ -213,7 +203,7 @@ async fn serve(framework: FrameworkArgs, args: QualityArgs) -> Result<ExitCode> 
 }
 
 /// Shows how things are until all jobs have ended, or until interrupted; `true` if interrupted.
-async fn watch(service: &Service, interrupt: &Interrupt, view: &mut view::View, for_ever: bool) -> Result<bool> {
+async fn watch(service: &Service, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
     let nudge = interrupt.nudge();
     let all_ended = async { if for_ever { std::future::pending().await } else { service.wait().await } };
     tokio::pin!(all_ended);
@@ -221,7 +211,7 @@ async fn watch(service: &Service, interrupt: &Interrupt, view: &mut view::View, 
         tokio::select! {
             ended = &mut all_ended => return ended.map(|_| false).map_err(Into::into),
             () = nudge.notified() => return Ok(true),
-            () = tokio::time::sleep(view::EVERY) => {
+            () = tokio::time::sleep(EVERY) => {
                 if let Some(why) = service.failure() {
                     bail!(why);
                 }
@@ -234,7 +224,7 @@ async fn watch(service: &Service, interrupt: &Interrupt, view: &mut view::View, 
     }
 }
 
-fn finish(status: &Status, args: &QualityArgs, view: &mut view::View, over: bool) -> Result<ExitCode> {
+fn finish(status: &Status, args: &QualityArgs, view: &mut View, over: bool) -> Result<ExitCode> {
     if let Some(path) = &args.plot {
         std::fs::write(path, plot::svg(status)).with_context(|| format!("cannot write {}", path.display()))?;
     }

@@ -5,7 +5,7 @@ mod tools;
 mod view;
 
 use std::io::IsTerminal;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use video::spec::{QuerySpec, parse};
 use video::worker::{self, WorkerOptions};
 
 use super::common::FrameworkArgs;
+use super::screen::{EVERY, View};
 use crate::interrupt::Interrupt;
 
 /// Flags of `tepui framework video`.
@@ -144,17 +145,6 @@ fn read_queries(path: Option<&Path>) -> Result<Vec<QuerySpec>> {
     Ok(parse(&text, &path.display().to_string(), full.parent().unwrap_or(Path::new("/")))?)
 }
 
-/// This machine's address on the way to the master: nothing is sent to find it out.
-fn own_address(master: &str) -> IpAddr {
-    let first = master.split(',').next().unwrap_or_default();
-    let route = || {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.connect(first)?;
-        socket.local_addr()
-    };
-    route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
-}
-
 fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     if args.cores.is_some_and(|cores| !(0.02..=1e6).contains(&cores)) {
         bail!("--cores: at least 0.02");
@@ -165,7 +155,7 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     let mut options = Options::new(framework.options("video")?);
     options.queries = read_queries(args.queries.as_deref())?;
     options.listen = framework.listen;
-    options.control = SocketAddr::new(args.worker_address.unwrap_or_else(|| own_address(&framework.master)), 0);
+    options.control = SocketAddr::new(args.worker_address.unwrap_or_else(|| framework.own_address()), 0);
     options.state_dir.clone_from(&framework.state_dir);
     options.results.clone_from(&args.results);
     let beside_state = framework.state_dir.as_ref().map(|folder| folder.join("profiles"));
@@ -198,7 +188,7 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
     }
     let mut service = Service::start(options).await?;
     eprintln!("the API is at http://{}", service.address());
-    let mut view = view::View::new(std::io::stdout().is_terminal() && !args.json, args.json);
+    let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&mut service, &interrupt, &mut view, until_interrupted).await;
     // What is printed at the end must be read before the scheduler has gone.
     let status = service.status().await;
@@ -209,17 +199,12 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
 }
 
 /// Shows how things are until all queries have ended, or until interrupted; `true` if interrupted.
-async fn watch(
-    service: &mut Service,
-    interrupt: &Interrupt,
-    view: &mut view::View,
-    until_interrupted: bool,
-) -> Result<bool> {
+async fn watch(service: &mut Service, interrupt: &Interrupt, view: &mut View, until_interrupted: bool) -> Result<bool> {
     let nudge = interrupt.nudge();
     loop {
         tokio::select! {
             () = nudge.notified() => return Ok(true),
-            (status, ending) = service.next(view::EVERY) => {
+            (status, ending) = service.next(EVERY) => {
                 if let Some(ending) = ending {
                     bail!("the framework has ended: {ending:?}");
                 }
@@ -236,7 +221,7 @@ async fn watch(
     }
 }
 
-fn finish(status: &Status, args: &VideoArgs, view: &mut view::View, over: bool) -> Result<ExitCode> {
+fn finish(status: &Status, args: &VideoArgs, view: &mut View, over: bool) -> Result<ExitCode> {
     if args.json {
         crate::read::print(&serde_json::to_string_pretty(status)?)?;
     } else {

@@ -1,74 +1,23 @@
-//! How training jobs look in a terminal: a table that is drawn again and again, or lines about what has changed.
+//! What is shown of training jobs: a table, or lines about what has changed.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::time::Duration;
-
-use anyhow::Result;
 use quality::scheduler::{JobStatus, State, Status};
 
+use crate::framework::screen::{News, Shown};
 use crate::read::table::{percent, table};
 
-/// How often it is drawn.
-pub(super) const EVERY: Duration = Duration::from_millis(500);
-
-/// What is on the screen.
-#[derive(Debug)]
-pub(super) struct View {
-    live: bool,
-    silent: bool,
-    /// How many lines the table has that is drawn.
-    lines: usize,
-    /// What was said of each job.
-    said: BTreeMap<String, State>,
-}
-
-impl View {
-    pub(super) fn new(live: bool, silent: bool) -> View {
-        View { live, silent, lines: 0, said: BTreeMap::new() }
+impl Shown for Status {
+    fn text(&self) -> String {
+        text(self)
     }
 
-    /// Shows how things are.
-    pub(super) fn show(&mut self, status: &Status) -> Result<()> {
-        if self.live { self.draw(status) } else { self.say(status) }
-    }
-
-    /// Shows how things were at the end.
-    pub(super) fn last(&mut self, status: &Status) -> Result<()> {
-        self.say_or_nothing(status)?;
-        self.draw(status)
-    }
-
-    fn say_or_nothing(&mut self, status: &Status) -> Result<()> {
-        if self.live { Ok(()) } else { self.say(status) }
-    }
-
-    fn draw(&mut self, status: &Status) -> Result<()> {
-        let mut text = text(status);
-        text.push('\n');
-        let mut out = std::io::stdout().lock();
-        if self.live && self.lines > 0 {
-            // Up to where the last table began, and away with it.
-            write!(out, "\x1b[{}A\x1b[J", self.lines)?;
-        }
-        self.lines = text.lines().count();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
-    }
-
-    /// A line for each job that has another state than before.
-    fn say(&mut self, status: &Status) -> Result<()> {
-        if self.silent {
-            return Ok(());
-        }
-        for job in &status.jobs {
-            if self.said.insert(job.name.clone(), job.state) != Some(job.state) {
-                let mut out = std::io::stdout().lock();
-                let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
-                writeln!(out, "{:7.1} s  {} is {}{reason}", status.seconds, job.name, state(job.state))?;
-            }
-        }
-        Ok(())
+    fn news(&self) -> Vec<News> {
+        let news = |job: &JobStatus| {
+            let reason = if job.reason.is_empty() { String::new() } else { format!(": {}", job.reason) };
+            let state = state(job.state);
+            let line = format!("{:7.1} s  {} is {state}{reason}", self.seconds, job.name);
+            News { name: job.name.clone(), state, line }
+        };
+        self.jobs.iter().map(news).collect()
     }
 }
 

@@ -1,76 +1,25 @@
-//! How video queries look in a terminal: a table that is drawn again and again, or lines about what has changed.
+//! What is shown of video queries: a table, or lines about what has changed.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::time::Duration;
-
-use anyhow::Result;
 use video::core::{QueryStatus, State, Status};
 use video::schedule::Policy;
 
+use crate::framework::screen::{News, Shown};
 use crate::read::table::table;
 
-/// How often it is drawn.
-pub(super) const EVERY: Duration = Duration::from_millis(500);
-
-/// What is on the screen.
-#[derive(Debug)]
-pub(super) struct View {
-    live: bool,
-    silent: bool,
-    /// How many lines the table has that is drawn.
-    lines: usize,
-    /// What was said of each query.
-    said: BTreeMap<String, State>,
-}
-
-impl View {
-    pub(super) fn new(live: bool, silent: bool) -> View {
-        View { live, silent, lines: 0, said: BTreeMap::new() }
+impl Shown for Status {
+    fn text(&self) -> String {
+        text(self)
     }
 
-    /// Shows how things are.
-    pub(super) fn show(&mut self, status: &Status) -> Result<()> {
-        if self.live { self.draw(status) } else { self.say(status) }
-    }
-
-    /// Shows how things were at the end.
-    pub(super) fn last(&mut self, status: &Status) -> Result<()> {
-        if !self.live {
-            self.say(status)?;
-        }
-        self.draw(status)
-    }
-
-    fn draw(&mut self, status: &Status) -> Result<()> {
-        let mut text = text(status);
-        text.push('\n');
-        let mut out = std::io::stdout().lock();
-        if self.live && self.lines > 0 {
-            // Up to where the last table began, and away with it.
-            write!(out, "\x1b[{}A\x1b[J", self.lines)?;
-        }
-        self.lines = text.lines().count();
-        out.write_all(text.as_bytes())?;
-        Ok(out.flush()?)
-    }
-
-    /// A line for each query that has another state than before.
-    fn say(&mut self, status: &Status) -> Result<()> {
-        if self.silent {
-            return Ok(());
-        }
-        for query in &status.queries {
-            if self.said.insert(query.name.clone(), query.state) != Some(query.state) {
-                let mut out = std::io::stdout().lock();
-                let why = if query.message.is_empty() { String::new() } else { format!(": {}", query.message) };
-                let task = query.task.as_deref().filter(|_| matches!(query.state, State::Running | State::Starting));
-                let task = task.map_or(String::new(), |task| format!(" ({task})"));
-                writeln!(out, "{} is {}{task}{why}", query.name, state(query.state))?;
-                out.flush()?;
-            }
-        }
-        Ok(())
+    fn news(&self) -> Vec<News> {
+        let news = |query: &QueryStatus| {
+            let why = if query.message.is_empty() { String::new() } else { format!(": {}", query.message) };
+            let task = query.task.as_deref().filter(|_| matches!(query.state, State::Running | State::Starting));
+            let task = task.map_or(String::new(), |task| format!(" ({task})"));
+            let state = state(query.state);
+            News { name: query.name.clone(), state, line: format!("{} is {state}{task}{why}", query.name) }
+        };
+        self.queries.iter().map(news).collect()
     }
 }
 
