@@ -69,6 +69,18 @@ async fn jobs_are_taken_shown_changed_and_stopped() {
 }
 
 #[tokio::test]
+async fn the_secret_of_a_gang_is_not_shown() {
+    let service = start().await;
+    let mut api = Api::of(&service);
+    let gang = r#"{"name": "g", "kind": "gang", "count": 2, "command": "x", "env": {"A": "b"}}"#;
+    assert_eq!(api.post("/v1/jobs", gang).await.0, 200);
+    let (_, view) = api.get("/v1/jobs/g").await;
+    assert_eq!(view["versions"][0]["job"]["env"], serde_json::json!({"A": "b"}));
+    assert!(!view.to_string().contains("TEPUI_TOKEN"), "{view}");
+    service.stop(true).await;
+}
+
+#[tokio::test]
 async fn what_is_wrong_is_named() {
     let service = start().await;
     let mut api = Api::of(&service);

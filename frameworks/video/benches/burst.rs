@@ -11,7 +11,7 @@ use video::core::{Orders, Start};
 use video::pipeline::{Knobs, QueryKind};
 use video::profile::{ClipOptions, Point, Profile};
 use video::scene::{SceneOptions, generate};
-use video::schedule::{AgentView, Demand, Goals, Horizon, Objective, Policy, QueryView, Share, decide};
+use video::schedule::{AgentView, Correction, Demand, Goals, Horizon, Objective, Policy, QueryView, Share, decide};
 use video::spec::QuerySpec;
 use video::worker::HandWorker;
 
@@ -37,8 +37,7 @@ struct Query {
     worker: HandWorker,
     share: Share,
     position: f64,
-    correction: f64,
-    seen: (f64, f64),
+    correction: Correction,
 }
 
 /// Sums over queries and seconds.
@@ -65,7 +64,7 @@ fn query(video: &Path, kind: QueryKind, max_lag: f64, points: &[Point]) -> Query
     let orders = Orders { config: points[0].config, cores: 0.001 };
     let worker = HandWorker::start(Start { spec, began: wall(), position: 0.0, orders, patience: 1.0 });
     let share = Share { point: 0, cores: 0.001 };
-    Query { points: points.to_vec(), goals, worker, share, position: 0.0, correction: 1.0, seen: (0.0, 0.0) }
+    Query { points: points.to_vec(), goals, worker, share, position: 0.0, correction: Correction::new(1.0) }
 }
 
 impl Query {
@@ -76,11 +75,7 @@ impl Query {
             let moved = report.position - self.position;
             sums.quality += moved * point.quality;
             sums.stream += moved;
-            let (seconds, cores) = (report.position - self.seen.0, report.core_seconds - self.seen.1);
-            if seconds >= 1.0 {
-                self.correction = (self.correction * 0.7 + cores / seconds / point.cores * 0.3).clamp(0.2, 5.0);
-                self.seen = (report.position, report.core_seconds);
-            }
+            self.correction.look(point, report.position, report.core_seconds);
         }
         self.position = report.position;
         sums.lag_over += (report.lag - self.goals.max_lag).max(0.0);
@@ -111,7 +106,7 @@ fn run(video: &Path, profiles: &[(QueryKind, Vec<Point>)], cores: f64, policy: P
             .iter()
             .zip(&lags)
             .map(|(q, lag)| QueryView {
-                demand: Demand { goals: q.goals, points: &q.points, lag: *lag, correction: q.correction },
+                demand: Demand { goals: q.goals, points: &q.points, lag: *lag, correction: q.correction.factor() },
                 agent: Some(0),
             })
             .collect();

@@ -156,6 +156,13 @@ fn with_token(mut job: Job) -> Job {
     job
 }
 
+/// The secret is for the ranks, and not for whoever asks how they are.
+fn hide_token(job: &mut Arc<Job>) {
+    if job.kind == Kind::Gang && job.env.contains_key(TOKEN) {
+        Arc::make_mut(job).env.remove(TOKEN);
+    }
+}
+
 impl Handle {
     /// Asks anything.
     ///
@@ -166,7 +173,11 @@ impl Handle {
             Request::Submit(jobs) => Request::Submit(jobs.into_iter().map(with_token).collect()),
             other => other,
         };
-        Ok(self.requester.ask(request).await??)
+        let mut reply = self.requester.ask(request).await??;
+        if let Reply::Job(view) = &mut reply {
+            view.versions.iter_mut().for_each(|version| hide_token(&mut version.job));
+        }
+        Ok(reply)
     }
 
     /// The scheduler and its jobs in short.

@@ -8,9 +8,10 @@ use sdk::resources::{Amount, Resource, Resources};
 use sdk::v1::{Offer, TaskInfo};
 use sdk::{Calls, Packer};
 
+use super::moves::begin_move;
 use super::query::{Query, State};
 use super::scheduler::Options;
-use crate::schedule::{Load, Placing, place_score};
+use crate::schedule::{Horizon, Load, Placing, place_score};
 
 /// For how long offers that are of no use are refused.
 const REFUSE: Duration = Duration::from_secs(5);
@@ -32,7 +33,8 @@ pub struct WorkerCommand {
     pub token: String,
 }
 
-/// Launches tasks for queries that wait, on offers; gives everything else back.
+/// Launches tasks for queries that wait, and for one that should move, on offers; gives everything else back. Who has a
+/// new task is told.
 pub(super) fn launch(
     offers: Vec<Offer>,
     queries: &mut BTreeMap<String, Query>,
@@ -40,7 +42,7 @@ pub(super) fn launch(
     now: Time,
     calls: &mut Calls,
 ) -> Vec<String> {
-    let held: f64 = queries.values().filter(|q| q.is_live()).map(|q| q.reserved).sum();
+    let held: f64 = queries.values().map(Query::held).sum();
     let mut left = options.cores_max.map_or(f64::INFINITY, |max| (max - held).max(0.0));
     let mut packer = Packer::new(offers);
     let mut launched = Vec::new();
@@ -50,7 +52,7 @@ pub(super) fn launch(
         .map(|(n, _)| n.clone())
         .collect();
     for (done, name) in waiting.iter().enumerate() {
-        let loads = loads(&packer, queries);
+        let loads = loads(&packer, queries, options.horizon);
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
         let fair = free / (waiting.len() - done) as f64;
         let Some(query) = queries.get_mut(name) else { continue };
@@ -60,8 +62,7 @@ pub(super) fn launch(
         if want > left + 1e-9 {
             break;
         }
-        let patient = query.submission.spec.goals.max_lag > options.horizon.seconds;
-        let placing = Placing { cores: want, patient };
+        let placing = Placing { cores: want, patient: query.is_patient(options.horizon) };
         let id = format!("video-{name}-{}", query.starts + 1);
         let task = task(&id, name, want, options);
         let score = |bin: &sdk::Bin| {
@@ -82,6 +83,7 @@ pub(super) fn launch(
         left -= want;
         launched.push(name.clone());
     }
+    launched.extend(begin_move(&mut packer, queries, options, left, now));
     packer.finish(calls, REFUSE);
     launched
 }
@@ -91,29 +93,36 @@ pub(super) fn useful(query: &Query, now: Time) -> f64 {
     query.demand(now).need(query.submission.points.len().saturating_sub(1)) * HEADROOM
 }
 
-fn thousandths(cores: f64) -> f64 {
+pub(super) fn thousandths(cores: f64) -> f64 {
     (cores * 1000.0).floor() / 1000.0
 }
 
 /// For each agent with offers: what the framework holds there, what is free, and its host.
-fn loads(packer: &Packer, queries: &BTreeMap<String, Query>) -> BTreeMap<String, (Load, String)> {
+pub(super) fn loads(
+    packer: &Packer,
+    queries: &BTreeMap<String, Query>,
+    horizon: Horizon,
+) -> BTreeMap<String, (Load, String)> {
     let mut loads: BTreeMap<String, (Load, String)> = BTreeMap::new();
     for bin in packer.bins() {
         let entry = loads.entry(bin.agent_id().value.clone()).or_default();
         entry.0.cores += bin.left().non_revocable().cpus().to_f64();
         entry.1 = bin.hostname().to_owned();
     }
-    for query in queries.values().filter(|q| q.is_live()) {
-        if let Some((load, _)) = loads.get_mut(&query.agent) {
-            load.used += query.reserved;
-            load.cores += query.reserved;
+    let live = queries.values().filter(|q| q.is_live()).map(|q| (q, &q.agent, q.reserved));
+    let moving = queries.values().filter_map(|q| q.moving.as_ref().map(|m| (q, &m.agent, m.reserved)));
+    for (query, agent, reserved) in live.chain(moving) {
+        if let Some((load, _)) = loads.get_mut(agent) {
+            load.used += reserved;
+            load.cores += reserved;
+            load.patient += if query.is_patient(horizon) { reserved } else { 0.0 };
         }
     }
     // What was placed in this round is among the live ones already, and no longer free.
     loads
 }
 
-fn task(id: &str, query: &str, cores: f64, options: &Options) -> TaskInfo {
+pub(super) fn task(id: &str, query: &str, cores: f64, options: &Options) -> TaskInfo {
     let mut needs = Resources::new();
     needs.add(Resource::scalar("cpus", Amount::from_f64(cores)));
     needs.add(Resource::scalar("mem", Amount::from_f64(f64::from(options.memory))));

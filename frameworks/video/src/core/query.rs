@@ -4,18 +4,13 @@ use base::Time;
 use serde::{Deserialize, Serialize};
 
 use super::ask::{Orders, Report, Submission};
+use super::moves::Move;
 use super::status::{QueryStatus, Sample};
 use crate::pipeline::Config;
-use crate::schedule::{Demand, Share};
+use crate::schedule::{Correction, Demand, Horizon, Share};
 
 /// Samples of history; when there are more, every second one goes.
 const HISTORY_MAX: usize = 240;
-/// How fast a demand is corrected: the weight of a new measurement.
-const LEARN: f64 = 0.3;
-/// Seconds of a stream that a measurement of demand needs.
-const MEASURE_SECONDS: f64 = 1.0;
-/// The furthest that a profile can be off.
-const CORRECTION: (f64, f64) = (0.2, 5.0);
 
 /// Where a query stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,13 +44,15 @@ pub(super) struct Query {
     pub launched: Time,
     pub not_before: Time,
     pub waiting_since: Option<Time>,
+    /// Since when it has missed its goals without a break.
+    pub missing_since: Option<Time>,
+    /// The task that it is about to change over to.
+    pub moving: Option<Move>,
     /// When its stream began, in seconds since 1970.
     pub began: Option<f64>,
     pub share: Share,
-    pub correction: f64,
+    correction: Correction,
     pub last: Report,
-    /// Position and core-seconds when the configuration last changed or was measured.
-    measured: Option<(Config, f64, f64)>,
     pub used: f64,
     pub found: u64,
     quality_seconds: f64,
@@ -97,11 +94,12 @@ impl Query {
             launched: now,
             not_before: now,
             waiting_since: Some(now),
+            missing_since: None,
+            moving: None,
             began: None,
             share: Share { point: 0, cores: 0.0 },
-            correction: 1.0,
+            correction: Correction::new(1.0),
             last: Report::default(),
-            measured: None,
             used: 0.0,
             found: 0,
             quality_seconds: 0.0,
@@ -123,7 +121,7 @@ impl Query {
             starts: self.starts,
             began: self.began,
             position: self.last.position,
-            correction: self.correction,
+            correction: self.correction.factor(),
             found: self.found,
             quality_seconds: self.quality_seconds,
         }
@@ -140,7 +138,7 @@ impl Query {
         query.starts = kept.starts;
         query.began = kept.began;
         query.last.position = kept.position;
-        query.correction = kept.correction;
+        query.correction = Correction::new(kept.correction);
         query.found = kept.found;
         query.quality_seconds = kept.quality_seconds;
         query
@@ -151,12 +149,28 @@ impl Query {
         matches!(self.state, State::Starting | State::Running)
     }
 
+    /// Cores that its tasks hold.
+    pub fn held(&self) -> f64 {
+        let own = if self.is_live() { self.reserved } else { 0.0 };
+        own + self.moving.as_ref().map_or(0.0, |m| m.reserved)
+    }
+
+    /// Whether its task can be ended to be launched again in another size.
+    pub fn may_restart(&self) -> bool {
+        self.state == State::Running && self.moving.is_none()
+    }
+
+    /// Whether its lag goal is longer than one can look ahead, so that it can lend cores to others.
+    pub fn is_patient(&self, horizon: Horizon) -> bool {
+        self.submission.spec.goals.max_lag > horizon.seconds
+    }
+
     pub fn demand(&self, now: Time) -> Demand<'_> {
         Demand {
             goals: self.submission.spec.goals,
             points: &self.submission.points,
             lag: self.lag(now),
-            correction: self.correction,
+            correction: self.correction.factor(),
         }
     }
 
@@ -183,18 +197,7 @@ impl Query {
         let point = report.config.and_then(|c| points.iter().find(|p| p.config == c));
         if let Some(point) = point {
             self.quality_seconds += moved * point.quality;
-            match self.measured {
-                Some((config, position, used)) if config == point.config => {
-                    let (seconds, cores) = (report.position - position, report.core_seconds - used);
-                    if seconds >= MEASURE_SECONDS {
-                        let ratio = cores / seconds / point.cores.max(1e-9);
-                        let next = self.correction * (1.0 - LEARN) + ratio * LEARN;
-                        self.correction = next.clamp(CORRECTION.0, CORRECTION.1);
-                        self.measured = Some((config, report.position, report.core_seconds));
-                    }
-                }
-                _ => self.measured = Some((point.config, report.position, report.core_seconds)),
-            }
+            self.correction.look(point, report.position, report.core_seconds);
         }
         self.found += report.found;
         self.last = report;
@@ -202,7 +205,7 @@ impl Query {
 
     /// A worker begins anew: its counters start from zero.
     pub fn worker_changed(&mut self) {
-        self.measured = None;
+        self.correction.restart();
         self.last.core_seconds = 0.0;
     }
 
@@ -236,14 +239,14 @@ impl Query {
             goals: spec.goals,
             config: running.then(|| self.orders().config),
             cores: if running { self.share.cores } else { 0.0 },
-            reserved: if self.is_live() { self.reserved } else { 0.0 },
+            reserved: self.held(),
             used: if running { self.used } else { 0.0 },
             quality: if running { self.quality() } else { 0.0 },
             mean_quality: if self.last.position > 0.0 { self.quality_seconds / self.last.position } else { 0.0 },
             measured_quality: None,
             lag: self.lag(now),
             mean_lag_over: self.lag_over_sum / self.samples.max(1) as f64,
-            correction: self.correction,
+            correction: self.correction.factor(),
             position: self.last.position,
             found: self.found,
             starts: self.starts,

@@ -9,6 +9,7 @@ use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
 use super::ask::{Answer, Question, Report, Start, Submission};
 use super::launch::{WorkerCommand, launch, useful};
+use super::moves::{wants_to_move, watch_goals, watch_moves};
 use super::query::{Kept, Query, State};
 use super::status::Status;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
@@ -120,6 +121,12 @@ impl VideoScheduler {
         }
     }
 
+    /// The query whose second task this is.
+    fn by_move(&mut self, task: &str) -> Option<(String, &mut Query)> {
+        let moving = |q: &Query| q.moving.as_ref().is_some_and(|m| m.task == task);
+        self.queries.iter_mut().find(|(_, q)| moving(q)).map(|(name, q)| (name.clone(), q))
+    }
+
     fn by_task(&mut self, task: &str) -> Option<(String, &mut Query)> {
         self.queries.iter_mut().find(|(_, q)| q.task.as_deref() == Some(task)).map(|(name, q)| (name.clone(), q))
     }
@@ -147,6 +154,7 @@ impl VideoScheduler {
                 _ => lost.push(name.clone()),
             }
         }
+        own.extend(self.queries.values().filter_map(|q| q.moving.as_ref()).map(|m| m.task.clone()));
         for name in lost {
             self.wait(&name, "its task was gone after a restart", now, now, calls);
         }
@@ -155,11 +163,15 @@ impl VideoScheduler {
         }
     }
 
-    /// Puts a query back to wait for a task.
+    /// Puts a query back to wait for a task; or for the one that it was moving to, if there is one.
     fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
         if let Some(query) = self.queries.get_mut(name) {
             if let Some(task) = query.task.take() {
                 self.heard.remove(&task);
+            }
+            if query.moving.is_some() {
+                query.change_over(State::Starting);
+                return self.keep(name, calls);
             }
             query.state = State::Waiting;
             query.message = why.to_owned();
@@ -175,6 +187,9 @@ impl VideoScheduler {
             query.state = state;
             query.message = message.to_owned();
             self.freed += query.reserved;
+            if let Some(second) = query.moving.take() {
+                calls.kill(&second.task, None);
+            }
         }
         self.keep(name, calls);
     }
@@ -187,6 +202,10 @@ impl VideoScheduler {
             calls.kill(&task, None);
         }
         if !is_terminal(state) && !away {
+            return;
+        }
+        if let Some((_, query)) = self.by_move(&task) {
+            query.moving = None;
             return;
         }
         let Some((name, query)) = self.by_task(&task) else { return };
@@ -213,7 +232,7 @@ impl VideoScheduler {
             Question::Remove(name) => match self.queries.remove(&name) {
                 Some(query) => {
                     self.freed += if query.is_live() { query.reserved } else { 0.0 };
-                    if let Some(task) = query.task {
+                    for task in query.task.into_iter().chain(query.moving.map(|m| m.task)) {
                         calls.kill(&task, None);
                     }
                     calls.forget(&format!("{KEY}{name}"));
@@ -262,6 +281,12 @@ impl VideoScheduler {
     fn hello(&mut self, task: &str, position: Option<f64>, now: Time, calls: &mut Calls) -> Answer {
         let patience = self.options.patience;
         self.heard.insert(task.to_owned(), now);
+        if let Some((_, query)) = self.by_move(task)
+            && let Some(before) = query.change_over(State::Starting)
+        {
+            self.heard.remove(&before);
+            calls.kill(&before, None);
+        }
         let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.is_live()) else {
             self.heard.remove(task);
             return Answer::Unknown;
@@ -343,6 +368,8 @@ impl VideoScheduler {
             query.sample(now);
         }
         self.watch(now, calls);
+        watch_goals(&mut self.queries, now);
+        watch_moves(&mut self.queries, SILENCE, now, calls);
         self.make_room(now, calls);
         self.grow(now, calls);
         if now >= self.next_keep {
@@ -384,8 +411,7 @@ impl VideoScheduler {
         let live = self.queries.values().filter(|q| q.is_live());
         let (count, held) = live.fold((0, 0.0), |(n, sum), q| (n + 1, sum + q.reserved));
         let share = (held / (count + waiting).max(1) as f64).max(self.options.cores_min);
-        let largest =
-            self.queries.values_mut().filter(|q| q.state == State::Running && q.reserved > share * OVER_SHARE);
+        let largest = self.queries.values_mut().filter(|q| q.may_restart() && q.reserved > share * OVER_SHARE);
         let Some(query) = largest.max_by(|a, b| a.reserved.total_cmp(&b.reserved)) else { return };
         self.last_room = now;
         query.reserve_at_most = Some(share);
@@ -402,13 +428,13 @@ impl VideoScheduler {
         if waiting || self.freed <= 0.0 || now.since(self.last_room) < WAIT_FOR_ROOM || !self.connected {
             return;
         }
-        let held = self.queries.values().filter(|q| q.is_live()).fold(0.0, |sum, q| sum + q.reserved);
+        let held = self.queries.values().fold(0.0, |sum, q| sum + q.held());
         let room = self.options.cores_max.map_or(self.freed, |most| (most - held).min(self.freed));
         let missing = |q: &Query| useful(q, now) - q.reserved;
         let short = |q: &&Query| {
             let behind =
                 q.last.lag > q.submission.spec.goals.max_lag / 2.0 || q.share.point + 1 < q.submission.points.len();
-            q.state == State::Running && behind && missing(q).min(room) > q.reserved / 2.0
+            q.may_restart() && behind && missing(q).min(room) > q.reserved / 2.0
         };
         let shortest = self.queries.values().filter(short).max_by(|a, b| missing(a).total_cmp(&missing(b)));
         let Some((name, task, more)) =
@@ -424,9 +450,10 @@ impl VideoScheduler {
         self.wait(&name, "its task is made larger: others have ended", now, now, calls);
     }
 
-    /// Asks for offers while a query waits, and for none otherwise.
+    /// Asks for offers while a query waits or should move, and for none otherwise.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
-        let wants = self.queries.values().any(|q| q.state == State::Waiting && q.not_before <= now);
+        let waits = self.queries.values().any(|q| q.state == State::Waiting && q.not_before <= now);
+        let wants = waits || wants_to_move(&self.queries, now).is_some();
         if wants != self.wants_offers && self.connected {
             self.wants_offers = wants;
             if wants { calls.revive() } else { calls.suppress() }
@@ -439,7 +466,7 @@ impl VideoScheduler {
             objective: self.options.objective,
             connected: self.connected,
             framework: self.framework.clone(),
-            cores: self.queries.values().filter(|q| q.is_live()).fold(0.0, |sum, q| sum + q.reserved),
+            cores: self.queries.values().fold(0.0, |sum, q| sum + q.held()),
             decisions: self.decisions,
             queries: self.queries.values().map(|q| q.status(now)).collect(),
         }

@@ -307,6 +307,74 @@ fn what_ended_queries_leave_goes_to_those_held_short() {
     assert_eq!(rig.sent(), [("video-b-2".to_owned(), 0.8)]);
 }
 
+/// Two queries on an agent with far too little for both; the first is told to lag until it wants to move.
+fn crowded() -> Rig {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
+    assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
+    rig.offer("A", 0.2);
+    rig.hello("video-a-1");
+    rig.hello("video-b-1");
+    for second in 0..14 {
+        let report = |lag| Report { position: f64::from(second) / 2.0, lag, found: 1, ..Default::default() };
+        rig.ask(Question::Report { task: "video-a-1".into(), report: report(f64::from(second) / 2.0) });
+        rig.ask(Question::Report { task: "video-b-1".into(), report: report(0.1) });
+        rig.pass(1);
+    }
+    rig.sent();
+    rig
+}
+
+#[test]
+fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
+    let mut rig = crowded();
+    rig.offer("A", 0.05);
+    assert_eq!(rig.sent(), [], "where it is there is no more");
+    rig.offer("B", 2.0);
+    assert_eq!(rig.sent(), [("video-a-2".to_owned(), 1.2)], "a second task, and the first goes on");
+    let report = Report { position: 7.0, lag: 7.0, found: 2, ..Default::default() };
+    let answer = rig.ask(Question::Report { task: "video-a-1".into(), report: report.clone() });
+    assert!(matches!(answer, Answer::Orders(_)), "{answer:?}");
+    let before = rig.status();
+    assert!((before.cores - 1.4).abs() < 1e-9, "both are counted: {}", before.cores);
+    // The new worker comes up where the last report ended; what the old one says from now on does not count.
+    assert_eq!(rig.hello("video-a-2").position, 7.0);
+    assert_eq!(rig.sent(), [("video-a-1".to_owned(), 0.0)]);
+    assert!(matches!(rig.ask(Question::Report { task: "video-a-1".into(), report }), Answer::Unknown));
+    rig.update("video-a-1", TaskState::TaskKilled);
+    rig.pass(1);
+    let query = rig.status().queries.remove(0);
+    assert_eq!((query.state, query.host.as_str(), query.starts), (State::Running, "host-B", 2));
+    assert_eq!((query.found, query.position, query.reserved), (14 + 2, 7.0, 1.2));
+    assert!(query.cores > 0.2, "more than both had where it was: {query:?}");
+}
+
+#[test]
+fn a_move_that_fails_changes_nothing_and_one_whose_first_task_dies_is_finished() {
+    let mut rig = crowded();
+    rig.offer("B", 2.0);
+    rig.sent();
+    rig.update("video-a-2", TaskState::TaskFailed);
+    assert_eq!(rig.status().queries[0].task.as_deref(), Some("video-a-1"));
+    assert_eq!(rig.status().cores, 0.2);
+    rig.offer("B", 2.0);
+    assert_eq!(rig.sent(), [("video-a-3".to_owned(), 1.2)]);
+    rig.update("video-a-1", TaskState::TaskFailed);
+    rig.offer("C", 4.0);
+    assert_eq!(rig.sent(), [], "the second task is its task now");
+    assert_eq!(rig.status().queries[0].state, State::Starting);
+    assert_eq!(rig.hello("video-a-3").position, 6.5);
+    // A second task is not known after a restart of the scheduler, and ends.
+    let mut again = crowded();
+    again.offer("B", 2.0);
+    again.update("video-a-2", TaskState::TaskRunning);
+    again.sent();
+    let mut after = Rig::new(again.kept, again.now + Duration::from_secs(5));
+    let sent = after.sent();
+    assert!(!sent.is_empty() && sent.iter().all(|s| *s == ("video-a-2".to_owned(), 0.0)), "{sent:?}");
+    assert_eq!(after.status().queries[0].state, State::Running);
+}
+
 #[test]
 fn queries_that_make_no_sense_are_refused_whole() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));

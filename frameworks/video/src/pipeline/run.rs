@@ -7,7 +7,7 @@ use super::events::Finding;
 use super::query::QueryKind;
 use crate::frame::{Frame, Rect};
 use crate::media::{MediaError, Video};
-use crate::vision::{Background, KindReader, Track, Tracker, blobs, read_plate, shrink, still_of};
+use crate::vision::{Background, KindReader, SignReader, Track, Tracker, blobs, read_plate, shrink, still_of};
 
 /// From how many frames, and within how many seconds, the still background is learnt.
 pub const STILL_FRAMES: usize = 15;
@@ -119,8 +119,14 @@ struct Readings {
 }
 
 impl Analyst {
-    /// Begins to follow. See [`Config::window`].
+    /// Begins to follow. See [`Config::window`]. What is read with is trained here, if this process has not done it yet,
+    /// and not when the first car comes by.
     pub fn new(kind: QueryKind, window: u32) -> Analyst {
+        match kind {
+            QueryKind::Plates => _ = SignReader::get(),
+            QueryKind::Kinds => _ = KindReader::get(),
+            QueryKind::Cars | QueryKind::People | QueryKind::Tracks => {}
+        }
         Analyst { kind, window, tracker: Tracker::new(LINE), readings: BTreeMap::new(), second: None }
     }
 

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::goals::Goals;
 use crate::profile::Point;
 
+/// Steps off the hulls, into what the steps along them left over.
+const LAST_STEPS: usize = 6;
+
 /// Who decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,15 +80,15 @@ impl Demand<'_> {
         (self.lag + horizon.seconds * (1.0 - share.cores / self.need(share.point))).max(0.0)
     }
 
-    /// The utility at the horizon.
+    /// The utility at the horizon, with some of the lag goal kept back (see [`Goals::planned`]).
     pub fn utility(&self, share: Share, horizon: Horizon) -> f64 {
         let quality = self.points.get(share.point).map_or(0.0, |p| p.quality);
-        self.goals.utility(quality, self.lag_after(share, horizon))
+        self.goals.planned().utility(quality, self.lag_after(share, horizon))
     }
 
     /// The fewest cores with which the lag goal is met at the horizon.
     fn to_goal(&self, point: usize, horizon: Horizon) -> f64 {
-        (self.need(point) * (1.0 + (self.lag - self.goals.max_lag) / horizon.seconds)).max(0.0)
+        (self.need(point) * (1.0 + (self.lag - self.goals.planned().max_lag) / horizon.seconds)).max(0.0)
     }
 
     /// The fewest cores with which there is no lag at the horizon: more would be of no use.
@@ -102,7 +105,8 @@ impl Demand<'_> {
             }
             // So many seconds over the lag goal may remain.
             let over = spare.max(0.0) / self.goals.lag_weight.max(1e-9);
-            let cores = self.need(point) * (1.0 + (self.lag - self.goals.max_lag - over) / horizon.seconds);
+            let goal = self.goals.planned().max_lag + over;
+            let cores = self.need(point) * (1.0 + (self.lag - goal) / horizon.seconds);
             Some(Share { point, cores: cores.max(0.0) })
         };
         let shares = (0..self.points.len()).rev().filter_map(reach);
@@ -212,21 +216,39 @@ fn max_sum(queries: &[Demand<'_>], cores: f64, horizon: Horizon) -> Vec<Share> {
     // What costs nothing may still be held by the first corner of each.
     let mut left = cores - shares.iter().map(|s| s.cores).sum::<f64>();
     for step in steps {
-        if left <= 1e-12 {
-            break;
-        }
-        if step.cores <= left {
+        // A step that did not fit is in the way of those after it on the same hull.
+        let next = shares[step.query].cores + step.cores >= step.to.cores - 1e-9;
+        if next && step.cores <= left {
             shares[step.query] = step.to;
             left -= step.cores;
-        } else if shares[step.query].cores + step.cores >= step.to.cores - 1e-9 {
-            // The last step is taken in part; those that come after it on the same hull are flatter still.
-            let all = shares[step.query].cores + left;
-            shares[step.query] = queries[step.query].best_for(all, horizon);
-            left = 0.0;
         }
+    }
+    for _ in 0..LAST_STEPS {
+        let Some((query, share)) = best_step_within(queries, &shares, left, horizon) else { break };
+        left -= share.cores - shares[query].cores;
+        shares[query] = share;
     }
     spread(queries, &mut shares, left.max(0.0), horizon);
     shares
+}
+
+/// The step of one query that brings most with at most `left` more cores; it need not end on a hull.
+fn best_step_within(queries: &[Demand<'_>], shares: &[Share], left: f64, horizon: Horizon) -> Option<(usize, Share)> {
+    if left <= 1e-12 {
+        return None;
+    }
+    let mut best: Option<(usize, Share, f64)> = None;
+    for (query, (demand, now)) in queries.iter().zip(shares).enumerate() {
+        let worth = demand.utility(*now, horizon);
+        for point in 0..demand.points.len() {
+            let share = Share { point, cores: demand.to_goal(point, horizon).clamp(now.cores, now.cores + left) };
+            let gain = demand.utility(share, horizon) - worth;
+            if gain > best.map_or(1e-9, |(_, _, most)| most) {
+                best = Some((query, share, gain));
+            }
+        }
+    }
+    best.map(|(query, share, _)| (query, share))
 }
 
 /// The highest level of utility that all can reach, by halving; who cannot reach it gets its best.

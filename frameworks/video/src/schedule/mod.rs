@@ -4,11 +4,13 @@
 //! known of it, is said where it is decided.
 
 mod allocate;
+mod correct;
 mod decide;
 mod goals;
 mod place;
 
 pub use allocate::{Demand, Horizon, Objective, Policy, Share, allocate};
+pub use correct::Correction;
 pub use decide::{AgentView, Decision, QueryView, decide};
 pub use goals::Goals;
 pub use place::{Load, Placing, better_place, place_score};

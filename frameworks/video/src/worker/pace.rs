@@ -3,8 +3,9 @@
 //! Beside the `cpus` of the task this is what holds a query to its share: shares change every second, tasks do not. The
 //! measure is the thread's own processor time, so a machine that is shared with others does not distort it.
 
-/// How much processor time can be saved up, in seconds of the allotment; and at least, in core-seconds.
-const SAVED: (f64, f64) = (0.5, 0.01);
+/// How much processor time can be saved up, in seconds of the allotment; and at least, in core-seconds. Frames cost
+/// differently (one with many cars, one after many that are skipped): what a cheap one leaves is for the next dear one.
+const SAVED: (f64, f64) = (2.0, 0.02);
 
 /// Processor time earned and spent.
 #[derive(Clone, Copy, Debug, Default)]

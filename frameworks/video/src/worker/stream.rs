@@ -33,6 +33,10 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
     let mut frames = video.info().frames;
     let still = learn_still(&mut video)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
+    // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten seconds
+    // of lag. It happens once for each start, within what the task holds.
+    let ready = core_seconds();
+    let spent = || core_seconds() - ready;
     let mut pace = Pace::default();
     let mut meter = Meter::default();
     let mut next = (start.position * fps).ceil() as u64;
@@ -64,9 +68,9 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
             return Ok(());
         }
         let early = seconds - (wall() - start.began);
-        let wait = if early > 0.0 { early } else { pace.wait(wall(), core_seconds(), orders.cores) };
+        let wait = if early > 0.0 { early } else { pace.wait(wall(), spent(), orders.cores) };
         if wait > 0.0 {
-            pace.wait(wall(), core_seconds(), orders.cores);
+            pace.wait(wall(), spent(), orders.cores);
             shared.wait(wait);
             continue;
         }
@@ -90,7 +94,7 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
         // Frames that are not looked at are behind it, too.
         report.position = report.position.max((number + every) as f64 / fps);
         report.config = Some(orders.config);
-        report.core_seconds = core_seconds();
+        report.core_seconds = spent();
         report.used = meter.cores(wall(), report.core_seconds);
         report.frames += 1;
     }

@@ -22,7 +22,7 @@ const LONG_FAILOVER: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Framework")]
 pub struct FrameworkArgs {
-    /// The master, as host:port, or several separated by commas
+    /// The master: host:port, several separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
     /// The framework's name, if not that of the command
@@ -72,10 +72,9 @@ impl FrameworkArgs {
 
     /// This machine's address on the way to the master: nothing is sent to find it out.
     pub fn own_address(&self) -> IpAddr {
-        let first = self.master.split(',').next().unwrap_or_default();
         let route = || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-            socket.connect(first)?;
+            socket.connect(first_host(&self.master))?;
             socket.local_addr()
         };
         route().map_or(Ipv4Addr::LOCALHOST.into(), |address| address.ip())
@@ -105,6 +104,15 @@ impl FrameworkArgs {
         }
         Ok(Some((principal.clone(), secret.to_owned())))
     }
+}
+
+/// The first `host:port` of `--master`; of a ZooKeeper URL, that of a server of ZooKeeper.
+fn first_host(master: &str) -> &str {
+    let servers = match master.strip_prefix("zk://") {
+        Some(rest) => rest.rsplit_once('@').map_or(rest, |(_, servers)| servers).split('/').next().unwrap_or_default(),
+        None => master,
+    };
+    servers.split(',').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -139,9 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn the_first_host_is_found_in_every_form() {
+        for (master, host) in [
+            ("h:5050", "h:5050"),
+            ("h:1,i:2", "h:1"),
+            ("zk://a:2181,b:2181/mesos", "a:2181"),
+            ("zk://u:p@s/w@a:2181,b:2181/mesos/x", "a:2181"),
+        ] {
+            assert_eq!(first_host(master), host, "{master}");
+        }
+        assert!(options(&["--master=zk://u:p@a:2181,b:2181/mesos"]).is_ok());
+    }
+
+    #[test]
     fn wrong_flags_are_named() {
         for (flag, words) in [
-            ("--failover-timeout", &["--failover-timeout=soon"][..]),
+            ("--master", &["--master=zk://u:p@a:2181"][..]),
+            ("--failover-timeout", &["--failover-timeout=soon"]),
             ("--master", &["--master=nowhere"]),
             ("--encoding", &["--encoding=xml"]),
             ("--secret-file", &["--principal=p"]),

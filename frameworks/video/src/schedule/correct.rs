@@ -1,0 +1,99 @@
+//! How far a profile is off: what a query really uses over what its profile says.
+//!
+//! VideoStorm (NSDI 2017), section 5: demands that were estimated wrongly are corrected by a running ratio. Its weights
+//! are ours.
+
+use crate::profile::Point;
+
+/// The weight of a measurement when there are many.
+const LEARN: f64 = 0.3;
+/// Seconds of a stream that a measurement needs.
+const SECONDS: f64 = 1.0;
+/// The furthest that a profile can be off.
+const RANGE: (f64, f64) = (0.2, 5.0);
+
+/// A running ratio of cores used to cores profiled, over all configurations that a query is in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Correction {
+    factor: f64,
+    measurements: u32,
+    /// Position in the stream and core-seconds at the last look.
+    last: Option<(f64, f64)>,
+    seconds: f64,
+    used: f64,
+    profiled: f64,
+}
+
+impl Correction {
+    /// Begins with what was found before; 1 if nothing was.
+    pub fn new(factor: f64) -> Correction {
+        let factor = if factor.is_finite() { factor.clamp(RANGE.0, RANGE.1) } else { 1.0 };
+        Correction { factor, measurements: 0, last: None, seconds: 0.0, used: 0.0, profiled: 0.0 }
+    }
+
+    /// What is really needed over what the profile says.
+    pub fn factor(&self) -> f64 {
+        self.factor
+    }
+
+    /// Takes in how far a query has come, in this configuration, and what it used for that. Both only grow.
+    pub fn look(&mut self, point: &Point, position: f64, core_seconds: f64) {
+        let (before, used) = self.last.replace((position, core_seconds)).unwrap_or((position, core_seconds));
+        let moved = (position - before).max(0.0);
+        self.seconds += moved;
+        self.used += (core_seconds - used).max(0.0);
+        self.profiled += moved * point.cores;
+        if self.seconds < SECONDS || self.profiled <= 0.0 {
+            return;
+        }
+        // The first measurements say more than the guess that there was before.
+        self.measurements += 1;
+        let weight = LEARN.max(1.0 / f64::from(self.measurements + 1));
+        let next = self.factor * (1.0 - weight) + self.used / self.profiled * weight;
+        self.factor = next.clamp(RANGE.0, RANGE.1);
+        (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);
+    }
+
+    /// A worker begins anew, and counts from zero.
+    pub fn restart(&mut self) {
+        self.last = None;
+        (self.seconds, self.used, self.profiled) = (0.0, 0.0, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::Config;
+
+    fn point(cores: f64) -> Point {
+        Point { config: Config::GOLDEN, quality: 1.0, cores }
+    }
+
+    #[test]
+    fn a_profile_that_is_off_is_corrected_while_configurations_change() {
+        let mut correction = Correction::new(1.0);
+        let (mut position, mut used) = (0.0, 0.0);
+        for step in 0..40 {
+            let point = point(if step % 2 == 0 { 0.1 } else { 0.02 });
+            position += 0.4;
+            used += 0.4 * point.cores * 1.7;
+            correction.look(&point, position, used);
+        }
+        assert!((correction.factor() - 1.7).abs() < 0.05, "{correction:?}");
+        correction.restart();
+        correction.look(&point(0.1), 50.0, 0.0);
+        assert!((correction.factor() - 1.7).abs() < 0.05, "counters that start anew are no news: {correction:?}");
+    }
+
+    #[test]
+    fn no_measurement_takes_it_out_of_its_range() {
+        let mut correction = Correction::new(f64::NAN);
+        assert_eq!(correction.factor(), 1.0);
+        correction.look(&point(0.001), 0.0, 0.0);
+        for second in 1..20 {
+            correction.look(&point(0.001), f64::from(second), f64::from(second) * 10.0);
+        }
+        assert_eq!(correction.factor(), 5.0);
+    }
+}
