@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -86,8 +86,13 @@ impl Framework {
     }
 
     fn get(&self, path: &str) -> Value {
+        self.call("GET", path)
+    }
+
+    fn call(&self, method: &str, path: &str) -> Value {
         let mut stream = TcpStream::connect(&self.api).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let body = answer.split_once("\r\n\r\n").unwrap().1;
@@ -103,7 +108,7 @@ impl Framework {
                 return job;
             }
             assert!(began.elapsed() < PATIENCE, "{job:#}");
-            std::thread::yield_now();
+            pause();
         }
     }
 
@@ -134,11 +139,16 @@ fn began() -> Instant {
     Instant::now()
 }
 
-/// The loss before the last iteration of the same training, done here.
-fn expected(job: &Job) -> f64 {
+#[expect(clippy::disallowed_methods, reason = "another process can only be asked, and is to get on with it meanwhile")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(10));
+}
+
+/// The loss before the last of so many iterations of the same training, done here.
+fn expected(job: &Job, iterations: u64) -> f64 {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
     let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap()).collect();
-    let trained = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap().run(job.iterations).unwrap();
+    let trained = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap().run(iterations).unwrap();
     *trained.losses.last().unwrap()
 }
 
@@ -175,53 +185,92 @@ data = { generator = "bumps", rows = 2400, columns = 6, seed = 2 }
 iterations = 25
 "#;
 
+/// One that is never done by itself: what has to happen while a job runs is tried on it.
+const ENDLESS: &str = r#"
+[[job]]
+name = "endless"
+algorithm = { kind = "linear-regression" }
+data = { generator = "linear", rows = 4800, columns = 4, seed = 3 }
+iterations = 1000000
+"#;
+
+/// One that is done soon.
+const QUICK: &str = r#"
+[[job]]
+name = "quick"
+algorithm = { kind = "linear-svm" }
+data = { generator = "halves", rows = 1200, columns = 4, seed = 4 }
+iterations = 6
+"#;
+
+/// That jobs ended as they should, with the losses of the same trainings done here.
+fn check(status: &Value, jobs: &[Job]) {
+    for wanted in jobs {
+        let job = job(status, &wanted.name);
+        let last = iteration(job);
+        let state = if wanted.name == "endless" { "stopped" } else { "finished" };
+        assert_eq!(job["state"], state, "{job:#}");
+        assert!(last + 1 == wanted.iterations || state == "stopped", "{job:#}");
+        let difference = job["loss"].as_f64().unwrap() - expected(wanted, last + 1);
+        assert!(difference.abs() < 1e-12, "{}: {difference}", wanted.name);
+        let history = job["history"].as_array().unwrap();
+        assert!(history.windows(2).all(|w| iteration(&w[0]) < iteration(&w[1])), "nothing counts twice: {job:#}");
+        let mut cores = history.iter().filter_map(|p| p["cores"].as_f64());
+        assert!(cores.all(|c| (0.0..=8.0).contains(&c)), "{job:#}");
+    }
+}
+
 #[test]
-fn two_jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
+fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
     let cluster = Cluster::start("compete");
-    let file = cluster.write("jobs.toml", TWO);
+    let text = format!("{TWO}{ENDLESS}");
+    let file = cluster.write("jobs.toml", &text);
     let framework = cluster.framework(&["--jobs", &file, "--pace=40000"]);
-    let running = framework.wait_for("convex", |j| iteration(j) >= 3 && j["cores"].as_u64() >= Some(2));
-    let victim = running["tasks"].as_array().unwrap().iter().find_map(|t| process_of(t.as_str()?)).unwrap();
-    assert!(Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap().success());
+    let many = |j: &Value| j["history"].as_array().is_some_and(|h| h.iter().any(|p| p["cores"].as_f64() >= Some(2.0)));
+    framework.wait_for("endless", |j| iteration(j) >= 3 && many(j));
+    // Workers come and go: the first that is there and can be killed.
+    let running = framework.wait_for("endless", |j| {
+        let victim = j["tasks"].as_array().and_then(|tasks| tasks.iter().find_map(|t| process_of(t.as_str()?)));
+        victim.is_some_and(|id| Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap().success())
+    });
+    framework.wait_for("endless", |j| iteration(j) >= iteration(&running) + 3);
+    framework.call("POST", "/jobs/endless/stop");
     let (success, status, errors) = framework.finish();
     assert!(success, "{errors}");
-    for wanted in parse("jobs.toml", TWO).unwrap() {
-        let job = job(&status, &wanted.name);
-        assert_eq!((&job["state"], iteration(job)), (&Value::from("finished"), wanted.iterations - 1), "{job:#}");
-        let difference = job["loss"].as_f64().unwrap() - expected(&wanted);
-        assert!(difference.abs() < 1e-12, "{}: {difference}", wanted.name);
-        let cores: Vec<f64> = job["history"].as_array().unwrap().iter().filter_map(|p| p["cores"].as_f64()).collect();
-        assert!(cores.iter().all(|c| (0.0..=8.0).contains(c)) && cores.iter().any(|c| *c >= 2.0), "{cores:?}");
-        let model = cluster.folder.join(format!("state/models/{}.json", wanted.name));
-        assert!(Path::new(&model).is_file());
+    let jobs = parse("jobs.toml", &text).unwrap();
+    check(&status, &jobs);
+    for job in jobs {
+        assert!(cluster.folder.join(format!("state/models/{}.json", job.name)).is_file());
     }
 }
 
 #[test]
 fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
     let cluster = Cluster::start("restart");
-    let file = cluster.write("jobs.toml", TWO);
+    let text = format!("{TWO}{QUICK}{ENDLESS}");
+    let file = cluster.write("jobs.toml", &text);
     let arguments = ["--jobs", &file, "--pace=25000"];
     let mut first = cluster.framework(&arguments);
-    let before = first.wait_for("convex", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1));
+    let checkpoint = cluster.folder.join("state/jobs/endless.checkpoint");
+    let done =
+        first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
+    let before =
+        first.wait_for("endless", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1) && checkpoint.is_file());
     first.kill();
     let second = cluster.framework(&arguments);
-    let after = second.wait_for("convex", |j| iteration(j) > 0 && j["cores"].as_u64() >= Some(1));
-    let tasks = |job: &Value| -> Vec<String> {
-        job["tasks"].as_array().unwrap().iter().filter_map(|t| t.as_str().map(str::to_owned)).collect()
-    };
-    assert!(tasks(&after).iter().any(|t| tasks(&before).contains(t)), "{before:#}\n{after:#}");
+    // A task of the first start works for the second.
+    let adopted =
+        |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("endless.0."));
+    let after = second.wait_for("endless", |j| iteration(j) > iteration(&before) && adopted(j));
+    // It did not begin anew: its first iteration is the one from before.
+    let begin = |j: &Value| ["iteration", "loss", "seconds"].map(|what| j["history"][0][what].clone());
+    assert_eq!((begin(&after), &begin(&after)[0]), (begin(&before), &Value::from(0)), "{after:#}");
+    // What had ended is as it was, and is not done again.
+    assert_eq!(second.get("/jobs/quick"), done);
+    second.call("POST", "/jobs/endless/stop");
     let (success, status, errors) = second.finish();
     assert!(success, "{errors}");
-    for wanted in parse("jobs.toml", TWO).unwrap() {
-        let job = job(&status, &wanted.name);
-        assert_eq!((&job["state"], iteration(job)), (&Value::from("finished"), wanted.iterations - 1), "{job:#}");
-        let difference = job["loss"].as_f64().unwrap() - expected(&wanted);
-        assert!(difference.abs() < 1e-12, "{}: {difference}", wanted.name);
-    }
-    // It did not begin anew: the first points of its history are from after the restart.
-    let history = job(&status, "convex")["history"].as_array().unwrap();
-    assert!(history[0]["iteration"].as_u64().unwrap() > 0, "{:#}", history[0]);
+    check(&status, &parse("jobs.toml", &text).unwrap());
 }
 
 #[test]

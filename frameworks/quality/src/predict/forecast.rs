@@ -138,6 +138,18 @@ impl Forecaster {
         }
     }
 
+    /// The loss that the job began with, which is not among those that were taken in.
+    pub fn begun_at(&mut self, loss: f64) {
+        if loss.is_finite() {
+            self.first = loss;
+        }
+    }
+
+    /// How long the job's iterations take, if that was learnt before.
+    pub fn takes(&mut self, time: TimeModel) {
+        self.time = time;
+    }
+
     /// Takes in how long an iteration took, and how much of that the cores computed.
     pub fn observe_time(&mut self, seconds: f64, cores: u32, busy: f64) {
         self.time.learn(seconds, cores, busy);

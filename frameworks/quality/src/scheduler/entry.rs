@@ -6,13 +6,11 @@ use std::time::Duration;
 use sdk::base::Time;
 use sdk::v1::AgentId;
 
-use super::status::{Point, State};
+use super::results::Results;
+use super::status::State;
 use crate::allocate::Bid;
 use crate::job::Job;
 use crate::predict::{Forecaster, Outlook};
-
-/// Points of a job's history; when there are more, every other one goes.
-const HISTORY_MAX: usize = 600;
 
 /// A job.
 #[derive(Clone, Debug)]
@@ -29,10 +27,9 @@ pub(super) struct Entry {
     /// How many workers it should have.
     pub(super) target: u32,
     pub(super) forecaster: Forecaster,
-    pub(super) iteration: Option<u64>,
-    pub(super) loss: Option<f64>,
-    pub(super) accuracy: Option<f64>,
-    pub(super) first_loss: Option<f64>,
+    pub(super) results: Results,
+    /// The newest iteration whose results are kept for a restart, and since when.
+    pub(super) kept: (Option<u64>, Time),
     /// How long the newest iteration took.
     pub(super) pace: Duration,
     pub(super) waited: u32,
@@ -44,9 +41,6 @@ pub(super) struct Entry {
     pub(super) failures: u32,
     pub(super) last_failure: String,
     pub(super) not_before: Time,
-    pub(super) history: Vec<Point>,
-    /// Every how many iterations get a point.
-    pub(super) stride: u64,
 }
 
 /// A worker task.
@@ -71,10 +65,8 @@ impl Entry {
             reason: String::new(),
             workers: BTreeMap::new(),
             target: 0,
-            iteration: None,
-            loss: None,
-            accuracy: None,
-            first_loss: None,
+            results: Results::default(),
+            kept: (None, now),
             pace: Duration::ZERO,
             waited: 0,
             served: 0,
@@ -83,8 +75,6 @@ impl Entry {
             failures: 0,
             last_failure: String::new(),
             not_before: now,
-            history: Vec::new(),
-            stride: 1,
         }
     }
 
@@ -120,8 +110,8 @@ impl Entry {
     /// Whether it is where its user wants it, and goes on only because its user said so.
     pub(super) fn reached(&self) -> bool {
         let target = &self.job.target;
-        let loss = target.loss.is_some_and(|t| self.loss.is_some_and(|l| l <= t));
-        let accuracy = target.accuracy.is_some_and(|t| self.accuracy.is_some_and(|a| a >= t));
+        let loss = target.loss.is_some_and(|t| self.results.loss.is_some_and(|l| l <= t));
+        let accuracy = target.accuracy.is_some_and(|t| self.results.accuracy.is_some_and(|a| a >= t));
         target.go_on && (loss || accuracy)
     }
 
@@ -159,23 +149,10 @@ impl Entry {
     /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt.
     fn remaining(&self) -> Option<f64> {
         let Outlook::Clear { curve, time, .. } = self.forecaster.outlook() else { return None };
-        let end = curve.end() + 0.01 * (self.first_loss? - curve.end());
+        let end = curve.end() + 0.01 * (self.results.first_loss? - curve.end());
         let wanted = self.job.target.loss.unwrap_or(end);
-        let most = (self.job.iterations.saturating_sub(self.iteration.unwrap_or(0))) as f64;
+        let most = (self.job.iterations.saturating_sub(self.results.iteration.unwrap_or(0))) as f64;
         let iterations = curve.reaches(wanted).unwrap_or(most).min(most);
         Some(iterations * (time.work + time.overhead))
-    }
-
-    /// Puts a point into the history.
-    pub(super) fn remember(&mut self, point: Point) {
-        if !point.iteration.is_multiple_of(self.stride) {
-            return;
-        }
-        self.history.push(point);
-        if self.history.len() > HISTORY_MAX {
-            self.stride *= 2;
-            let stride = self.stride;
-            self.history.retain(|p| p.iteration.is_multiple_of(stride));
-        }
     }
 }

@@ -1,6 +1,7 @@
-//! What the scheduler keeps for its next start: its jobs, and how often it was started.
+//! What the scheduler keeps for its next start: its jobs with their results, when it started first, and how often since.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sdk::Calls;
 use sdk::base::Time;
@@ -13,7 +14,12 @@ use super::workers::owner;
 use crate::job::Job;
 
 const RUN: &str = "run";
+const STARTED: &str = "started";
 const JOB: &str = "job/";
+const RESULTS: &str = "results/";
+/// The results of a job that runs are kept not more often than this, and of not more jobs at once.
+const EVERY: Duration = Duration::from_secs(1);
+const AT_ONCE: usize = 32;
 
 /// A job, as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,24 +33,36 @@ struct Kept {
     reason: String,
 }
 
+fn time(seconds: f64) -> Time {
+    Time::from_epoch(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
 impl Quality {
     /// Takes up what an earlier start has kept, with the tasks that it has left.
     pub(super) fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
-        let earlier = entries.get(RUN).and_then(|b| std::str::from_utf8(b).ok()).and_then(|t| t.parse::<u64>().ok());
-        self.run = earlier.map_or(0, |r| r + 1);
+        let text = |key: &str| entries.get(key).and_then(|b| std::str::from_utf8(b).ok());
+        self.run = text(RUN).and_then(|t| t.parse::<u64>().ok()).map_or(0, |r| r + 1);
         calls.save(RUN, self.run.to_string().into_bytes());
+        let started = text(STARTED).and_then(|t| t.parse().ok()).map(time).filter(|t| *t <= now);
+        self.started = started.or(Some(now));
+        if started.is_none() {
+            calls.save(STARTED, now.as_secs_f64().to_string().into_bytes());
+        }
         for (key, bytes) in entries.iter().filter(|(k, _)| k.starts_with(JOB)) {
             // A job that cannot be read is of another version; its tasks are ended below.
             let Ok(kept) = serde_json::from_slice::<Kept>(bytes) else {
                 calls.forget(key);
+                calls.forget(&key.replacen(JOB, RESULTS, 1));
                 continue;
             };
-            let submitted =
-                Time::from_epoch(std::time::Duration::try_from_secs_f64(kept.submitted).unwrap_or_default());
             let mut entry = Entry::new(kept.job, kept.token, kept.number, now);
-            entry.submitted = submitted;
+            entry.submitted = time(kept.submitted);
             entry.state = kept.state;
             entry.reason = kept.reason;
+            let results = entries.get(&format!("{RESULTS}{}", entry.job.name)).map(|b| postcard::from_bytes(b));
+            entry.results = results.and_then(Result::ok).unwrap_or_default();
+            entry.kept = (entry.results.iteration, now);
+            entry.forecaster.takes(entry.results.time);
             self.jobs.insert(entry.job.name.clone(), entry);
         }
         let tasks: Vec<(String, sdk::Entry)> = calls.tasks().iter().map(|(id, e)| (id.to_owned(), e.clone())).collect();
@@ -62,7 +80,7 @@ impl Quality {
     }
 
     /// Keeps a job as it is now.
-    pub(super) fn keep(&self, name: &str, calls: &mut Calls) {
+    pub(super) fn keep(&mut self, name: &str, now: Time, calls: &mut Calls) {
         let Some(entry) = self.jobs.get(name) else { return };
         let kept = Kept {
             job: entry.job.clone(),
@@ -74,11 +92,30 @@ impl Quality {
         };
         // Plain data with text as keys can always be written.
         calls.save(&format!("{JOB}{name}"), serde_json::to_vec(&kept).unwrap_or_default());
+        self.keep_results(name, now, calls);
+    }
+
+    /// Keeps what a job has come to so far.
+    pub(super) fn keep_results(&mut self, name: &str, now: Time, calls: &mut Calls) {
+        let Some(entry) = self.jobs.get_mut(name) else { return };
+        entry.kept = (entry.results.iteration, now);
+        // Numbers can always be written.
+        calls.save(&format!("{RESULTS}{name}"), postcard::to_stdvec(&entry.results.kept()).unwrap_or_default());
+    }
+
+    /// Keeps the results of jobs that have gone on, those first that were kept longest ago.
+    pub(super) fn keep_running(&mut self, now: Time, calls: &mut Calls) {
+        let fresh = |e: &&Entry| e.is_active() && e.kept.0 != e.results.iteration && now.since(e.kept.1) >= EVERY;
+        let mut entries: Vec<&Entry> = self.jobs.values().filter(fresh).collect();
+        entries.sort_by_key(|e| (e.kept.1, e.number));
+        let names: Vec<String> = entries.into_iter().take(AT_ONCE).map(|e| e.job.name.clone()).collect();
+        names.iter().for_each(|name| self.keep_results(name, now, calls));
     }
 
     /// Forgets a job.
     pub(super) fn drop_job(&mut self, name: &str, calls: &mut Calls) {
         self.jobs.remove(name);
         calls.forget(&format!("{JOB}{name}"));
+        calls.forget(&format!("{RESULTS}{name}"));
     }
 }

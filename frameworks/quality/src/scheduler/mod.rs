@@ -9,6 +9,7 @@ mod entry;
 mod kept;
 mod plan;
 mod question;
+mod results;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
-pub use question::{Answer, Directive, Iteration, Outcome, Progress, Question, Restored};
+pub use question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored};
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::TOKEN_VARIABLE;
 
@@ -64,6 +65,7 @@ pub struct Quality {
     jobs: BTreeMap<String, Entry>,
     /// Free places for workers, by agent, as far as they were seen lately.
     room: BTreeMap<String, Room>,
+    /// When the framework started first: restarts do not change it.
     started: Option<Time>,
     next_epoch: Time,
     /// When an epoch was counted last.

@@ -7,7 +7,7 @@ use sdk::base::Time;
 
 use super::Quality;
 use super::entry::Entry;
-use super::question::{Answer, Directive, Iteration, Outcome, Progress, Question, Restored};
+use super::question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored};
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
 use crate::allocate::decide;
@@ -47,6 +47,7 @@ impl Quality {
         let epoch = u32::from(now.since(self.counted) >= self.settings.epoch);
         if epoch > 0 {
             self.counted = now;
+            self.keep_running(now, calls);
         }
         for (name, share) in names.iter().zip(shares) {
             if let Some(entry) = self.jobs.get_mut(name) {
@@ -96,7 +97,7 @@ impl Quality {
                 let changed = taken.is_ok();
                 (Answer::Submitted(taken), changed)
             }
-            Question::Progress(progress) => (Answer::Directive(self.progress(progress, now)), false),
+            Question::Progress(progress) => (Answer::Directive(self.progress(progress, now, calls)), false),
             Question::Ended { job, outcome } => {
                 self.end(job, outcome, now, calls);
                 (Answer::Done, true)
@@ -136,7 +137,7 @@ impl Quality {
         }
         let number = self.jobs.values().map(|j| j.number + 1).max().unwrap_or(0);
         self.jobs.insert(job.name.clone(), Entry::new(job.clone(), token.to_owned(), number, now));
-        self.keep(&job.name, calls);
+        self.keep(&job.name, now, calls);
         Ok(())
     }
 
@@ -145,13 +146,12 @@ impl Quality {
         active.map(|j| Restored { job: j.job.clone(), token: j.token.clone() }).collect()
     }
 
-    fn progress(&mut self, progress: &Progress, now: Time) -> Directive {
+    fn progress(&mut self, progress: &Progress, now: Time, calls: &mut Calls) -> Directive {
         let started = self.started.unwrap_or(now);
         let per_worker = f64::from(self.settings.worker.cores);
         let Some(entry) = self.jobs.get_mut(&progress.job) else { return Directive::default() };
-        for loss in &progress.earlier {
-            entry.forecaster.observe(*loss);
-            entry.first_loss.get_or_insert(*loss);
+        if let Some(earlier) = &progress.earlier {
+            go_on(entry, earlier);
         }
         if let Some(iteration) = &progress.iteration {
             learn(entry, iteration);
@@ -159,13 +159,18 @@ impl Quality {
             let normalised = entry.forecaster.normalised();
             let cores = iteration.workers * per_worker;
             let point = Point { seconds, iteration: iteration.number, loss: iteration.loss, normalised, cores };
-            entry.remember(point);
+            entry.results.remember(point);
         }
+        let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
             format!("{FAILURES_MAX} workers ended one after another, and no iteration was done: {}", entry.last_failure)
         });
         let leaving = entry.workers.iter().filter(|(_, h)| h.leaving.is_some());
-        Directive { leave: leaving.map(|(id, _)| id.clone()).collect(), give_up }
+        let leave = leaving.map(|(id, _)| id.clone()).collect();
+        if first {
+            self.keep_results(&progress.job, now, calls);
+        }
+        Directive { leave, give_up }
     }
 
     fn end(&mut self, name: &str, outcome: &Outcome, now: Time, calls: &mut Calls) {
@@ -177,11 +182,12 @@ impl Quality {
         };
         entry.state = state;
         entry.reason = reason;
+        entry.results.seconds = Some(now.since(entry.submitted).as_secs_f64());
         entry.target = 0;
         for hand in entry.workers.values_mut() {
             hand.leaving.get_or_insert(now);
         }
-        self.keep(name, calls);
+        self.keep(name, now, calls);
     }
 }
 
@@ -189,14 +195,37 @@ impl Quality {
 fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.state = State::Running;
     entry.failures = 0;
-    entry.iteration = Some(iteration.number);
-    entry.loss = Some(iteration.loss);
-    entry.accuracy = iteration.accuracy;
-    entry.first_loss.get_or_insert(iteration.loss);
+    entry.results.iteration = Some(iteration.number);
+    entry.results.loss = Some(iteration.loss);
+    entry.results.accuracy = iteration.accuracy;
+    if iteration.number == 0 {
+        entry.results.first_loss = Some(iteration.loss);
+    }
+    entry.results.go_back(iteration.number);
     entry.pace = Duration::try_from_secs_f64(iteration.seconds).unwrap_or_default();
     entry.forecaster.observe(iteration.loss);
     let workers = (iteration.workers.round().max(1.0)) as u32;
     entry.forecaster.observe_time(iteration.seconds, workers, iteration.busy);
+    entry.results.time = entry.forecaster.time();
+    entry.results.left = entry.forecaster.normalised();
+    entry.results.error = entry.forecaster.errors().median().or(entry.results.error);
+}
+
+/// Takes in what was done before a restart: the job goes on from there, whatever was kept of later iterations.
+fn go_on(entry: &mut Entry, earlier: &Earlier) {
+    earlier.losses.iter().for_each(|loss| entry.forecaster.observe(*loss));
+    if let Some(first) = entry.results.first_loss.or(earlier.losses.first().copied()) {
+        entry.results.first_loss = Some(first);
+        entry.forecaster.begun_at(first);
+    }
+    if let Some(last) = &earlier.last {
+        entry.state = State::Running;
+        entry.results.iteration = Some(last.number);
+        entry.results.loss = Some(last.loss);
+        entry.results.accuracy = last.accuracy;
+        entry.results.left = entry.forecaster.normalised();
+        entry.results.go_back(last.number + 1);
+    }
 }
 
 /// Lets the newest workers go that are too many, those first that do not run yet; or lets some stay after all.

@@ -1,5 +1,7 @@
 //! What the shell asks the scheduler and tells it: new jobs, their progress, their ends.
 
+use serde::{Deserialize, Serialize};
+
 use super::status::Status;
 use crate::job::Job;
 
@@ -74,14 +76,23 @@ pub struct Directive {
 pub struct Progress {
     /// Which job.
     pub job: String,
-    /// Losses of iterations that were done before this start of the scheduler.
-    pub earlier: Vec<f64>,
+    /// What was done before this start of the scheduler; told once, before the first iteration.
+    pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
 }
 
+/// Iterations before the scheduler's restart, as far as the job goes on from them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Earlier {
+    /// The newest losses, the newest last.
+    pub losses: Vec<f64>,
+    /// The newest iteration.
+    pub last: Option<Iteration>,
+}
+
 /// An iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Iteration {
     /// Its number, from 0.
     pub number: u64,

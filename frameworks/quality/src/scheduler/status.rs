@@ -1,7 +1,7 @@
 //! A snapshot of all jobs: what a table, a plot or a test wants to know.
 
 use sdk::base::Time;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Quality;
 use super::entry::Entry;
@@ -9,7 +9,7 @@ use crate::job::Target;
 use crate::predict::HORIZON;
 
 /// Where a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// No iteration is done yet.
@@ -31,7 +31,7 @@ pub struct Status {
     pub policy: &'static str,
     /// Whether a master has taken the framework in.
     pub connected: bool,
-    /// Seconds since the scheduler started.
+    /// Seconds since the framework started first; with a state folder, over all restarts.
     pub seconds: f64,
     /// Workers that run or start now.
     pub workers: u32,
@@ -78,7 +78,7 @@ pub struct JobStatus {
     pub prediction_error: Option<f64>,
     /// Seconds of an iteration's work on one core, and its overhead.
     pub iteration_seconds: [f64; 2],
-    /// Seconds since it was submitted.
+    /// Seconds since it was submitted; once it has ended, until then.
     pub seconds: f64,
     /// Its worker tasks.
     pub tasks: Vec<String>,
@@ -87,9 +87,9 @@ pub struct JobStatus {
 }
 
 /// A moment in a job's life.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Seconds since the scheduler started.
+    /// Seconds since the framework started first.
     pub seconds: f64,
     /// Which iteration was done.
     pub iteration: u64,
@@ -122,7 +122,7 @@ impl Quality {
     fn job_status(&self, entry: &Entry, now: Time) -> JobStatus {
         let per_worker = self.settings.worker.cores;
         let running = u32::try_from(entry.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX);
-        let time = entry.forecaster.time();
+        let (time, results) = (entry.forecaster.time(), &entry.results);
         let gain = entry.forecaster.outlook().gain(self.settings.epoch.as_secs_f64(), entry.target);
         JobStatus {
             name: entry.job.name.clone(),
@@ -131,20 +131,20 @@ impl Quality {
             reason: entry.reason.clone(),
             priority: entry.job.priority,
             target: entry.job.target,
-            iteration: entry.iteration,
+            iteration: results.iteration,
             iterations: entry.job.iterations,
-            loss: entry.loss,
-            normalised_loss: entry.forecaster.normalised(),
-            accuracy: entry.accuracy,
+            loss: results.loss,
+            normalised_loss: results.left,
+            accuracy: results.accuracy,
             cores: running * per_worker,
             wanted_cores: entry.target * per_worker,
             predicted_gain: if entry.is_active() { gain } else { 0.0 },
             predicted_loss: entry.forecaster.predict(HORIZON as f64).filter(|_| entry.is_active()),
-            prediction_error: entry.forecaster.errors().median(),
+            prediction_error: results.error,
             iteration_seconds: [time.work, time.overhead],
-            seconds: now.since(entry.submitted).as_secs_f64(),
+            seconds: results.seconds.unwrap_or_else(|| now.since(entry.submitted).as_secs_f64()),
             tasks: entry.workers.keys().cloned().collect(),
-            history: entry.history.clone(),
+            history: results.history.clone(),
         }
     }
 }

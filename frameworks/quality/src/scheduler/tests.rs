@@ -17,6 +17,8 @@ struct World {
     now: Time,
     offers: u32,
     calls: Vec<Call>,
+    /// What is saved.
+    store: BTreeMap<String, Vec<u8>>,
 }
 
 const JOBS: &str = r#"
@@ -34,6 +36,10 @@ max_cores = 3
 
 impl World {
     fn new(policy: Policy) -> World {
+        World::on(BTreeMap::new(), policy, Time::from_secs(100))
+    }
+
+    fn on(store: BTreeMap<String, Vec<u8>>, policy: Policy, now: Time) -> World {
         let (requester, requests) = sdk::requests();
         let worker = Worker {
             command: vec!["/tepui".into(), "worker".into()],
@@ -44,8 +50,11 @@ impl World {
         };
         let settings = Settings { policy, epoch: Duration::from_secs(1), workers_max: 6, worker };
         let info = sdk::v1::FrameworkInfo { name: "q".into(), user: "u".into(), ..Default::default() };
-        let session = Session::new(Quality::new(settings, requests), sdk::Settings::new(info), Time::from_secs(100));
-        let mut world = World { session, requester, now: Time::from_secs(100), offers: 0, calls: Vec::new() };
+        let session = Session::new(Quality::new(settings, requests), sdk::Settings::new(info), now);
+        let mut world = World { session, requester, now, offers: 0, calls: Vec::new(), store: store.clone() };
+        let mut outputs = Vec::new();
+        world.session.restore(store, now, &mut outputs).unwrap();
+        world.done(outputs);
         world.input(Input::Wake);
         let subscribed = sdk::v1::scheduler::event::Subscribed {
             framework_id: FrameworkId { value: "f".into() },
@@ -62,10 +71,20 @@ impl World {
     fn input(&mut self, input: Input) {
         let mut outputs = Vec::new();
         self.session.handle(input, self.now, &mut outputs);
-        self.calls.extend(outputs.into_iter().filter_map(|o| match o {
-            Output::Send(call) => Some(*call),
-            _ => None,
-        }));
+        self.done(outputs);
+    }
+
+    fn done(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Send(call) => self.calls.push(*call),
+                Output::Save(changes) => changes.into_iter().for_each(|change| match change.value {
+                    Some(value) => drop(self.store.insert(change.key, value)),
+                    None => drop(self.store.remove(&change.key)),
+                }),
+                _ => {}
+            }
+        }
     }
 
     fn event(&mut self, event: sdk::v1::scheduler::Event) {
@@ -145,12 +164,24 @@ impl World {
     }
 
     fn iterate(&mut self, job: &str, number: u64, loss: f64) -> Directive {
-        let iteration = Iteration { number, loss, accuracy: None, seconds: 0.5, workers: 2.0, busy: 0.9 };
-        let progress = Progress { job: job.into(), earlier: Vec::new(), iteration: Some(iteration) };
+        let iteration = Iteration { number, loss, accuracy: Some(0.5), seconds: 0.5, workers: 2.0, busy: 0.9 };
+        self.progress(Progress { job: job.into(), earlier: None, iteration: Some(iteration) })
+    }
+
+    fn progress(&mut self, progress: Progress) -> Directive {
         match self.ask(Question::Progress(Box::new(progress))) {
             Answer::Directive(directive) => directive,
             other => panic!("{other:?}"),
         }
+    }
+
+    fn job(&mut self, name: &str) -> JobStatus {
+        self.status().jobs.into_iter().find(|j| j.name == name).unwrap()
+    }
+
+    /// The same after the scheduler was killed and started again.
+    fn restarted(self) -> World {
+        World::on(self.store, Policy::Slaq, self.now + Duration::from_secs(3))
     }
 }
 
@@ -254,7 +285,7 @@ fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
 
 #[test]
 fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
-    let mut memory = std::collections::BTreeMap::new();
+    let mut memory = BTreeMap::new();
     let job = parse("j", JOBS).unwrap().remove(0);
     let kept = serde_json::json!({
         "job": job, "token": "t", "number": 4, "submitted": 99.0, "state": "running", "reason": "",
@@ -270,6 +301,63 @@ fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
     assert_eq!(scheduler.active(), ["a"]);
     assert_eq!(scheduler.jobs["a"].number, 4);
     assert_eq!(scheduler.jobs["a"].submitted, Time::from_secs(99));
+}
+
+#[test]
+fn a_job_that_has_ended_shows_after_a_restart_what_it_came_to() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("a");
+    for number in 0..20_u32 {
+        world.iterate("a", u64::from(number), 0.5 + 1.0 / f64::from(number + 1));
+        world.pass(Duration::from_millis(400));
+    }
+    world.ask(Question::Ended { job: "a".into(), outcome: Outcome::Finished("done".into()) });
+    let before = world.job("a");
+    assert_eq!((before.iteration, before.accuracy, before.history.len()), (Some(19), Some(0.5), 20));
+    assert!(before.normalised_loss.is_some() && before.prediction_error.is_some());
+    let after = world.restarted().job("a");
+    let shown = |j: &JobStatus| (j.state, j.reason.clone(), j.iteration, j.loss, j.accuracy, j.normalised_loss);
+    assert_eq!(shown(&after), shown(&before));
+    assert_eq!((&after.history, after.prediction_error), (&before.history, before.prediction_error));
+    assert!(
+        (after.seconds - before.seconds).abs() < 1e-6,
+        "its time has stopped: {} {}",
+        after.seconds,
+        before.seconds
+    );
+}
+
+#[test]
+fn a_job_that_goes_on_after_a_restart_keeps_what_was_not_lost_and_one_that_begins_anew_does_not() {
+    let losses: Vec<f64> = (0..12_u32).map(|k| 0.5 + 1.0 / f64::from(k + 1)).collect();
+    for checkpoint in [Some(8), None] {
+        let mut world = World::new(Policy::Slaq);
+        world.submit("a");
+        for (number, loss) in (0..).zip(&losses) {
+            world.iterate("a", number, *loss);
+            world.pass(Duration::from_millis(400));
+        }
+        let before = world.job("a");
+        let mut world = world.restarted();
+        let next = checkpoint.map_or(0, |last| last + 1);
+        if let Some(number) = checkpoint {
+            let known = &losses[..=number as usize];
+            let last = Iteration { number, loss: known[known.len() - 1], accuracy: Some(0.25), ..Iteration::default() };
+            let earlier = Some(Earlier { losses: known[4..].to_vec(), last: Some(last) });
+            world.progress(Progress { job: "a".into(), earlier, iteration: None });
+            let after = world.job("a");
+            let shown = (after.state, after.iteration, after.loss, after.accuracy);
+            assert_eq!(shown, (State::Running, Some(8), Some(last.loss), Some(0.25)));
+            assert_eq!(after.history[..], before.history[..9]);
+            // By the loss that it began with, and not by the oldest that is still known.
+            assert!(after.normalised_loss.unwrap() < 0.2, "{after:?}");
+        }
+        world.iterate("a", next, losses[next as usize]);
+        let history = world.job("a").history;
+        let numbers: Vec<u64> = history.iter().map(|p| p.iteration).collect();
+        assert_eq!(numbers, (0..=next).collect::<Vec<_>>());
+        assert!(history.windows(2).all(|w| w[0].seconds < w[1].seconds), "{history:?}");
+    }
 }
 
 fn settings_of() -> Settings {

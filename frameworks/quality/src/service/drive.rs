@@ -19,10 +19,12 @@ use super::worker::chain;
 use crate::frame::ToWorker;
 use crate::job::Job;
 use crate::learn::{LearnError, Learner, Round, Shape};
-use crate::scheduler::{Answer, Directive, Iteration, Outcome, Progress, Question};
+use crate::scheduler::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question};
 
 /// How often a driver looks around while nothing happens.
 const LOOK: Duration = Duration::from_millis(500);
+/// Losses that a checkpoint keeps for the predictions after a restart.
+const LOSSES_KEPT: usize = 64;
 /// How often a checkpoint is written, at most.
 const CHECKPOINT: Duration = Duration::from_secs(1);
 /// A worker may take so much longer than an iteration took lately, and at least so long, before it counts as lost.
@@ -133,8 +135,10 @@ impl Drive {
         if let Some(checkpoint) = path.and_then(|p| Checkpoint::read(&p, &drive.job)) {
             drive.learner = Some(checkpoint.learner);
             drive.losses = checkpoint.losses;
+            drive.last = checkpoint.last;
             drive.iterations = checkpoint.iterations;
             drive.before = checkpoint.seconds;
+            (drive.largest_change, drive.still) = (checkpoint.largest_change, checkpoint.still);
         }
         Ok(drive)
     }
@@ -142,7 +146,7 @@ impl Drive {
     /// Trains until the job is over, tells the scheduler, and keeps the model.
     pub(super) async fn run(mut self) {
         if !self.losses.is_empty() {
-            let earlier = self.losses.clone();
+            let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
             self.report(Progress { job: self.job.name.clone(), earlier, iteration: None }).await;
         }
         let mut outcome = self.train().await;
@@ -299,7 +303,7 @@ impl Drive {
             record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
         }
         self.note(loss);
-        let progress = Progress { job: self.job.name.clone(), earlier: Vec::new(), iteration: Some(iteration) };
+        let progress = Progress { job: self.job.name.clone(), earlier: None, iteration: Some(iteration) };
         let directive = self.report(progress).await;
         self.hands.dismiss(&directive.leave);
         self.measure.look(&self.hands);
@@ -364,7 +368,15 @@ impl Drive {
     async fn write_checkpoint(&mut self) {
         self.written = now();
         let (Some(path), Some(learner)) = (self.checkpoint_path(), self.learner.clone()) else { return };
-        let checkpoint = Checkpoint::new(&self.job, learner, &self.losses, self.iterations, self.seconds());
+        let checkpoint = Checkpoint {
+            losses: self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec(),
+            last: self.last,
+            iterations: self.iterations,
+            seconds: self.seconds(),
+            largest_change: self.largest_change,
+            still: self.still,
+            ..Checkpoint::new(&self.job, learner)
+        };
         let written = tokio::task::spawn_blocking(move || checkpoint.write(&path)).await;
         if let Ok(Err(error)) = written {
             tracing::warn!(job = self.job.name, error = %chain(&error), "no checkpoint");

@@ -13,31 +13,44 @@ use crate::job::Job;
 use crate::learn::{Learner, Model};
 use crate::scheduler::Iteration;
 
-/// The version of checkpoints and models. A change that older programs cannot read raises it.
+/// The versions of checkpoints and models. A change that older programs cannot read raises them.
+const CHECKPOINT_VERSION: u32 = 2;
 const VERSION: u32 = 1;
-/// Losses that a checkpoint keeps for the predictions after a restart.
-const LOSSES_MAX: usize = 64;
 
 /// A job's training at the end of an iteration.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Checkpoint {
-    version: u32,
+    pub(super) version: u32,
     /// The job, as JSON: a checkpoint of another job under the same name is none.
-    job: String,
+    pub(super) job: String,
     pub(super) learner: Learner,
     /// The newest losses, the newest last.
     pub(super) losses: Vec<f64>,
+    /// The newest iteration.
+    pub(super) last: Option<Iteration>,
     /// How many iterations are done.
     pub(super) iterations: u64,
     /// For how many seconds the job has run.
     pub(super) seconds: f64,
+    /// The largest change of the loss, and for how many iterations it has hardly changed.
+    pub(super) largest_change: f64,
+    pub(super) still: u32,
 }
 
 impl Checkpoint {
-    pub(super) fn new(job: &Job, learner: Learner, losses: &[f64], iterations: u64, seconds: f64) -> Checkpoint {
-        let newest = losses[losses.len().saturating_sub(LOSSES_MAX)..].to_vec();
-        let job = serde_json::to_string(job).unwrap_or_default();
-        Checkpoint { version: VERSION, job, learner, losses: newest, iterations, seconds }
+    /// That of a training that has not begun.
+    pub(super) fn new(job: &Job, learner: Learner) -> Checkpoint {
+        Checkpoint {
+            version: CHECKPOINT_VERSION,
+            job: serde_json::to_string(job).unwrap_or_default(),
+            learner,
+            losses: Vec::new(),
+            last: None,
+            iterations: 0,
+            seconds: 0.0,
+            largest_change: 0.0,
+            still: 0,
+        }
     }
 
     /// Writes it to `path`; returns when it is on the disk.
@@ -56,8 +69,8 @@ impl Checkpoint {
                 return None;
             }
         };
-        let same =
-            checkpoint.version == VERSION && serde_json::from_str::<Job>(&checkpoint.job).ok().as_ref() == Some(job);
+        let same = checkpoint.version == CHECKPOINT_VERSION
+            && serde_json::from_str::<Job>(&checkpoint.job).ok().as_ref() == Some(job);
         same.then_some(checkpoint)
     }
 }

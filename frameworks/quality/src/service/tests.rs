@@ -11,6 +11,7 @@ use super::*;
 use crate::frame::{ToDriver, decode};
 use crate::job::parse;
 use crate::learn::Local;
+use crate::scheduler::Iteration;
 
 /// A folder of the test's own, removed with its owner.
 struct Folder(PathBuf);
@@ -48,9 +49,11 @@ fn a_checkpoint_comes_back_and_a_damaged_or_foreign_one_does_not() {
     let folder = Folder::new("checkpoint");
     let path = folder.0.join("jobs/a.checkpoint");
     let (job, mut local) = (job(), trained(&job(), 5));
-    Checkpoint::new(&job, local.learner().clone(), &[3.0, 2.0], 5, 1.5).write(&path).unwrap();
+    let last = Some(Iteration { number: 4, loss: 2.0, accuracy: Some(0.5), ..Iteration::default() });
+    let fresh = Checkpoint::new(&job, local.learner().clone());
+    Checkpoint { losses: vec![3.0, 2.0], last, iterations: 5, still: 3, ..fresh }.write(&path).unwrap();
     let back = Checkpoint::read(&path, &job).unwrap();
-    assert_eq!((back.losses.as_slice(), back.iterations, back.seconds), (&[3.0, 2.0][..], 5, 1.5));
+    assert_eq!((back.losses.as_slice(), back.last, back.iterations, back.still), (&[3.0, 2.0][..], last, 5, 3));
     let mut other = trained(&job, 0);
     other.resume(back.learner);
     assert_eq!(other.iterate().unwrap(), local.iterate().unwrap());

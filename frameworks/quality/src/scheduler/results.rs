@@ -1,0 +1,92 @@
+//! What a job has come to so far: shown to its user, and kept over restarts of the scheduler.
+
+use serde::{Deserialize, Serialize};
+
+use super::status::Point;
+use crate::predict::TimeModel;
+
+/// Points of a job's history; when there are more, every other one goes.
+const HISTORY_MAX: usize = 600;
+/// Points that are kept over a restart.
+const KEPT_MAX: usize = 100;
+
+/// Losses and cores so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Results {
+    pub(super) iteration: Option<u64>,
+    pub(super) loss: Option<f64>,
+    pub(super) accuracy: Option<f64>,
+    pub(super) first_loss: Option<f64>,
+    /// The normalised loss.
+    pub(super) left: Option<f64>,
+    /// For how many seconds it was there, once it has ended.
+    pub(super) seconds: Option<f64>,
+    /// The median error of predictions.
+    pub(super) error: Option<f64>,
+    /// How long iterations take.
+    pub(super) time: TimeModel,
+    pub(super) history: Vec<Point>,
+    /// Every how many iterations get a point; 0 before the first.
+    stride: u64,
+}
+
+impl Results {
+    /// Puts a point into the history.
+    pub(super) fn remember(&mut self, point: Point) {
+        self.stride = self.stride.max(1);
+        if point.iteration.is_multiple_of(self.stride) {
+            self.history.push(point);
+            self.thin(HISTORY_MAX);
+        }
+    }
+
+    /// The history is that of so many iterations: what was done after them will be done again.
+    pub(super) fn go_back(&mut self, iterations: u64) {
+        while self.history.pop_if(|point| point.iteration >= iterations).is_some() {}
+    }
+
+    /// What is kept of it: the same with fewer points, but the newest.
+    pub(super) fn kept(&self) -> Results {
+        let mut kept = self.clone();
+        let newest = kept.history.last().copied();
+        kept.thin(KEPT_MAX);
+        kept.history.extend(newest.filter(|n| kept.history.last() != Some(n)));
+        kept
+    }
+
+    fn thin(&mut self, most: usize) {
+        while self.history.len() > most {
+            self.stride = self.stride.max(1) * 2;
+            let stride = self.stride;
+            self.history.retain(|point| point.iteration.is_multiple_of(stride));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(iteration: u64) -> Point {
+        Point { seconds: iteration as f64, iteration, loss: 1.0, normalised: None, cores: 1.0 }
+    }
+
+    #[test]
+    fn a_long_history_is_thinned_out_from_its_first_to_its_newest_point() {
+        let mut results = Results::default();
+        (0..10_001).for_each(|i| results.remember(point(i)));
+        assert!((HISTORY_MAX / 2..=HISTORY_MAX).contains(&results.history.len()));
+        let mut kept = results.kept();
+        assert!((KEPT_MAX / 2..=KEPT_MAX + 1).contains(&kept.history.len()));
+        for history in [&results.history, &kept.history] {
+            assert_eq!(history[0], point(0));
+            assert!(history.windows(2).all(|w| w[0].iteration < w[1].iteration));
+        }
+        assert_eq!(kept.history.last(), results.history.last());
+        kept.go_back(101);
+        assert!(kept.history.iter().all(|p| p.iteration <= 100));
+        // What was kept goes on in the same steps.
+        (101..20_000).for_each(|i| kept.remember(point(i)));
+        assert!(kept.history.len() <= HISTORY_MAX && kept.history.windows(2).all(|w| w[0].iteration < w[1].iteration));
+    }
+}
