@@ -1,7 +1,8 @@
-//! Builds the executors' own small program, which an optimised agent carries with it.
+//! Builds the executors' own small program, which an agent carries with it.
 //!
 //! An executor is started for every task. What a start costs is what the program touches, and a dynamic loader with its
-//! relocations touches several times as much as the executor itself: so this one is linked statically, at fixed addresses.
+//! relocations touches several times as much as the executor itself: so this one is linked statically, at fixed addresses. And
+//! only a static program can run in a container whose image has no C library.
 //! Cargo cannot link one program of a package in another way than the others; hence a build within the build. Where it
 //! fails (a C library without its static form), agents run executors from the whole program, and the build says so.
 
@@ -15,11 +16,10 @@ fn main() {
     }
     let out = PathBuf::from(variable("OUT_DIR"));
     let program = out.join("tepui-executor");
-    // Without optimisation it would be no smaller, and building it would take longer than the tests that use it.
-    let built = if variable("PROFILE") == "release" { build(&out.join("executor")) } else { Ok(None) };
-    let placed = match built {
-        Ok(Some(built)) => fs::copy(built, &program).map(drop),
-        Ok(None) => fs::write(&program, []),
+    // Beside the folders of all packages, so that checks and builds share it.
+    let shared = out.ancestors().nth(3).unwrap_or(&out).join("static-executor");
+    let placed = match build(&shared, variable("PROFILE") == "release") {
+        Ok(built) => fs::copy(built, &program).map(drop),
         Err(error) => {
             println!("cargo::warning=agents will run executors from the whole program: {error}");
             fs::write(&program, [])
@@ -32,24 +32,30 @@ fn variable(name: &str) -> String {
     env::var(name).unwrap_or_else(|_| panic!("cargo sets {name}"))
 }
 
-/// The program's file.
-fn build(folder: &Path) -> io::Result<Option<PathBuf>> {
+/// Builds it; the program's file. Unoptimised it builds faster.
+fn build(folder: &Path, optimised: bool) -> io::Result<PathBuf> {
     let target = variable("TARGET");
-    let output = Command::new(variable("CARGO"))
-        .args(["build", "--quiet", "--release", "--locked", "--package=executor", "--bin=tepui-executor"])
+    let mut command = Command::new(variable("CARGO"));
+    command
+        .args(["build", "--quiet", "--locked", "--package=executor", "--bin=tepui-executor"])
         .arg(format!("--target={target}"))
         .arg("--target-dir")
         .arg(folder)
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
         // The unit separator is how cargo parts them.
-        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static")
-        .envs(
+        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static");
+    if optimised {
+        command.arg("--release").envs(
             [("LTO", "fat"), ("CODEGEN_UNITS", "1"), ("PANIC", "abort"), ("STRIP", "symbols"), ("DEBUG", "none")]
                 .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
-        )
-        .output()?;
+        );
+    } else {
+        command.envs([("CARGO_PROFILE_DEV_DEBUG", "none"), ("CARGO_PROFILE_DEV_STRIP", "symbols")]);
+    }
+    let output = command.output()?;
     if !output.status.success() {
         return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).replace('\n', " ")));
     }
-    Ok(Some(folder.join(target).join("release/tepui-executor")))
+    let profile = if optimised { "release" } else { "debug" };
+    Ok(folder.join(target).join(profile).join("tepui-executor"))
 }

@@ -26,8 +26,14 @@ impl Variables {
     pub(crate) fn set_all(&mut self, command: Option<&pb::CommandInfo>) {
         let environment = command.and_then(|command| command.environment.as_ref());
         for variable in environment.map(|environment| environment.variables.as_slice()).unwrap_or_default() {
-            if variable.r#type() == pb::environment::variable::Type::Value {
-                self.set(&variable.name, variable.value());
+            let secret = variable.secret.as_ref().and_then(|secret| secret.value.as_ref());
+            match (variable.r#type(), secret) {
+                (pb::environment::variable::Type::Value, _) => self.set(&variable.name, variable.value()),
+                // Others than those given as values cannot be had.
+                (pb::environment::variable::Type::Secret, Some(secret)) => {
+                    self.set(&variable.name, String::from_utf8_lossy(&secret.data));
+                }
+                _ => {}
             }
         }
     }

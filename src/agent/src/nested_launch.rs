@@ -130,6 +130,7 @@ impl Agent {
     fn plain_spec(&self, sandbox: String, outer: String, around: &Around, wanted: Wanted) -> (ContainerSpec, Nested) {
         let (program, argv) = program_of(&wanted.command);
         let environment = nested_environment(&sandbox, &wanted.command);
+        let rights = wanted.container.as_ref().and_then(rights);
         let spec = ContainerSpec {
             sandbox: sandbox.clone(),
             latest: None,
@@ -144,7 +145,7 @@ impl Agent {
             container: wanted.container.map(without_sandbox_volumes),
             session: None,
         };
-        (spec, Nested { sandbox, environment, ..Nested::default() })
+        (spec, Nested { sandbox, environment, rights, ..Nested::default() })
     }
 
     /// A session has its parent's folder and variables, and writes to whoever asked for it.
@@ -174,10 +175,24 @@ impl Agent {
             resources: Vec::new(),
             limits: Limits::default(),
             volumes: Vec::new(),
-            container: None,
+            container: self.rights_of(parent, around),
             session: Some(Session { terminal: size }),
         };
         (spec, Nested { session: true, ..Nested::default() })
+    }
+
+    /// What a session may do: as much as the container that it is in.
+    fn rights_of(&self, container: &ContainerName, around: &Around) -> Option<pb::ContainerInfo> {
+        let linux = match (self.nested.get(container), around) {
+            (Some(nested), _) => nested.rights.clone(),
+            (None, Around::Executor(executor)) => executor.info.container.as_ref().and_then(rights),
+            (None, Around::Standalone) => None,
+        };
+        linux.map(|linux| pb::ContainerInfo {
+            r#type: pb::container_info::Type::Mesos as i32,
+            linux_info: Some(linux),
+            ..pb::ContainerInfo::default()
+        })
     }
 
     fn environment_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, String)> {
@@ -188,6 +203,19 @@ impl Agent {
         let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
         executor_environment(&self.config, &self.slave_id().value, executor, checkpoints)
     }
+}
+
+/// The parts of a container's description that say what it may do.
+#[allow(deprecated)]
+fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
+    let linux = container.linux_info.as_ref()?;
+    Some(pb::LinuxInfo {
+        capability_info: linux.capability_info.clone(),
+        effective_capabilities: linux.effective_capabilities.clone(),
+        bounding_capabilities: linux.bounding_capabilities.clone(),
+        seccomp: linux.seccomp.clone(),
+        ..pb::LinuxInfo::default()
+    })
 }
 
 /// What a call wants launched; none if it has no body.

@@ -71,6 +71,11 @@ pub enum Mount {
         /// As for mount(8), for example `size=64m,mode=1777`.
         options: String,
     },
+    /// Terminals of its own.
+    Terminals {
+        /// Where: `/dev/pts`, or that of a root to be.
+        target: PathBuf,
+    },
     /// The processes of the process's own pid namespace.
     Processes {
         /// Where: `/proc`, or that of a root to be.
@@ -126,8 +131,8 @@ pub struct Isolation {
     pub capabilities: Option<Capabilities>,
     /// Whether no program can give it rights that it does not have.
     pub no_new_privileges: bool,
-    /// System calls are checked by this program.
-    pub seccomp: Option<Arc<[FilterStep]>>,
+    /// System calls are checked by these programs, installed in order.
+    pub seccomp: Vec<Arc<[FilterStep]>>,
     /// Whether standard input, a terminal, becomes the terminal of the session.
     pub terminal: bool,
     /// What the kernel is told of whom to end first when memory is short, -1000 to 1000.

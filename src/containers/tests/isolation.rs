@@ -146,7 +146,7 @@ fn rights() {
         steps.extend([step(0x15, 0, 1, call), step(0x06, 0, 0, 0x0005_0001)]);
     }
     steps.push(step(0x06, 0, 0, 0x7fff_0000));
-    let isolation = Isolation { seccomp: Some(steps.into()), ..Isolation::default() };
+    let isolation = Isolation { seccomp: vec![steps.into()], ..Isolation::default() };
     let (text, _) = folder.run("mkdir made || echo refused", isolation);
     assert!(text.contains("refused") && !folder.0.join("made").exists(), "{text}");
 }

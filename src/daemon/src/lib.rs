@@ -10,6 +10,7 @@ mod clock;
 mod codec;
 mod common;
 mod driver;
+mod fault;
 mod files;
 pub mod flags;
 mod host;

@@ -14,6 +14,7 @@ mod checks;
 mod clock;
 pub mod command;
 pub mod default;
+pub mod docker;
 mod environment;
 mod exchange;
 mod http;
@@ -32,6 +33,7 @@ pub fn main(kind: Option<&OsStr>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
         Some("command") => command::main(),
         Some("default") => default::main(),
+        Some("docker") => docker::main(),
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         _ => {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");

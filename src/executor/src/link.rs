@@ -127,6 +127,11 @@ impl Link {
         self.updates.launched(task_id, task);
     }
 
+    /// The whole message of a task whose update the agent has not acknowledged yet.
+    pub(crate) fn task(&self, task_id: &Id) -> Option<&[u8]> {
+        self.updates.task(task_id)
+    }
+
     /// Completes a status update and books it; [`Link::flush`] sends it.
     pub(crate) fn update(&mut self, mut status: TaskStatus) {
         status.source = Some(SOURCE_EXECUTOR);

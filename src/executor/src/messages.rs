@@ -379,6 +379,22 @@ pub(crate) const SOURCE_EXECUTOR: i32 = 2;
 pub(crate) struct ContainerStatus {
     #[prost(message, optional, tag = "4")]
     pub(crate) container_id: Option<ContainerId>,
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) network_infos: Vec<NetworkInfo>,
+}
+
+/// The addresses of a container.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct NetworkInfo {
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) ip_addresses: Vec<IpAddress>,
+}
+
+/// Of `NetworkInfo`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct IpAddress {
+    #[prost(string, optional, tag = "2")]
+    pub(crate) ip_address: Option<String>,
 }
 
 /// `CheckStatusInfo`.
@@ -710,7 +726,7 @@ mod tests {
                 http: Some(HttpCheckStatus { status_code: Some(200) }),
                 tcp: Some(TcpCheckStatus { succeeded: Some(true) }),
             }),
-            container_status: Some(ContainerStatus { container_id: Some(container_id) }),
+            container_status: Some(ContainerStatus { container_id: Some(container_id), network_infos: Vec::new() }),
             limitation: None,
         };
         let call = Call {

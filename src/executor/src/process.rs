@@ -2,7 +2,8 @@
 //!
 //! Nothing is started here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 
 use containers::{Output, Program, Spec};
 use prost::{DecodeError, Message};
@@ -25,12 +26,48 @@ pub(crate) enum TaskError {
 pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, OsString)>) -> Result<Spec, TaskError> {
     let bytes = task.command.as_deref().ok_or(TaskError::NoCommand)?;
     let command = Command::decode(bytes).map_err(TaskError::Malformed)?;
-    let mut spec = Spec::new(program(&command)?);
-    spec.environment = environment(inherited, task.allocation_role(), &command);
+    let inherited: Vec<(OsString, OsString)> = inherited.collect();
+    let image =
+        |name: &str| words(inherited.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str()));
+    let mut spec = Spec::new(program_or(&command, &image(IMAGE_ENTRYPOINT), &image(IMAGE_CMD))?);
+    spec.environment = environment(inherited.into_iter(), task.allocation_role(), &command);
     spec.stdout = Output::Inherit;
     spec.stderr = Output::Inherit;
     spec.die_with_parent = true;
     Ok(spec)
+}
+
+/// How the image's programs are started if the task does not say: each word with its length before it, as `4:echo`.
+const IMAGE_ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
+const IMAGE_CMD: &str = "TEPUI_IMAGE_CMD";
+
+/// The words of such a variable.
+fn words(text: Option<&OsStr>) -> Vec<OsString> {
+    let mut rest = text.map(OsStr::as_encoded_bytes).unwrap_or_default();
+    let mut words = Vec::new();
+    while let Some(at) = rest.iter().position(|byte| *byte == b':') {
+        let length = std::str::from_utf8(&rest[..at]).ok().and_then(|number| number.parse::<usize>().ok());
+        let Some((word, after)) = length.and_then(|length| rest[at + 1..].split_at_checked(length)) else { break };
+        words.push(OsString::from_vec(word.to_vec()));
+        rest = after;
+    }
+    words
+}
+
+/// As [`program`]; a command without a program is what the image says (mesos-features.md AGT-103).
+fn program_or(command: &Command, entrypoint: &[OsString], cmd: &[OsString]) -> Result<Program, TaskError> {
+    if command.value.is_some() || command.shell() || entrypoint.is_empty() && cmd.is_empty() {
+        return program(command);
+    }
+    let arguments: Vec<OsString> = command.arguments.iter().map(OsString::from).collect();
+    let mut argv = entrypoint.to_vec();
+    match (entrypoint.is_empty(), arguments.is_empty()) {
+        (_, true) => argv.extend_from_slice(cmd),
+        (false, false) => argv.extend(arguments),
+        (true, false) => argv.extend(cmd.first().cloned().into_iter().chain(arguments)),
+    }
+    let file = argv.first().cloned().ok_or(TaskError::NoValue)?;
+    Ok(Program::Argv { file, argv })
 }
 
 /// What a `CommandInfo` runs.
@@ -49,7 +86,9 @@ pub(crate) fn environment(
     role: Option<&str>,
     command: &Command,
 ) -> Vec<(OsString, OsString)> {
-    let mut all: Vec<(OsString, OsString)> = inherited.filter(|(name, _)| name != TOKEN).collect();
+    let mut all: Vec<(OsString, OsString)> = inherited
+        .filter(|(name, _)| ![TOKEN, IMAGE_ENTRYPOINT, IMAGE_CMD].iter().any(|hidden| name == hidden))
+        .collect();
     all.extend(role.map(|role| ("MESOS_ALLOCATION_ROLE".into(), role.into())));
     for variable in command.environment.iter().flat_map(|environment| &environment.variables) {
         if let Some(value) = &variable.value {
@@ -97,6 +136,25 @@ mod tests {
         let argv = Command { shell: Some(false), value: Some("/bin/echo".into()), arguments, ..Command::default() };
         let expected = Program::Argv { file: "/bin/echo".into(), argv: vec!["echo".into(), "x".into()] };
         assert_eq!(program(&argv).unwrap(), expected);
+    }
+
+    #[test]
+    fn images_say_what_is_run() {
+        let list = |text: &str| words(Some(OsStr::new(text)));
+        assert_eq!(list("1:e3:a:b0:"), ["e", "a:b", ""].map(OsString::from));
+        assert!(list("nonsense").is_empty() && list("9:x").is_empty() && words(None).is_empty());
+        let run = |arguments: &[&str], entrypoint: &str, cmd: &str| {
+            let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+            let command = Command { shell: Some(false), arguments, ..Command::default() };
+            match program_or(&command, &list(entrypoint), &list(cmd)) {
+                Ok(Program::Argv { argv, .. }) => argv.join(OsStr::new(" ")).into_string().unwrap(),
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(run(&[], "1:e", "1:c1:d"), "e c d");
+        assert_eq!(run(&["a"], "1:e", "1:c1:d"), "e a");
+        assert_eq!(run(&["a"], "", "1:c1:d"), "c a");
+        assert_eq!(run(&["a"], "", ""), "Err(NoValue)");
     }
 
     #[test]

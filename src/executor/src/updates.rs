@@ -25,6 +25,11 @@ impl Updates {
         self.tasks.push((task_id, task));
     }
 
+    /// The message of a launched task; none once an update of it is known.
+    pub(crate) fn task(&self, task_id: &Id) -> Option<&[u8]> {
+        self.tasks.iter().find(|(id, _)| id == task_id).map(|(_, task)| task.as_slice())
+    }
+
     /// Books an update.
     pub(crate) fn add(&mut self, status: TaskStatus) {
         self.updates.push(Unacknowledged { status, sent: false });

@@ -34,8 +34,9 @@ fn copy(path: &Path, target: &Path) -> Result<(), String> {
     std::fs::copy(path, target).map(drop).map_err(|error| error.to_string())
 }
 
-fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
-    let agent = ureq::Agent::config_builder()
+/// A client that trusts what the host trusts, and gives up on a server that sends nothing for so long.
+pub(crate) fn agent(stall: Duration) -> ureq::Agent {
+    ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(REDIRECTS_MAX)
         .timeout_connect(Some(stall))
@@ -43,8 +44,11 @@ fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
         .timeout_per_read(Some(stall))
         .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
         .build()
-        .new_agent();
-    let mut response = agent.get(url).call().map_err(|error| error.to_string())?;
+        .new_agent()
+}
+
+fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
+    let mut response = agent(stall).get(url).call().map_err(|error| error.to_string())?;
     if response.status() != 200 {
         return Err(format!("the server has answered {}", response.status()));
     }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod get;
+pub mod image;
 mod source;
 mod unpack;
 
@@ -41,6 +42,9 @@ pub struct FetchError {
 /// Reads the instructions and fetches everything, in order. What goes wrong is said on standard error for people, and
 /// on standard output for the agent.
 pub fn main() -> ExitCode {
+    if let Ok(wanted) = std::env::var(image::WANTED) {
+        return image::main(&wanted);
+    }
     let text = std::env::var(INSTRUCTIONS).unwrap_or_default();
     let info = match FetcherInfo::from_json(text.as_bytes(), Dialect::V0) {
         Ok(info) => info,

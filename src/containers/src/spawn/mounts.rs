@@ -41,6 +41,7 @@ pub(super) fn prepare(mounts: &[Mount]) -> Result<Vec<Prepared>, SpawnError> {
             Ok(Prepared::Bind { source: spot(source)?, target: spot(target)?, read_only: *read_only })
         }
         Mount::Memory { target, options } => other("tmpfs", target, options),
+        Mount::Terminals { target } => other("devpts", target, "newinstance,ptmxmode=0666,mode=0620"),
         Mount::Processes { target } => other("proc", target, ""),
         Mount::Overlay { target, options } => other("overlay", target, options),
     };
@@ -144,7 +145,12 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
             let made = match mount {
                 Prepared::Bind { source, target, read_only } => bind(source, target, *read_only),
                 Prepared::Other { kind, target, options } => {
-                    let flags = if kind.as_bytes() == b"overlay" { 0 } else { libc::MS_NOSUID | libc::MS_NODEV };
+                    let flags = match kind.as_bytes() {
+                        b"overlay" => 0,
+                        // The terminals are devices.
+                        b"devpts" => libc::MS_NOSUID,
+                        _ => libc::MS_NOSUID | libc::MS_NODEV,
+                    };
                     let options = options.as_ptr().cast();
                     libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options).into()
                 }

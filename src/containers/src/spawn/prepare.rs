@@ -98,7 +98,7 @@ pub(super) struct Isolated {
     pub(super) hostname: Option<CString>,
     pub(super) capabilities: Option<Capabilities>,
     pub(super) no_new_privileges: bool,
-    pub(super) seccomp: Option<Arc<[FilterStep]>>,
+    pub(super) seccomp: Vec<Arc<[FilterStep]>>,
     pub(super) terminal: bool,
     pub(super) oom_score: Option<CString>,
 }

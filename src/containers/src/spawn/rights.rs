@@ -79,15 +79,20 @@ struct FilterProgram {
     steps: *const FilterStep,
 }
 
-/// Every system call from here on is checked.
+/// Every system call from here on is checked by all of these programs.
 ///
 /// # Safety
 /// As `run_stage`.
-pub(super) unsafe fn filter(steps: &[FilterStep]) -> Result<(), Step> {
-    let Ok(length) = u16::try_from(steps.len()) else { return Err(Step::Seccomp) };
-    let program = FilterProgram { length, steps: steps.as_ptr() };
-    const SET_MODE_FILTER: libc::c_ulong = 1;
-    // SAFETY: the program's layout is the kernel's, and its steps are kept by the parent.
-    let set = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, &raw const program) };
-    if set < 0 { Err(Step::Seccomp) } else { Ok(()) }
+pub(super) unsafe fn filter(programs: &[std::sync::Arc<[FilterStep]>]) -> Result<(), Step> {
+    for steps in programs {
+        let Ok(length) = u16::try_from(steps.len()) else { return Err(Step::Seccomp) };
+        let program = FilterProgram { length, steps: steps.as_ptr() };
+        const SET_MODE_FILTER: libc::c_ulong = 1;
+        // SAFETY: the program's layout is the kernel's, and its steps are kept by the parent.
+        let set = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, &raw const program) };
+        if set < 0 {
+            return Err(Step::Seccomp);
+        }
+    }
+    Ok(())
 }

@@ -131,8 +131,8 @@ unsafe fn become_user(prepared: &Prepared) -> Result<(), Step> {
             rights::before_user(capabilities)?;
         }
         // Without the promise below a filter needs rights that the user does not have any more.
-        if let Some(steps) = isolation.seccomp.as_deref().filter(|_| !isolation.no_new_privileges) {
-            rights::filter(steps)?;
+        if !isolation.no_new_privileges {
+            rights::filter(&isolation.seccomp)?;
         }
         if let Some(user) = &prepared.user {
             let groups = (user.groups.len(), user.groups.as_ptr());
@@ -145,9 +145,7 @@ unsafe fn become_user(prepared: &Prepared) -> Result<(), Step> {
         }
         if isolation.no_new_privileges {
             check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), Step::Capabilities)?;
-            if let Some(steps) = isolation.seccomp.as_deref() {
-                rights::filter(steps)?;
-            }
+            rights::filter(&isolation.seccomp)?;
         }
     }
     Ok(())

@@ -12,7 +12,9 @@ use containers::{ProgramFile, StartTime, User};
 use protos::mesos;
 use tokio::runtime::Handle;
 
+use super::docker::Docker;
 use super::fetch::Fetcher;
+use super::images::Images;
 use super::isolation::{GroupUse, Isolator};
 use super::records::Records;
 use super::sessions::Sessions;
@@ -63,6 +65,7 @@ pub(super) struct Tools {
     pub(super) records: Records,
     pub(super) fetcher: Fetcher,
     pub(super) isolator: Isolator,
+    pub(super) docker: Docker,
 }
 
 /// The running containers. Cheap to clone.
@@ -93,7 +96,7 @@ impl Containers {
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        match spec.uris.is_empty() {
+        match spec.uris.is_empty() && Images::wanted(&spec).is_none() {
             true => self.send(Job::Launch(container, spec)),
             false => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }
@@ -135,6 +138,11 @@ impl Containers {
             Some((name, used))
         };
         self.pids().into_iter().filter_map(one).collect()
+    }
+
+    /// The images that containers' roots are made of.
+    pub(super) fn images(&self) -> Images {
+        self.isolator.images().clone()
     }
 
     fn send(&self, job: Job) {

@@ -36,7 +36,7 @@ const INHERITED: [&str; 9] = [
     "SSL_CERT_DIR",
 ];
 /// More of what a fetcher says than this is not read.
-const WORDS_MAX: u64 = 16 * 1024;
+const WORDS_MAX: u64 = 256 * 1024;
 /// How long a fetcher that is not wanted any more may take to end.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 /// The longest instructions: one string of an environment must fit in 128 KiB.
@@ -210,6 +210,31 @@ impl Fetcher {
     ) -> anyhow::Result<()> {
         let instructions = String::from_utf8_lossy(&info.json(Dialect::V0)).into_owned();
         anyhow::ensure!(instructions.len() <= INSTRUCTIONS_MAX, "The URIs are too many, or too long");
+        self.run_process(container, spec, user, (fetcher::INSTRUCTIONS, instructions)).map(drop)
+    }
+
+    /// Brings an image into the store, as root; what the fetcher says of it. Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub(super) fn bring_image(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        wanted: &str,
+    ) -> anyhow::Result<String> {
+        anyhow::ensure!(wanted.len() <= INSTRUCTIONS_MAX, "The image's name or its login is too long");
+        self.run_process(container, spec, None, (fetcher::image::WANTED, wanted.to_owned()))
+    }
+
+    /// Runs a fetcher with instructions in a variable; what it has said.
+    fn run_process(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        instructions: (&str, String),
+    ) -> anyhow::Result<String> {
         let (mut words, said) = std::io::pipe().context("no pipe")?;
         let program = self.process(spec, user, instructions, Arc::new(said.into()));
         let child = {
@@ -232,7 +257,7 @@ impl Fetcher {
             running.pid = None;
         }
         if status.is_some_and(|status| status.success()) {
-            return Ok(());
+            return Ok(text);
         }
         let why = match (text.trim(), status) {
             ("", Some(status)) => format!("The fetcher {status}"),
@@ -241,7 +266,13 @@ impl Fetcher {
         anyhow::bail!(why)
     }
 
-    fn process(&self, spec: &ContainerSpec, user: Option<&User>, instructions: String, said: Arc<OwnedFd>) -> Spec {
+    fn process(
+        &self,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        (variable, instructions): (&str, String),
+        said: Arc<OwnedFd>,
+    ) -> Spec {
         let sandbox = Path::new(&spec.sandbox);
         let argv = vec![OsString::from(&self.0.program), "fetch".into()];
         let program = match &self.0.open {
@@ -250,7 +281,7 @@ impl Fetcher {
         };
         let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
         let mut environment: Vec<(OsString, OsString)> = inherited.collect();
-        environment.push((fetcher::INSTRUCTIONS.into(), instructions.into()));
+        environment.push((variable.into(), instructions.into()));
         if !self.0.hadoop_home.is_empty() {
             environment.push((fetcher::HADOOP_HOME.into(), OsString::from(&self.0.hadoop_home)));
         }

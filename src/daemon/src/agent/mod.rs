@@ -7,10 +7,12 @@ mod config;
 mod containers;
 mod detector;
 mod disk;
+mod docker;
 mod executor_api;
 mod fetch;
 mod fetch_cache;
 mod handler;
+mod images;
 mod isolation;
 mod metrics;
 mod operator_api;
@@ -18,6 +20,7 @@ mod oversubscription;
 mod prepare;
 mod program;
 mod records;
+mod secrets;
 mod sessions;
 mod validate;
 mod views;
@@ -48,8 +51,10 @@ use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use containers::{Containers, Report, Tools};
 use disk::DiskUses;
+use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
+use images::Images;
 use isolation::{Isolator, Isolators};
 use records::Records;
 use world::{Exit, Shell};
@@ -98,7 +103,10 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
     let isolators = Isolators::read(&flags)?;
-    let isolator = Isolator::start(isolators).context("containers cannot be isolated")?;
+    let docker = Docker::read(&flags)?;
+    docker.check()?;
+    let images = Images::read(&flags, &work_dir, isolators.mounts())?;
+    let isolator = Isolator::start(isolators, images).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
     let info = config::info(&flags, &identity, &work_dir)?;
@@ -127,7 +135,10 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let fetcher = Fetcher::new(&flags, &work_dir, program);
     let report: Report = Arc::new(move |input| reports.submit(input));
     let left_overs = left_overs(&records, &out);
-    let tools = Tools { executor, report: report.clone(), records, fetcher: fetcher.clone(), isolator };
+    let taken_up = taken_up(&out);
+    isolator.clean(&taken_up);
+    docker.clean(&taken_up, &tokio::runtime::Handle::current());
+    let tools = Tools { executor, report: report.clone(), records, fetcher: fetcher.clone(), isolator, docker };
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
     containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);
@@ -222,6 +233,15 @@ fn runtime_dir(flags: &Flags) -> PathBuf {
     }
 }
 
+/// The outermost containers of an earlier agent that are taken up again.
+fn taken_up(out: &Outbox) -> std::collections::BTreeSet<String> {
+    let one = |output: &Output| match output {
+        Output::Reattach { container, .. } => Some(container.root().as_str().to_owned()),
+        _ => None,
+    };
+    out.outputs.iter().filter_map(one).collect()
+}
+
 /// The containers of an earlier agent that nobody takes up again.
 fn left_overs(records: &Records, out: &Outbox) -> Vec<ContainerName> {
     let wanted = |name: &ContainerName| {
@@ -273,9 +293,6 @@ fn has_isolator(flags: &Flags, names: &[&str]) -> bool {
 /// Flags that would change what tasks get, if only this agent could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     let refused = |name: &'static str, why: String| Err(FlagError::Refused { name, why });
-    if !matches!(flags.get("containerizers"), None | Some("mesos")) {
-        return refused("containerizers", "only the containerizer mesos is supported".to_owned());
-    }
     for name in ["modules_dir", "hooks", "acls", "credential", "http_credentials", "firewall_rules"] {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
             return refused(name, "is not supported by this version of tepui".to_owned());

@@ -68,8 +68,21 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
+        Type::PruneImages => prune(handler, call),
         _ => core(handler, call, encoding).await,
     }
+}
+
+/// Deleting may take long, and waits for images on their way: the answer does not.
+fn prune(handler: &Handler, call: Call) -> Response {
+    let excluded = call.prune_images.unwrap_or_default().excluded_images;
+    let keep: Vec<String> = excluded.into_iter().filter_map(|image| Some(image.docker?.name)).collect();
+    let images = handler.shell.containers.images();
+    tokio::task::spawn_blocking(move || match images.prune(&keep) {
+        Ok(pruned) => tracing::info!("{} images and {} layers were pruned", pruned.images, pruned.layers),
+        Err(error) => tracing::warn!("images cannot be pruned: {error:#}"),
+    });
+    Response::empty(StatusCode::OK)
 }
 
 async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>, Box<Response>> {

@@ -10,12 +10,15 @@ use protos::mesos::r_limit_info::r_limit::Type;
 
 use super::volumes;
 
-/// Makes the sandbox and shows the volumes in it, unless they are to be mounted; the user to run as, if it is another one.
+/// Makes the sandbox and shows the volumes in it, unless they are to be mounted; the user to run as, if it is another one. What
+/// `docker` runs is described by its executor.
 ///
 /// # Errors
 /// What cannot be made ready, or cannot be given at all.
-pub(super) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Option<User>> {
-    refuse_what_is_missing(spec, mounts)?;
+pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyhow::Result<Option<User>> {
+    if !docker {
+        refuse_what_is_missing(spec, mounts)?;
+    }
     let user = match &spec.user {
         Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
         None => None,
@@ -38,8 +41,6 @@ pub(super) fn prepare(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<Opti
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.
 fn refuse_what_is_missing(spec: &ContainerSpec, mounts: bool) -> anyhow::Result<()> {
     if let Some(container) = &spec.container {
-        let image = container.mesos.as_ref().is_some_and(|mesos| mesos.image.is_some()) || container.docker.is_some();
-        anyhow::ensure!(!image, "Container images are not supported by this agent");
         anyhow::ensure!(
             mounts || container.volumes.is_empty(),
             "Volumes in ContainerInfo need the isolator filesystem/linux"

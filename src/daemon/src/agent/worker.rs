@@ -19,11 +19,13 @@ use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 
 use super::containers::{Job, Live, Report, Tools};
+use super::docker::Docker;
 use super::fetch::Fetcher;
 use super::isolation::{Isolated, Isolator, out_of_memory};
 use super::prepare::{prepare, rlimits};
 use super::records::Records;
 use super::sessions::{Ends, Sessions};
+use crate::fault;
 use crate::sync::lock;
 
 /// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
@@ -50,6 +52,7 @@ pub(super) struct Worker {
     executor: Option<(String, ProgramFile)>,
     fetcher: Fetcher,
     isolator: Isolator,
+    docker: Docker,
     sessions: Sessions,
     runtime: Handle,
 }
@@ -61,15 +64,14 @@ impl Worker {
         sessions: Sessions,
         runtime: Handle,
     ) -> Worker {
-        let Tools { executor, report, records, fetcher, isolator } = tools;
-        Worker { live, report, records, executor, fetcher, isolator, sessions, runtime }
+        let Tools { executor, report, records, fetcher, isolator, docker } = tools;
+        Worker { live, report, records, executor, fetcher, isolator, docker, sessions, runtime }
     }
 
     pub(super) fn work(&self, job: Job) {
         match job {
             Job::Launch(container, spec) => {
-                let started =
-                    prepare(&spec, self.isolator.mounts()).and_then(|user| self.spawn(&container, &spec, user));
+                let started = self.prepare(&spec).and_then(|user| self.spawn(&container, &spec, user));
                 self.tell_failure(container, started);
             }
             Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
@@ -94,8 +96,16 @@ impl Worker {
         }
     }
 
+    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
+        self.docker.refuse(spec)?;
+        // Docker has its own mounts, and finds volumes by their links.
+        let docker = Docker::runs(spec);
+        prepare(spec, self.isolator.mounts() && !docker, docker)
+    }
+
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         if let Err(error) = started {
+            self.isolator.images().remove(&container);
             let why = format!("{error:#}");
             (self.report)(Input::ContainerStartFailed { container, why });
         }
@@ -103,14 +113,18 @@ impl Worker {
 
     /// Fetches in the background; other containers are started meanwhile.
     fn fetch(&self, container: ContainerName, spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
-        let user = match prepare(&spec, self.isolator.mounts()) {
+        let user = match self.prepare(&spec) {
             Ok(user) => user,
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
-        let fetcher = self.fetcher.clone();
+        let (fetcher, images) = (self.fetcher.clone(), self.isolator.images().clone());
         self.runtime.spawn_blocking(move || {
-            let fetched = fetcher.fetch(&container, &spec, user.as_ref());
+            let provided = images.provide(&container, &spec, &fetcher);
+            let fetched = provided.and_then(|()| match spec.uris.is_empty() {
+                true => Ok(()),
+                false => fetcher.fetch(&container, &spec, user.as_ref()),
+            });
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         });
@@ -122,10 +136,15 @@ impl Worker {
         if self.isolator.is_linux() {
             self.records.note_owner(container);
         }
-        let around = container.parent().and_then(|_| lock(&self.live).get(&container.root()).map(|live| live.pid));
-        let isolated = self.isolator.isolate(container, spec, user.as_ref(), around)?;
-        let Isolated { isolation, group, oom, init } = isolated;
+        let isolated = self.isolator.isolate(container, spec, user.as_ref(), self.around(container, spec))?;
+        let Isolated { isolation, group, oom, init, view } = isolated;
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
+        self.docker.note(container, spec);
+        self.docker.add_variables(spec, &mut process);
+        if let Err(error) = view.apply(spec, &mut process) {
+            remove(container, group.as_ref());
+            return Err(error);
+        }
         if init {
             process.program = self.under_init(process.program)?;
         }
@@ -133,6 +152,7 @@ impl Worker {
         let spawned = Launcher::posix().spawn(&process);
         drop(process);
         let child = spawned.inspect_err(|_| remove(container, group.as_ref()))?;
+        fault::point("after a process was started");
         let pid = child.pid();
         let started = containers::start_time(pid);
         let (pid, pidfd) = child.into_parts();
@@ -148,6 +168,19 @@ impl Worker {
         let sandbox = is_executor.then(|| spec.sandbox.clone());
         self.alive(container, Live { pid, started, sandbox, init }, pidfd, true);
         Ok(())
+    }
+
+    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is in, others
+    /// those of the outermost, or of the nearest that has a root of its own.
+    fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
+        let mut around = container.parent()?;
+        while spec.session.is_none()
+            && !self.isolator.images().has_root(&around)
+            && let Some(parent) = around.parent()
+        {
+            around = parent;
+        }
+        lock(&self.live).get(&around).map(|live| live.pid)
     }
 
     /// The program, started by a first process of ours that waits for orphans and hands on how it has ended.
@@ -191,6 +224,12 @@ impl Worker {
                 worker.records.forget(&container);
             }
         });
+    }
+
+    /// Deletes what was made for a container that has ended.
+    fn clean_up(&self, container: &ContainerName) {
+        self.isolator.clean_up(container);
+        self.docker.ended(container, &self.runtime);
     }
 
     /// Ends all in a container's control group, if it has one, and removes it.
@@ -239,6 +278,7 @@ impl Worker {
         let worker = self.clone();
         self.runtime.spawn_blocking(move || {
             worker.end_group(&container);
+            worker.clean_up(&container);
             end_marked(&container, sandbox.as_deref());
             (worker.report)(Input::ContainerExited { container, status: None });
         });
@@ -282,7 +322,8 @@ impl Worker {
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
         // A program that was killed has not ended what it started.
         let killed = live.sandbox.is_some() && status.is_none_or(|status| status & 0x7f != 0);
-        if group.is_some() || nested || killed || !containers::group_is_empty(live.pid) {
+        if group.is_some() || self.docker.knows(&container) || nested || killed || !containers::group_is_empty(live.pid)
+        {
             let worker = self.clone();
             let name = container.clone();
             // A control group leaves nobody to be looked for.
@@ -290,6 +331,7 @@ impl Worker {
             let ended = self.runtime.spawn_blocking(move || {
                 worker.end_all(&name);
                 worker.end_group(&name);
+                worker.clean_up(&name);
                 end_marked(&name, sandbox.as_deref());
             });
             let ended = ended.await;
@@ -297,6 +339,7 @@ impl Worker {
                 tracing::warn!(%container, "the thread that ends a container has failed: {error}");
             }
         }
+        fault::point("after a container has ended");
         lock(&self.live).remove(&container);
         self.sessions.ended(&container).await;
         self.records.forget(&container);

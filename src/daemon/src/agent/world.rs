@@ -22,6 +22,7 @@ use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::Common;
 use crate::driver::{Core, World};
+use crate::fault;
 use crate::files::Files;
 use crate::streams::Streams;
 
@@ -80,6 +81,7 @@ impl World<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         let mut batch = store::Batch::new(&self.meta);
         for entry in &entries {
+            fault::point("before an entry");
             match entry {
                 Persist::Replace { path, bytes } => batch.replace(path, bytes)?,
                 Persist::Append { path, bytes } => batch.append(path, bytes)?,
@@ -88,11 +90,14 @@ impl World<Agent> for Shell {
                 Persist::Remove { path } => batch.remove(path)?,
             }
         }
+        fault::point("before the entries are durable");
         batch.commit()?;
+        fault::point("after the entries are durable");
         Ok(())
     }
 
     fn carry_out(&self, output: Output) {
+        fault::point("before an output");
         match output {
             Output::Send { to, message } => {
                 self.network.send(&self.pid, &to, message.full_name(), &message.encode());

@@ -4,20 +4,22 @@ use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use containers::{ChildSignals, Launcher, WaitStatus};
+use containers::{ChildSignals, Launcher, Spec, WaitStatus};
 use prost::Message;
 use rustix::event::PollFlags;
 
 use crate::checks::{Checks, Finding};
 use crate::clock;
+use crate::docker::{DockerTask, News, is_docker};
 use crate::environment::Settings;
 use crate::kill::{Escalation, grace_of};
 use crate::link::{Incoming, Link};
-use crate::messages::{Id, KillPolicy, Reason, Task, TaskState, TaskStatus};
+use crate::messages::{ContainerStatus, Id, IpAddress, KillPolicy, NetworkInfo, Reason, Task, TaskState, TaskStatus};
 use crate::poller::{Idleness, Poller, Token, earlier};
 use crate::process::task_spec;
 
 const CHILDREN: Token = 2;
+const DOCKER: Token = 3;
 /// The tokens of probes start here.
 const PROBES: Token = 8;
 
@@ -34,6 +36,8 @@ struct Running {
     task: Task,
     /// Its first process; `None` when it has ended, or never began.
     pid: Option<i32>,
+    /// Set if it is a Docker container; `pid` is then that of the process beside it.
+    docker: Option<DockerTask>,
     checks: Checks,
     /// What the health check has said last.
     healthy: Option<bool>,
@@ -51,6 +55,7 @@ impl Running {
         Running {
             task,
             pid: None,
+            docker: None,
             checks,
             healthy: None,
             ill: false,
@@ -66,6 +71,8 @@ pub(super) struct CommandExecutor {
     children: ChildSignals,
     idleness: Idleness,
     knows_killing: bool,
+    /// This executor's container.
+    container: String,
     running: Option<Running>,
     /// When to exit, whatever is still open.
     exit_at: Option<Instant>,
@@ -83,6 +90,7 @@ impl CommandExecutor {
             children,
             idleness: Idleness::default(),
             knows_killing: false,
+            container: String::new(),
             running: None,
             exit_at: None,
             shutting_down: false,
@@ -119,11 +127,19 @@ impl CommandExecutor {
         poller.add(CHILDREN, self.children.fd(), PollFlags::IN);
         if let Some(running) = &self.running {
             running.checks.interests(PROBES, &mut poller);
+            if let Some(docker) = running.docker.as_ref().filter(|_| running.pid.is_some()) {
+                poller.add(DOCKER, docker.fd(), PollFlags::IN);
+            }
         }
         for (token, found) in poller.wait(until) {
             self.idleness.busy();
             match token {
                 CHILDREN => self.reap(),
+                DOCKER => {
+                    self.on_docker_news();
+                    // The end of the pipe comes with the process's own.
+                    self.reap();
+                }
                 PROBES.. => self.on_probe((token - PROBES) as usize, found),
                 _ => self.link.on_ready(token, found),
             }
@@ -208,6 +224,7 @@ impl CommandExecutor {
         match incoming {
             Incoming::Subscribed(subscribed) => {
                 self.knows_killing = subscribed.framework_info.is_some_and(|framework| framework.knows_killing());
+                self.container = subscribed.container_id.map(|id| id.value).unwrap_or_default();
             }
             Incoming::Launch(bytes) => self.on_launch(bytes),
             Incoming::LaunchGroup(_) => {
@@ -231,8 +248,11 @@ impl CommandExecutor {
             let words = "Attempted to run multiple tasks using a \"command\" executor";
             return self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words.to_owned()));
         }
-        let started = task_spec(&task, std::env::vars_os()).map_err(|error| crate::with_causes(&error));
-        self.running = Some(Running::new(task));
+        let (docker, started) = match is_docker(task.container.as_deref()) {
+            true => self.docker_spec(&task_id),
+            false => (None, task_spec(&task, std::env::vars_os()).map_err(|error| crate::with_causes(&error))),
+        };
+        self.running = Some(Running { docker, ..Running::new(task) });
         self.tell(&task_id, TaskState::Starting, |_| {});
         let started =
             started.and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
@@ -240,19 +260,55 @@ impl CommandExecutor {
             Ok(child) => self.on_started(&task_id, child.pid()),
             Err(words) => {
                 eprintln!("{words}");
-                self.tell(&task_id, TaskState::Failed, |status| status.message = Some(words));
+                self.tell(&task_id, TaskState::Failed, |status| {
+                    status.message = Some(words);
+                    status.reason = Some(Reason::ContainerLaunchFailed as i32);
+                });
+            }
+        }
+    }
+
+    /// The process that runs the task's Docker container.
+    fn docker_spec(&self, task_id: &Id) -> (Option<DockerTask>, Result<Spec, String>) {
+        let bytes = self.link.task(task_id).unwrap_or_default();
+        match DockerTask::new(bytes, &self.container) {
+            Ok((docker, spec)) => (Some(docker), Ok(spec)),
+            Err(words) => (None, Err(words)),
+        }
+    }
+
+    fn on_docker_news(&mut self) {
+        let Some(Running { docker: Some(docker), task, .. }) = &mut self.running else { return };
+        let (news, task_id) = (docker.news(), task.task_id.clone());
+        for told in news {
+            if let News::Started(address) = told {
+                self.on_running(&task_id, address);
             }
         }
     }
 
     fn on_started(&mut self, task_id: &Id, pid: i32) {
+        let Some(running) = &mut self.running else { return };
+        running.pid = Some(pid);
+        // A container may have to be fetched first.
+        if running.docker.is_none() {
+            self.on_running(task_id, None);
+        }
+    }
+
+    /// The task runs; `address` is that of a network of its own.
+    fn on_running(&mut self, task_id: &Id, address: Option<String>) {
         let now = clock::now();
         if let Some(running) = &mut self.running {
-            running.pid = Some(pid);
             running.complete_by = running.task.max_completion_time.map(|time| now + time.duration());
             running.checks.start(now);
         }
-        self.tell(task_id, TaskState::Running, |_| {});
+        self.tell(task_id, TaskState::Running, |status| {
+            status.container_status = address.map(|address| ContainerStatus {
+                container_id: None,
+                network_infos: vec![NetworkInfo { ip_addresses: vec![IpAddress { ip_address: Some(address) }] }],
+            });
+        });
     }
 
     fn on_kill(&mut self, task_id: &Id, policy: Option<KillPolicy>) {
@@ -305,6 +361,12 @@ impl CommandExecutor {
         if self.knows_killing && !overdue {
             self.tell(&task_id, TaskState::Killing, |_| {});
         }
+        if let Some(Running { docker: Some(docker), .. }) = &mut self.running {
+            if !docker.stop(grace) {
+                self.force(pid);
+            }
+            return;
+        }
         if let Err(error) = containers::signal_tree(pid, SIGTERM) {
             eprintln!("Failed to send SIGTERM to the process tree at pid {pid}: {error}");
         }
@@ -312,6 +374,12 @@ impl CommandExecutor {
 
     /// SIGKILL for the task and all that it has started.
     fn force(&mut self, pid: i32) {
+        if let Some(Running { docker: Some(docker), .. }) = &self.running
+            && docker.started
+        {
+            // The process beside it ends by itself then.
+            return docker.kill();
+        }
         if let Err(error) = containers::destroy(pid, None, LEFTOVERS_LIMIT) {
             eprintln!("{error}");
         }
@@ -333,16 +401,30 @@ impl CommandExecutor {
     }
 
     fn on_end(&mut self, ended: WaitStatus) {
+        self.on_docker_news();
         let Some(running) = &self.running else { return };
+        if let Some(docker) = running.docker.as_ref().filter(|_| ended.signal().is_some()) {
+            docker.abandon();
+        }
+        let docker = running.docker.as_ref();
+        let words = docker.and_then(|docker| docker.words.clone());
+        let never_ran = docker.is_some_and(|docker| !docker.started);
+        let subject = if docker.is_some() { "Container" } else { "Command" };
         let state = match (&running.escalation, running.overdue) {
             (Some(_), false) => TaskState::Killed,
             (None, false) if ended.success() => TaskState::Finished,
             _ => TaskState::Failed,
         };
+        let failed_to_start = never_ran && state == TaskState::Failed && !running.overdue;
         let reason = running.overdue.then_some(Reason::MaxCompletionTimeReached as i32);
+        let reason = reason.or(failed_to_start.then_some(Reason::ContainerLaunchFailed as i32));
         let task_id = running.task.task_id.clone();
         self.tell(&task_id, state, |status| {
-            status.message = Some(format!("Command {ended}"));
+            status.message = Some(match words {
+                Some(words) if never_ran => words,
+                Some(words) => format!("{subject} {ended}: {words}"),
+                None => format!("{subject} {ended}"),
+            });
             status.reason = reason;
         });
     }

@@ -441,7 +441,10 @@ impl DefaultExecutor {
         TaskStatus {
             task_id: task.task.task_id.clone(),
             state: state as i32,
-            container_status: Some(ContainerStatus { container_id: Some(task.id.clone()) }),
+            container_status: Some(ContainerStatus {
+                container_id: Some(task.id.clone()),
+                ..ContainerStatus::default()
+            }),
             check_status: task.checks.status(),
             healthy: task.healthy,
             ..TaskStatus::default()

@@ -21,6 +21,11 @@ pub(in crate::agent) struct Isolators {
     pub(super) rlimits: bool,
     pub(super) capabilities: bool,
     pub(super) no_new_privileges: bool,
+    pub(super) seccomp: bool,
+    /// `--seccomp_config_dir`
+    pub(super) seccomp_profiles: Option<PathBuf>,
+    /// `--seccomp_profile_name`
+    pub(super) seccomp_default: Option<String>,
     pub(super) no_agent_pid: bool,
     pub(super) no_agent_ipc: bool,
     /// `--cgroups_enable_cfs`
@@ -36,6 +41,8 @@ pub(in crate::agent) struct Isolators {
     pub(super) bounding: Option<u64>,
     /// `--default_container_shm_size`, in bytes.
     pub(super) shared_memory: Option<u64>,
+    /// Where secrets are written for containers to read: below `--runtime_dir`.
+    pub(super) secrets: PathBuf,
     /// `--host_path_volume_force_creation`
     pub(super) force_creation: Vec<PathBuf>,
 }
@@ -115,9 +122,10 @@ impl Isolators {
                 "namespaces/ipc" => &mut self.ipc,
                 "filesystem/linux" => &mut self.mounts,
                 // They come with filesystem/linux, as with Mesos.
-                "volume/host_path" => &mut self.mounts,
+                "volume/host_path" | "volume/secret" | "docker/runtime" => &mut self.mounts,
                 "linux/capabilities" => &mut self.capabilities,
                 "linux/nnp" => &mut self.no_new_privileges,
+                "linux/seccomp" => &mut self.seccomp,
                 _ => {
                     let why = format!("the isolator '{name}' is not supported by this version of tepui");
                     return Err(refused("isolation", why));
@@ -152,12 +160,37 @@ impl Isolators {
         if let Some(text) = flags.get("allowed_devices") {
             self.devices = super::group::devices(text).map_err(|why| refused("allowed_devices", why))?;
         }
+        self.read_seccomp(flags)?;
+        self.secrets = crate::agent::runtime_dir(flags).join("secrets");
         if let (Some(effective), Some(bounding)) = (self.effective, self.bounding)
             && effective & !bounding != 0
         {
             return Err(refused("effective_capabilities", "must be within --bounding_capabilities"));
         }
         Ok(())
+    }
+
+    /// A default profile that cannot be used stops the agent, not each task.
+    fn read_seccomp(&mut self, flags: &Flags) -> Result<(), FlagError> {
+        let given = |name| flags.get(name).filter(|text| !text.is_empty());
+        self.seccomp_profiles = given("seccomp_config_dir").map(PathBuf::from);
+        self.seccomp_default = given("seccomp_profile_name").map(str::to_owned);
+        for name in ["seccomp_config_dir", "seccomp_profile_name"] {
+            if given(name).is_some() && !self.seccomp {
+                return Err(refused(name, "needs the isolator linux/seccomp"));
+            }
+        }
+        let Some(name) = &self.seccomp_default else { return Ok(()) };
+        let Some(folder) = &self.seccomp_profiles else {
+            return Err(refused("seccomp_profile_name", "needs --seccomp_config_dir"));
+        };
+        let read = super::seccomp::read(folder, name, u64::MAX);
+        read.map(drop).map_err(|error| refused("seccomp_profile_name", format!("'{name}' cannot be used: {error:#}")))
+    }
+
+    /// Whether volumes are mounts, not links.
+    pub(in crate::agent) fn mounts(&self) -> bool {
+        self.mounts
     }
 
     pub(super) fn has(&self, controller: Controller) -> bool {
@@ -202,6 +235,9 @@ mod tests {
             (&["--launcher=docker"], "no launcher 'docker'"),
             (&["--effective_capabilities={\"capabilities\":[\"NONSENSE\"]}"], "NONSENSE"),
             (&["--allowed_devices=x"], "JSON"),
+            (&["--seccomp_config_dir=/x"], "linux/seccomp"),
+            (&["--isolation=linux/seccomp", "--seccomp_profile_name=x"], "--seccomp_config_dir"),
+            (&["--isolation=linux/seccomp", "--seccomp_config_dir=/x", "--seccomp_profile_name=x"], "cannot be used"),
         ] {
             let error = read(words).unwrap_err();
             assert!(error.contains(said), "{words:?}: {error}");

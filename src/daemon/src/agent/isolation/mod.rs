@@ -1,11 +1,13 @@
 //! What keeps containers apart: the isolators that `--isolation` names, as one container gets them.
 //!
 //! `flags.rs` reads the flags, `group.rs` is about control groups, `volumes.rs` about mounts, `rights.rs` about
-//! capabilities and system calls. Starting and waiting is `containers.rs`.
+//! capabilities, `seccomp.rs` about system calls. Starting and waiting is `containers.rs`.
 
 mod flags;
 mod group;
 mod rights;
+mod seccomp;
+mod view;
 mod volumes;
 
 use std::os::fd::OwnedFd;
@@ -18,12 +20,17 @@ use containers::isolation::{Isolation, Mount, Namespaces};
 
 pub(super) use flags::Isolators;
 pub(super) use group::{GroupUse, out_of_memory};
+use view::View;
+
+use super::docker::Docker;
+use super::images::Images;
 
 /// The isolators in force, and the host's control groups if the launcher is `linux`.
 #[derive(Clone, Debug)]
 pub(super) struct Isolator {
     isolators: Arc<Isolators>,
     groups: Option<Hierarchies>,
+    images: Images,
 }
 
 /// What a container is started with.
@@ -36,6 +43,8 @@ pub(super) struct Isolated {
     /// Whether it needs a first process that is not its own program: that of a pid namespace gets no signal that it
     /// does not handle, and has to wait for orphans.
     pub(super) init: bool,
+    /// How it sees the host's folders.
+    pub(super) view: View,
 }
 
 impl Isolator {
@@ -43,7 +52,7 @@ impl Isolator {
     ///
     /// # Errors
     /// What the host lacks.
-    pub(super) fn start(isolators: Isolators) -> anyhow::Result<Isolator> {
+    pub(super) fn start(isolators: Isolators, images: Images) -> anyhow::Result<Isolator> {
         let groups = match isolators.linux {
             true => {
                 anyhow::ensure!(
@@ -56,7 +65,7 @@ impl Isolator {
             }
             false => None,
         };
-        Ok(Isolator { isolators: Arc::new(isolators), groups })
+        Ok(Isolator { isolators: Arc::new(isolators), groups, images })
     }
 
     /// Whether containers are in control groups and namespaces.
@@ -67,6 +76,24 @@ impl Isolator {
     /// Whether volumes are mounts, not links.
     pub(super) fn mounts(&self) -> bool {
         self.isolators.mounts
+    }
+
+    /// The images that containers' roots are made of.
+    pub(super) fn images(&self) -> &Images {
+        &self.images
+    }
+
+    /// Deletes what was made for a container that has ended.
+    pub(super) fn clean_up(&self, container: &ContainerName) {
+        self.images.remove(container);
+        super::secrets::remove(&self.isolators.secrets, container);
+    }
+
+    /// Deletes what an earlier agent has made for others than these outermost containers.
+    pub(super) fn clean(&self, wanted: &std::collections::BTreeSet<String>) {
+        if self.is_linux() {
+            self.images.clean(wanted);
+        }
     }
 
     /// Whether containers get the resource limits that they ask for.
@@ -90,16 +117,19 @@ impl Isolator {
         user: Option<&User>,
         around: Option<i32>,
     ) -> anyhow::Result<Isolated> {
-        let Some(groups) = &self.groups else {
+        let Some(groups) = self.groups.as_ref().filter(|_| !Docker::runs(spec)) else {
             let nothing = Isolation::default();
-            return Ok(Isolated { isolation: nothing, group: None, oom: None, init: false });
+            return Ok(Isolated { isolation: nothing, group: None, oom: None, init: false, view: View::default() });
         };
         let mut isolation = self.isolators.rights(spec)?;
         self.add_namespaces(&mut isolation, spec, around)?;
+        let view = View::of(&self.images, container, spec)?;
         if container.parent().is_none() || !spec.volumes.is_empty() || spec.container.is_some() {
-            volumes::add(&self.isolators, &mut isolation, spec, user)?;
+            let wanted = volumes::Wanted { isolators: &self.isolators, container, spec, user, view: &view };
+            wanted.add(&mut isolation)?;
         }
-        if isolation.namespaces.pid {
+        view.enter(spec, &mut isolation);
+        if isolation.namespaces.pid && isolation.root.is_none() {
             isolation.mounts.push(Mount::Processes { target: "/proc".into() });
         }
         let init = isolation.namespaces.pid && spec.argv.get(1).is_none_or(|word| word != "executor");
@@ -108,7 +138,7 @@ impl Isolator {
         let oom = made.inspect_err(|_| {
             let _ = group.remove();
         })?;
-        Ok(Isolated { isolation, group: Some(group), oom, init })
+        Ok(Isolated { isolation, group: Some(group), oom, init, view })
     }
 
     fn enter_group(

@@ -26,7 +26,9 @@ impl Isolators {
                 None
             }
         };
-        Ok(Isolation { capabilities, no_new_privileges: self.no_new_privileges, ..Isolation::default() })
+        let most = capabilities.as_ref().map_or(u64::MAX, |capabilities| capabilities.bounding);
+        let seccomp = self.filters(linux, most)?;
+        Ok(Isolation { capabilities, seccomp, no_new_privileges: self.no_new_privileges, ..Isolation::default() })
     }
 
     #[allow(deprecated)]
@@ -51,6 +53,11 @@ impl Isolators {
 fn bits(info: &CapabilityInfo) -> u64 {
     let number = |capability: &i32| u32::try_from(capability - FIRST).ok().filter(|number| *number < u64::BITS);
     info.capabilities.iter().filter_map(number).fold(0, |bits, number| bits | 1 << number)
+}
+
+/// The number of a capability by its name without `CAP_`.
+pub(super) fn number(name: &str) -> Option<u32> {
+    u32::try_from(Capability::from_str_name(name)? as i32 - FIRST).ok().filter(|number| *number < u64::BITS)
 }
 
 /// The value of a flag: JSON of the message `CapabilityInfo`.

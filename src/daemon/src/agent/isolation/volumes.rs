@@ -5,93 +5,137 @@
 
 use std::path::{Path, PathBuf};
 
-use agent::{ContainerSpec, Prepare};
+use agent::{ContainerName, ContainerSpec, Prepare};
 use anyhow::Context;
 use containers::User;
 use containers::isolation::{Isolation, Mount, Place};
 use protos::mesos::volume::source::sandbox_path::Type as Whose;
 use protos::mesos::{self, LinuxInfo, linux_info::IpcMode};
 
-use super::Isolators;
+use super::{Isolators, View};
 
 /// Whether the container uses the shared memory of the one around it.
 pub(super) fn shares_ipc(linux: Option<&LinuxInfo>) -> bool {
     linux.is_some_and(|linux| linux.ipc_mode() == IpcMode::ShareParent)
 }
 
-/// Adds the mounts that a container asks for.
-///
-/// # Errors
-/// A volume that is not there, that leads out of the sandbox, or that this agent cannot give.
-pub(super) fn add(
-    isolators: &Isolators,
-    isolation: &mut Isolation,
-    spec: &ContainerSpec,
-    user: Option<&User>,
-) -> anyhow::Result<()> {
-    let asked = spec.container.as_ref().map(|container| container.volumes.as_slice()).unwrap_or_default();
-    let is_inside = isolation.enter.is_some();
-    if isolators.mounts {
-        // Those inside another container see their folders through links, as they share its root.
-        for link in spec.volumes.iter().filter(|_| !is_inside) {
-            super::super::volumes::ready(link, user)?;
-            let source = match &link.prepare {
-                Prepare::Make { sandbox } => inside(sandbox, &link.folder),
-                Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
-            };
-            let target = point(&spec.sandbox, &link.seen, true)?;
-            isolation.mounts.push(Mount::Bind { source, target, read_only: false });
+/// A container whose volumes are wanted.
+pub(super) struct Wanted<'a> {
+    pub(super) isolators: &'a Isolators,
+    pub(super) container: &'a ContainerName,
+    pub(super) spec: &'a ContainerSpec,
+    pub(super) user: Option<&'a User>,
+    pub(super) view: &'a View,
+}
+
+impl Wanted<'_> {
+    /// Adds the mounts that the container asks for.
+    ///
+    /// # Errors
+    /// A volume that is not there, that leads out of the sandbox, or that this agent cannot give.
+    pub(super) fn add(&self, isolation: &mut Isolation) -> anyhow::Result<()> {
+        let (isolators, spec) = (self.isolators, self.spec);
+        let asked = spec.container.as_ref().map(|container| container.volumes.as_slice()).unwrap_or_default();
+        let is_inside = isolation.enter.is_some() && self.view.root().is_none();
+        if isolators.mounts {
+            // Those inside another container see their folders through links, as they share its root.
+            for link in spec.volumes.iter().filter(|_| !is_inside) {
+                super::super::volumes::ready(link, self.user)?;
+                let source = match &link.prepare {
+                    Prepare::Make { sandbox } => inside(sandbox, &link.folder),
+                    Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
+                };
+                let target = self.point(&link.seen, true)?;
+                isolation.mounts.push(Mount::Bind { source, target, read_only: false });
+            }
+            for volume in asked {
+                let (source, is_folder) = self.source(volume)?;
+                let target = self.point(&volume.container_path, is_folder)?;
+                let read_only = volume.mode() == mesos::volume::Mode::Ro;
+                isolation.mounts.push(Mount::Bind { source, target, read_only });
+            }
         }
-        for volume in asked {
-            isolation.mounts.push(mount(isolators, spec, volume)?);
+        isolation.namespaces.mount |= !isolation.mounts.is_empty();
+        let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
+        let size = linux.and_then(|linux| linux.shm_size).map(|megabytes| u64::from(megabytes) << 20);
+        anyhow::ensure!(
+            size.is_none() || isolation.namespaces.ipc,
+            "'shm_size' needs a private ipc namespace (the isolator namespaces/ipc and ipc_mode PRIVATE)"
+        );
+        if isolation.namespaces.ipc {
+            let size = size.or(isolators.shared_memory).map(|bytes| format!(",size={bytes}")).unwrap_or_default();
+            let target = self.view.root().map_or("/dev/shm".into(), |root| root.path().join("dev/shm"));
+            isolation.mounts.push(Mount::Memory { target, options: format!("mode=1777{size}") });
+        }
+        Ok(())
+    }
+
+    /// What a volume shows, and whether that is a folder.
+    fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
+        use mesos::volume::source::Type;
+        let (isolators, spec) = (self.isolators, self.spec);
+        let shown = &volume.container_path;
+        let Some(source) = &volume.source else {
+            let path = volume.host_path.as_deref().with_context(|| format!("The volume '{shown}' has no source"))?;
+            return host_path(isolators, spec, path);
+        };
+        match source.r#type() {
+            Type::HostPath => {
+                let path =
+                    source.host_path.as_ref().with_context(|| format!("The volume '{shown}' has no host path"))?;
+                host_path(isolators, spec, &path.path)
+            }
+            Type::SandboxPath => {
+                let path = source.sandbox_path.as_ref().with_context(|| format!("The volume '{shown}' has no path"))?;
+                anyhow::ensure!(
+                    path.r#type() == Whose::Self_,
+                    "A volume of the parent's sandbox needs a parent container"
+                );
+                sandbox_path(spec, &path.path)
+            }
+            Type::Secret => {
+                let secret = source.secret.as_ref().with_context(|| format!("The volume '{shown}' has no secret"))?;
+                let bytes = super::super::secrets::value(secret)?;
+                let file = super::super::secrets::write(&isolators.secrets, self.container, self.user, &bytes)?;
+                Ok((Place::trusted(file), false))
+            }
+            other => anyhow::bail!("Volumes of the type {} are not supported by this agent", other.as_str_name()),
         }
     }
-    isolation.namespaces.mount |= !isolation.mounts.is_empty();
-    let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
-    let size = linux.and_then(|linux| linux.shm_size).map(|megabytes| u64::from(megabytes) << 20);
-    anyhow::ensure!(
-        size.is_none() || isolation.namespaces.ipc,
-        "'shm_size' needs a private ipc namespace (the isolator namespaces/ipc and ipc_mode PRIVATE)"
-    );
-    if isolation.namespaces.ipc {
-        let size = size.or(isolators.shared_memory).map(|bytes| format!(",size={bytes}")).unwrap_or_default();
-        isolation.mounts.push(Mount::Memory { target: "/dev/shm".into(), options: format!("mode=1777{size}") });
+
+    /// Where a volume is seen: in the sandbox, where the place is made; in a root of its own, where it is made too; or
+    /// anywhere else, where it must be.
+    fn point(&self, seen: &str, is_folder: bool) -> anyhow::Result<Place> {
+        let path = Path::new(seen);
+        let path = match self.view.root() {
+            Some(root) => match path.strip_prefix(self.view.sandbox(self.spec)) {
+                Ok(inside) => inside,
+                Err(_) if path.is_absolute() => return root.point(path, is_folder),
+                Err(_) => path,
+            },
+            None => path,
+        };
+        if path.is_absolute() {
+            let found = std::fs::metadata(path).with_context(|| format!("Nothing can be mounted at '{seen}'"))?;
+            anyhow::ensure!(
+                found.is_dir() == is_folder,
+                "A folder and a file cannot be mounted on each other ('{seen}')"
+            );
+            return Ok(Place::trusted(path));
+        }
+        let sandbox = Path::new(&self.spec.sandbox);
+        match is_folder {
+            true => containers::make_inside(sandbox, path)?,
+            false => containers::make_file_inside(sandbox, path)?,
+        }
+        Ok(Place { base: sandbox.to_owned(), inside: path.to_owned() })
     }
-    Ok(())
 }
 
 /// A folder that was named as `<base>/<rest>`.
 fn inside(base: &str, folder: &str) -> Place {
     let rest = folder.strip_prefix(base).map(|rest| rest.trim_start_matches('/')).unwrap_or_default();
     Place { base: PathBuf::from(base), inside: PathBuf::from(rest) }
-}
-
-fn mount(isolators: &Isolators, spec: &ContainerSpec, volume: &mesos::Volume) -> anyhow::Result<Mount> {
-    let (source, is_folder) = source(isolators, spec, volume)?;
-    let target = point(&spec.sandbox, &volume.container_path, is_folder)?;
-    Ok(Mount::Bind { source, target, read_only: volume.mode() == mesos::volume::Mode::Ro })
-}
-
-/// What a volume shows, and whether that is a folder.
-fn source(isolators: &Isolators, spec: &ContainerSpec, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
-    use mesos::volume::source::Type;
-    let shown = &volume.container_path;
-    let Some(source) = &volume.source else {
-        let path = volume.host_path.as_deref().with_context(|| format!("The volume '{shown}' has no source"))?;
-        return host_path(isolators, spec, path);
-    };
-    match source.r#type() {
-        Type::HostPath => {
-            let path = source.host_path.as_ref().with_context(|| format!("The volume '{shown}' has no host path"))?;
-            host_path(isolators, spec, &path.path)
-        }
-        Type::SandboxPath => {
-            let path = source.sandbox_path.as_ref().with_context(|| format!("The volume '{shown}' has no path"))?;
-            anyhow::ensure!(path.r#type() == Whose::Self_, "A volume of the parent's sandbox needs a parent container");
-            sandbox_path(spec, &path.path)
-        }
-        other => anyhow::bail!("Volumes of the type {} are not supported by this agent", other.as_str_name()),
-    }
 }
 
 fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
@@ -111,20 +155,4 @@ fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow:
 fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
     containers::make_inside(Path::new(&spec.sandbox), Path::new(path))?;
     Ok((Place { base: PathBuf::from(&spec.sandbox), inside: PathBuf::from(path) }, true))
-}
-
-/// Where a volume is seen: in the sandbox, where the place is made, or anywhere else, where it must be.
-fn point(sandbox: &str, seen: &str, is_folder: bool) -> anyhow::Result<Place> {
-    let path = Path::new(seen);
-    if path.is_absolute() {
-        let found = std::fs::metadata(path).with_context(|| format!("Nothing can be mounted at '{seen}'"))?;
-        anyhow::ensure!(found.is_dir() == is_folder, "A folder and a file cannot be mounted on each other ('{seen}')");
-        return Ok(Place::trusted(path));
-    }
-    let sandbox = Path::new(sandbox);
-    match is_folder {
-        true => containers::make_inside(sandbox, path)?,
-        false => containers::make_file_inside(sandbox, path)?,
-    }
-    Ok(Place { base: sandbox.to_owned(), inside: path.to_owned() })
 }

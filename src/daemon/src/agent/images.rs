@@ -1,0 +1,474 @@
+//! Container images on this agent: brought into the store before a container starts, and made its root (mesos-features.md
+//! 8.10, AGT-103).
+//!
+//! What an image is, and the store, are in the crate `fetcher`; mounts are made by the container's first process.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use agent::{ContainerName, ContainerSpec};
+use anyhow::Context;
+use containers::isolation::{Isolation, Mount, Place};
+use fetcher::image::{Defaults, Image, Pruned, Store, Wanted};
+use protos::mesos;
+
+use super::fetch::Fetcher;
+use crate::flags::{FlagError, Flags};
+
+/// The longest options of a mount.
+const OPTIONS_MAX: usize = 4000;
+/// What a container's `/dev` has of the host's.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+/// Files of the host that a container on the host's network needs.
+const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
+/// `PATH` if neither the image nor the task says anything.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Tell the command executor how its task is started if the task does not say (see crate `executor`).
+const ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
+const CMD: &str = "TEPUI_IMAGE_CMD";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    Overlay,
+    Copy,
+}
+
+/// The images of this agent. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Images(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// `--image_providers=docker`
+    enabled: bool,
+    registry: String,
+    store: PathBuf,
+    backend: Backend,
+    logins: String,
+    ignore_runtime: bool,
+    stall: u64,
+    /// Where a container finds its sandbox.
+    sandbox: String,
+    /// `<work_dir>/provisioner/containers`
+    roots: PathBuf,
+    /// Held for reading from an image's way into the store until its container names its layers; for writing while pruning.
+    pruning: RwLock<()>,
+}
+
+/// A container's root that is ready to be mounted.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    /// Where it is, in the container's mount namespace.
+    path: PathBuf,
+    /// The part of it that is written to now, and what lies below that.
+    written: PathBuf,
+    lower: Vec<PathBuf>,
+    mounts: Vec<Mount>,
+    defaults: Defaults,
+}
+
+impl Images {
+    /// Reads the flags. Images need mounts.
+    ///
+    /// # Errors
+    /// The first flag that does not fit.
+    pub(super) fn read(flags: &Flags, work_dir: &Path, mounts: bool) -> Result<Images, FlagError> {
+        let refused = |name: &'static str, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
+        let enabled = match flags.text("image_providers") {
+            "" => false,
+            "docker" => true,
+            _ => return refused("image_providers", "only 'docker' is supported, which takes OCI images too"),
+        };
+        if enabled && !mounts {
+            return refused("image_providers", "needs the isolator filesystem/linux");
+        }
+        let backend = match flags.text("image_provisioner_backend") {
+            "" | "auto" | "overlay" => Backend::Overlay,
+            "copy" => Backend::Copy,
+            _ => return refused("image_provisioner_backend", "must be 'auto', 'overlay' or 'copy'"),
+        };
+        let images = Images(Arc::new(Inner {
+            enabled,
+            registry: flags.text("docker_registry").trim_start_matches("file://").to_owned(),
+            store: PathBuf::from(flags.text("docker_store_dir")),
+            backend,
+            logins: flags.text("docker_config").to_owned(),
+            ignore_runtime: flags.on("docker_ignore_runtime"),
+            stall: flags.duration("fetcher_stall_timeout").map_or(60, |stall| stall.as_secs().max(1)),
+            sandbox: flags.text("sandbox_directory").trim_end_matches('/').to_owned(),
+            roots: work_dir.join("provisioner/containers"),
+            pruning: RwLock::new(()),
+        }));
+        Ok(images)
+    }
+
+    /// Whether a container of this kind needs an image first.
+    pub(super) fn wanted(spec: &ContainerSpec) -> Option<&mesos::Image> {
+        spec.container.as_ref()?.mesos.as_ref()?.image.as_ref().filter(|_| spec.session.is_none())
+    }
+
+    /// Brings the image that a container wants, and makes its root ready. Blocks.
+    ///
+    /// # Errors
+    /// An image that cannot be had, or a root that cannot be made; nothing is left of it then.
+    pub(super) fn provide(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetcher: &Fetcher,
+    ) -> anyhow::Result<()> {
+        let Some(wanted) = Images::wanted(spec) else { return Ok(()) };
+        anyhow::ensure!(self.0.enabled, "Container images need --image_providers=docker");
+        anyhow::ensure!(wanted.r#type() == mesos::image::Type::Docker, "Only images of the type DOCKER are supported");
+        let docker = wanted.docker.as_ref().context("The image has no 'docker'")?;
+        let logins = docker.config.as_ref().map(super::secrets::value).transpose()?;
+        let ask = Wanted {
+            name: docker.name.clone(),
+            registry: self.0.registry.clone(),
+            store: self.0.store.clone(),
+            cached: wanted.cached(),
+            stall: self.0.stall,
+            logins: logins.map_or_else(|| self.0.logins.clone(), |bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        };
+        let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
+        let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
+        let image: Image = serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")?;
+        let made = self.make(container, &image);
+        made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")
+    }
+
+    fn folder(&self, container: &ContainerName) -> PathBuf {
+        let mut parts = container.as_str().split('.');
+        let root = self.0.roots.join(parts.next().unwrap_or_default());
+        parts.fold(root, |folder, id| folder.join("containers").join(id))
+    }
+
+    fn make(&self, container: &ContainerName, image: &Image) -> anyhow::Result<()> {
+        let folder = self.folder(container);
+        let store = Store::open(&self.0.store)?;
+        let layers: Vec<PathBuf> = image.layers.iter().map(|id| store.layer(id)).collect();
+        let root = folder.join("rootfs");
+        for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        // Others may not look into what may have set-user-id programs.
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        // Before the layers are used: who prunes asks here.
+        fs::write(folder.join("image.json"), serde_json::to_vec(image)?)?;
+        let copies = self.0.backend == Backend::Copy || layers.is_empty() || overlay(&layers, &folder).is_none();
+        let written = match copies {
+            true => {
+                fetcher::image::copy_layers(&layers, &root)?;
+                root.clone()
+            }
+            false => folder.join("upper"),
+        };
+        // An overlay shows the mode of the upper folder as that of the root.
+        fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
+        let lower: &[PathBuf] = if copies { &[] } else { &layers };
+        for (point, mode) in [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("tmp", 0o1777), ("etc", 0o755)] {
+            mount_point(&written, lower, point, mode)?;
+        }
+        let mut inside = vec![self.0.sandbox.trim_start_matches('/').to_owned()];
+        inside.extend(Some(image.defaults.working_dir.trim_matches('/').to_owned()).filter(|path| !path.is_empty()));
+        for path in inside {
+            let mut sofar = PathBuf::new();
+            for part in Path::new(&path).components() {
+                sofar.push(part);
+                mount_point(&written, lower, &sofar.to_string_lossy(), 0o755)?;
+            }
+        }
+        for file in NETWORK_FILES {
+            let path = written.join(file);
+            if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+                fs::remove_file(&path)?;
+            }
+            if !path.exists() {
+                fs::write(&path, b"")?;
+            }
+        }
+        for device in DEVICES {
+            fs::write(folder.join("dev").join(device), b"")?;
+        }
+        for (name, target) in LINKS {
+            std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
+        }
+        Ok(())
+    }
+
+    /// The root that was made for a container, if it has one of its own.
+    pub(super) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
+        let folder = self.folder(container);
+        let Ok(text) = fs::read(folder.join("image.json")) else { return Ok(None) };
+        let image: Image = serde_json::from_slice(&text).context("The note about the container's image is damaged")?;
+        let store = Store::open(&self.0.store)?;
+        let layers: Vec<PathBuf> = image.layers.iter().map(|id| store.layer(id)).collect();
+        let path = folder.join("rootfs");
+        let mut mounts = Vec::new();
+        let (mut written, mut lower) = (folder.join("upper"), layers.clone());
+        match overlay(&layers, &folder).filter(|_| self.0.backend == Backend::Overlay && !layers.is_empty()) {
+            Some(options) => mounts.push(Mount::Overlay { target: path.clone(), options }),
+            // Only a mount can become the root.
+            None => {
+                mounts.push(bind(&path, &path, false));
+                (written, lower) = (path.clone(), Vec::new());
+            }
+        }
+        let at = |point: &str| path.join(point);
+        mounts.push(Mount::Processes { target: at("proc") });
+        mounts.push(bind(Path::new("/sys"), &at("sys"), true));
+        mounts.push(bind(&folder.join("dev"), &at("dev"), false));
+        for device in DEVICES {
+            mounts.push(bind(&Path::new("/dev").join(device), &at("dev").join(device), false));
+        }
+        mounts.push(Mount::Terminals { target: at("dev/pts") });
+        mounts.push(Mount::Memory { target: at("dev/shm"), options: "mode=1777".into() });
+        for file in NETWORK_FILES.iter().filter(|file| Path::new("/").join(file).is_file()) {
+            mounts.push(bind(&Path::new("/").join(file), &at(file), true));
+        }
+        let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
+        Ok(Some(Root { path, written, lower, mounts, defaults }))
+    }
+
+    /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one sees as
+    /// its sandbox.
+    pub(super) fn has_root(&self, container: &ContainerName) -> bool {
+        self.folder(container).join("image.json").exists()
+    }
+
+    /// Where a container with a root of its own finds its sandbox.
+    pub(super) fn sandbox(&self) -> &str {
+        &self.0.sandbox
+    }
+
+    /// Deletes what was made for a container and those inside it.
+    pub(super) fn remove(&self, container: &ContainerName) {
+        let folder = self.folder(container);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// Deletes what an earlier agent has left of containers that are not among these.
+    pub(super) fn clean(&self, wanted: &BTreeSet<String>) {
+        if self.0.enabled
+            && let Ok(store) = Store::open(&self.0.store)
+        {
+            store.clean();
+        }
+        for entry in fs::read_dir(&self.0.roots).into_iter().flatten().flatten() {
+            if !wanted.contains(&*entry.file_name().to_string_lossy()) {
+                super::world::delete(&entry.path());
+            }
+        }
+    }
+
+    /// Deletes the images that no container uses, but for those named. Blocks; waits for images on their way.
+    ///
+    /// # Errors
+    /// If there is no store.
+    pub(super) fn prune(&self, keep: &[String]) -> anyhow::Result<Pruned> {
+        if !self.0.enabled {
+            return Ok(Pruned::default());
+        }
+        let _alone = self.0.pruning.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut used = BTreeSet::new();
+        layers_below(&self.0.roots, &mut used);
+        Ok(Store::open(&self.0.store)?.prune(keep, &used))
+    }
+}
+
+impl Root {
+    /// Adds the root to what a container is kept apart by. `sandbox` is the host's path of its sandbox, `volumes` are mounts in
+    /// there and `later` those elsewhere.
+    pub(super) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
+        let own = std::mem::take(&mut isolation.mounts);
+        let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own
+            .into_iter()
+            .partition(|mount| matches!(mount, Mount::Bind { target, .. } if target.base == Path::new(sandbox)));
+        isolation.mounts = self.mounts.clone();
+        isolation.mounts.extend(within);
+        let target = Place { base: self.path.clone(), inside: PathBuf::from(seen.trim_start_matches('/')) };
+        isolation.mounts.push(Mount::Bind { source: Place::trusted(sandbox), target, read_only: false });
+        isolation.mounts.extend(elsewhere);
+        isolation.namespaces.mount = true;
+        isolation.root = Some(self.path.clone());
+    }
+
+    /// The place in the root where something absolute is to be mounted; it is made if the image does not have it.
+    ///
+    /// # Errors
+    /// What the system refuses, or a path that leads out.
+    pub(super) fn point(&self, path: &Path, is_folder: bool) -> anyhow::Result<Place> {
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
+        let parts: Vec<_> = inside.iter().collect();
+        let folders = if is_folder { parts.len() } else { parts.len() - 1 };
+        let mut sofar = PathBuf::new();
+        for part in &parts[..folders] {
+            sofar.push(part);
+            mount_point(&self.written, &self.lower, &sofar.to_string_lossy(), 0o755)?;
+        }
+        let file = self.written.join(inside);
+        if !is_folder && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            // A link of that name would lead the mount elsewhere.
+            let _ = fs::remove_file(&file);
+            fs::write(&file, b"").with_context(|| format!("'{}'", path.display()))?;
+        }
+        Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
+    }
+
+    /// The folder of the root, before it is one.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The working folder that the image names.
+    pub(super) fn working_dir(&self) -> Option<&str> {
+        Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
+    }
+
+    /// The image's variables, where the task and the agent say nothing.
+    pub(super) fn add_variables(&self, environment: &mut Vec<(String, String)>) {
+        for variable in &self.defaults.env {
+            let Some((name, value)) = variable.split_once('=') else { continue };
+            match environment.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) if name == "PATH" && known == PATH => value.clone_into(known),
+                Some(_) => {}
+                None => environment.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        for (name, words) in [(ENTRYPOINT, &self.defaults.entrypoint), (CMD, &self.defaults.cmd)] {
+            if !words.is_empty() {
+                let text: String = words.iter().map(|word| format!("{}:{word}", word.len())).collect();
+                environment.push((name.to_owned(), text));
+            }
+        }
+    }
+
+    /// The program and argv of a command that names no program.
+    ///
+    /// # Errors
+    /// If the image names none either.
+    pub(super) fn program(&self, arguments: &[String]) -> anyhow::Result<(String, Vec<String>)> {
+        let Defaults { entrypoint, cmd, .. } = &self.defaults;
+        let arguments: &[String] = if arguments == [""] { &[] } else { arguments };
+        let mut argv = entrypoint.clone();
+        if argv.is_empty() {
+            argv.extend(cmd.first().cloned());
+            argv.extend_from_slice(if arguments.is_empty() { cmd.get(1..).unwrap_or_default() } else { arguments });
+        } else {
+            argv.extend_from_slice(if arguments.is_empty() { cmd } else { arguments });
+        }
+        let program = argv.first().cloned();
+        let program = program.filter(|_| !entrypoint.is_empty() || !cmd.is_empty());
+        Ok((program.context("Neither the command nor the image says what to run")?, argv))
+    }
+}
+
+fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
+    Mount::Bind { source: Place::trusted(source), target: Place::trusted(target), read_only }
+}
+
+/// The options of an overlay mount; none if they would be too long.
+fn overlay(layers: &[PathBuf], folder: &Path) -> Option<String> {
+    let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
+    let folder = folder.to_string_lossy();
+    let plain = lower.iter().chain([&folder.clone().into_owned()]).all(|path| !path.contains([':', ',', '\\']));
+    let options = format!("lowerdir={},upperdir={folder}/upper,workdir={folder}/work", lower.join(":"));
+    (plain && options.len() <= OPTIONS_MAX).then_some(options)
+}
+
+/// Makes a folder in the written part of a root unless the root has it as a folder already.
+fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> anyhow::Result<()> {
+    let path = written.join(point);
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => fs::remove_file(&path)?,
+        Err(_) => {}
+    }
+    let below = lower.iter().rev().find_map(|layer| layer.join(point).symlink_metadata().ok());
+    fs::create_dir(&path).with_context(|| format!("'{point}'"))?;
+    // A folder of the image keeps its rights.
+    let mode = below.filter(fs::Metadata::is_dir).map_or(mode, |below| below.permissions().mode() & 0o7777);
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// The layers of all containers with roots.
+fn layers_below(folder: &Path, used: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if let Ok(text) = fs::read(path.join("image.json"))
+            && let Ok(image) = serde_json::from_slice::<Image>(&text)
+        {
+            used.extend(image.layers);
+        }
+        let inside = path.join("containers");
+        if inside.is_dir() {
+            layers_below(&inside, used);
+        }
+    }
+}
+
+/// The variables of `spec` for a container that finds its sandbox at `seen`.
+pub(super) fn see_sandbox(environment: &mut [(String, String)], seen: &str) {
+    if let Some((_, value)) = environment.iter_mut().find(|(name, _)| name == "MESOS_SANDBOX") {
+        seen.clone_into(value);
+    }
+}
+
+/// For `Spec`.
+pub(super) fn os(environment: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    environment.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(entrypoint: &[&str], cmd: &[&str], env: &[&str]) -> Root {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let defaults =
+            Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), working_dir: String::new() };
+        Root { path: "/r".into(), written: "/r".into(), lower: Vec::new(), mounts: Vec::new(), defaults }
+    }
+
+    #[test]
+    fn what_is_run() {
+        let argv = |entrypoint: &[&str], cmd: &[&str], arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+            root(entrypoint, cmd, &[]).program(&arguments).map(|(_, argv)| argv.join(" ")).unwrap_or_default()
+        };
+        assert_eq!(argv(&["e", "1"], &["c"], &[]), "e 1 c");
+        assert_eq!(argv(&["e"], &["c"], &["a", "b"]), "e a b");
+        assert_eq!(argv(&[], &["c", "d"], &[]), "c d");
+        assert_eq!(argv(&[], &["c", "d"], &["a"]), "c a");
+        assert_eq!(argv(&[], &[], &["a"]), "");
+    }
+
+    #[test]
+    fn variables() {
+        let mut environment = vec![("PATH".to_owned(), PATH.to_owned()), ("A".to_owned(), "task".to_owned())];
+        root(&["x y"], &[], &["PATH=/p", "A=image", "B=b=c", "nonsense"]).add_variables(&mut environment);
+        let text: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(text, ["PATH=/p", "A=task", "B=b=c", "TEPUI_IMAGE_ENTRYPOINT=3:x y"]);
+    }
+}

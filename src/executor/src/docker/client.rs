@@ -1,0 +1,188 @@
+//! The Docker daemon's HTTP API over its unix socket, as far as tasks need it. It blocks.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::PREFIX;
+use crate::http::{AnswerReader, HttpError, Part};
+
+/// Longer answers to calls that are not streams are cut off.
+const BODY_LIMIT: usize = 16 << 20;
+/// How long a call that should be quick may take.
+const QUICK: Duration = Duration::from_secs(30);
+
+/// The Docker daemon has not done what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// It cannot be reached.
+    #[error("The Docker daemon at '{}' cannot be asked", socket.display())]
+    Io {
+        /// Where it should listen.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What it answers is no HTTP.
+    #[error("The Docker daemon's answer cannot be read: {0}")]
+    Malformed(String),
+    /// It says no.
+    #[error("{message}")]
+    Refused {
+        /// The status of its answer.
+        status: u16,
+        /// Its words.
+        message: String,
+    },
+}
+
+/// A container, as the daemon lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Without the slash before it.
+    pub name: String,
+    /// Whether it runs.
+    pub running: bool,
+    /// When it was created, in seconds since the epoch.
+    pub created: u64,
+}
+
+/// Talks to a daemon. Each call is a connection of its own.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+/// The bytes of a request.
+pub(super) fn request(method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
+    let body = body.unwrap_or_default();
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    let length = body.len();
+    format!("{method} {path} HTTP/1.1\r\nHost: docker\r\n{kind}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+impl Client {
+    /// A client of the daemon that listens there.
+    pub fn new(socket: impl Into<PathBuf>) -> Client {
+        Client { socket: socket.into() }
+    }
+
+    fn failed(&self, source: io::Error) -> ClientError {
+        ClientError::Io { socket: self.socket.clone(), source }
+    }
+
+    /// Sends a request and hands the pieces of the answer to `sink`, with its status; until `sink` says that it is enough, or
+    /// the answer has ended.
+    pub(super) fn stream(
+        &self,
+        request: &[u8],
+        limit: Option<Duration>,
+        sink: &mut dyn FnMut(u16, &[u8]) -> bool,
+    ) -> Result<u16, ClientError> {
+        let failed = |error| self.failed(error);
+        let mut socket = UnixStream::connect(&self.socket).map_err(failed)?;
+        socket.set_read_timeout(limit).map_err(failed)?;
+        socket.write_all(request).map_err(failed)?;
+        let mut reader = AnswerReader::new();
+        let (mut status, mut ended, mut enough) = (0, false, false);
+        let mut buffer = [0; 16 * 1024];
+        while !ended && !enough {
+            let length = match socket.read(&mut buffer) {
+                Ok(0) if status == 0 => return Err(ClientError::Malformed("there is none".to_owned())),
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            let fed = reader.feed(&buffer[..length], &mut |part| match part {
+                Part::Head(code) => {
+                    status = code;
+                    enough |= sink(code, b"");
+                }
+                Part::Data(data) => enough |= sink(status, data),
+                Part::End => ended = true,
+            });
+            fed.map_err(|error: HttpError| ClientError::Malformed(error.to_string()))?;
+        }
+        Ok(status)
+    }
+
+    /// A call and its whole answer.
+    pub(super) fn call(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&str>,
+        limit: Option<Duration>,
+    ) -> Result<Value, ClientError> {
+        let mut text = Vec::new();
+        let status = self.stream(&request(method, path, body), limit, &mut |_, data| {
+            text.extend_from_slice(data);
+            text.len() > BODY_LIMIT
+        })?;
+        let value: Value = serde_json::from_slice(&text).unwrap_or_default();
+        if (200..300).contains(&status) || status == 304 {
+            return Ok(value);
+        }
+        let message = value["message"].as_str().map_or_else(
+            || format!("The Docker daemon answers {status}: {}", String::from_utf8_lossy(&text)),
+            str::to_owned,
+        );
+        Err(ClientError::Refused { status, message })
+    }
+
+    pub(super) fn quick(&self, method: &str, path: &str, body: Option<&str>) -> Result<Value, ClientError> {
+        self.call(method, path, body, Some(QUICK))
+    }
+
+    /// The version of the daemon.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    pub fn version(&self) -> Result<String, ClientError> {
+        Ok(self.quick("GET", "/version", None)?["Version"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Sends a signal to a container; one that is not there, or does not run, is no error.
+    ///
+    /// # Errors
+    /// If the daemon cannot be asked.
+    pub fn kill(&self, name: &str, signal: &str) -> Result<(), ClientError> {
+        gone_is_fine(self.quick("POST", &format!("/containers/{name}/kill?signal={signal}"), None))
+    }
+
+    /// Ends a container if it runs, and deletes it.
+    ///
+    /// # Errors
+    /// If the daemon cannot be asked, or cannot do it.
+    pub fn remove(&self, name: &str) -> Result<(), ClientError> {
+        gone_is_fine(self.quick("DELETE", &format!("/containers/{name}?force=1&v=1"), None))
+    }
+
+    /// All containers that an agent has started.
+    ///
+    /// # Errors
+    /// If the daemon cannot be asked.
+    pub fn containers(&self) -> Result<Vec<Listed>, ClientError> {
+        // {"name":["^/mesos-"]}
+        let path = "/containers/json?all=1&filters=%7B%22name%22%3A%5B%22%5E%2Fmesos-%22%5D%7D";
+        let list = self.quick("GET", path, None)?;
+        let one = |container: &Value| {
+            let name = container["Names"][0].as_str()?.trim_start_matches('/').to_owned();
+            let running = container["State"] != "exited" && container["State"] != "dead";
+            Some(Listed { name, running, created: container["Created"].as_u64().unwrap_or(0) })
+        };
+        let all = list.as_array().into_iter().flatten().filter_map(one);
+        Ok(all.filter(|container| container.name.starts_with(PREFIX)).collect())
+    }
+}
+
+fn gone_is_fine(answer: Result<Value, ClientError>) -> Result<(), ClientError> {
+    match answer {
+        Ok(_) | Err(ClientError::Refused { status: 404 | 409, .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,30 @@
+//! Tasks that are Docker containers (mesos-features.md 2.4, AGT-85).
+//!
+//! The command executor stays what it is: beside it runs a small process, this program too, that has the Docker daemon start the
+//! container, carries its output, and ends as the container has ended. `request.rs` says what a task's container is,
+//! `client.rs` talks to the daemon, `run.rs` is that process.
+
+mod client;
+mod messages;
+mod request;
+mod run;
+mod task;
+
+pub use client::{Client, ClientError, Listed};
+pub(crate) use run::main;
+pub(crate) use task::{DockerTask, News, is_docker};
+
+/// Where the Docker daemon listens; an agent sets it for its Docker tasks.
+pub const SOCKET: &str = "TEPUI_DOCKER_SOCKET";
+/// Where a container finds its sandbox.
+pub const SANDBOX: &str = "TEPUI_DOCKER_SANDBOX";
+/// Set if no container may use more processors than it holds.
+pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
+/// The start of the names of all containers that agents have started.
+pub const PREFIX: &str = "mesos-";
+
+/// What the process that runs a container is told.
+const NAME: &str = "TEPUI_DOCKER_NAME";
+const IMAGE: &str = "TEPUI_DOCKER_IMAGE";
+const PULL: &str = "TEPUI_DOCKER_PULL";
+const CREATE: &str = "TEPUI_DOCKER_CREATE";

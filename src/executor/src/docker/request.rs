@@ -1,0 +1,361 @@
+//! From a task to the container that Docker is to create: what `docker run` would be told (mesos-features.md AGT-85).
+
+use std::path::Path;
+
+use prost::Message;
+use serde_json::{Map, Value, json};
+
+use super::messages::{Container, Docker, Task, Volume};
+use crate::messages::Command;
+
+const MEGABYTE: f64 = 1_048_576.0;
+const LEAST_MEMORY: f64 = 32.0;
+const LEAST_SHARES: u64 = 2;
+/// In microseconds.
+const PERIOD: f64 = 100_000.0;
+const HOST: i32 = 1;
+const NONE: i32 = 3;
+const USER: i32 = 4;
+
+/// A container to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wanted {
+    /// The image, as people name it.
+    pub(super) image: String,
+    /// Whether it is fetched even if it is there.
+    pub(super) pull: bool,
+    /// The body of the call that creates it.
+    pub(super) create: Value,
+}
+
+/// What the task does not say.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings<'a> {
+    /// The container's name.
+    pub(super) name: &'a str,
+    /// The sandbox on the host, and in the container.
+    pub(super) sandbox: &'a Path,
+    pub(super) seen: &'a str,
+    /// Whether no more processors may be used than are held.
+    pub(super) quota: bool,
+}
+
+/// The container of a task; in words what is wrong with it.
+pub(super) fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String> {
+    let task = Task::decode(bytes).map_err(|error| error.to_string())?;
+    let own = crate::messages::Task::decode(bytes).map_err(|error| error.to_string())?;
+    let container = task.container.clone().ok_or("The task has no container")?;
+    let docker = container.docker.clone().ok_or("The container has no 'docker'")?;
+    let command = match own.command.as_deref() {
+        Some(bytes) => Command::decode(bytes).map_err(|error| error.to_string())?,
+        None => Command { shell: Some(false), ..Command::default() },
+    };
+    let mut env = vec![format!("MESOS_SANDBOX={}", around.seen), format!("MESOS_CONTAINER_NAME={}", around.name)];
+    env.extend(own.allocation_role().map(|role| format!("MESOS_ALLOCATION_ROLE={role}")));
+    let variables = command.environment.iter().flat_map(|environment| &environment.variables);
+    env.extend(variables.filter_map(|variable| Some(format!("{}={}", variable.name, variable.value.as_ref()?))));
+    let mut create =
+        json!({"Image": docker.image, "Env": env, "HostConfig": host(&task, &container, &docker, around)?});
+    if command.shell() {
+        if let Some(script) = &command.value {
+            create["Entrypoint"] = json!(["/bin/sh"]);
+            create["Cmd"] = json!(["-c", script]);
+        }
+    } else {
+        let words: Vec<&String> = command.value.iter().chain(&command.arguments).collect();
+        if !words.is_empty() {
+            create["Cmd"] = json!(words);
+        }
+    }
+    if let Some(hostname) = &container.hostname {
+        if docker.network() == HOST {
+            return Err("A container on the host's network cannot have a host name of its own".to_owned());
+        }
+        create["Hostname"] = json!(hostname);
+    }
+    ports(&task, &docker, &mut create)?;
+    for parameter in &docker.parameters {
+        set(&mut create, &parameter.key, &parameter.value)?;
+    }
+    Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), create })
+}
+
+fn scalar(task: &Task, name: &str) -> f64 {
+    let of_name = task.resources.iter().filter(|resource| resource.name == name);
+    of_name.filter_map(|resource| resource.scalar).map(|scalar| scalar.value).sum()
+}
+
+/// Limits, volumes, network.
+fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
+    let (cpus, mem) = (scalar(task, "cpus"), scalar(task, "mem"));
+    let mut host = Map::new();
+    host.insert("CpuShares".into(), json!(((cpus * 1024.0) as u64).max(LEAST_SHARES)));
+    let limit = |name: &str| task.limits.get(name).map(|scalar| scalar.value);
+    let most = limit("cpus").or(around.quota.then_some(cpus)).filter(|most| most.is_finite() && *most > 0.0);
+    if let Some(most) = most {
+        host.insert("CpuPeriod".into(), json!(PERIOD as u64));
+        host.insert("CpuQuota".into(), json!((most * PERIOD).max(1000.0) as u64));
+    }
+    let bytes = |megabytes: f64| json!((megabytes.max(LEAST_MEMORY) * MEGABYTE) as u64);
+    match limit("mem") {
+        None if mem > 0.0 => drop(host.insert("Memory".into(), bytes(mem))),
+        None => {}
+        Some(most) => {
+            host.insert("MemoryReservation".into(), bytes(mem));
+            if most.is_finite() {
+                host.insert("Memory".into(), bytes(most));
+            }
+        }
+    }
+    let mut binds = vec![format!("{}:{}:rw", around.sandbox.display(), around.seen)];
+    for volume in &container.volumes {
+        binds.push(bind(volume, around)?);
+    }
+    // Persistent volumes are links in the sandbox, which lead nowhere in there.
+    for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
+        if let Ok(folder) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
+            let inside = format!("{}/{}", around.seen, volume.container_path);
+            binds.push(format!("{}:{inside}:{}", folder.display(), mode(volume)));
+        }
+    }
+    host.insert("Binds".into(), json!(binds));
+    host.insert("Privileged".into(), json!(docker.privileged()));
+    let network = match docker.network() {
+        HOST => "host",
+        NONE => "none",
+        USER => {
+            let named = container.network_infos.first().and_then(|info| info.name.as_deref());
+            named.ok_or("A network of the kind USER needs its name in network_infos")?
+        }
+        _ => "bridge",
+    };
+    host.insert("NetworkMode".into(), json!(network));
+    Ok(Value::Object(host))
+}
+
+fn mode(volume: &Volume) -> &'static str {
+    if volume.mode == 2 { "ro" } else { "rw" }
+}
+
+fn bind(volume: &Volume, around: &Surroundings<'_>) -> Result<String, String> {
+    let shown = &volume.container_path;
+    let inside = match shown.starts_with('/') {
+        true => shown.clone(),
+        false => format!("{}/{shown}", around.seen),
+    };
+    let source = volume.source.as_ref();
+    if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
+        if named.driver.as_deref().is_some_and(|driver| driver != "local") {
+            return Err(format!("Only volumes of Docker's driver 'local' are supported (volume '{}')", named.name));
+        }
+        return Ok(format!("{}:{inside}:{}", named.name, mode(volume)));
+    }
+    let within = source.and_then(|source| source.sandbox_path.as_ref()).and_then(|path| path.inside.clone());
+    let host = source.and_then(|source| source.host_path.as_ref()).and_then(|path| path.path.clone());
+    let path = within.or(host).or_else(|| volume.host_path.clone());
+    let path = path.ok_or_else(|| format!("The volume '{shown}' has no source"))?;
+    if path.starts_with('/') {
+        return Ok(format!("{path}:{inside}:{}", mode(volume)));
+    }
+    if Path::new(&path).components().any(|part| part == std::path::Component::ParentDir) {
+        return Err(format!("The volume '{shown}' leads out of the sandbox"));
+    }
+    Ok(format!("{}:{inside}:{}", around.sandbox.join(path).display(), mode(volume)))
+}
+
+fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), String> {
+    if docker.port_mappings.is_empty() {
+        return Ok(());
+    }
+    if matches!(docker.network(), HOST | NONE) {
+        return Err("Port mappings need the network BRIDGE or USER".to_owned());
+    }
+    let held = |port: u64| {
+        let ranges = task.resources.iter().filter(|resource| resource.name == "ports");
+        let mut ranges = ranges.filter_map(|resource| resource.ranges.as_ref()).flat_map(|ranges| &ranges.range);
+        ranges.any(|range| (range.begin..=range.end).contains(&port))
+    };
+    for mapping in &docker.port_mappings {
+        if !held(u64::from(mapping.host_port)) {
+            return Err(format!(
+                "Port {} [{}] is not included in resources",
+                mapping.host_port, mapping.container_port
+            ));
+        }
+        let port =
+            format!("{}/{}", mapping.container_port, mapping.protocol.as_deref().unwrap_or("tcp").to_lowercase());
+        create["ExposedPorts"][&port] = json!({});
+        create["HostConfig"]["PortBindings"][&port] = json!([{"HostPort": mapping.host_port.to_string()}]);
+    }
+    Ok(())
+}
+
+/// A parameter: what would be `--key=value` for `docker run`.
+fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
+    let pair = || value.split_once('=').unwrap_or((value, ""));
+    let on = || value.is_empty() || value == "true";
+    let bytes =
+        || amount(value).ok_or_else(|| format!("The Docker parameter '{key}' is no amount of memory: '{value}'"));
+    let number = || value.parse::<i64>().map_err(|_| format!("The Docker parameter '{key}' is no number: '{value}'"));
+    match key {
+        "env" | "e" => push(&mut create["Env"], value),
+        "label" | "l" => create["Labels"][pair().0] = json!(pair().1),
+        "user" | "u" => create["User"] = json!(value),
+        "workdir" | "w" => create["WorkingDir"] = json!(value),
+        "hostname" | "h" => create["Hostname"] = json!(value),
+        "entrypoint" => create["Entrypoint"] = json!([value]),
+        "stop-signal" => create["StopSignal"] = json!(value),
+        "init" => create["HostConfig"]["Init"] = json!(on()),
+        "read-only" => create["HostConfig"]["ReadonlyRootfs"] = json!(on()),
+        "net" | "network" => create["HostConfig"]["NetworkMode"] = json!(value),
+        "ipc" => create["HostConfig"]["IpcMode"] = json!(value),
+        "pid" => create["HostConfig"]["PidMode"] = json!(value),
+        "uts" => create["HostConfig"]["UTSMode"] = json!(value),
+        "cpuset-cpus" => create["HostConfig"]["CpusetCpus"] = json!(value),
+        "shm-size" => create["HostConfig"]["ShmSize"] = json!(bytes()?),
+        "memory" | "m" => create["HostConfig"]["Memory"] = json!(bytes()?),
+        "memory-swap" if value == "-1" => create["HostConfig"]["MemorySwap"] = json!(-1),
+        "memory-swap" => create["HostConfig"]["MemorySwap"] = json!(bytes()?),
+        "pids-limit" => create["HostConfig"]["PidsLimit"] = json!(number()?),
+        "oom-score-adj" => create["HostConfig"]["OomScoreAdj"] = json!(number()?),
+        "volume" | "v" => push(&mut create["HostConfig"]["Binds"], value),
+        "cap-add" => push(&mut create["HostConfig"]["CapAdd"], value),
+        "cap-drop" => push(&mut create["HostConfig"]["CapDrop"], value),
+        "security-opt" => push(&mut create["HostConfig"]["SecurityOpt"], value),
+        "group-add" => push(&mut create["HostConfig"]["GroupAdd"], value),
+        "dns" => push(&mut create["HostConfig"]["Dns"], value),
+        "dns-search" => push(&mut create["HostConfig"]["DnsSearch"], value),
+        "add-host" => push(&mut create["HostConfig"]["ExtraHosts"], value),
+        "runtime" => create["HostConfig"]["Runtime"] = json!(value),
+        "sysctl" => create["HostConfig"]["Sysctls"][pair().0] = json!(pair().1),
+        "tmpfs" => {
+            let (path, options) = value.split_once(':').unwrap_or((value, ""));
+            create["HostConfig"]["Tmpfs"][path] = json!(options);
+        }
+        "log-driver" => create["HostConfig"]["LogConfig"]["Type"] = json!(value),
+        "log-opt" => create["HostConfig"]["LogConfig"]["Config"][pair().0] = json!(pair().1),
+        "device" => {
+            let mut parts = value.split(':');
+            let host = parts.next().unwrap_or_default();
+            let (inside, rights) = (parts.next().unwrap_or(host), parts.next().unwrap_or("rwm"));
+            let device = json!({"PathOnHost": host, "PathInContainer": inside, "CgroupPermissions": rights});
+            match &mut create["HostConfig"]["Devices"] {
+                Value::Array(list) => list.push(device),
+                other => *other = json!([device]),
+            }
+        }
+        "ulimit" => {
+            let (name, limits) = pair();
+            let (soft, hard) = limits.split_once(':').unwrap_or((limits, limits));
+            let read = |text: &str| {
+                text.parse::<i64>().map_err(|_| format!("The Docker parameter 'ulimit' cannot be read: '{value}'"))
+            };
+            let limit = json!({"Name": name, "Soft": read(soft)?, "Hard": read(hard)?});
+            match &mut create["HostConfig"]["Ulimits"] {
+                Value::Array(list) => list.push(limit),
+                other => *other = json!([limit]),
+            }
+        }
+        _ => return Err(format!("The Docker parameter '{key}' is not supported")),
+    }
+    Ok(())
+}
+
+fn push(list: &mut Value, value: &str) {
+    match list {
+        Value::Array(list) => list.push(json!(value)),
+        other => *other = json!([value]),
+    }
+}
+
+/// Bytes of `64m` and its likes.
+fn amount(text: &str) -> Option<u64> {
+    let lower = text.to_ascii_lowercase();
+    let digits = lower.trim_end_matches('b');
+    let (digits, factor) = match digits.chars().last()? {
+        'k' => (&digits[..digits.len() - 1], 1 << 10),
+        'm' => (&digits[..digits.len() - 1], 1 << 20),
+        'g' => (&digits[..digits.len() - 1], 1 << 30),
+        _ => (digits, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::v1::{self, container_info::DockerInfo, container_info::docker_info::PortMapping};
+
+    fn around() -> Surroundings<'static> {
+        Surroundings { name: "mesos-c", sandbox: Path::new("/w/c"), seen: "/mnt/mesos/sandbox", quota: false }
+    }
+
+    fn resource(name: &str, value: f64) -> v1::Resource {
+        let scalar = Some(v1::value::Scalar { value });
+        v1::Resource { name: name.into(), scalar, ..Default::default() }
+    }
+
+    fn of(docker: DockerInfo, command: Option<v1::CommandInfo>) -> Result<Wanted, String> {
+        let ports = v1::value::Ranges { range: vec![v1::value::Range { begin: 31000, end: 31001 }] };
+        let ports = v1::Resource { name: "ports".into(), ranges: Some(ports), ..Default::default() };
+        let volume = |container_path: &str, host_path: &str, mode| v1::Volume {
+            container_path: container_path.into(),
+            host_path: Some(host_path.into()),
+            mode,
+            ..Default::default()
+        };
+        let task = v1::TaskInfo {
+            resources: vec![resource("cpus", 0.5), resource("mem", 64.0), ports],
+            command,
+            container: Some(v1::ContainerInfo {
+                r#type: 1,
+                docker: Some(docker),
+                volumes: vec![volume("/data", "/host", 2), volume("in", "own", 1)],
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        wanted(&task.encode_to_vec(), &around())
+    }
+
+    #[test]
+    fn what_docker_is_told() {
+        let docker = DockerInfo {
+            image: "app:1".into(),
+            network: Some(2),
+            port_mappings: vec![PortMapping { host_port: 31000, container_port: 80, protocol: None }],
+            parameters: [("label", "a=b"), ("memory-swap", "1g"), ("ulimit", "nofile=64:128")]
+                .map(|(key, value)| v1::Parameter { key: key.into(), value: value.into() })
+                .into(),
+            ..Default::default()
+        };
+        let command = v1::CommandInfo { value: Some("echo hi".into()), ..Default::default() };
+        let wanted = of(docker, Some(command)).unwrap();
+        let create = &wanted.create;
+        assert_eq!((create["Entrypoint"][0].as_str(), create["Cmd"][1].as_str()), (Some("/bin/sh"), Some("echo hi")));
+        let host = &create["HostConfig"];
+        assert_eq!((host["CpuShares"].as_u64(), host["Memory"].as_u64()), (Some(512), Some(64 << 20)));
+        assert_eq!(host["NetworkMode"], "bridge");
+        assert_eq!(host["PortBindings"]["80/tcp"][0]["HostPort"], "31000");
+        let binds = ["/w/c:/mnt/mesos/sandbox:rw", "/host:/data:ro", "/w/c/own:/mnt/mesos/sandbox/in:rw"];
+        assert_eq!(host["Binds"], json!(binds));
+        assert_eq!((host["MemorySwap"].as_u64(), host["Ulimits"][0]["Hard"].as_u64()), (Some(1 << 30), Some(128)));
+        assert_eq!(create["Labels"]["a"], "b");
+    }
+
+    #[test]
+    fn what_cannot_be() {
+        let plain = || DockerInfo { image: "app".into(), ..Default::default() };
+        let mapping = |host_port| vec![PortMapping { host_port, container_port: 80, protocol: None }];
+        let parameter = |key: &str, value: &str| vec![v1::Parameter { key: key.into(), value: value.into() }];
+        for (docker, said) in [
+            (DockerInfo { port_mappings: mapping(31000), ..plain() }, "need the network"),
+            (DockerInfo { port_mappings: mapping(80), network: Some(2), ..plain() }, "not included"),
+            (DockerInfo { network: Some(4), ..plain() }, "needs its name"),
+            (DockerInfo { parameters: parameter("nonsense", ""), ..plain() }, "not supported"),
+            (DockerInfo { parameters: parameter("memory", "x"), ..plain() }, "no amount"),
+        ] {
+            assert!(of(docker, None).unwrap_err().contains(said), "{said}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The process that runs one container: it has it created and started, copies what it writes to its own standard output and
+//! error, and ends with the container's exit code. What becomes of it, it tells on its standard input, a pipe.
+
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::client::{Client, ClientError, request};
+use super::{CREATE, IMAGE, NAME, PULL, SOCKET};
+
+/// A line of a pull's progress has a few hundred bytes.
+const LINE_MAX: usize = 1 << 20;
+
+/// Runs the container that the environment describes.
+pub(crate) fn main() -> ExitCode {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let container = Container {
+        client: Client::new(variable(SOCKET)),
+        name: variable(NAME),
+        image: variable(IMAGE),
+        pull: variable(PULL) == "1",
+    };
+    match container.run(&variable(CREATE)) {
+        Ok(code) => ExitCode::from(code),
+        Err(words) => {
+            eprintln!("{words}");
+            tell("failed", &words);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line to whoever has started us.
+fn tell(kind: &str, words: &str) {
+    let line = format!("{kind} {}\n", words.replace(['\n', '\r'], " "));
+    // Nobody may be listening any more.
+    let _ = rustix::io::write(io::stdin().as_fd(), line.as_bytes());
+}
+
+struct Container {
+    client: Client,
+    name: String,
+    image: String,
+    pull: bool,
+}
+
+fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
+    move |error| format!("{what}: {}", crate::with_causes(&error))
+}
+
+impl Container {
+    fn run(&self, create: &str) -> Result<u8, String> {
+        let pull = format!("Failed to pull the image '{}'", self.image);
+        if self.pull || !self.has_image()? {
+            self.fetch().map_err(|why| format!("{pull}: {why}"))?;
+        }
+        let name = &self.name;
+        self.client
+            .call("POST", &format!("/containers/create?name={name}"), Some(create), None)
+            .map_err(words("Failed to create the Docker container"))?;
+        let copier = self.copy_output();
+        self.client
+            .call("POST", &format!("/containers/{name}/start"), None, None)
+            .map_err(words("Failed to start the Docker container"))?;
+        let inspected = self.inspect()?;
+        let pid = inspected["State"]["Pid"].as_i64().unwrap_or(0);
+        tell("started", &format!("{pid} {}", address(&inspected)));
+        let waited = self
+            .client
+            .call("POST", &format!("/containers/{name}/wait"), None, None)
+            .map_err(words("Failed to wait for the Docker container"))?;
+        // What it has written last comes before its end.
+        let _ = copier.join();
+        if self.inspect()?["State"]["OOMKilled"] == true {
+            tell("ended", "The container has run out of memory");
+        }
+        let code = waited["StatusCode"].as_u64().unwrap_or(255);
+        Ok(u8::try_from(code).unwrap_or(255))
+    }
+
+    fn inspect(&self) -> Result<Value, String> {
+        let inspected = self.client.quick("GET", &format!("/containers/{}/json", self.name), None);
+        inspected.map_err(words("Failed to inspect the Docker container"))
+    }
+
+    fn has_image(&self) -> Result<bool, String> {
+        match self.client.quick("GET", &format!("/images/{}/json", self.image), None) {
+            Ok(_) => Ok(true),
+            Err(ClientError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(words("Failed to look for the image")(error)),
+        }
+    }
+
+    /// Has the daemon fetch the image. It tells of failures in the middle of its answer.
+    fn fetch(&self) -> Result<(), String> {
+        let named = self.image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
+        let image = if named { self.image.clone() } else { format!("{}:latest", self.image) };
+        let encoded: String = image.bytes().map(encode).collect();
+        let (mut line, mut failure) = (Vec::new(), None);
+        let asked = request("POST", &format!("/images/create?fromImage={encoded}"), None);
+        let status = self.client.stream(&asked, None, &mut |_, data| {
+            for byte in data {
+                if *byte != b'\n' {
+                    line.push(*byte);
+                    continue;
+                }
+                failure = failure.take().or_else(|| failure_in(&line));
+                line.clear();
+            }
+            line.len() > LINE_MAX
+        });
+        let status = status.map_err(|error| crate::with_causes(&error))?;
+        match failure.or_else(|| failure_in(&line)) {
+            Some(why) => Err(why),
+            None if status == 200 => Ok(()),
+            None => Err(format!("the Docker daemon answers {status}")),
+        }
+    }
+
+    /// Copies what the container writes, from its first byte on, until it has ended.
+    fn copy_output(&self) -> std::thread::JoinHandle<()> {
+        let client = self.client.clone();
+        let path = format!("/containers/{}/attach?stream=1&stdout=1&stderr=1&logs=1", self.name);
+        let (attached, wait) = std::sync::mpsc::channel();
+        let copier = std::thread::spawn(move || {
+            let mut frames = Frames::default();
+            let copied = client.stream(&request("POST", &path, None), None, &mut |status, data| {
+                // The head says that we are heard: the container may start.
+                let _ = attached.send(());
+                if status == 200 {
+                    frames.feed(data);
+                }
+                status != 200
+            });
+            if let Err(error) = copied {
+                eprintln!("What the container writes is lost: {}", crate::with_causes(&error));
+            }
+        });
+        // Or the copier has failed: then it is over with the sender.
+        let _ = wait.recv();
+        copier
+    }
+}
+
+/// For a URL's query.
+fn encode(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    }
+}
+
+/// The failure that a line of a pull's progress, or an answer, tells of.
+fn failure_in(line: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    let words = value["error"].as_str().or_else(|| value["message"].as_str());
+    words.map(str::to_owned)
+}
+
+/// The container's address on its network; empty on the host's.
+fn address(inspected: &Value) -> String {
+    let settings = &inspected["NetworkSettings"];
+    let networks = settings["Networks"].as_object().into_iter().flat_map(|networks| networks.values());
+    let mut addresses =
+        networks.filter_map(|network| network["IPAddress"].as_str()).chain(settings["IPAddress"].as_str());
+    addresses.find(|address| !address.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// Output with both streams in one: pieces with a head of eight bytes each, the first of which names the stream.
+#[derive(Default)]
+struct Frames {
+    head: Vec<u8>,
+    left: usize,
+    to_stderr: bool,
+}
+
+impl Frames {
+    fn feed(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            if self.left == 0 {
+                let missing = 8 - self.head.len();
+                let taken = missing.min(data.len());
+                self.head.extend_from_slice(&data[..taken]);
+                data = &data[taken..];
+                if let [stream, _, _, _, a, b, c, d] = self.head[..] {
+                    self.to_stderr = stream == 2;
+                    self.left = u32::from_be_bytes([a, b, c, d]) as usize;
+                    self.head.clear();
+                }
+                continue;
+            }
+            let taken = self.left.min(data.len());
+            let (piece, rest) = data.split_at(taken);
+            // A full disk loses output; it is no reason to end the container.
+            let _ = match self.to_stderr {
+                true => io::stderr().write_all(piece),
+                false => io::stdout().write_all(piece).and_then(|()| io::stdout().flush()),
+            };
+            self.left -= taken;
+            data = rest;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! A Docker container as the command executor sees it: a process to start, its news, and ways to end it.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use containers::{Output, Program, Spec};
+use prost::Message;
+
+use super::client::{Client, request};
+use super::messages::Container;
+use super::request::{Surroundings, wanted};
+use super::{CREATE, IMAGE, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
+use crate::environment::Endpoint;
+use crate::exchange::Exchange;
+
+const DOCKER: i32 = 1;
+/// Lines of news are short; more than this is none.
+const NEWS_MAX: usize = 64 * 1024;
+
+/// Whether a task's `ContainerInfo` is one for Docker.
+pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
+    container.and_then(|bytes| Container::decode(bytes).ok()).is_some_and(|container| container.r#type == DOCKER)
+}
+
+/// What the process beside the container has told.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// The container runs; its address if it has one of its own.
+    Started(Option<String>),
+    /// It could not be started.
+    Failed(String),
+    /// More about how it has ended.
+    Ended(String),
+}
+
+pub(crate) struct DockerTask {
+    name: String,
+    socket: PathBuf,
+    client: Client,
+    pipe: std::io::PipeReader,
+    text: Vec<u8>,
+    pub(crate) started: bool,
+    /// What has been told about its end.
+    pub(crate) words: Option<String>,
+    /// A request to stop it that nobody waits for; kept open, so that the daemon goes on with it.
+    stopping: Option<Exchange>,
+}
+
+impl DockerTask {
+    /// The container of a task, and the process that runs it; in words why there can be none.
+    pub(crate) fn new(task: &[u8], container: &str) -> Result<(DockerTask, Spec), String> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let socket = variable(SOCKET).ok_or("This agent has no Docker containerizer (--containerizers)")?;
+        let name = format!("{PREFIX}{container}");
+        let sandbox = PathBuf::from(variable("MESOS_DIRECTORY").unwrap_or_default());
+        let seen = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
+        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota: variable(QUOTA).is_some() };
+        let wanted = wanted(task, &around)?;
+        let (pipe, news) = std::io::pipe().map_err(|error| error.to_string())?;
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(|error| error.to_string())?;
+        let argv = ["tepui-executor", "executor", "docker"].map(OsString::from).into();
+        let mut spec = Spec::new(Program::Argv { file: "/proc/self/exe".into(), argv });
+        let create = wanted.create.to_string();
+        spec.environment = [
+            (SOCKET, socket.as_str()),
+            (NAME, &name),
+            (IMAGE, &wanted.image),
+            (PULL, if wanted.pull { "1" } else { "0" }),
+            (CREATE, &create),
+        ]
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)))
+        .into();
+        spec.stdin = Some(Arc::new(news.into()));
+        (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
+        spec.die_with_parent = true;
+        let client = Client::new(&socket);
+        let socket = PathBuf::from(socket);
+        let task =
+            DockerTask { name, socket, client, pipe, text: Vec::new(), started: false, words: None, stopping: None };
+        Ok((task, spec))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    /// Reads what has been told.
+    pub(crate) fn news(&mut self) -> Vec<News> {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = self.pipe.read(&mut buffer) {
+            self.text.extend_from_slice(&buffer[..length]);
+            if self.text.len() > NEWS_MAX {
+                self.text.clear();
+            }
+        }
+        let mut news = Vec::new();
+        while let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.text.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let (kind, words) = line.split_once(' ').unwrap_or((&line, ""));
+            match kind {
+                "started" => {
+                    self.started = true;
+                    let address = words.split_whitespace().nth(1).map(str::to_owned);
+                    news.push(News::Started(address));
+                }
+                "failed" => news.push(News::Failed(words.to_owned())),
+                _ => news.push(News::Ended(words.to_owned())),
+            }
+        }
+        for told in &news {
+            if let News::Failed(words) | News::Ended(words) = told {
+                self.words = Some(words.clone());
+            }
+        }
+        news
+    }
+
+    /// Asks the container to end, in the way of its image. False if it has not been started: then its process can be ended.
+    pub(crate) fn stop(&mut self, grace: Duration) -> bool {
+        if !self.started {
+            return false;
+        }
+        // The daemon counts seconds; the last word has our own escalation.
+        let seconds = grace.as_secs().saturating_add(1).min(1 << 31);
+        let stop = request("POST", &format!("/containers/{}/stop?t={seconds}", self.name), None);
+        match Exchange::send(&Endpoint::Unix(self.socket.clone()), &stop) {
+            Ok(exchange) => self.stopping = Some(exchange),
+            Err(error) => eprintln!("The Docker daemon cannot be asked to stop the container: {error}"),
+        }
+        true
+    }
+
+    /// Ends the container. Blocks for as long as the daemon takes.
+    pub(crate) fn kill(&self) {
+        if let Err(error) = self.client.kill(&self.name, "SIGKILL") {
+            eprintln!("The Docker container cannot be killed: {}", crate::with_causes(&error));
+        }
+    }
+
+    /// Deletes the container, whatever it does: for when the process beside it has ended without saying how.
+    pub(crate) fn abandon(&self) {
+        if let Err(error) = self.client.remove(&self.name) {
+            eprintln!("The Docker container cannot be removed: {}", crate::with_causes(&error));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Unpacking a layer: a tar archive whose files have owners, and whose names may say that a lower file is gone.
+//!
+//! Nothing is written outside the folder: each folder on the way is opened without following links. What is gone is marked
+//! as an overlay wants it: a device 0/0, and an attribute of a folder that hides what is below it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+use rustix::fs::{self as sys, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use sha2::{Digest, Sha256};
+use tar::{Entry, EntryType};
+
+/// More of a layer is not unpacked.
+const BYTES_MAX: u64 = 64 << 30;
+const ENTRIES_MAX: usize = 4_000_000;
+/// How much memory an .xz layer may ask for.
+const XZ_MEMORY_KB: u32 = 1 << 20;
+
+/// The start of a name that says that a file is gone.
+const GONE: &str = ".wh.";
+/// Says that all in this folder is gone.
+const ALL_GONE: &str = ".wh..wh..opq";
+/// What an overlay reads for that.
+pub(super) const OPAQUE: &str = "trusted.overlay.opaque";
+
+/// Reads, and works out the digest of what was read.
+struct Hashed<R> {
+    reader: R,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.reader.read(buffer)?;
+        self.hash.update(&buffer[..length]);
+        self.bytes += length as u64;
+        if self.bytes > BYTES_MAX {
+            return Err(io::Error::other(format!("it has more than {BYTES_MAX} bytes")));
+        }
+        Ok(length)
+    }
+}
+
+/// Unpacks the file `layer` into `root`, an empty folder; the digest of the archive, as hexadecimal digits.
+pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
+    let reader = open(layer).map_err(|error| error.to_string())?;
+    let mut hashed = Hashed { reader, hash: Sha256::new(), bytes: 0 };
+    let folder = Folder::open(root).map_err(|error| error.to_string())?;
+    let mut archive = tar::Archive::new(&mut hashed);
+    let mut folders = Vec::new();
+    let mut count = 0;
+    for entry in archive.entries().map_err(|error| error.to_string())? {
+        let mut entry = entry.map_err(|error| format!("it is no archive: {error}"))?;
+        count += 1;
+        if count > ENTRIES_MAX {
+            return Err(format!("it has more than {ENTRIES_MAX} entries"));
+        }
+        let path = entry.path().map_err(|error| error.to_string())?.into_owned();
+        let put = put(&folder, &mut entry, &path, &mut folders);
+        put.map_err(|why| format!("'{}': {why}", path.display()))?;
+    }
+    // Times of folders change with what is put into them.
+    for (folder, time) in folders {
+        let _ = sys::futimens(&folder, &time);
+    }
+    io::copy(&mut hashed, &mut io::sink()).map_err(|error| error.to_string())?;
+    Ok(hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The archive without its packing, which its first bytes tell.
+fn open(path: &Path) -> io::Result<Box<dyn Read>> {
+    let mut file = File::open(path)?;
+    let mut start = [0; 6];
+    let length = file.read(&mut start)?;
+    file.rewind()?;
+    let file = BufReader::with_capacity(1 << 18, file);
+    Ok(match &start[..length] {
+        [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(file)),
+        [b'B', b'Z', b'h', ..] => Box::new(MultiBzDecoder::new(file)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            return Err(io::Error::other("it is packed with zstd, which is not supported: pack it with gzip"));
+        }
+        _ => Box::new(file),
+    })
+}
+
+/// An open folder below which nothing leads out.
+struct Folder(OwnedFd);
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+
+impl Folder {
+    fn open(path: &Path) -> io::Result<Folder> {
+        Ok(Folder(sys::open(path, FOLDER, Mode::empty())?))
+    }
+
+    /// The folder of `path`, and its name in there; folders on the way are made if they are missing.
+    fn parent(&self, path: &Path) -> Result<Option<(OwnedFd, PathBuf)>, String> {
+        let mut parts: Vec<&std::ffi::OsStr> = Vec::new();
+        for part in path.components() {
+            match part {
+                Component::Normal(part) => parts.push(part),
+                Component::CurDir | Component::RootDir => {}
+                Component::ParentDir | Component::Prefix(_) => return Err("it leads out of the image".to_owned()),
+            }
+        }
+        let Some(name) = parts.pop() else { return Ok(None) };
+        let mut folder = self.0.try_clone().map_err(|error| error.to_string())?;
+        for part in parts {
+            folder = match sys::openat(&folder, part, FOLDER, Mode::empty()) {
+                Err(rustix::io::Errno::NOENT) => {
+                    sys::mkdirat(&folder, part, Mode::from_raw_mode(0o755)).map_err(|errno| errno.to_string())?;
+                    sys::openat(&folder, part, FOLDER, Mode::empty())
+                }
+                opened => opened,
+            }
+            .map_err(|errno| format!("its folder '{}' cannot be entered: {errno}", part.display()))?;
+        }
+        Ok(Some((folder, PathBuf::from(name))))
+    }
+}
+
+type Times = Vec<(OwnedFd, Timestamps)>;
+
+fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &mut Times) -> Result<(), String> {
+    let Some((folder, name)) = root.parent(path)? else { return Ok(()) };
+    let text = name.to_string_lossy().into_owned();
+    let words = |errno: rustix::io::Errno| errno.to_string();
+    if text == ALL_GONE {
+        return sys::fsetxattr(&folder, OPAQUE, b"y", XattrFlags::empty())
+            .map_err(|errno| format!("the store's file system has no trusted attributes: {errno}"));
+    }
+    if let Some(gone) = text.strip_prefix(GONE) {
+        // Others with a second mark are notes of an older file system.
+        if gone.is_empty() || gone.starts_with(GONE) {
+            return Ok(());
+        }
+        remove(&folder, Path::new(gone))?;
+        let mode = Mode::empty();
+        return sys::mknodat(&folder, gone, FileType::CharacterDevice, mode, 0).map_err(words);
+    }
+    let header = entry.header();
+    let kind = header.entry_type();
+    let mode = Mode::from_raw_mode(header.mode().unwrap_or(0o755) & 0o7777);
+    let owner = (
+        Uid::from_raw(u32::try_from(header.uid().unwrap_or(0)).unwrap_or(0)),
+        Gid::from_raw(u32::try_from(header.gid().unwrap_or(0)).unwrap_or(0)),
+    );
+    let time = Timespec { tv_sec: i64::try_from(header.mtime().unwrap_or(0)).unwrap_or(0), tv_nsec: 0 };
+    let times = Timestamps { last_access: time, last_modification: time };
+    if kind != EntryType::Directory {
+        remove(&folder, &name)?;
+    }
+    let made = match kind {
+        EntryType::Directory => {
+            let made = match sys::mkdirat(&folder, &name, mode) {
+                Err(rustix::io::Errno::EXIST) if !is_folder(&folder, &name) => {
+                    remove(&folder, &name)?;
+                    sys::mkdirat(&folder, &name, mode)
+                }
+                Err(rustix::io::Errno::EXIST) => Ok(()),
+                made => made,
+            };
+            made.map_err(words)?;
+            sys::openat(&folder, &name, FOLDER, Mode::empty()).map_err(words)?
+        }
+        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = sys::openat(&folder, &name, flags, Mode::from_raw_mode(0o600)).map_err(words)?;
+            let mut file = File::from(file);
+            io::copy(entry, &mut file).map_err(|error| error.to_string())?;
+            file.into()
+        }
+        EntryType::Symlink => {
+            let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
+            sys::symlinkat(&*target, &folder, &name).map_err(words)?;
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            return sys::chownat(&folder, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+        }
+        EntryType::Link => {
+            let target = entry.link_name().map_err(|error| error.to_string())?.ok_or("it has no target")?;
+            let (from, file) = root.parent(&target)?.ok_or("its target is the root")?;
+            return sys::linkat(&from, &file, &folder, &name, AtFlags::empty()).map_err(words);
+        }
+        EntryType::Fifo => {
+            sys::mknodat(&folder, &name, FileType::Fifo, mode, 0).map_err(words)?;
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            return sys::chownat(&folder, &name, Some(owner.0), Some(owner.1), flags).map_err(words);
+        }
+        // Containers get their devices from the agent, and an image's could be any.
+        _ => return Ok(()),
+    };
+    sys::fchown(&made, Some(owner.0), Some(owner.1)).map_err(words)?;
+    // After the owner, whose change takes the set-user-id bit away.
+    sys::fchmod(&made, mode).map_err(words)?;
+    set_attributes(entry, &made)?;
+    match kind {
+        EntryType::Directory => folders.push((made, times)),
+        _ => drop(sys::futimens(&made, &times)),
+    }
+    // So many folders may be open at once; of more the time is that of now.
+    if folders.len() > 256 {
+        folders.remove(0);
+    }
+    Ok(())
+}
+
+fn is_folder(folder: &OwnedFd, name: &Path) -> bool {
+    let status = sys::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Directory)
+}
+
+/// An entry that comes twice: the later one counts.
+fn remove(folder: &OwnedFd, name: &Path) -> Result<(), String> {
+    match sys::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        Err(rustix::io::Errno::ISDIR) => sys::unlinkat(folder, name, AtFlags::REMOVEDIR)
+            .map_err(|errno| format!("it takes a folder's place: {errno}")),
+        Err(errno) => Err(errno.to_string()),
+    }
+}
+
+/// File capabilities and their likes. What this host cannot keep is done without.
+fn set_attributes(entry: &mut Entry<'_, impl Read>, file: &OwnedFd) -> Result<(), String> {
+    let Some(records) = entry.pax_extensions().map_err(|error| error.to_string())? else { return Ok(()) };
+    for record in records.filter_map(Result::ok) {
+        let name = record.key().ok().and_then(|key| key.strip_prefix("SCHILY.xattr."));
+        // Those of overlays are ours to set.
+        if let Some(name) = name.filter(|name| name.starts_with("security.capability") || name.starts_with("user.")) {
+            let _ = sys::fsetxattr(file, name, record.value_bytes(), XattrFlags::empty());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tepui-layer-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(path.join("root")).unwrap();
+        path
+    }
+
+    fn entry(tar: &mut tar::Builder<Vec<u8>>, name: &str, kind: EntryType, link: &str, data: &[u8]) {
+        let mut header = tar::Header::new_gnu();
+        // As a hostile archive would write it: no check of the path.
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.as_old_mut().linkname[..link.len()].copy_from_slice(link.as_bytes());
+        header.set_entry_type(kind);
+        header.set_mode(0o644);
+        header.set_uid(u64::from(rustix::process::getuid().as_raw()));
+        header.set_gid(u64::from(rustix::process::getgid().as_raw()));
+        header.set_size(data.len() as u64);
+        header.set_cksum();
+        tar.append(&header, data).unwrap();
+    }
+
+    fn unpacked(name: &str, entries: &[(&str, EntryType, &str)]) -> (PathBuf, Result<String, String>) {
+        let folder = folder(name);
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, kind, link) in entries {
+            entry(&mut tar, name, *kind, link, if kind.is_file() { b"data" } else { b"" });
+        }
+        let file = folder.join("layer.tar");
+        std::fs::write(&file, tar.into_inner().unwrap()).unwrap();
+        let result = unpack(&file, &folder.join("root"));
+        (folder, result)
+    }
+
+    #[test]
+    fn nothing_leads_out() {
+        use EntryType::{Link, Regular, Symlink};
+        for (name, entries) in [
+            ("parent", &[("../evil", Regular, "")][..]),
+            ("deep", &[("a/../../evil", Regular, "")]),
+            ("link", &[("a", Symlink, ".."), ("a/evil", Regular, "")]),
+            ("absolute-link", &[("a", Symlink, "/tmp"), ("a/evil", Regular, "")]),
+            ("hard", &[("evil", Link, "../layer.tar")]),
+            ("hard-through-link", &[("a", Symlink, ".."), ("evil", Link, "a/layer.tar")]),
+        ] {
+            let (folder, result) = unpacked(name, entries);
+            assert!(result.is_err(), "{name}");
+            assert!(!folder.join("evil").exists() && !folder.join("root/evil").exists(), "{name}");
+            std::fs::remove_dir_all(folder).unwrap();
+        }
+        let (folder, result) = unpacked("absolute", &[("/etc/passwd", EntryType::Regular, "")]);
+        assert!(result.is_ok() && folder.join("root/etc/passwd").exists());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_later_entry_counts_and_links_stay_links() {
+        use EntryType::{Directory, Link, Regular, Symlink};
+        let entries = [("d", Directory, ""), ("d/f", Regular, ""), ("l", Symlink, "/etc/passwd"), ("l", Regular, "")];
+        let (folder, result) = unpacked("twice", &entries);
+        assert_eq!(result.unwrap().len(), 64);
+        assert!(folder.join("root/l").symlink_metadata().unwrap().is_file());
+        std::fs::remove_dir_all(folder).unwrap();
+        let (folder, result) = unpacked("hardlink", &[("f", Regular, ""), ("g", Link, "f")]);
+        result.unwrap();
+        assert_eq!(std::fs::read(folder.join("root/g")).unwrap(), b"data");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,160 @@
+//! Images in archives and folders: what `docker save` writes, and OCI layouts.
+//!
+//! An archive is unpacked into the staging folder first: its parts are wanted in another order than they come.
+
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::name::Reference;
+use super::{Configuration, ImageError, Name, store};
+
+/// Manifests and configurations are a few thousand bytes.
+pub(super) const TEXT_MAX: u64 = 16 << 20;
+
+/// An entry of `manifest.json`, as `docker save` writes it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Saved {
+    config: String,
+    layers: Vec<String>,
+}
+
+/// What a manifest names: something by its digest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    #[serde(default)]
+    pub(super) media_type: String,
+    pub(super) digest: String,
+    #[serde(default)]
+    pub(super) platform: Option<Platform>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Platform {
+    architecture: String,
+    os: String,
+}
+
+/// A manifest of one image, or an index of several.
+#[derive(Debug, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) config: Option<Descriptor>,
+    #[serde(default)]
+    pub(super) layers: Vec<Descriptor>,
+    #[serde(default)]
+    pub(super) manifests: Vec<Descriptor>,
+}
+
+impl Manifest {
+    pub(super) fn read(text: &[u8]) -> Result<Manifest, ImageError> {
+        serde_json::from_slice(text).map_err(|error| ImageError::at("The image's manifest cannot be read", error))
+    }
+
+    /// Of several images the one for this kind of machine.
+    pub(super) fn ours(&self) -> Result<&Descriptor, ImageError> {
+        let architecture = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let fits = |descriptor: &&Descriptor| {
+            let platform = descriptor.platform.as_ref();
+            platform.is_none_or(|platform| platform.os == "linux" && platform.architecture == architecture)
+        };
+        let none = || ImageError(format!("There is no image for linux/{architecture} in the index"));
+        self.manifests.iter().find(fits).ok_or_else(none)
+    }
+}
+
+/// The folder with the image `name` of the registry that is the folder `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
+/// folders of these names. Archives are unpacked into `staging`.
+pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
+    let Reference::Tag(tag) = &name.reference else {
+        return Err(ImageError(format!("'{name}' is named by a digest, which a folder of archives does not know")));
+    };
+    let path = match &name.host {
+        Some(host) => format!("{host}/{}", name.repository),
+        None => name.repository.clone(),
+    };
+    let mut tried = Vec::new();
+    for file in [format!("{path}:{tag}"), path].iter().filter(|file| file.contains(':') || tag == "latest") {
+        let folder = registry.join(file);
+        if folder.join("manifest.json").is_file() || folder.join("index.json").is_file() {
+            return Ok(folder);
+        }
+        let archive = registry.join(format!("{file}.tar"));
+        if archive.is_file() {
+            let target = staging.join("archive");
+            unpack(&archive, &target).map_err(|error| ImageError::at(archive.display(), error))?;
+            return Ok(target);
+        }
+        tried.push(archive.display().to_string());
+    }
+    Err(ImageError(format!(
+        "There is no image '{name}': neither {} nor a folder of that name is there",
+        tried.join(" nor ")
+    )))
+}
+
+fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(target)?;
+    let mut archive = tar::Archive::new(BufReader::new(File::open(archive)?));
+    archive.set_preserve_ownerships(false);
+    archive.unpack(target)
+}
+
+/// The configuration of the image in a folder, and its layers' files, the lowest one first.
+pub(super) fn read(folder: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
+    let saved = folder.join("manifest.json");
+    if saved.is_file() {
+        let list: Vec<Saved> = serde_json::from_slice(&text(folder, Path::new("manifest.json"))?)
+            .map_err(|error| ImageError::at(saved.display(), error))?;
+        let [saved] = list.as_slice() else {
+            return Err(ImageError(format!("The archive holds {} images; it should hold one", list.len())));
+        };
+        let configuration = Configuration::read(&text(folder, Path::new(&saved.config))?)?;
+        let layers = saved.layers.iter().map(|layer| inside(folder, Path::new(layer)));
+        return Ok((configuration, layers.collect::<Result<_, _>>()?));
+    }
+    let blob = |descriptor: &Descriptor| -> Result<PathBuf, ImageError> {
+        let hex = store::hex_of(&descriptor.digest)
+            .ok_or_else(|| ImageError(format!("'{}' is no digest", descriptor.digest)))?;
+        Ok(Path::new("blobs/sha256").join(hex))
+    };
+    let mut manifest = Manifest::read(&text(folder, Path::new("index.json"))?)?;
+    // An index may name an index.
+    for _ in 0..3 {
+        if manifest.config.is_some() {
+            break;
+        }
+        manifest = Manifest::read(&text(folder, &blob(manifest.ours()?)?)?)?;
+    }
+    let config =
+        manifest.config.as_ref().ok_or_else(|| ImageError("The manifest names no configuration".to_owned()))?;
+    let configuration = Configuration::read(&text(folder, &blob(config)?)?)?;
+    let layers = manifest.layers.iter().map(|layer| inside(folder, &blob(layer)?));
+    Ok((configuration, layers.collect::<Result<_, _>>()?))
+}
+
+/// A file of the folder; a link in it may lead to another one in there, and nowhere else.
+fn inside(folder: &Path, file: &Path) -> Result<PathBuf, ImageError> {
+    let found = folder.join(file).canonicalize().map_err(|error| ImageError::at(file.display(), error))?;
+    let folder = folder.canonicalize().map_err(|error| ImageError::at(folder.display(), error))?;
+    if !found.starts_with(&folder) || !found.is_file() {
+        return Err(ImageError(format!("'{}' is no file of the image", file.display())));
+    }
+    Ok(found)
+}
+
+fn text(folder: &Path, file: &Path) -> Result<Vec<u8>, ImageError> {
+    let path = inside(folder, file)?;
+    let at = |error: std::io::Error| ImageError::at(path.display(), error);
+    if fs::metadata(&path).map_err(at)?.len() > TEXT_MAX {
+        return Err(ImageError(format!("'{}' has more than {TEXT_MAX} bytes", file.display())));
+    }
+    fs::read(&path).map_err(at)
+}

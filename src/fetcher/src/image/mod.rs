@@ -1,0 +1,160 @@
+//! Container images: brought into a store, as layers that a container's root is put together from (mesos-features.md 8.10).
+//!
+//! Images are Docker's and OCI's, from archives, folders or registries. Bringing one is a process of its own, as root: the
+//! layers' files have many owners. Mounting is not done here.
+
+mod copy;
+mod layer;
+mod layout;
+mod name;
+mod registry;
+mod store;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use copy::copy_layers;
+pub use name::Name;
+pub use store::{Pruned, Store};
+
+/// The variable that holds a [`Wanted`] as JSON; with it the fetcher brings an image, and nothing else.
+pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
+
+/// An image that is to be in the store.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// As people write it: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
+    pub name: String,
+    /// A folder of archives, or the URL of a registry.
+    pub registry: String,
+    /// The store's folder.
+    pub store: PathBuf,
+    /// Whether one that is there already will do.
+    pub cached: bool,
+    /// How long a server may send nothing, in seconds.
+    pub stall: u64,
+    /// Who to be to registries: a Docker configuration file's text; may be empty.
+    pub logins: String,
+}
+
+/// How a program of an image is started if nobody says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Defaults {
+    /// The start of the argv.
+    pub entrypoint: Vec<String>,
+    /// The rest of it.
+    pub cmd: Vec<String>,
+    /// `NAME=value`
+    pub env: Vec<String>,
+    /// The working folder; empty for none.
+    pub working_dir: String,
+}
+
+/// An image in the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// The whole name.
+    pub name: String,
+    /// The layers' names in the store, the lowest one first.
+    pub layers: Vec<String>,
+    /// How it is started.
+    pub defaults: Defaults,
+}
+
+/// An image could not be brought.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ImageError(pub(crate) String);
+
+impl ImageError {
+    fn at(what: impl std::fmt::Display, error: impl std::fmt::Display) -> ImageError {
+        ImageError(format!("{what}: {error}"))
+    }
+}
+
+/// What is read of an image's configuration.
+#[derive(Debug, Deserialize)]
+struct Configuration {
+    config: Option<ConfigurationPart>,
+    rootfs: RootFs,
+}
+
+#[derive(Debug, Deserialize)]
+struct RootFs {
+    #[serde(default)]
+    diff_ids: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct ConfigurationPart {
+    entrypoint: Option<Vec<String>>,
+    cmd: Option<Vec<String>>,
+    env: Option<Vec<String>>,
+    working_dir: Option<String>,
+}
+
+impl Configuration {
+    fn read(text: &[u8]) -> Result<Configuration, ImageError> {
+        serde_json::from_slice(text).map_err(|error| ImageError::at("The image's configuration cannot be read", error))
+    }
+
+    fn defaults(&self) -> Defaults {
+        let Some(config) = &self.config else { return Defaults::default() };
+        Defaults {
+            entrypoint: config.entrypoint.clone().unwrap_or_default(),
+            cmd: config.cmd.clone().unwrap_or_default(),
+            env: config.env.clone().unwrap_or_default(),
+            working_dir: config.working_dir.clone().unwrap_or_default(),
+        }
+    }
+}
+
+/// Brings the image that the variable names. The result, or what went wrong, is on standard output.
+pub(crate) fn main(wanted: &str) -> ExitCode {
+    let brought = serde_json::from_str::<Wanted>(wanted)
+        .map_err(|error| ImageError::at(WANTED, error))
+        .and_then(|wanted| bring(&wanted));
+    match brought {
+        Ok(image) => {
+            println!("{}", serde_json::to_string(&image).unwrap_or_default());
+            ExitCode::SUCCESS
+        }
+        Err(error) => crate::failed(&error.to_string()),
+    }
+}
+
+/// Brings an image into the store, unless it is there.
+///
+/// # Errors
+/// What is wrong with the name, the image, the way to it, or the store.
+pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
+    let name = Name::parse(&wanted.name)?;
+    let store = Store::open(&wanted.store)?;
+    // Who wants the same image meanwhile waits here, and finds it in the store then.
+    let _lock = store.lock_image(&name)?;
+    if wanted.cached
+        && let Some(image) = store.find(&name)
+    {
+        return Ok(image);
+    }
+    let staging = store.staging()?;
+    let (configuration, layers) = match wanted.registry.strip_prefix('/') {
+        Some(_) => layout::read(&layout::find(Path::new(&wanted.registry), &name, staging.path())?)?,
+        None => registry::Registry::new(wanted, &name, Duration::from_secs(wanted.stall)).read(staging.path())?,
+    };
+    let ids = &configuration.rootfs.diff_ids;
+    if ids.len() != layers.len() {
+        return Err(ImageError(format!("It has {} layers, and names {} of them", layers.len(), ids.len())));
+    }
+    let mut names = Vec::new();
+    for (id, file) in ids.iter().zip(&layers) {
+        names.push(store.add_layer(id, file, staging.path())?);
+    }
+    let image = Image { name: name.to_string(), layers: names, defaults: configuration.defaults() };
+    store.add(&name, &image)?;
+    Ok(image)
+}

@@ -1,0 +1,168 @@
+//! The store: `images/<name>.json`, `layers/<id>/rootfs`, `staging`, `locks` (files of other images are left alone).
+//!
+//! Everything appears whole, by a rename. What is used by containers the caller of [`Store::prune`] knows.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::{Image, ImageError, Name, layer};
+
+/// How many digits of a layer's digest name its folder: an overlay names all layers within 4096 bytes.
+const ID_DIGITS: usize = 32;
+
+/// The hexadecimal digits of a digest.
+pub(super) fn hex_of(digest: &str) -> Option<&str> {
+    let hex = digest.strip_prefix("sha256:")?;
+    (hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))).then_some(hex)
+}
+
+/// A store of images.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// A folder for what is not whole yet; gone when it is dropped.
+pub(super) struct Staging(PathBuf);
+
+impl Staging {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // The next start of an agent deletes what is left.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What was taken out of a store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// How many images.
+    pub images: usize,
+    /// How many layers.
+    pub layers: usize,
+}
+
+impl Store {
+    /// Opens a store; makes it if it is not there.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn open(root: &Path) -> Result<Store, ImageError> {
+        for part in ["images", "layers", "staging", "locks"] {
+            let folder = root.join(part);
+            fs::create_dir_all(&folder).map_err(|error| ImageError::at(folder.display(), error))?;
+        }
+        Ok(Store { root: root.to_owned() })
+    }
+
+    /// Deletes what earlier processes have not finished. No image may be on its way.
+    pub fn clean(&self) {
+        for entry in fs::read_dir(self.root.join("staging")).into_iter().flatten().flatten() {
+            // What cannot be deleted only takes room.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+
+    /// Where a layer's files are.
+    pub fn layer(&self, id: &str) -> PathBuf {
+        self.root.join("layers").join(id).join("rootfs")
+    }
+
+    /// The images in the store.
+    pub fn images(&self) -> Vec<Image> {
+        let entries = fs::read_dir(self.root.join("images")).into_iter().flatten().flatten();
+        let mut images: Vec<Image> = entries.filter_map(|entry| read_image(&entry.path())).collect();
+        images.sort_by(|a, b| a.name.cmp(&b.name));
+        images
+    }
+
+    pub(super) fn find(&self, name: &Name) -> Option<Image> {
+        let image = read_image(&self.file("images", name))?;
+        image.layers.iter().all(|id| self.layer(id).is_dir()).then_some(image)
+    }
+
+    fn file(&self, part: &str, name: &Name) -> PathBuf {
+        // The parts of a name have no '%'.
+        self.root.join(part).join(format!("{}.json", name.to_string().replace('/', "%2F")))
+    }
+
+    pub(super) fn lock_image(&self, name: &Name) -> Result<File, ImageError> {
+        let path = self.file("locks", name);
+        let file = File::create(&path).map_err(|error| ImageError::at(path.display(), error))?;
+        file.lock().map_err(|error| ImageError::at(path.display(), error))?;
+        Ok(file)
+    }
+
+    pub(super) fn staging(&self) -> Result<Staging, ImageError> {
+        let path = self.root.join("staging").join(std::process::id().to_string());
+        fs::create_dir_all(&path).map_err(|error| ImageError::at(path.display(), error))?;
+        Ok(Staging(path))
+    }
+
+    /// Unpacks a layer, unless it is there; its name in the store.
+    pub(super) fn add_layer(&self, digest: &str, file: &Path, staging: &Path) -> Result<String, ImageError> {
+        let hex = hex_of(digest).ok_or_else(|| ImageError(format!("'{digest}' is no digest of a layer")))?;
+        let id = hex[..ID_DIGITS].to_owned();
+        let folder = self.root.join("layers").join(&id);
+        if folder.join("rootfs").is_dir() {
+            return Ok(id);
+        }
+        let half = staging.join("layer");
+        let root = half.join("rootfs");
+        let at = |error: std::io::Error| ImageError::at(root.display(), error);
+        let _ = fs::remove_dir_all(&half);
+        fs::create_dir_all(&root).map_err(at)?;
+        let found = layer::unpack(file, &root).map_err(|why| ImageError(format!("The layer {digest}: {why}")))?;
+        if found != hex {
+            return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
+        }
+        // A process that was quicker with the same layer has brought the same files.
+        match fs::rename(&half, &folder) {
+            Err(error) if !folder.join("rootfs").is_dir() => Err(ImageError::at(folder.display(), error)),
+            _ => Ok(id),
+        }
+    }
+
+    pub(super) fn add(&self, name: &Name, image: &Image) -> Result<(), ImageError> {
+        let path = self.file("images", name);
+        let half = path.with_extension("new");
+        let text = serde_json::to_vec(image).map_err(|error| ImageError::at(path.display(), error))?;
+        let written = fs::write(&half, text).and_then(|()| fs::rename(&half, &path));
+        written.map_err(|error| ImageError::at(path.display(), error))
+    }
+
+    /// Deletes the images that are not among `keep` and, of the layers, those that neither an image nor `used` names. No
+    /// image may be on its way meanwhile.
+    pub fn prune(&self, keep: &[String], used: &BTreeSet<String>) -> Pruned {
+        let keep: BTreeSet<String> = keep.iter().filter_map(|name| Some(Name::parse(name).ok()?.to_string())).collect();
+        let mut pruned = Pruned::default();
+        let mut needed = used.clone();
+        for image in self.images() {
+            let in_use =
+                image.layers.iter().any(|id| used.contains(id)) && image.layers.iter().all(|id| used.contains(id));
+            if keep.contains(&image.name) || in_use {
+                needed.extend(image.layers);
+            } else if let Ok(name) = Name::parse(&image.name) {
+                pruned.images += usize::from(fs::remove_file(self.file("images", &name)).is_ok());
+            }
+        }
+        for entry in fs::read_dir(self.root.join("layers")).into_iter().flatten().flatten() {
+            let id = entry.file_name().to_string_lossy().into_owned();
+            if !needed.contains(&id) {
+                pruned.layers += usize::from(fs::remove_dir_all(entry.path()).is_ok());
+            }
+        }
+        pruned
+    }
+}
+
+fn read_image(path: &Path) -> Option<Image> {
+    let text = fs::read(path).ok().filter(|_| path.extension().is_some_and(|end| end == "json"))?;
+    serde_json::from_slice(&text).ok()
+}

@@ -1,0 +1,155 @@
+//! An agent that is killed at every step of writing a task down, starting it and telling of it.
+//!
+//! Whatever the step: each task comes to one end, none runs twice, and one that has run is told to have finished.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn binary() -> String {
+    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
+fn wait_for<T>(what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = reached() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(90), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A daemon; killed with its owner.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(log: &Path, words: &[String], fault: Option<u64>) -> Daemon {
+        let output = fs::File::create(log).unwrap();
+        let mut command = Command::new(binary());
+        command.args(words).stdout(output.try_clone().unwrap()).stderr(output);
+        if let Some(fault) = fault {
+            command.env("TEPUI_FAULT", fault.to_string());
+        }
+        Daemon(command.spawn().unwrap())
+    }
+
+    fn ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn address(log: &Path, daemon: &mut Daemon) -> Option<String> {
+    wait_for("a daemon listens, or has ended", || {
+        let text = fs::read_to_string(log).unwrap();
+        let found = text.find("listens on ").and_then(|at| text[at + 11..].split_whitespace().next());
+        match found {
+            Some(found) => Some(Some(found.to_owned())),
+            None => daemon.ended().then_some(None),
+        }
+    })
+}
+
+/// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come to that
+/// many points.
+fn one(folder: &Path, master: &str, fault: u64) -> bool {
+    let own = folder.join(fault.to_string());
+    fs::create_dir_all(&own).unwrap();
+    let log = own.join("log");
+    let words = |port: &str| -> Vec<String> {
+        ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain([
+                format!("--port={port}"),
+                format!("--master={master}"),
+                format!("--attributes=fault:f{fault}"),
+                format!("--work_dir={}", own.join("w").display()),
+                format!("--runtime_dir={}", own.join("r").display()),
+                "--registration_backoff_factor=10ms".to_owned(),
+            ])
+            .collect()
+    };
+    // Its address must be the same again: an agent that has registered is known by it.
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port().to_string()
+    };
+    let mut agent = Daemon::start(&log, &words(&port), Some(fault));
+    let runs = own.join("runs");
+    let command = format!("echo run >> {}; sleep 0.2", runs.display());
+    let execute = Command::new(binary())
+        .args(["execute", "--checkpoint=true", "--resources=cpus:1;mem:32", "--master", master])
+        .arg(format!("--command={command}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (sender, ended) = std::sync::mpsc::channel();
+    let watcher = std::thread::spawn(move || sender.send(execute.wait_with_output().unwrap()));
+    let mut output = None;
+    let died = wait_for("the agent has ended, or its task", || {
+        if agent.ended() {
+            return Some(true);
+        }
+        output = ended.try_recv().ok();
+        output.is_some().then_some(false)
+    });
+    if died {
+        let _ = fs::rename(&log, own.join("log.before"));
+        agent = Daemon::start(&log, &words(&port), None);
+    }
+    let output =
+        output.unwrap_or_else(|| ended.recv_timeout(Duration::from_secs(90)).expect("the task comes to an end"));
+    watcher.join().unwrap().ok();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let ran = fs::read_to_string(&runs).unwrap_or_default().lines().count();
+    let point = fs::read_to_string(own.join("log.before")).unwrap_or_default();
+    let point = point.lines().find(|line| line.starts_with("fault point")).unwrap_or("none").to_owned();
+    match ran {
+        // The task never came to run: that is told, and whoever wants it may launch it again.
+        0 => assert!(
+            ["DROPPED", "LOST", "GONE", "FAILED"].iter().any(|end| told.contains(&format!("TASK_{end}"))),
+            "{point}: {told}"
+        ),
+        _ => assert!(ran == 1 && told.contains("TASK_FINISHED"), "{point}: it ran {ran} times: {told}"),
+    }
+    // It leaves the cluster, so that the next one's task comes to the next one.
+    let _ = Command::new("kill").args(["-USR1", &agent.0.id().to_string()]).status();
+    wait_for("the agent leaves", || agent.ended().then_some(()));
+    fs::remove_dir_all(&own).unwrap();
+    died
+}
+
+/// The points of one task's life, each in turn: `TEPUI_FAULTS=STEP` takes every STEPth only, 1 takes all.
+#[test]
+fn killed_at_every_step() {
+    let folder: PathBuf = std::env::temp_dir().join(format!("tepui-faults-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let log = folder.join("m.log");
+    let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory", "--allocation_interval=50ms"];
+    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    words.push(format!("--work_dir={}", folder.join("m").display()));
+    let mut master = Daemon::start(&log, &words, None);
+    let address = address(&log, &mut master).expect("the master runs");
+    let step = std::env::var("TEPUI_FAULTS").ok().and_then(|step| step.parse().ok()).unwrap_or(3);
+    let mut last = 0;
+    while one(&folder, &address, last + 1) {
+        last += step;
+    }
+    assert!(last > 20, "there are far more points in a task's life: {last}");
+    println!("killed at {} of {last} points", last / step);
+    drop(master);
+    fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,0 +1,464 @@
+//! Containers with roots of their own, filtered system calls, and Docker's, on a real agent that is also killed in between.
+//!
+//! Needs root and control groups; without them there is nothing to run. Docker's part starts a `dockerd` of its own.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+fn binary() -> String {
+    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+}
+
+#[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
+fn wait_for<T>(what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = reached() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(90), "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A daemon; killed with its owner.
+struct Daemon {
+    process: Child,
+    address: String,
+}
+
+impl Daemon {
+    fn start(log: &Path, words: &[String]) -> Daemon {
+        let output = fs::File::create(log).unwrap();
+        let (out, err) = (output.try_clone().unwrap(), output);
+        let process = Command::new(binary()).args(words).stdout(out).stderr(err).spawn().unwrap();
+        let address = wait_for("a daemon listens", || {
+            let text = fs::read_to_string(log).unwrap();
+            let at = text.find("listens on ")? + "listens on ".len();
+            Some(text[at..].split_whitespace().next()?.to_owned())
+        });
+        Daemon { process, address }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
+struct Cluster {
+    folder: PathBuf,
+    group: String,
+    flags: Vec<String>,
+    master: Daemon,
+    agent: Option<Daemon>,
+}
+
+impl Cluster {
+    fn start(name: &str, flags: &[String]) -> Cluster {
+        let folder = std::env::temp_dir().join(format!("tepui-containers-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
+        let work_dir = format!("--work_dir={}", folder.join("m").display());
+        let words: Vec<String> = words.into_iter().chain([work_dir]).collect();
+        let master = Daemon::start(&folder.join("m.log"), &words);
+        let group = format!("tepui-containers-{name}-{}", std::process::id());
+        let own = [
+            "agent".to_owned(),
+            "--ip=127.0.0.1".to_owned(),
+            format!("--master={}", master.address),
+            format!("--work_dir={}", folder.join("a").display()),
+            format!("--runtime_dir={}", folder.join("r").display()),
+            format!("--cgroups_root={group}"),
+            "--resources=cpus:4;mem:1024;disk:1024".to_owned(),
+        ];
+        let flags = own.iter().chain(flags).cloned().collect();
+        let mut cluster = Cluster { folder, group, flags, master, agent: None };
+        cluster.start_agent("0");
+        cluster
+    }
+
+    /// Starts the agent; on the same port again, as its address must not change.
+    fn start_agent(&mut self, port: &str) {
+        let mut flags = self.flags.clone();
+        flags.push(format!("--port={port}"));
+        self.agent = Some(Daemon::start(&self.folder.join("a.log"), &flags));
+    }
+
+    fn kill_agent_and_start_it_again(&mut self) {
+        let old = self.agent.take().unwrap();
+        let port = old.address.rsplit(':').next().unwrap().to_owned();
+        drop(old);
+        self.start_agent(&port);
+    }
+
+    fn command(&self, id: &str, command: Value, container: Value) -> Command {
+        let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
+        let task = json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
+            "resources": [scalar("cpus", 0.1), scalar("mem", 64.0)]});
+        let mut process = Command::new(binary());
+        process.args(["execute", "--checkpoint=true", "--master", &self.master.address]);
+        process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process
+    }
+
+    /// Runs a task to its end: what `tepui execute` told, and the task's standard output.
+    fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
+        let output = self.command(id, command, container).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let written = self.sandbox(id).and_then(|sandbox| fs::read_to_string(sandbox.join("stdout")).ok());
+        (told, written.unwrap_or_default())
+    }
+
+    /// The sandbox of a task that has run.
+    fn sandbox(&self, id: &str) -> Option<PathBuf> {
+        let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        let agents = children(self.folder.join("a/slaves"));
+        let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
+        let mut runs = frameworks.map(|framework| framework.join("executors").join(id).join("runs/latest"));
+        runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())
+    }
+
+    /// Starts a task and waits until it has written a line.
+    fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
+        let child = self.command(id, command, container).spawn().unwrap();
+        wait_for("the task has written", || {
+            let text = fs::read_to_string(self.sandbox(id)?.join("stdout")).ok()?;
+            text.contains('\n').then_some(())
+        });
+        child
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // An agent that leaves ends all its tasks.
+        if let Some(agent) = &mut self.agent {
+            let _ = Command::new("kill").args(["-USR1", &agent.process.id().to_string()]).status();
+            let _ = agent.process.wait();
+        }
+        for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
+            remove_groups(&hierarchy.path().join(&self.group));
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn remove_groups(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_groups(&entry.path());
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn can_isolate() -> bool {
+    nix::unistd::geteuid().is_root() && fs::read_to_string("/proc/mounts").is_ok_and(|text| text.contains("freezer"))
+}
+
+/// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
+fn shell_into(root: &Path) {
+    let programs = ["/bin/sh", "/bin/sleep"];
+    let ldd = Command::new("ldd").args(programs).output().unwrap();
+    let text = String::from_utf8(ldd.stdout).unwrap();
+    let libraries = text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':'));
+    for file in programs.into_iter().chain(libraries) {
+        let target = root.join(file.trim_start_matches('/'));
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(file, &target).unwrap();
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+fn tar(folder: &Path, archive: &Path) -> String {
+    let status = Command::new("tar").arg("-C").arg(folder).arg("-cf").arg(archive).arg(".").status().unwrap();
+    assert!(status.success());
+    let sum = Command::new("sha256sum").arg(archive).output().unwrap();
+    String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
+}
+
+/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one.
+fn image(registry: &Path) {
+    let work = registry.join("work");
+    let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));
+    for folder in [lower.join("etc"), lower.join("hidden"), upper.join("etc"), upper.join("hidden"), saved.clone()] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    shell_into(&lower);
+    for (file, text) in [("etc/version", "one\n"), ("etc/gone", "x"), ("hidden/old", "x")] {
+        fs::write(lower.join(file), text).unwrap();
+    }
+    // Whoever unpacks it and follows it writes to the host.
+    symlink("/tmp", lower.join("outside")).unwrap();
+    for (file, text) in
+        [("etc/version", "two\n"), ("etc/.wh.gone", ""), ("hidden/new", "x"), ("hidden/.wh..wh..opq", "")]
+    {
+        fs::write(upper.join(file), text).unwrap();
+    }
+    let ids = [tar(&lower, &saved.join("1.tar")), tar(&upper, &saved.join("2.tar"))];
+    let ids = ids.map(|id| format!("sha256:{id}"));
+    let config = json!({"os": "linux", "config": {"Env": ["COLOR=blue"], "Entrypoint": ["/bin/sh", "-c"],
+        "Cmd": ["echo the default"], "WorkingDir": "/work/here"}, "rootfs": {"type": "layers", "diff_ids": ids}});
+    fs::write(saved.join("config.json"), config.to_string()).unwrap();
+    let manifest = json!([{"Config": "config.json", "RepoTags": ["tiny:1"], "Layers": ["1.tar", "2.tar"]}]);
+    fs::write(saved.join("manifest.json"), manifest.to_string()).unwrap();
+    tar(&saved, &registry.join("tiny:1.tar"));
+}
+
+fn mesos_image(name: &str) -> Value {
+    json!({"type": "MESOS", "mesos": {"image": {"type": "DOCKER", "docker": {"name": name}}}})
+}
+
+const LOOK: &str = "read v < /etc/version; echo version $v; [ -e /etc/gone ] && echo gone is there; \
+    [ -e /hidden/old ] && echo old is there; [ -e /hidden/new ] && echo new is there; echo $COLOR $PWD $MESOS_SANDBOX; \
+    echo x > /mnt/mesos/sandbox/made; echo x > /etc/version; [ -c /dev/null ] && echo null";
+
+#[test]
+fn roots_made_of_images() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    for backend in ["overlay", "copy"] {
+        let registry = std::env::temp_dir().join(format!("tepui-registry-{backend}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&registry);
+        image(&registry);
+        let flags = [
+            "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,docker/runtime".to_owned(),
+            "--image_providers=docker".to_owned(),
+            format!("--docker_registry={}", registry.display()),
+            format!("--docker_store_dir={}", registry.join("store").display()),
+            format!("--image_provisioner_backend={backend}"),
+        ];
+        let mut cluster = Cluster::start(backend, &flags);
+        for id in ["a", "b"] {
+            // The second one sees nothing of what the first one has changed.
+            let (told, written) = cluster.run(id, json!({"value": LOOK}), mesos_image("tiny:1"));
+            assert!(told.contains("TASK_FINISHED"), "{told}");
+            assert_eq!(written, "version two\nnew is there\nblue /work/here /mnt/mesos/sandbox\nnull\n", "{told}");
+            assert!(cluster.sandbox(id).unwrap().join("made").exists());
+        }
+        let (told, written) = cluster.run("default", json!({"shell": false}), mesos_image("tiny:1"));
+        assert_eq!(written, "the default\n", "{told}");
+        let (told, _) = cluster.run("none", json!({"value": "true"}), mesos_image("other"));
+        assert!(told.contains("TASK_FAILED") && told.contains("There is no image 'other:latest'"), "{told}");
+        let (told, _) = cluster.run("out", json!({"value": "true"}), mesos_image("../tiny:1"));
+        assert!(told.contains("is no name of an image"), "{told}");
+        a_root_outlives_the_agent(&mut cluster);
+        let left = fs::read_dir(cluster.folder.join("a/provisioner/containers")).into_iter().flatten().count();
+        assert_eq!(left, 0, "roots are deleted with their containers");
+        prune(&cluster, &registry);
+        drop(cluster);
+        fs::remove_dir_all(&registry).unwrap();
+    }
+}
+
+fn a_root_outlives_the_agent(cluster: &mut Cluster) {
+    let wait =
+        "echo up; while [ ! -e /mnt/mesos/sandbox/end ]; do sleep 0.05; done; read v < /etc/version; echo end $v";
+    let task = cluster.start_task("long", json!({"value": wait}), mesos_image("tiny:1"));
+    cluster.kill_agent_and_start_it_again();
+    let sandbox = cluster.sandbox("long").unwrap();
+    fs::write(sandbox.join("end"), "").unwrap();
+    let output = task.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(told.contains("TASK_FINISHED"), "{told}");
+    assert_eq!(fs::read_to_string(sandbox.join("stdout")).unwrap(), "up\nend two\n");
+}
+
+fn prune(cluster: &Cluster, registry: &Path) {
+    let layers = || fs::read_dir(registry.join("store/layers")).unwrap().count();
+    assert_eq!(layers(), 2);
+    let address = &cluster.agent.as_ref().unwrap().address;
+    let curl = Command::new("curl")
+        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Content-Type: application/json"])
+        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://{address}/api/v1")])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&curl.stdout), "200");
+    wait_for("the store is empty", || (layers() == 0).then_some(()));
+}
+
+#[test]
+fn system_calls_are_refused() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let profiles = std::env::temp_dir().join(format!("tepui-profiles-{}", std::process::id()));
+    fs::create_dir_all(&profiles).unwrap();
+    let profile = |names: &[&str]| {
+        json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": names, "action": "SCMP_ACT_ERRNO"}]})
+            .to_string()
+    };
+    fs::write(profiles.join("default.json"), profile(&["mkdir", "mkdirat"])).unwrap();
+    fs::write(profiles.join("links.json"), profile(&["symlink", "symlinkat"])).unwrap();
+    let flags = [
+        "--isolation=cgroups/cpu,linux/seccomp".to_owned(),
+        format!("--seccomp_config_dir={}", profiles.display()),
+        "--seccomp_profile_name=default.json".to_owned(),
+    ];
+    let cluster = Cluster::start("seccomp", &flags);
+    let script = json!({"value": "mkdir d 2>/dev/null && echo mkdir; ln -s x l 2>/dev/null && echo link; true"});
+    let of = |id: &str, seccomp: Value| {
+        let container = json!({"type": "MESOS", "linux_info": {"seccomp": seccomp}});
+        cluster.run(id, script.clone(), container)
+    };
+    assert_eq!(cluster.run("default", script.clone(), json!({"type": "MESOS"})).1, "link\n");
+    assert_eq!(of("named", json!({"profile_name": "links.json"})).1, "mkdir\n");
+    assert_eq!(of("free", json!({"unconfined": true})).1, "mkdir\nlink\n");
+    let (told, _) = of("none", json!({"profile_name": "../x.json"}));
+    assert!(told.contains("TASK_FAILED") && told.contains("is no name of a file"), "{told}");
+    drop(cluster);
+    fs::remove_dir_all(&profiles).unwrap();
+}
+
+/// A Docker daemon of the test's own.
+struct Dockerd {
+    process: Child,
+    folder: PathBuf,
+}
+
+impl Dockerd {
+    /// None, with the reason on standard output, where there is none or it cannot start.
+    fn start() -> Option<Dockerd> {
+        let folder = std::env::temp_dir().join(format!("tepui-dockerd-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let at = |name: &str| folder.join(name).display().to_string();
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let started = Command::new("dockerd")
+            .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
+            .args(["-H", &format!("unix://{}", at("socket")), "--iptables=false", "--ip6tables=false", "--bridge=none"])
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn();
+        let Ok(process) = started else {
+            println!("NOT RUN: there is no dockerd; install it with: apt install docker.io");
+            return None;
+        };
+        let mut dockerd = Dockerd { process, folder };
+        let up = wait_for("dockerd answers, or has ended", || {
+            if dockerd.process.try_wait().unwrap().is_some() {
+                return Some(false);
+            }
+            dockerd.docker(&["version"]).status.success().then_some(true)
+        });
+        if !up {
+            let log = fs::read_to_string(dockerd.folder.join("log")).unwrap();
+            println!("NOT RUN: dockerd cannot start here: {}", log.lines().last().unwrap_or_default());
+            return None;
+        }
+        Some(dockerd)
+    }
+
+    fn socket(&self) -> String {
+        self.folder.join("socket").display().to_string()
+    }
+
+    fn docker(&self, words: &[&str]) -> std::process::Output {
+        let mut docker = Command::new("docker");
+        docker.args(["-H", &format!("unix://{}", self.socket())]).args(words).output().unwrap()
+    }
+
+    fn running(&self) -> String {
+        String::from_utf8_lossy(&self.docker(&["ps", "--format", "{{.Names}}"]).stdout).into_owned()
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        let all = String::from_utf8_lossy(&self.docker(&["ps", "-aq"]).stdout).into_owned();
+        for container in all.split_whitespace() {
+            self.docker(&["rm", "-f", container]);
+        }
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+        // It leaves a mounted network namespace behind.
+        let _ = Command::new("umount").arg(self.folder.join("exec/netns/default")).status();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn docker_image(more: Value) -> Value {
+    let mut docker = json!({"image": "shell:1"});
+    docker.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+    json!({"type": "DOCKER", "docker": docker})
+}
+
+#[test]
+fn docker_runs_tasks() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("not run: dockerd needs root");
+    }
+    let Some(dockerd) = Dockerd::start() else { return };
+    let root = dockerd.folder.join("root");
+    shell_into(&root);
+    tar(&root, &dockerd.folder.join("root.tar"));
+    let archive = dockerd.folder.join("root.tar").display().to_string();
+    let imported = dockerd.docker(&["import", &archive, "shell:1"]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let flags = [
+        "--launcher=posix".to_owned(),
+        "--containerizers=mesos,docker".to_owned(),
+        format!("--docker_socket={}", dockerd.socket()),
+        "--docker_remove_delay=1ms".to_owned(),
+    ];
+    let mut cluster = Cluster::start("docker", &flags);
+    let data = cluster.folder.join("data");
+    fs::create_dir_all(&data).unwrap();
+    fs::write(data.join("file"), "of the host\n").unwrap();
+    let mut container = docker_image(json!({"parameters": [{"key": "env", "value": "MORE=2"}]}));
+    container["volumes"] = json!([{"mode": "RO", "container_path": "/data", "host_path": data}]);
+    let script = "echo $WORD $MORE; echo problem >&2; read x < /data/file; echo $x; echo y > $MESOS_SANDBOX/made; \
+        echo z > /data/new || echo read-only; exit 3";
+    let variables = json!({"variables": [{"name": "WORD", "value": "one"}]});
+    let (told, written) = cluster.run("first", json!({"value": script, "environment": variables}), container);
+    assert!(told.contains("TASK_RUNNING") && told.contains("Container exited with status 3"), "{told}");
+    assert_eq!(written, "one 2\nof the host\nread-only\n", "{told}");
+    let sandbox = cluster.sandbox("first").unwrap();
+    assert!(sandbox.join("made").exists());
+    assert!(fs::read_to_string(sandbox.join("stderr")).unwrap().contains("problem"));
+    let none = json!({"type": "DOCKER", "docker": {"image": "127.0.0.1:1/none:1"}});
+    let (told, _) = cluster.run("none", json!({"value": "true"}), none);
+    assert!(told.contains("TASK_FAILED") && told.contains("Failed to pull the image '127.0.0.1:1/none:1'"), "{told}");
+    assert!(told.contains("REASON_CONTAINER_LAUNCH_FAILED"), "{told}");
+    let (told, _) = cluster.run(
+        "bad",
+        json!({"value": "true"}),
+        docker_image(json!({"parameters": [{"key": "nonsense", "value": "1"}]})),
+    );
+    assert!(told.contains("The Docker parameter 'nonsense' is not supported"), "{told}");
+    docker_outlives_the_agent(&mut cluster, &dockerd);
+}
+
+fn docker_outlives_the_agent(cluster: &mut Cluster, dockerd: &Dockerd) {
+    let loops = "while [ ! -e $MESOS_SANDBOX/end ]; do sleep 0.05; done";
+    let wait = |end: &str| format!("trap '{end}' TERM; echo up; {loops}; exit 7");
+    let polite = cluster.start_task("polite", json!({"value": wait("echo asked; exit 0")}), docker_image(json!({})));
+    let task = cluster.start_task("long", json!({"value": wait(":")}), docker_image(json!({})));
+    assert_eq!(dockerd.running().lines().count(), 2);
+    cluster.kill_agent_and_start_it_again();
+    assert_eq!(dockerd.running().lines().count(), 2);
+    fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
+    let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
+    assert!(told.contains("Container exited with status 7"), "{told}");
+    // `tepui execute` kills its task when it is interrupted.
+    let _ = Command::new("kill").args(["-INT", &polite.id().to_string()]).status();
+    polite.wait_with_output().unwrap();
+    let sandbox = cluster.sandbox("polite").unwrap();
+    wait_for("it was asked to end", || {
+        fs::read_to_string(sandbox.join("stdout")).unwrap().contains("asked").then_some(())
+    });
+    wait_for("nothing is left", || {
+        String::from_utf8_lossy(&dockerd.docker(&["ps", "-aq"]).stdout).trim().is_empty().then_some(())
+    });
+}
