@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|tidy|fuzz`.
+//! The house work: `cargo xtask test|ci|conformance|bench|papers|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -27,6 +27,8 @@ usage: cargo xtask <command>
                            agents that isolate their tasks, if wanted
   ci [--no-install]        test, then conformance
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
+  papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
+                           pages of docs/papers
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
@@ -55,6 +57,10 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),
+        "papers" => {
+            let mut run = cargo(&["run", "--release", "--package", "lab", "--example", "papers", "--"]);
+            steps::run(run.args(rest))
+        }
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

@@ -132,6 +132,7 @@ impl Allocator {
             let shared = self.serve_guarantees(&mut agents, &mut offerings);
             let mut takers = Takers::default();
             agents.reverse();
+            self.in_order(&mut agents);
             while let Some(agent) = self.next_agent(&mut agents) {
                 self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
             }

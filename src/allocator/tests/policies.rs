@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allocator::fairness::{EndedOffer, OfferEnd};
-use allocator::policies::{Adaptive, Backoff, Policies};
+use allocator::policies::{Adaptive, AgentOrder, Backoff, Policies};
 use allocator::{AgentOptions, Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering};
 use base::{AgentId, FrameworkId, Time};
 use resources::{Resources, Role, parse_quantities, parse_text};
@@ -122,6 +122,25 @@ fn who_has_no_offer_may_have_one_larger_than_the_cap() {
     world.framework("a");
     world.agent("s1", "cpus:1;mem:64");
     assert_eq!(world.run().0.len(), 1);
+}
+
+#[test]
+fn agents_are_offered_in_the_order_that_is_wished_for() {
+    // Who may hold but one offer sees the first agent of the order.
+    let first = |agent_order| {
+        let mut world = World::new(Policies { agent_order, max_offered_share: Some(0.01), ..Policies::default() });
+        let names = ["s1", "s2", "s3", "s4"];
+        for (name, used) in names.iter().zip([1, 3, 2, 0]) {
+            let used = [(id("b"), Role::star(), set(&format!("cpus:{used};mem:{used}")))];
+            let used = if used[0].2.is_empty() { &[][..] } else { &used[..] };
+            world.allocator.add_agent(&agent(name), AgentOptions::default(), &set("cpus:4;mem:4"), used);
+        }
+        world.framework("a");
+        let (offers, texts) = world.run();
+        assert_eq!(offers.len(), 1, "{texts:?}");
+        offers[0].agent.to_string()
+    };
+    assert_eq!((first(AgentOrder::Fullest), first(AgentOrder::Emptiest)), ("s2".to_owned(), "s4".to_owned()));
 }
 
 #[test]

@@ -45,12 +45,36 @@ pub struct Policies {
     /// An agent larger than this is offered in equal slices, none of them larger than this. Whole agents if unset.
     #[serde(with = "text::amounts", skip_serializing_if = "Option::is_none")]
     pub offer_granularity: Option<Quantities>,
+    /// Which agents are offered first.
+    #[serde(skip_serializing_if = "AgentOrder::is_random")]
+    pub agent_order: AgentOrder,
     /// Policies of a role and those below it, unless one of these has its own.
     #[serde(with = "text::by_role", skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<Role, RolePolicies>,
     /// Policies of single frameworks, by id or by name; the id comes first.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub frameworks: BTreeMap<String, FrameworkPolicies>,
+}
+
+/// In which order a run of the allocator visits agents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentOrder {
+    /// In another order each time, as Mesos does.
+    #[default]
+    Random,
+    /// The fullest first, so that what is free gathers on few agents: packing at the first level, whatever frameworks do at the
+    /// second. It works together with a small [`Policies::max_offered_share`]: who may hold but few offers takes what it is
+    /// shown.
+    Fullest,
+    /// The emptiest first: spreading at the first level.
+    Emptiest,
+}
+
+impl AgentOrder {
+    fn is_random(&self) -> bool {
+        *self == AgentOrder::Random
+    }
 }
 
 /// What a role may have of its own.

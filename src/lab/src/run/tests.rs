@@ -105,6 +105,9 @@ fn sweeps_make_points() {
     assert_eq!(all.len(), 6);
     assert_eq!(all[4].values[0], ("frameworks.a.conduct.refuse".to_owned(), "5s".to_owned()));
     assert_eq!(all[4].scenario.seed, 2);
+    let both = format!("{TWO}\n[sweep]\n'seed + repetitions' = [2, 3]");
+    let both = points(&both, Path::new("x.toml")).unwrap();
+    assert_eq!((both.len(), both[1].scenario.seed, both[1].scenario.repetitions), (2, 3, 3));
     for (sweep, words) in [
         ("'frameworks.x.start' = ['1s']", "no entry 'x'"),
         ("seed = []", "no values"),

@@ -49,7 +49,7 @@ pub struct Scenario {
     /// Parts of the run that are measured for themselves. Without any: the whole run.
     #[serde(default)]
     pub windows: Vec<Window>,
-    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`), each with its values.
+    /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each with its values.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
 }

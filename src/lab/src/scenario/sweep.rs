@@ -1,4 +1,5 @@
-//! Varying fields of a scenario: every combination of the values that its `[sweep]` names is a point.
+//! Varying fields of a scenario: every combination of the values that its `[sweep]` names is a point. Fields joined by `+` get the
+//! same value.
 
 use std::path::Path;
 
@@ -43,7 +44,9 @@ pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
         for (path, choices) in base.sweep.iter().rev() {
             let value = &choices[rest % choices.len()];
             rest /= choices.len();
-            set(&mut table, path, value.clone()).map_err(|rule| broken(path, rule))?;
+            for field in path.split('+') {
+                set(&mut table, field.trim(), value.clone()).map_err(|rule| broken(path, rule))?;
+            }
             values.insert(0, (path.clone(), plain(value)));
         }
         let changed = toml::to_string(&table).map_err(|why| broken("", why.to_string()))?;
