@@ -1,10 +1,11 @@
-//! The policy against fair sharing when a burst of queries comes, with real decoding: base queries that can wait, and for
-//! a while as many again that cannot, on cores for about half of what all would like.
+//! The policy against fair sharing when a burst of queries comes, with real decoding: small videos whose queries can wait,
+//! and for a while large videos whose queries cannot, as when plates must be read in high resolution after an incident.
 //!
-//! Workers are threads that keep to their allotted processor time, so what is measured does not depend on the machine's
-//! size, only on its having that little time to spare.
+//! Equal shares are too little for the cheapest look at a large video when cores are few enough; with more of them both
+//! policies keep up, and differ in quality only. Workers are threads that keep to their allotted processor time, so what is
+//! measured does not depend on the machine's size, only on its having that little time to spare.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use video::core::{Orders, Start};
@@ -15,11 +16,12 @@ use video::schedule::{AgentView, Correction, Demand, Goals, Horizon, Objective, 
 use video::spec::QuerySpec;
 use video::worker::HandWorker;
 
-const BASE: usize = 5;
-const BURST: usize = 5;
-const SECONDS: u64 = 36;
+const BASE: usize = 6;
+const BURST: usize = 4;
+const SECONDS: u64 = 48;
 const BURST_AT: (u64, u64) = (8, 26);
-const HORIZON: Horizon = Horizon { seconds: 3.0 };
+/// How long queries of the base and of the burst can wait, in seconds.
+const WAITS: (f64, f64) = (30.0, 1.0);
 
 #[expect(clippy::disallowed_methods, reason = "a live stream goes by the clock on the wall")]
 fn wall() -> f64 {
@@ -37,10 +39,13 @@ struct Query {
     worker: HandWorker,
     share: Share,
     position: f64,
+    /// The part of its stream that falls into the burst.
+    window: (f64, f64),
     correction: Correction,
 }
 
-/// Sums over queries and seconds.
+/// Sums over queries and seconds: quality over what streams show while the burst lasts, whenever it is looked at, and nothing
+/// for what is never looked at; lag over the whole run.
 #[derive(Default)]
 struct Sums {
     quality: f64,
@@ -49,7 +54,7 @@ struct Sums {
     samples: f64,
 }
 
-fn query(video: &Path, kind: QueryKind, max_lag: f64, points: &[Point]) -> Query {
+fn query(video: &Path, kind: QueryKind, (max_lag, window): (f64, (f64, f64)), points: &[Point]) -> Query {
     let goals = Goals { max_lag, min_quality: 0.6, ..Default::default() };
     let spec = QuerySpec {
         name: "q".to_owned(),
@@ -64,7 +69,7 @@ fn query(video: &Path, kind: QueryKind, max_lag: f64, points: &[Point]) -> Query
     let orders = Orders { config: points[0].config, cores: 0.001 };
     let worker = HandWorker::start(Start { spec, began: wall(), position: 0.0, orders, patience: 1.0 });
     let share = Share { point: 0, cores: 0.001 };
-    Query { points: points.to_vec(), goals, worker, share, position: 0.0, correction: Correction::new(1.0) }
+    Query { points: points.to_vec(), goals, worker, share, position: 0.0, window, correction: Correction::new(1.0) }
 }
 
 impl Query {
@@ -72,9 +77,8 @@ impl Query {
     fn look(&mut self, sums: &mut Sums) -> f64 {
         let report = self.worker.report();
         if let Some(point) = report.config.and_then(|c| self.points.iter().find(|p| p.config == c)) {
-            let moved = report.position - self.position;
-            sums.quality += moved * point.quality;
-            sums.stream += moved;
+            let within = |position: f64| position.clamp(self.window.0, self.window.1);
+            sums.quality += (within(report.position) - within(self.position)) * point.quality;
             self.correction.look(point, report.position, report.core_seconds);
         }
         self.position = report.position;
@@ -84,18 +88,55 @@ impl Query {
     }
 }
 
-fn run(video: &Path, profiles: &[(QueryKind, Vec<Point>)], cores: f64, policy: Policy) -> Sums {
+/// A video with the profiles of the kinds of queries on it.
+struct Street {
+    path: PathBuf,
+    profiles: Vec<(QueryKind, Vec<Point>)>,
+}
+
+impl Street {
+    fn make(name: &str, size: (usize, usize), kinds: &[QueryKind]) -> Street {
+        let path = std::env::temp_dir().join(format!("tepui-bench-burst-{name}-{}.mp4", std::process::id()));
+        let options = SceneOptions { seed: 12, seconds: 12.0, width: size.0, height: size.1, ..Default::default() };
+        generate(&options, &path).expect("a scene");
+        let clip = || ClipOptions { seconds: options.seconds, bytes: 2 << 30, ..Default::default() };
+        let profile = |kind| Profile::make(&path, kind, &Knobs::default(), clip()).expect("a profile").frontier;
+        Street { profiles: kinds.iter().map(|kind| (*kind, profile(*kind))).collect(), path }
+    }
+
+    fn profile(&self, number: usize) -> &(QueryKind, Vec<Point>) {
+        &self.profiles[number % self.profiles.len()]
+    }
+
+    fn query(&self, number: usize, max_lag: f64, window: (f64, f64)) -> Query {
+        let (kind, points) = self.profile(number);
+        query(&self.path, *kind, (max_lag, window), points)
+    }
+
+    /// Cores for so many queries at their cheapest, and at their best.
+    fn wanted(&self, many: usize) -> (f64, f64) {
+        let ends = |number| (self.profile(number).1[0].cores, self.profile(number).1.last().map_or(0.0, |p| p.cores));
+        (0..many).map(ends).fold((0.0, 0.0), |sum, (least, most)| (sum.0 + least, sum.1 + most))
+    }
+}
+
+impl Drop for Street {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(self.path.with_extension("json"));
+    }
+}
+
+fn run(small: &Street, large: &Street, cores: f64, policy: Policy) -> Sums {
     let begin = wall();
-    let of = |i: usize, max_lag| {
-        let (kind, points) = &profiles[i % profiles.len()];
-        query(video, *kind, max_lag, points)
-    };
-    let mut base: Vec<Query> = (0..BASE).map(|i| of(i, 30.0)).collect();
+    let within = (BURST_AT.0 as f64, BURST_AT.1 as f64);
+    let length = within.1 - within.0;
+    let mut base: Vec<Query> = (0..BASE).map(|i| small.query(i, WAITS.0, within)).collect();
     let mut burst: Vec<Query> = Vec::new();
-    let mut sums = Sums::default();
+    let mut sums = Sums { stream: length * (BASE + BURST) as f64, ..Default::default() };
     for second in 0..SECONDS * 2 {
         if second == BURST_AT.0 * 2 {
-            burst = (0..BURST).map(|i| of(i, 1.0)).collect();
+            burst = (0..BURST).map(|i| large.query(i, WAITS.1, (0.0, length))).collect();
         }
         if second == BURST_AT.1 * 2 {
             burst.clear();
@@ -110,7 +151,7 @@ fn run(video: &Path, profiles: &[(QueryKind, Vec<Point>)], cores: f64, policy: P
                 agent: Some(0),
             })
             .collect();
-        let decided = decide(&[AgentView { cores }], &views, policy, Objective::MaxSum, HORIZON);
+        let decided = decide(&[AgentView { cores }], &views, policy, Objective::MaxSum, Horizon::default());
         for (query, decision) in all.iter_mut().zip(decided) {
             query.share = decision.share;
             let config = query.points[decision.share.point].config;
@@ -122,27 +163,21 @@ fn run(video: &Path, profiles: &[(QueryKind, Vec<Point>)], cores: f64, policy: P
 }
 
 fn main() {
-    let path = std::env::temp_dir().join(format!("tepui-bench-burst-{}.mp4", std::process::id()));
-    let options = SceneOptions { seed: 12, seconds: 12.0, ..Default::default() };
-    generate(&options, &path).expect("a scene");
-    let clip = || ClipOptions { seconds: options.seconds, ..Default::default() };
-    let profiles: Vec<(QueryKind, Vec<Point>)> = [QueryKind::Cars, QueryKind::Plates, QueryKind::People]
-        .into_iter()
-        .map(|kind| (kind, Profile::make(&path, kind, &Knobs::default(), clip()).expect("a profile").frontier))
-        .collect();
-    let best = |i: usize| profiles[i % profiles.len()].1.last().map_or(0.0, |p| p.cores);
-    let wanted: f64 = (0..BASE).chain(0..BURST).map(best).sum();
+    let small = Street::make("small", (640, 360), &[QueryKind::Cars, QueryKind::Tracks, QueryKind::People]);
+    let large = Street::make("large", (1280, 720), &[QueryKind::Plates, QueryKind::Cars]);
+    let (base, burst) = (small.wanted(BASE), large.wanted(BURST));
     println!(
-        "burst: {BASE} queries that can wait 30 s, and from {} to {} s {BURST} that can wait 1 s;",
-        BURST_AT.0, BURST_AT.1
+        "burst: {BASE} queries on 640x360 that can wait {} s, and from {} to {} s {BURST} on 1280x720 that can wait {} s;",
+        WAITS.0, BURST_AT.0, BURST_AT.1, WAITS.1
     );
-    println!("  all at their best would need {wanted:.3} cores");
-    for part in [0.6, 0.4, 0.25] {
-        let cores = wanted * part;
-        println!("  on {cores:.3} cores:");
+    println!("  all at their cheapest need {:.3} cores, at their best {:.3}", base.0 + burst.0, base.1 + burst.1);
+    // An equal share of so many times what the cheapest look at a large video takes.
+    for part in [4.0, 2.0, 0.85] {
+        let cores = part * burst.0 / BURST as f64 * (BASE + BURST) as f64;
+        println!("  on {cores:.3} cores, {part} times the cheapest look at a large video for each:");
         let mut rows = Vec::new();
         for (name, policy) in [("videostorm", Policy::Videostorm), ("fair", Policy::Fair)] {
-            let sums = run(&path, &profiles, cores, policy);
+            let sums = run(&small, &large, cores, policy);
             let (quality, over) = (sums.quality / sums.stream, sums.lag_over / sums.samples);
             println!("    {name:<11} mean quality {quality:.3}   mean lag over goal {over:.3} s");
             rows.push((quality, over));
@@ -153,6 +188,4 @@ fn main() {
             rows[1].1 / rows[0].1.max(1e-3)
         );
     }
-    std::fs::remove_file(&path).expect("removes");
-    std::fs::remove_file(path.with_extension("json")).expect("removes");
 }

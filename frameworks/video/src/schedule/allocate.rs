@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::goals::Goals;
 use crate::profile::Point;
 
+/// How soon lag over its goal is to be gone, in seconds: sooner than the horizon, or a demand that is a little more than
+/// thought holds a query over its goal for as long as it lasts.
+const CATCH_UP: f64 = 2.0;
 /// Steps off the hulls, into what the steps along them left over.
 const LAST_STEPS: usize = 6;
 
@@ -75,9 +78,15 @@ impl Demand<'_> {
         self.points.get(point).map_or(0.0, |p| p.cores * self.correction).max(1e-9)
     }
 
+    /// For how many seconds it is planned: to the horizon, or until it has caught up.
+    fn ahead(&self, horizon: Horizon) -> f64 {
+        let over = self.lag > self.goals.planned().max_lag;
+        if over { horizon.seconds.min(CATCH_UP) } else { horizon.seconds }
+    }
+
     /// The lag at the horizon.
     pub fn lag_after(&self, share: Share, horizon: Horizon) -> f64 {
-        (self.lag + horizon.seconds * (1.0 - share.cores / self.need(share.point))).max(0.0)
+        (self.lag + self.ahead(horizon) * (1.0 - share.cores / self.need(share.point))).max(0.0)
     }
 
     /// The utility at the horizon, with some of the lag goal kept back (see [`Goals::planned`]).
@@ -88,12 +97,12 @@ impl Demand<'_> {
 
     /// The fewest cores with which the lag goal is met at the horizon.
     fn to_goal(&self, point: usize, horizon: Horizon) -> f64 {
-        (self.need(point) * (1.0 + (self.lag - self.goals.planned().max_lag) / horizon.seconds)).max(0.0)
+        (self.need(point) * (1.0 + (self.lag - self.goals.planned().max_lag) / self.ahead(horizon))).max(0.0)
     }
 
     /// The fewest cores with which there is no lag at the horizon: more would be of no use.
     pub fn useful(&self, point: usize, horizon: Horizon) -> f64 {
-        self.need(point) * (1.0 + self.lag / horizon.seconds)
+        self.need(point) * (1.0 + self.lag / self.ahead(horizon))
     }
 
     /// The fewest cores, and the configuration, that reach this utility; `None` if nothing does.
@@ -106,7 +115,7 @@ impl Demand<'_> {
             // So many seconds over the lag goal may remain.
             let over = spare.max(0.0) / self.goals.lag_weight.max(1e-9);
             let goal = self.goals.planned().max_lag + over;
-            let cores = self.need(point) * (1.0 + (self.lag - goal) / horizon.seconds);
+            let cores = self.need(point) * (1.0 + (self.lag - goal) / self.ahead(horizon));
             Some(Share { point, cores: cores.max(0.0) })
         };
         let shares = (0..self.points.len()).rev().filter_map(reach);
