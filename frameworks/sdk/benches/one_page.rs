@@ -94,7 +94,8 @@ impl sdk::Scheduler for Page {
                     }
                     self.left -= 1;
                 }
-                packer.finish(calls, Duration::ZERO);
+                // As the other: what is left of an offer is of no use for a while.
+                packer.finish(calls, sdk::DEFAULT_REFUSAL);
             }
             Event::Update(status) if is_terminal(status.state()) => {
                 self.finished += usize::from(status.state() == TaskState::TaskFinished);

@@ -32,8 +32,12 @@ fn options(masters: &str) -> Options {
 }
 
 fn update(state: TaskState) -> scheduler::Event {
+    update_of("t", state)
+}
+
+fn update_of(task: &str, state: TaskState) -> scheduler::Event {
     let status = TaskStatus {
-        task_id: TaskId { value: "t".into() },
+        task_id: TaskId { value: task.into() },
         state: state as i32,
         agent_id: Some(AgentId { value: "S0".into() }),
         uuid: Some(vec![7; 16]),
@@ -221,6 +225,37 @@ async fn many_calls_at_once_arrive_in_their_order() {
             for n in 0..MANY {
                 assert_eq!(fake.call().await.kill.unwrap().task_id.value, n.to_string());
             }
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn all_that_was_heard_is_acknowledged_before_the_framework_goes() {
+    const MANY: usize = 300;
+    let fake = Fake::start().await;
+    let mut heard = 0;
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Update(_) = event {
+            heard += 1;
+            if heard == MANY {
+                calls.teardown();
+            }
+        }
+    });
+    soon(async {
+        tokio::join!(run(scheduler, options(&fake.address())), async {
+            fake.call().await;
+            for n in 0..MANY {
+                fake.send(&update_of(&format!("t{n}"), TaskState::TaskRunning));
+            }
+            let mut acknowledged = std::collections::BTreeSet::new();
+            for _ in 0..MANY {
+                let call = fake.call().await;
+                acknowledged.insert(call.acknowledge.unwrap().task_id.value);
+            }
+            assert_eq!(acknowledged.len(), MANY);
+            assert_eq!(fake.call().await.r#type(), call::Type::Teardown);
         })
     })
     .await;

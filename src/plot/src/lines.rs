@@ -115,9 +115,39 @@ impl Lines {
                 chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
             }
         }
+        if self.lines.iter().take(LEGEND).all(|line| line.name.is_empty()) {
+            return Ok(());
+        }
         let mut legend = chart.configure_series_labels();
-        legend.position(SeriesLabelPosition::UpperLeft).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
+        legend.position(self.emptiest()).background_style(WHITE.mix(0.85)).border_style(BLACK.mix(0.3));
         legend.draw().map_err(Into::into)
+    }
+
+    /// The corner in which the fewest points lie: the legend hides least there.
+    fn emptiest(&self) -> SeriesLabelPosition {
+        let log = |value: f64| if self.log { value.max(f64::MIN_POSITIVE).ln() } else { value };
+        let (x, y) = (self.bounds(|point| point.0), self.bounds(|point| point.1));
+        let (x, y) = ((log(x.0), log(x.1)), (log(y.0.min(if self.log { y.0 } else { 0.0 })), log(y.1)));
+        let part = |value: f64, (low, high): (f64, f64)| (log(value) - low) / (high - low).max(1e-9);
+        let mut points = [0.0; 4];
+        for line in &self.lines {
+            let own: Vec<_> = line.points.iter().filter(|point| is_finite(point)).collect();
+            for point in &own {
+                let (right, up) = (part(point.0, x), part(point.1, y));
+                // A legend is about a third as wide as the picture.
+                if !(0.35..0.65).contains(&right) {
+                    points[usize::from(right > 0.5) + 2 * usize::from(up < 0.5)] += 1.0 / own.len() as f64;
+                }
+            }
+        }
+        let corners = [
+            SeriesLabelPosition::UpperLeft,
+            SeriesLabelPosition::UpperRight,
+            SeriesLabelPosition::LowerLeft,
+            SeriesLabelPosition::LowerRight,
+        ];
+        let best = points.iter().zip(corners).min_by(|a, b| a.0.total_cmp(b.0));
+        best.map_or(SeriesLabelPosition::UpperLeft, |(_, corner)| corner)
     }
 }
 

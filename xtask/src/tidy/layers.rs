@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("store", &["base", "protos"]),
     ("sdk", &["base", "protos", "resources", "wire"]),
     ("binpack", &["base", "protos", "resources", "wire", "sdk"]),
-    ("quality", &["base", "protos", "resources", "wire", "sdk"]),
+    ("quality", &["base", "protos", "resources", "wire", "sdk", "plot"]),
     ("video", &["base", "protos", "resources", "wire", "sdk", "quality"]),
     (
         "daemon",

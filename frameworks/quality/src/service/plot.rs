@@ -1,65 +1,35 @@
 //! Losses and cores over time as one SVG picture.
 
-use plotters::prelude::*;
+use plot::{Line, Lines};
 
 use crate::scheduler::{JobStatus, Point, Status};
 
-const SIZE: (u32, u32) = (960, 640);
-/// More jobs than this have no line in the legend.
-const LEGEND_MAX: usize = 24;
-
-/// A failure of the drawing library, in words.
-type Failed = Box<dyn std::error::Error>;
+const WIDTH: u32 = 960;
+/// Of the losses, and of the cores below them.
+const HEIGHTS: [u32; 2] = [400, 300];
 
 /// The picture: above each job's normalised loss (0 is the lowest loss that it reached), below its cores.
 pub fn svg(status: &Status) -> String {
-    let mut text = String::new();
-    match draw(status, &mut text) {
-        Ok(()) => text,
-        Err(error) => {
-            format!("<svg xmlns=\"http://www.w3.org/2000/svg\"><text x=\"9\" y=\"20\">no picture: {error}</text></svg>")
-        }
-    }
-}
-
-fn draw(status: &Status, text: &mut String) -> Result<(), Failed> {
     let jobs: Vec<&JobStatus> = status.jobs.iter().filter(|j| !j.history.is_empty()).collect();
-    let ends = jobs.iter().filter_map(|j| j.history.last()).map(|p| p.seconds);
-    let end = ends.fold(1.0_f64, f64::max);
-    let begin = jobs.iter().filter_map(|j| j.history.first()).map(|p| p.seconds).fold(end, f64::min).min(end - 1.0);
-    let most = jobs.iter().flat_map(|j| &j.history).map(|p| p.cores).fold(1.0_f64, f64::max);
-    let area = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    area.fill(&WHITE)?;
     let title = format!("policy {}: {} jobs", status.policy, status.jobs.len());
-    let area = area.titled(&title, ("sans-serif", 18))?;
-    let (losses, cores) = area.split_vertically(SIZE.1 * 6 / 10);
-    let mut upper = ChartBuilder::on(&losses);
-    let upper = upper.margin(8).x_label_area_size(24).y_label_area_size(52);
-    let mut upper = upper.build_cartesian_2d(begin..end, 0.0..1.05)?;
-    upper.configure_mesh().y_desc("normalised loss").light_line_style(WHITE).draw()?;
-    for (place, job) in jobs.iter().enumerate() {
-        let colour = Palette99::pick(place).to_rgba();
-        let line = LineSeries::new(normalised(&job.history), colour.stroke_width(2));
-        let drawn = upper.draw_series(line)?;
-        if place < LEGEND_MAX {
-            drawn.label(&job.name).legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 14, y)], colour));
-        }
+    let height: u32 = HEIGHTS.iter().sum();
+    let head = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\">"
+    );
+    if jobs.is_empty() {
+        return format!("{head}<text x=\"9\" y=\"20\">{}: nothing is learnt yet</text></svg>", plot::escape(&title));
     }
-    upper
-        .configure_series_labels()
-        .background_style(WHITE.mix(0.8))
-        .position(SeriesLabelPosition::UpperRight)
-        .draw()?;
-    let mut lower = ChartBuilder::on(&cores);
-    let lower = lower.margin(8).x_label_area_size(32).y_label_area_size(52);
-    let mut lower = lower.build_cartesian_2d(begin..end, 0.0..most * 1.05)?;
-    lower.configure_mesh().x_desc("seconds").y_desc("cores").light_line_style(WHITE).draw()?;
-    for (place, job) in jobs.iter().enumerate() {
-        let colour = Palette99::pick(place).to_rgba();
-        lower.draw_series(LineSeries::new(steps(&job.history), colour.stroke_width(2)))?;
-    }
-    area.present()?;
-    Ok(())
+    let lines = |of: fn(&[Point]) -> Vec<(f64, f64)>, named: bool| {
+        let line = |job: &&JobStatus| Line::new(if named { job.name.as_str() } else { "" }, of(&job.history));
+        jobs.iter().map(line).collect::<Vec<_>>()
+    };
+    let picture = |title: &str, y: &str, height: u32, lines: Vec<Line>| {
+        let (title, x, y) = (title.to_owned(), "seconds".to_owned(), y.to_owned());
+        Lines { title, x, y, lines, size: Some((WIDTH, height)), ..Lines::default() }.svg()
+    };
+    let upper = picture(&title, "normalised loss", HEIGHTS[0], lines(normalised, true));
+    let lower = picture("", "cores", HEIGHTS[1], lines(steps, false));
+    format!("{head}{upper}<g transform=\"translate(0 {})\">{lower}</g></svg>", HEIGHTS[0])
 }
 
 /// A history's losses, from 1 for the first to 0 for the lowest.

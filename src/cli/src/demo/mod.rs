@@ -3,6 +3,7 @@
 
 mod frame;
 mod report;
+mod score;
 mod view;
 mod work;
 
@@ -31,9 +32,10 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Flags of `tepui demo`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// How training jobs and video queries share what their framework has: by the quality that it brings, or evenly
+    /// How training jobs and video queries share what their framework has: by the quality that it brings (quality),
+    /// evenly (fair), or first one and then the other, to compare (both)
     #[arg(long, default_value = "quality", value_name = "POLICY")]
-    policy: Sharing,
+    policy: Policy,
     /// Use a running cluster instead of starting one
     #[arg(long, short, value_name = "MASTER")]
     master: Option<String>,
@@ -46,6 +48,25 @@ pub struct Args {
     /// Keep the cluster's folder with all sandboxes
     #[arg(long)]
     keep: bool,
+}
+
+/// What to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Policy {
+    Quality,
+    Fair,
+    Both,
+}
+
+impl Policy {
+    /// One run for each.
+    fn runs(self) -> &'static [Sharing] {
+        match self {
+            Policy::Quality => &[Sharing::Quality],
+            Policy::Fair => &[Sharing::Fair],
+            Policy::Both => &[Sharing::Quality, Sharing::Fair],
+        }
+    }
 }
 
 /// Runs the demo; 0 if every task did what it should.
@@ -82,12 +103,41 @@ async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<E
     wait_for_agents(&reader, agents).await?;
     let interrupt = Interrupt::watch()?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    eprintln!("making two streets to look at, and profiling the queries");
-    let frameworks = Frameworks::start(master, folder, args.policy).await?;
+    let (mut runs, mut wrong) = (Vec::new(), Vec::new());
+    for sharing in args.policy.runs() {
+        let (story, ending) = play(&reader, folder, *sharing, &interrupt).await?;
+        wrong.extend(ending.into_iter().chain(story.wrong()));
+        runs.push((*sharing, story));
+        if interrupt.wanted() {
+            break;
+        }
+    }
+    std::fs::write(&args.report, report::page(&runs))
+        .with_context(|| format!("cannot write {}", args.report.display()))?;
+    crate::read::print(&report::summary(&runs))?;
+    println!("The report is {}", args.report.display());
+    if interrupt.wanted() {
+        return Ok(ExitCode::from(130));
+    }
+    match wrong.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => bail!("{}", wrong.join("\n")),
+    }
+}
+
+/// All the work once; why it was not waited for its end, if it was not.
+async fn play(
+    master: &MasterArgs,
+    folder: &Path,
+    sharing: Sharing,
+    interrupt: &Interrupt,
+) -> Result<(Story, Option<String>)> {
+    eprintln!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
+    let frameworks = Frameworks::start(&master.master, folder, sharing).await?;
     let mut view = view::new();
     let (mut story, began) = (Story::default(), now());
     let ending = loop {
-        let frame = frameworks.look(&reader, began.elapsed()).await?;
+        let frame = frameworks.look(master, began.elapsed()).await?;
         view.show(&frame);
         let over = frame.is_over();
         story.add(frame);
@@ -104,18 +154,7 @@ async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<E
     };
     drop(view);
     frameworks.stop().await;
-    let page = report::page(&story, args.policy);
-    std::fs::write(&args.report, page).with_context(|| format!("cannot write {}", args.report.display()))?;
-    crate::read::print(&report::summary(&story))?;
-    println!("The report is {}", args.report.display());
-    if interrupt.wanted() {
-        return Ok(ExitCode::from(130));
-    }
-    let wrong: Vec<String> = ending.into_iter().chain(story.wrong()).collect();
-    match wrong.is_empty() {
-        true => Ok(ExitCode::SUCCESS),
-        false => bail!("{}", wrong.join("\n")),
-    }
+    Ok((story, ending))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long the demo takes is shown to a person")]

@@ -3,6 +3,7 @@
 use plot::{Line, Lines, Page};
 
 use super::frame::{Frame, Story};
+use super::score;
 use super::work::Sharing;
 use crate::read::table::table;
 
@@ -10,14 +11,34 @@ use crate::read::table::table;
 type Of<'a> = &'a dyn Fn(&Frame) -> f64;
 
 /// Tables of what was done.
-pub(super) fn summary(story: &Story) -> String {
+pub(super) fn summary(runs: &[(Sharing, Story)]) -> String {
+    let mut parts: Vec<String> = runs.iter().map(|(sharing, story)| summary_of(*sharing, story)).collect();
+    let names: Vec<String> = runs.iter().map(|(sharing, _)| format!(">{}", sharing.words().to_uppercase())).collect();
+    let mut scores =
+        table(&std::iter::once("CORES SHARED").chain(names.iter().map(String::as_str)).collect::<Vec<_>>());
+    for row in score_rows(runs) {
+        scores.add_row(row);
+    }
+    parts.push(scores.trim_fmt());
+    parts.join("\n\n")
+}
+
+fn summary_of(sharing: Sharing, story: &Story) -> String {
     let Some(last) = story.last() else { return String::new() };
     let mut batch = table(&["BATCH", ">TASKS", ">FINISHED", "STATE"]);
     for row in batch_rows(last) {
         batch.add_row(row);
     }
-    let mut training =
-        table(&["TRAINING", "ALGORITHM", ">ITERATIONS", ">LOSS", ">ACCURACY", ">PREDICTION ERROR", "STATE"]);
+    let mut training = table(&[
+        "TRAINING",
+        "ALGORITHM",
+        ">ITERATIONS",
+        ">LOSS",
+        ">ACCURACY",
+        ">90 % LEARNT s",
+        ">PREDICTION ERROR",
+        "STATE",
+    ]);
     for row in training_rows(last) {
         training.add_row(row);
     }
@@ -26,13 +47,27 @@ pub(super) fn summary(story: &Story) -> String {
         video.add_row(row);
     }
     format!(
-        "{}\n\n{}\n\n{}\n\n{:.0} s; mean of Jain's index of fairness {:.3}",
+        "Cores shared {}: {:.0} s; mean of Jain's index of fairness among the frameworks {:.3}\n\n{}\n\n{}\n\n{}",
+        sharing.words(),
+        last.at,
+        mean(story, &|frame| frame.jain),
         batch.trim_fmt(),
         training.trim_fmt(),
         video.trim_fmt(),
-        last.at,
-        mean(story, &|frame| frame.jain)
     )
+}
+
+/// What each run came to, a column each.
+fn score_rows(runs: &[(Sharing, Story)]) -> Vec<Vec<String>> {
+    // The same time for all: what one has learnt while another still learns counts.
+    let seconds = runs.iter().filter_map(|(_, story)| story.last()).map(|last| last.at).fold(0.0, f64::max);
+    let columns: Vec<_> = runs.iter().map(|(_, story)| score::rows(story, seconds)).collect();
+    let Some(first) = columns.first() else { return Vec::new() };
+    let row = |(n, (what, _)): (usize, &(&str, String))| {
+        let values = columns.iter().map(|column| column.get(n).map_or_else(String::new, |(_, value)| value.clone()));
+        std::iter::once((*what).to_owned()).chain(values).collect()
+    };
+    first.iter().enumerate().map(row).collect()
 }
 
 fn mean(story: &Story, of: Of<'_>) -> f64 {
@@ -53,9 +88,10 @@ fn training_rows(last: &Frame) -> Vec<Vec<String>> {
         vec![
             job.name.clone(),
             job.kind.to_owned(),
-            job.iteration.map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            job.iteration.map_or_else(|| "-".to_owned(), |n| (n + 1).to_string()),
             shown(job.loss, 4),
             shown(job.accuracy, 3),
+            shown(score::mostly_learnt(job), 1),
             job.prediction_error.map_or_else(|| "-".to_owned(), |error| format!("{:.1} %", error * 100.0)),
             format!("{:?}", job.state),
         ]
@@ -78,44 +114,69 @@ fn video_rows(last: &Frame) -> Vec<Vec<String>> {
 }
 
 /// The page.
-pub(super) fn page(story: &Story, sharing: Sharing) -> String {
+pub(super) fn page(runs: &[(Sharing, Story)]) -> String {
     let mut page = Page::new("tepui demo");
-    page.text(&format!(
-        "Three frameworks shared a cluster: a packed batch of commands, training jobs, and video queries. The last two gave \
-         cores to their work {}.",
-        sharing.words()
-    ));
-    let Some(last) = story.last() else { return page.html() };
+    page.text(
+        "Three frameworks shared a cluster: a packed batch of commands, training jobs, and video queries. Training jobs \
+         and video queries compete for the cores that their framework has.",
+    );
+    let names: Vec<&str> = runs.iter().map(|(sharing, _)| sharing.words()).collect();
+    page.table(&std::iter::once("cores shared").chain(names).collect::<Vec<_>>(), &score_rows(runs));
+    if let [(sharing, _)] = runs {
+        page.text(&format!("Cores were shared {}. With --policy=both it is done both ways.", sharing.words()));
+    }
+    let shown: Vec<(String, &Story, &Frame)> = runs
+        .iter()
+        .filter_map(|(sharing, story)| {
+            let how = if runs.len() > 1 { format!(", shared {}", sharing.words()) } else { String::new() };
+            Some((how, story, story.last()?))
+        })
+        .collect();
+    page.heading("Training");
+    for (how, story, last) in &shown {
+        training(&mut page, how, story, last);
+    }
+    page.heading("Video");
+    for (how, story, last) in &shown {
+        video(&mut page, how, story, last);
+    }
     page.heading("How the cluster was shared");
+    for (how, story, last) in &shown {
+        cluster(&mut page, how, story, last);
+    }
+    page.html()
+}
+
+fn cluster(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     let names: Vec<String> = last.shares.iter().map(|share| share.name.clone()).collect();
     let mut lines = Vec::new();
     for (n, name) in names.iter().enumerate() {
         lines.push(Line { colour: Some(n), ..line(story, name, &|frame| frame.shares[n].share) });
         lines.push(Line { colour: Some(n), dashed: true, ..line(story, "", &|frame| frame.shares[n].fair) });
     }
-    page.picture(&picture("Dominant shares (dashed: fair shares)", "share", lines));
-    page.picture(&picture("Jain's index of fairness", "index", vec![line(story, "", &|frame| frame.jain)]));
-    page.heading("The batch");
-    page.table(&["job", "tasks", "finished", "state"], &batch_rows(last));
+    page.picture(&picture(&format!("Dominant shares (dashed: fair shares){how}"), "share", lines));
+    page.picture(&picture(&format!("Jain's index of fairness{how}"), "index", vec![line(story, "", &|f| f.jain)]));
+    page.table(&["batch job", "tasks", "finished", "state"], &batch_rows(last));
     let jobs = last.batch.jobs.iter().enumerate().map(|(n, job)| {
         line(story, &job.name, &|frame| frame.batch.jobs.get(n).map_or(0.0, |job| f64::from(job.tasks.finished)))
     });
-    page.picture(&picture("Finished tasks", "tasks", jobs.collect()));
-    page.heading("Training");
+    page.picture(&picture(&format!("Finished tasks of the batch{how}"), "tasks", jobs.collect()));
+}
+
+fn training(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     page.table(
-        &["job", "algorithm", "iterations", "loss", "accuracy", "prediction error", "state"],
+        &["job", "algorithm", "iterations", "loss", "accuracy", "90 % learnt after s", "prediction error", "state"],
         &training_rows(last),
     );
-    let losses = last.training.jobs.iter().map(|job| {
-        let points = job.history.iter().filter_map(|point| Some((point.seconds, point.normalised?)));
-        Line::new(job.name.clone(), points.collect())
-    });
-    page.picture(&picture("Normalised loss: what is not learnt yet", "part", losses.collect()));
+    let losses = last.training.jobs.iter().map(|job| Line::new(job.name.clone(), score::left(job)));
+    page.picture(&picture(&format!("Normalised loss: what is not learnt yet{how}"), "part", losses.collect()));
     let cores = last.training.jobs.iter().enumerate().map(|(n, job)| {
-        line(story, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores)))
+        stairs(line(story, &job.name, &|frame| frame.training.jobs.get(n).map_or(0.0, |job| f64::from(job.cores))))
     });
-    page.picture(&picture("Cores of training jobs", "cores", cores.collect()));
-    page.heading("Video");
+    page.picture(&picture(&format!("Cores of training jobs{how}"), "cores", cores.collect()));
+}
+
+fn video(page: &mut Page, how: &str, story: &Story, last: &Frame) {
     page.table(&["query", "about", "quality", "lag over goal s", "found", "state"], &video_rows(last));
     for (title, unit, of) in [
         ("Quality of queries", "quality", (|query| query.quality) as fn(&video::core::QueryStatus) -> f64),
@@ -128,9 +189,20 @@ pub(super) fn page(story: &Story, sharing: Sharing) -> String {
             .iter()
             .enumerate()
             .map(|(n, query)| line(story, &query.name, &|frame| frame.video.queries.get(n).map_or(0.0, of)));
-        page.picture(&picture(title, unit, queries.collect()));
+        page.picture(&picture(&format!("{title}{how}"), unit, queries.collect()));
     }
-    page.html()
+}
+
+/// Level from each point to the next: what only ever changes at once.
+fn stairs(line: Line) -> Line {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * line.points.len());
+    for point in line.points {
+        if let Some(before) = points.last().copied().filter(|before| before.1 != point.1) {
+            points.push((point.0, before.1));
+        }
+        points.push(point);
+    }
+    Line { points, ..line }
 }
 
 fn line(story: &Story, name: &str, of: Of<'_>) -> Line {

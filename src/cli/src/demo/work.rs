@@ -29,8 +29,8 @@ const PACE: f64 = 500_000.0;
 const VIDEO_CORES: f64 = 0.16;
 
 /// How two of the frameworks share their cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Sharing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
     /// By the quality that cores bring: SLAQ and VideoStorm.
     Quality,
     /// Evenly.

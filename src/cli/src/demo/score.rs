@@ -1,0 +1,59 @@
+//! What sharing one way or another comes to: a few numbers of a run, to be compared with those of another.
+
+use quality::scheduler::JobStatus;
+
+use super::frame::Story;
+
+/// What of a job is not learnt yet, from 1 at its first loss to 0 at its lowest, over the seconds of the run.
+///
+/// It is measured, not predicted: the lowest loss is known by now.
+pub(super) fn left(job: &JobStatus) -> Vec<(f64, f64)> {
+    let first = job.history.first().map_or(0.0, |point| point.loss);
+    let lowest = job.history.iter().map(|point| point.loss).fold(f64::INFINITY, f64::min);
+    let range = if first > lowest { first - lowest } else { 1.0 };
+    job.history.iter().map(|point| (point.seconds, ((point.loss - lowest) / range).clamp(0.0, 1.0))).collect()
+}
+
+/// Seconds until nine tenths are learnt; none if they never were.
+pub(super) fn mostly_learnt(job: &JobStatus) -> Option<f64> {
+    left(job).into_iter().find(|(_, left)| *left <= 0.1).map(|(at, _)| at)
+}
+
+/// The mean of what is left over the first so many seconds. Before its first loss nothing is learnt.
+fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
+    let (mut sum, mut before, mut at) = (0.0, 1.0, 0.0_f64);
+    for (until, left) in left(job) {
+        let until = until.min(seconds);
+        sum += before * (until - at).max(0.0);
+        (before, at) = (left, at.max(until));
+    }
+    (sum + before * (seconds - at).max(0.0)) / seconds.max(1e-9)
+}
+
+/// What is measured, and its value for a run, of which the first so many seconds count.
+pub(super) fn rows(story: &Story, seconds: f64) -> Vec<(&'static str, String)> {
+    let Some(last) = story.last() else { return Vec::new() };
+    let jobs = &last.training.jobs;
+    let learnt: Vec<f64> = jobs.iter().filter_map(mostly_learnt).collect();
+    let queries = &last.video.queries;
+    let weights: f64 = queries.iter().map(|query| query.goals.quality_weight).sum();
+    let quality =
+        queries.iter().map(|query| query.goals.quality_weight * query.mean_quality).sum::<f64>() / weights.max(1e-9);
+    vec![
+        (
+            "training: not learnt yet, mean over jobs and time",
+            format!("{:.1} %", 100.0 * mean(&jobs.iter().map(|job| mean_left(job, seconds)).collect::<Vec<_>>())),
+        ),
+        ("training: seconds until nine tenths are learnt, mean", format!("{:.1}", mean(&learnt))),
+        ("video: quality, mean by weight", format!("{quality:.2}")),
+        (
+            "video: seconds of lag over the goal, mean",
+            format!("{:.2}", mean(&queries.iter().map(|query| query.mean_lag_over).collect::<Vec<_>>())),
+        ),
+        ("seconds until all was done", format!("{:.0}", last.at)),
+    ]
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
