@@ -11,6 +11,7 @@
 //!
 //! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. What a number
 //! means and what the paper says stands in the page, and is not touched.
+#![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
