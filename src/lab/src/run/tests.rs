@@ -120,3 +120,18 @@ fn sweeps_make_points() {
     let sweep = format!("[sweep]\nseed = [{0}]\nrepetitions = [{0}]", many.join(","));
     assert!(points(&format!("{TWO}\n{sweep}"), Path::new("x.toml")).unwrap_err().to_string().contains("10000 points"));
 }
+
+#[test]
+fn every_published_experiment_can_be_run() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lab/papers");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "toml")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let points = crate::scenario::points(&text, &file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        let stem = file.file_stem().unwrap().to_str().unwrap();
+        assert_eq!(points[0].scenario.name, stem, "results of a scenario go into a folder of its name");
+        count += 1;
+    }
+    assert!(count >= 10, "{count} scenarios");
+}
