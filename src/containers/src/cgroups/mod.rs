@@ -9,6 +9,7 @@ mod end;
 mod group;
 mod memory;
 mod others;
+mod pressure;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,6 +19,7 @@ pub use cpu::{CPU_PERIOD, CpuStatistics};
 pub use group::{Entry, Group};
 pub use memory::{MemoryStatistics, OomWatch};
 pub use others::{Device, IoStatistics, PidStatistics};
+pub use pressure::{Pressure, Pressures, Stalled};
 
 /// What limits or counts; the names are those of version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -140,6 +140,19 @@ impl Containers {
         self.pids().into_iter().filter_map(one).collect()
     }
 
+    /// The sandboxes of living containers; those of containers by themselves are below `alone`.
+    pub(super) fn sandboxes(&self, alone: &std::path::Path) -> Vec<std::path::PathBuf> {
+        let live = lock(&self.live);
+        let one = |name: &ContainerName| {
+            let root = name.root();
+            let own = live.get(&root).and_then(|live| live.sandbox.as_deref());
+            let base = own.map_or_else(|| alone.join(root.as_str()), std::path::PathBuf::from);
+            let inside = name.as_str().split('.').skip(1);
+            inside.fold(base, |folder, id| folder.join("containers").join(id))
+        };
+        live.keys().map(one).collect()
+    }
+
     /// The images that containers' roots are made of.
     pub(super) fn images(&self) -> Images {
         self.isolator.images().clone()

@@ -20,6 +20,7 @@ mod oversubscription;
 mod prepare;
 mod program;
 mod records;
+mod rotate;
 mod secrets;
 mod sessions;
 mod validate;
@@ -103,6 +104,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
     let isolators = Isolators::read(&flags)?;
+    let rotation = rotate::Rotation::read(&flags)?;
     let docker = Docker::read(&flags)?;
     docker.check()?;
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
@@ -164,6 +166,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let started = driver.now();
     let uses = DiskUses::default();
     let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
+    let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
     attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
@@ -176,6 +179,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
     tasks.extend(disk_watch);
+    tasks.extend(rotating);
     let server = server.serve(handler.clone(), handler);
     Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })
 }
@@ -255,7 +259,13 @@ fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     let found = store::read_meta(meta).context("the checkpoints cannot be read")?;
     let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
     let tree = Tree { files: found.files, links: found.links, folders: found.folders, times };
-    Ok(Recovered::read(&tree, strict)?)
+    Recovered::read(&tree, strict).with_context(|| {
+        format!(
+            "this agent does not start with what it cannot read. Either bring the file back from a copy; or delete '{}' to start as \
+             a new agent, which leaves the tasks of the old one; or skip what is damaged with --no-strict",
+            meta.join("slaves/latest").display()
+        )
+    })
 }
 
 /// Shows the sandboxes that an earlier agent has left.

@@ -16,9 +16,9 @@ const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
 /// The controller that looks at the load; its parameters are `load_threshold_5min` and `load_threshold_15min`.
 const LOAD: &str = "org_apache_mesos_LoadQoSController";
 
-type Parameters = BTreeMap<String, String>;
+pub(super) type Parameters = BTreeMap<String, String>;
 
-fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+pub(super) fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
 }
 
@@ -46,13 +46,13 @@ pub(super) fn policy(flags: &Flags) -> Result<Policy, FlagError> {
 
 /// The parameters of the modules in `--modules`:
 /// `{"libraries": [{"modules": [{"name": _, "parameters": [{"key": _, "value": _}]}]}]}`.
-fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, FlagError> {
+pub(super) fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, FlagError> {
     let Some(text) = flags.get("modules").filter(|text| !text.is_empty()) else { return Ok(BTreeMap::new()) };
     let value = Value::parse(text.as_bytes()).map_err(|error| refused("modules", error.to_string()))?;
     let mut found = BTreeMap::new();
     for module in list(&value, "libraries").iter().flat_map(|library| list(library, "modules")) {
         let name = text_of(module, "name");
-        if ![FIXED, LOAD].contains(&name.as_str()) {
+        if ![FIXED, LOAD, super::rotate::LOGROTATE].contains(&name.as_str()) {
             return Err(refused("modules", format!("the module '{name}' is not built in, and none can be loaded")));
         }
         let parameters = list(module, "parameters").iter();

@@ -4,6 +4,7 @@
 use agent::Limits;
 use containers::cgroups::{
     CgroupError, Controller, CpuStatistics, Device, Group, IoStatistics, MemoryStatistics, OomWatch, PidStatistics,
+    Pressures,
 };
 use containers::isolation::Isolation;
 use protos::mesos;
@@ -26,6 +27,7 @@ pub(in crate::agent) struct GroupUse {
     pub(in crate::agent) memory: Option<MemoryStatistics>,
     pub(in crate::agent) pids: Option<PidStatistics>,
     pub(in crate::agent) io: Option<IoStatistics>,
+    pub(in crate::agent) pressures: Option<Pressures>,
 }
 
 fn held(list: &[mesos::Resource]) -> Resources {
@@ -126,6 +128,7 @@ pub(super) fn used(isolators: &Isolators, group: &Group) -> GroupUse {
         memory: group.memory_statistics().filter(|_| isolators.has(Controller::Memory)),
         pids: group.pid_statistics().filter(|_| isolators.has(Controller::Pids)),
         io: group.io_statistics().filter(|_| isolators.has(Controller::Blkio)),
+        pressures: group.pressures(),
     }
 }
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ::containers::cgroups::{Pressures, Stalled};
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
 use protos::json::{Dialect, Writer};
@@ -29,11 +30,12 @@ const MEGABYTE: f64 = 1_048_576.0;
 
 impl Measured {
     /// The executors whose containers run, with what they use.
-    fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics)> {
+    fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics, Option<Pressures>)> {
         let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
         executors.filter_map(|executor| {
             let usage = self.usage.get(&executor.container)?;
-            Some((&**executor, statistics(executor, usage, self.disk.of(&executor.container), self.now)))
+            let statistics = statistics(executor, usage, self.disk.of(&executor.container), self.now);
+            Some((&**executor, statistics, usage.group.and_then(|group| group.pressures)))
         })
     }
 }
@@ -96,12 +98,41 @@ fn statistics(executor: &Executor, usage: &Used, disk: Option<DiskUse>, now: Tim
     }
 }
 
-fn fields(w: &mut Writer<'_>, executor: &Executor, statistics: &mesos::ResourceStatistics) {
+/// The kernel's pressure stall information: beside the statistics, whose message has no place for it.
+fn pressures(w: &mut Writer<'_>, pressures: &Pressures) {
+    let stalled = |w: &mut Writer<'_>, name: &str, stalled: &Stalled| {
+        w.key(name).object(|w| {
+            for (name, average) in ["avg10", "avg60", "avg300"].into_iter().zip(stalled.averages) {
+                w.key(name).double(average);
+            }
+            w.key("total_secs").double(stalled.total as f64 / 1e6);
+        });
+    };
+    for (kind, pressure) in [("cpu", pressures.cpu), ("memory", pressures.memory), ("io", pressures.io)] {
+        let Some(pressure) = pressure else { continue };
+        w.key(kind).object(|w| {
+            stalled(w, "some", &pressure.some);
+            if let Some(full) = &pressure.full {
+                stalled(w, "full", full);
+            }
+        });
+    }
+}
+
+fn fields(
+    w: &mut Writer<'_>,
+    executor: &Executor,
+    statistics: &mesos::ResourceStatistics,
+    pressure: Option<&Pressures>,
+) {
     w.key("executor_id").string(executor.id.as_str());
     w.key("executor_name").string(executor.info.name.as_deref().unwrap_or_default());
     w.key("framework_id").string(executor.framework_id.as_str());
     w.key("source").string(source(&executor.info));
     w.key("statistics").message(statistics, Dialect::V0);
+    if let Some(pressure) = pressure {
+        w.key("pressure").object(|w| pressures(w, pressure));
+    }
 }
 
 fn status(executor: &Executor) -> mesos::ContainerStatus {
@@ -116,8 +147,8 @@ fn status(executor: &Executor) -> mesos::ContainerStatus {
 pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
     let mut out = Vec::new();
     Writer::new(&mut out).array(|w| {
-        for (executor, statistics) in measured.running() {
-            w.object(|w| fields(w, executor, &statistics));
+        for (executor, statistics, pressure) in measured.running() {
+            w.object(|w| fields(w, executor, &statistics, pressure.as_ref()));
         }
     });
     out
@@ -127,13 +158,13 @@ pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
 pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>) -> Vec<u8> {
     let mut out = Vec::new();
     Writer::new(&mut out).array(|w| {
-        for (executor, statistics) in measured.running() {
+        for (executor, statistics, pressure) in measured.running() {
             if wanted.is_some_and(|wanted| wanted != executor.container.as_str()) {
                 continue;
             }
             w.object(|w| {
                 w.key("container_id").string(executor.container.as_str());
-                fields(w, executor, &statistics);
+                fields(w, executor, &statistics, pressure.as_ref());
                 w.key("status").message(&status(executor), Dialect::V0);
             });
         }
@@ -155,7 +186,7 @@ pub(in crate::agent) fn messages(
         ..Default::default()
     };
     let mut list = Vec::new();
-    for (executor, statistics) in measured.running() {
+    for (executor, statistics, _) in measured.running() {
         let own = |container_id, container_status, resource_statistics| Container {
             framework_id: Some(mesos::FrameworkId { value: executor.framework_id.as_str().to_owned() }),
             executor_id: Some(mesos::ExecutorId { value: executor.id.as_str().to_owned() }),
@@ -170,7 +201,7 @@ pub(in crate::agent) fn messages(
             list.extend(nested.map(|name| own(name.to_proto(), Some(status_of(name)), None)));
         }
     }
-    let executors = |name: &ContainerName| measured.running().any(|(executor, _)| executor.container == *name);
+    let executors = |name: &ContainerName| measured.running().any(|(executor, _, _)| executor.container == *name);
     let alone = |name: &ContainerName| show_standalone && !executors(&name.root());
     let standalone = measured.usage.iter().filter(|(name, _)| (name.parent().is_none() || show_nested) && alone(name));
     list.extend(standalone.map(|(name, usage)| Container {

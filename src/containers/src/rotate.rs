@@ -1,0 +1,161 @@
+//! Rotating what a running process writes: the older part of a file moves into another one, and the process goes on writing
+//! to its own.
+//!
+//! The file was opened for appending. On file systems that can take a piece out of the beginning of a file (ext4, xfs)
+//! nothing that is written meanwhile is lost; elsewhere the file is cut off, and what comes between the copy and the cut is.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, fchown};
+use std::path::Path;
+
+use rustix::fs::{self as sys, AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
+/// Pieces that can be taken out are multiples of a file system's blocks; this is a multiple of all of them.
+const BLOCK: u64 = 64 * 1024;
+
+/// Moves the older part of `name` in `folder` to `name.1`, that to `name.2` and so on up to `keep`, if the file has more than
+/// `most` bytes. Whether it had.
+///
+/// The folder may belong to a task's user, who may put anything there: links are not followed, and a file that is not
+/// the folder's owner's, or has other names elsewhere, is left alone.
+///
+/// # Errors
+/// What the system refuses.
+pub fn rotate(folder: &Path, name: &str, most: u64, keep: u32) -> io::Result<bool> {
+    let folder = sys::open(folder, FOLDER, Mode::empty())?;
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match sys::openat(&folder, name, flags, Mode::empty()) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(false),
+        Err(errno) => return Err(errno.into()),
+    };
+    let found = file.metadata()?;
+    let owner = sys::fstat(&folder)?.st_uid;
+    if found.len() <= most || !found.is_file() || found.nlink() != 1 || found.uid() != owner {
+        return Ok(false);
+    }
+    // At least a block is left, so that the piece is one of whole blocks.
+    let piece = (found.len() - 1) / BLOCK * BLOCK;
+    let taken = if piece == 0 { found.len() } else { piece };
+    shift(&folder, name, keep)?;
+    if keep > 0 {
+        copy(&file, taken, &folder, &format!("{name}.1"), (found.uid(), found.gid()))?;
+    }
+    let collapse = || sys::fallocate(&file, FallocateFlags::COLLAPSE_RANGE, 0, taken);
+    if piece == 0 || collapse().is_err() {
+        file.set_len(0)?;
+    }
+    Ok(true)
+}
+
+/// `name.1` becomes `name.2`, and so on; the last one goes.
+fn shift(folder: &OwnedFd, name: &str, keep: u32) -> io::Result<()> {
+    let numbered = |number: u32| format!("{name}.{number}");
+    match sys::unlinkat(folder, numbered(keep.max(1)), AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    for number in (1..keep).rev() {
+        match sys::renameat(folder, numbered(number), folder, numbered(number + 1)) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+fn copy(file: &File, bytes: u64, folder: &OwnedFd, name: &str, owner: (u32, u32)) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut target = File::from(sys::openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
+    io::copy(&mut Part { file, at: 0 }.take(bytes), &mut target)?;
+    fchown(&target, Some(owner.0), Some(owner.1))?;
+    target.flush()
+}
+
+/// A file from its beginning, whatever its own position is.
+struct Part<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(buffer, self.at)?;
+        self.at += length as u64;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::path::PathBuf;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tepui-rotate-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn nothing_is_lost_while_it_is_written() {
+        let folder = folder("written");
+        let path = folder.join("stdout");
+        let mut writer = fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        let (mut all, mut rotated) = (Vec::new(), 0);
+        for number in 0..40_000 {
+            let line = format!("line {number}\n");
+            writer.write_all(line.as_bytes()).unwrap();
+            all.extend_from_slice(line.as_bytes());
+            if number % 1000 == 0 {
+                rotated += u32::from(rotate(&folder, "stdout", 100_000, 99).unwrap());
+            }
+        }
+        assert!(rotated > 2);
+        let mut found = Vec::new();
+        for number in (1..=rotated).rev() {
+            found.extend(fs::read(folder.join(format!("stdout.{number}"))).unwrap());
+        }
+        found.extend(fs::read(&path).unwrap());
+        assert!(found == all, "{} bytes were written, {} are there", all.len(), found.len());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn so_many_are_kept() {
+        let folder = folder("kept");
+        for round in 0..5 {
+            fs::write(folder.join("stdout"), format!("{round}").repeat(10)).unwrap();
+            assert!(rotate(&folder, "stdout", 5, 2).unwrap());
+        }
+        assert!(!rotate(&folder, "stdout", 5, 2).unwrap() && !rotate(&folder, "none", 5, 2).unwrap());
+        assert_eq!(fs::read_to_string(folder.join("stdout.1")).unwrap(), "4444444444");
+        assert_eq!(fs::read_to_string(folder.join("stdout.2")).unwrap(), "3333333333");
+        assert!(!folder.join("stdout.3").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn links_are_left_alone() {
+        let folder = folder("links");
+        let other = folder.join("other");
+        fs::write(&other, "precious").unwrap();
+        std::os::unix::fs::symlink(&other, folder.join("stdout")).unwrap();
+        fs::hard_link(&other, folder.join("stderr")).unwrap();
+        assert!(!rotate(&folder, "stdout", 1, 2).unwrap() && !rotate(&folder, "stderr", 1, 2).unwrap());
+        assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
+        // What lies where the older part goes is replaced, not written through.
+        fs::remove_file(folder.join("stdout")).unwrap();
+        fs::write(folder.join("stdout"), "long enough").unwrap();
+        std::os::unix::fs::symlink(&other, folder.join("stdout.1")).unwrap();
+        assert!(rotate(&folder, "stdout", 1, 1).unwrap());
+        assert_eq!(fs::read_to_string(&other).unwrap(), "precious");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
