@@ -14,20 +14,27 @@ pub(super) fn left(job: &JobStatus) -> Vec<(f64, f64)> {
     job.history.iter().map(|point| (point.seconds, ((point.loss - lowest) / range).clamp(0.0, 1.0))).collect()
 }
 
-/// Seconds until nine tenths are learnt; none if they never were.
-pub(super) fn mostly_learnt(job: &JobStatus) -> Option<f64> {
-    left(job).into_iter().find(|(_, left)| *left <= 0.1).map(|(at, _)| at)
+/// When a job that has ended was submitted, on the clock of its history.
+fn submitted(job: &JobStatus) -> f64 {
+    job.history.last().map_or(0.0, |point| (point.seconds - job.seconds).max(0.0))
 }
 
-/// The mean of what is left over the first so many seconds. Before its first loss nothing is learnt.
+/// Seconds from its submission until nine tenths are learnt; none if they never were.
+pub(super) fn mostly_learnt(job: &JobStatus) -> Option<f64> {
+    left(job).into_iter().find(|(_, left)| *left <= 0.1).map(|(at, _)| at - submitted(job))
+}
+
+/// The mean of what is left, from its submission until so many seconds of the run. Before its first loss nothing is
+/// learnt.
 fn mean_left(job: &JobStatus, seconds: f64) -> f64 {
-    let (mut sum, mut before, mut at) = (0.0, 1.0, 0.0_f64);
+    let began = submitted(job);
+    let (mut sum, mut before, mut at) = (0.0, 1.0, began);
     for (until, left) in left(job) {
         let until = until.min(seconds);
         sum += before * (until - at).max(0.0);
         (before, at) = (left, at.max(until));
     }
-    (sum + before * (seconds - at).max(0.0)) / seconds.max(1e-9)
+    (sum + before * (seconds - at).max(0.0)) / (seconds - began).max(1e-9)
 }
 
 /// What is measured, and its value for a run, of which the first so many seconds count.
