@@ -23,9 +23,10 @@ impl Agent {
         let limit = self.config.max_completed_executors_per_framework;
         let Some(known) = self.framework_mut(framework.as_str()) else { return };
         let Some(gone) = known.executors.remove(executor) else { return };
-        known.completed_executors.push_back(Arc::clone(&gone));
-        while known.completed_executors.len() > limit {
-            known.completed_executors.pop_front();
+        let completed = Arc::make_mut(&mut known.completed_executors);
+        completed.push_back(Arc::clone(&gone));
+        while completed.len() > limit {
+            completed.pop_front();
         }
         let checkpoints = known.checkpoints();
         if let Some(agent) = self.id.as_ref().filter(|_| checkpoints) {

@@ -33,8 +33,8 @@ pub struct Framework {
     pub state: FrameworkState,
     /// Its executors, until their last update is acknowledged.
     pub executors: BTreeMap<ExecutorId, Arc<Executor>>,
-    /// Executors that have ended, oldest first.
-    pub completed_executors: VecDeque<Arc<Executor>>,
+    /// Executors that have ended, oldest first. Shared, because a framework is copied while somebody looks at it.
+    pub completed_executors: Arc<VecDeque<Arc<Executor>>>,
     /// Command tasks that wait until the executor of an earlier task with their id is gone.
     pub(crate) waiting: Vec<Launch>,
 }
@@ -47,7 +47,7 @@ impl Framework {
             pid,
             state: FrameworkState::Running,
             executors: BTreeMap::new(),
-            completed_executors: VecDeque::new(),
+            completed_executors: Arc::default(),
             waiting: Vec::new(),
         }
     }

@@ -37,7 +37,8 @@ impl Agent {
             }
             if executor.latest.as_ref().is_some_and(|run| run.completed) {
                 self.discard(Folder::Executor(framework.id.clone(), executor.id.clone()), now);
-                framework.completed_executors.extend(self.completed_executor(&framework, executor).map(Arc::new));
+                let ended = self.completed_executor(&framework, executor).map(Arc::new);
+                Arc::make_mut(&mut framework.completed_executors).extend(ended);
                 continue;
             }
             let Some((executor, lives)) = self.recover_executor(&framework, executor, rebooted, now, out) else {

@@ -118,6 +118,8 @@ pub(crate) struct Agent {
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
     pub(crate) unasked: Unasked,
+    /// Its place among those with something free; see [`crate::visits::Spare`].
+    pub(crate) spare: Option<u32>,
     /// Waits in the queue of the next run; of the next interval run.
     pub(crate) queued: bool,
     pub(crate) queued_late: bool,
@@ -138,6 +140,7 @@ impl Agent {
             held: Vec::new(),
             refusals: AgentRefusals::default(),
             unasked: Unasked { everybody: true, ..Unasked::default() },
+            spare: None,
             queued: false,
             queued_late: false,
         }

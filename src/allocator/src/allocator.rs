@@ -49,8 +49,10 @@ pub struct Allocator {
     /// Agents to visit in the next run, and those that wait for the next interval run.
     pub(crate) queue: Vec<u32>,
     pub(crate) queue_late: Vec<u32>,
-    /// A client was opened since the last run: every agent with something free is to be visited.
-    pub(crate) opened: bool,
+    /// The clients that were opened since the last run: for them every agent with something free is to be visited.
+    pub(crate) opened: Vec<ClientIx>,
+    /// The agents with something free.
+    pub(crate) spare: Vec<u32>,
     pub(crate) caps: crate::holding::Caps,
     /// When what is counted happens, and when shares are held against what is fair next.
     pub(crate) now: Time,
@@ -89,7 +91,8 @@ impl Allocator {
             whitelist: None,
             queue: Vec::new(),
             queue_late: Vec::new(),
-            opened: false,
+            opened: Vec::new(),
+            spare: Vec::new(),
             caps: crate::holding::Caps::default(),
             now: Time::EPOCH,
             next_sample: None,
@@ -145,7 +148,7 @@ impl Allocator {
     /// A client may take what it did not take before.
     pub(crate) fn open(&mut self, client: ClientIx) {
         self.clients.open(client);
-        self.opened = true;
+        self.opened.push(client);
     }
 }
 

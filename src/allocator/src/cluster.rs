@@ -117,6 +117,7 @@ impl Allocator {
         self.count_agent(ix, true);
         self.cluster_changed();
         self.maintenance.forget_agent(ix);
+        self.set_spare(ix, false);
         let agent = self.agents.remove(ix as usize);
         self.available -= &agent.open;
         self.agent_ix.remove(id);
@@ -152,11 +153,11 @@ impl Allocator {
 
     /// Lets the next run visit every agent.
     pub fn request_all(&mut self) {
-        self.opened = true;
         let all: Vec<u32> = self.agents.iter().map(|(ix, _)| ix as u32).collect();
         for agent in all {
             self.enqueue(agent);
         }
+        self.queue.sort_unstable();
     }
 
     /// An operator's operation on what nobody holds.

@@ -20,6 +20,7 @@ use crate::headroom::{Ledger, Stage};
 use crate::portion::{Answer, Portions};
 use crate::refusals::{self, nanos};
 use crate::roles::RoleIx;
+use crate::visits::Round;
 
 /// Who is asked on a visit.
 pub(crate) enum Asked {
@@ -125,16 +126,23 @@ impl Allocator {
         self.sample_fairness(now);
         self.open_loose();
         self.wake();
-        let mut agents = if self.is_paused(now) { Vec::new() } else { self.candidates(interval) };
-        if !agents.is_empty() {
-            self.rng.shuffle(&mut agents);
+        self.caps.begin_run();
+        let paused = self.is_paused(now);
+        let opened = if paused { Vec::new() } else { std::mem::take(&mut self.opened) };
+        let mut round = if paused { Round::default() } else { self.candidates(interval, !opened.is_empty()) };
+        if !round.left.is_empty() {
             self.tree.settle();
-            let shared = self.serve_guarantees(&mut agents, &mut offerings);
+            let shared = self.serve_guarantees(&mut round, &mut offerings);
             let mut takers = Takers::default();
-            agents.reverse();
-            self.in_order(&mut agents);
-            while let Some(agent) = self.next_agent(&mut agents) {
-                self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
+            self.in_order(&mut round);
+            let (mut left, mut out) = (self.anybody_left(&opened, &mut round), self.caps.out());
+            while left && let Some(agent) = self.next_agent(&mut round) {
+                if self.may_visit(agent) {
+                    self.visit(agent, shared.get(&agent), &mut takers, &mut offerings);
+                }
+                if self.caps.out() != out {
+                    (left, out) = (self.anybody_left(&opened, &mut round), self.caps.out());
+                }
             }
             self.note_bounds();
         }
@@ -144,8 +152,23 @@ impl Allocator {
         offerings
     }
 
+    /// Whether there is somebody to ask about what is left to visit. Who is asked no more holds as much as it may: it is opened
+    /// when it holds less, and asked about everything then. So nothing has to be remembered of agents that are not visited.
+    fn anybody_left(&self, opened: &[ClientIx], round: &mut Round) -> bool {
+        let is_asked = |client: ClientIx| {
+            let state = self.clients.try_get(client);
+            state.is_some_and(|state| {
+                state.node.is_some_and(|node| self.tree.is_active(node)) && !self.caps.is_out(state.framework)
+            })
+        };
+        if round.changed.is_some() && !opened.iter().any(|client| is_asked(*client)) {
+            round.only_changed();
+        }
+        round.changed.is_some() || self.tree.listed().iter().any(is_asked)
+    }
+
     /// The agents to be visited; those that may not be offered stay as they are until they may.
-    fn candidates(&mut self, interval: bool) -> Vec<u32> {
+    fn candidates(&mut self, interval: bool, opened: bool) -> Round {
         let mut queued = std::mem::take(&mut self.queue);
         for agent in &queued {
             self.agents[*agent as usize].queued = false;
@@ -156,17 +179,19 @@ impl Allocator {
                 queued.push(agent);
             }
         }
-        if std::mem::take(&mut self.opened) {
-            queued = self.agents.iter().map(|(ix, _)| ix as u32).collect();
-        } else if interval {
+        if opened {
+            let mut changed = Bits::default();
+            queued.into_iter().for_each(|ix| changed.set(ix));
+            return self.round(self.spare.clone(), Some(changed));
+        }
+        if interval {
             queued.sort_unstable();
             queued.dedup();
         }
-        queued.retain(|ix| self.may_visit(*ix));
-        queued
+        self.round(queued, None)
     }
 
-    fn may_visit(&self, ix: u32) -> bool {
+    pub(crate) fn may_visit(&self, ix: u32) -> bool {
         let agent = &self.agents[ix as usize];
         agent.active
             && !agent.free.is_empty()
@@ -244,6 +269,9 @@ impl Allocator {
             let Some(epoch) = self.clients.epoch(client) else { return ControlFlow::Continue(()) };
             let state = self.clients.get(client);
             let role = &self.roles.get(state.role).role;
+            if self.caps.is_out(state.framework) {
+                return ControlFlow::Continue(());
+            }
             let framework = &self.frameworks[state.framework as usize];
             let (offer, waits) = match portions.offer(client, epoch, state, role, framework, ledger.as_mut()) {
                 Answer::No => return ControlFlow::Continue(()),

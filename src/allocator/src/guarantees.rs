@@ -14,6 +14,7 @@ use crate::clients::ClientIx;
 use crate::cycle::{Answers, Asked};
 use crate::headroom::{Ledger, Stage, counted, counts};
 use crate::portion::{Answer, Portions};
+use crate::visits::Round;
 
 /// The clients that may be offered something of an agent whose free resources all count for quota: all but those whose limits
 /// leave less than the least offer. Worked out when first needed in a run, and again when it has become much less.
@@ -60,14 +61,15 @@ impl Allocator {
     /// they are not offered again in this run. The agents come out in another order, if there was anything to serve.
     pub(crate) fn serve_guarantees(
         &mut self,
-        agents: &mut Vec<u32>,
+        round: &mut Round,
         offerings: &mut Vec<Offering>,
     ) -> BTreeMap<u32, Resources> {
         let mut shared = BTreeMap::new();
         if self.roles.accounts.unmet.is_empty() {
             return shared;
         }
-        for ix in agents.iter().copied() {
+        self.draw_all(round);
+        for ix in round.left.iter().rev().copied() {
             if self.roles.accounts.unmet.is_empty() {
                 break;
             }
@@ -83,8 +85,10 @@ impl Allocator {
                 self.book_answers(ix, answers, offerings);
             }
         }
-        self.rng.shuffle(agents);
-        agents.retain(|ix| !self.agents[*ix as usize].free.is_empty());
+        round.left.reverse();
+        self.rng.shuffle(&mut round.left);
+        round.left.reverse();
+        round.left.retain(|ix| !self.agents[*ix as usize].free.is_empty());
         shared
     }
 

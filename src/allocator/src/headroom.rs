@@ -185,6 +185,7 @@ impl<'a> Ledger<'a> {
 impl Allocator {
     /// What is free on an agent has changed.
     pub(crate) fn free_changed(&mut self, ix: u32) {
+        self.set_spare(ix, !self.agents[ix as usize].free.is_empty());
         if self.roles.accounts.guaranteed > 0 {
             let agent = &mut self.agents[ix as usize];
             self.available -= &agent.open;

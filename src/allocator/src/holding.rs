@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::FrameworkId;
 use resources::{Quantities, Resources, Role};
+use rustc_hash::FxHashMap;
 
 use crate::Filter;
 use crate::allocator::Allocator;
@@ -19,11 +20,39 @@ pub(crate) struct Caps {
     capped: BTreeSet<u32>,
     /// Of these, those that hold less now: to be asked about everything in the next run.
     loose: BTreeSet<u32>,
+    /// How often each was passed over in this run; beyond [`PASSES`] it is not asked any more.
+    passes: FxHashMap<u32, u32>,
+    /// How many are not asked any more in this run.
+    out: usize,
 }
 
+/// On so many agents of a run a framework is passed over because of what it holds, before it is asked no more: one that has
+/// almost all that it may hold would be asked about every agent of the cluster, for the sake of a last small offer.
+const PASSES: u32 = 16;
+
 impl Caps {
+    /// A framework is passed over.
     pub(crate) fn cap(&mut self, framework: u32) {
         self.capped.insert(framework);
+        let passes = self.passes.entry(framework).or_default();
+        *passes += 1;
+        self.out += usize::from(*passes == PASSES);
+    }
+
+    /// A run begins.
+    pub(crate) fn begin_run(&mut self) {
+        self.passes.clear();
+        self.out = 0;
+    }
+
+    /// How many are asked no more in this run.
+    pub(crate) fn out(&self) -> usize {
+        self.out
+    }
+
+    /// A framework is asked no more in this run.
+    pub(crate) fn is_out(&self, framework: u32) -> bool {
+        self.out > 0 && self.passes.get(&framework).is_some_and(|passes| *passes >= PASSES)
     }
 
     /// A framework holds less than it did.

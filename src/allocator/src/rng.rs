@@ -25,7 +25,7 @@ impl Rng {
     }
 
     /// A number below `bound`, which is not zero. Multiply-shift: its bias is below 2^-32 for any list that fits in memory.
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from((self.next() >> 32) as u32) * u64::from(bound)) >> 32) as u32
     }
 

@@ -1,14 +1,83 @@
-//! What a sorter wants to know of a visit, and which agent is visited next.
+//! Which agents a run may visit, which one is next, and what a sorter wants to know of it.
+//!
+//! The order of a run over many agents is drawn one by one: a run that soon has nobody left to ask costs no more than the
+//! agents that it has visited, however many there are.
 
 use std::ops::ControlFlow;
 
 use crate::allocator::Allocator;
+use crate::bits::Bits;
 use crate::policies::AgentOrder;
 
 /// How many agents are looked at for the one that fits best; more would make a run with many agents quadratic.
 const LOOKED_AT: usize = 128;
 
+/// So many agents are put in order together: what a small cluster does then depends on nothing but its agents and the seed.
+const DRAWN_TOGETHER: usize = 64;
+
+/// The agents of a run that are still to be visited.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// If `drawn`, in the order in which they are visited, the last one first.
+    pub(crate) left: Vec<u32>,
+    drawn: bool,
+    /// Of them, those on which something has changed; none: on all. The others are visited for the sake of clients that were
+    /// opened.
+    pub(crate) changed: Option<Bits>,
+}
+
+impl Round {
+    /// From now on only agents on which something has changed are visited.
+    pub(crate) fn only_changed(&mut self) {
+        if let Some(changed) = self.changed.take() {
+            self.left.retain(|ix| changed.contains(*ix));
+        }
+    }
+}
+
 impl Allocator {
+    /// A round over these agents.
+    pub(crate) fn round(&mut self, mut left: Vec<u32>, changed: Option<Bits>) -> Round {
+        let drawn = left.len() <= DRAWN_TOGETHER;
+        if drawn {
+            if changed.is_some() {
+                left.sort_unstable();
+            }
+            left.retain(|ix| self.may_visit(*ix));
+            self.rng.shuffle(&mut left);
+            left.reverse();
+        }
+        Round { left, drawn, changed }
+    }
+
+    /// The agents of a round, in an order.
+    pub(crate) fn draw_all(&mut self, round: &mut Round) {
+        if !round.drawn {
+            round.left.retain(|ix| self.may_visit(*ix));
+            self.rng.shuffle(&mut round.left);
+            round.drawn = true;
+        }
+    }
+
+    /// An agent has something free, or not.
+    pub(crate) fn set_spare(&mut self, ix: u32, spare: bool) {
+        let agent = &mut self.agents[ix as usize];
+        match (agent.spare, spare) {
+            (None, true) => {
+                agent.spare = Some(self.spare.len() as u32);
+                self.spare.push(ix);
+            }
+            (Some(at), false) => {
+                agent.spare = None;
+                self.spare.swap_remove(at as usize);
+                if let Some(moved) = self.spare.get(at as usize) {
+                    self.agents[*moved as usize].spare = Some(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Tells sorters of the agent, if there are any who want to know.
     pub(crate) fn begin_visit(&mut self, ix: u32) {
         if !self.tree.is_order_kept() {
@@ -17,9 +86,14 @@ impl Allocator {
         }
     }
 
-    /// Puts a shuffled list of agents, whose end is visited first, into the order of `agent_order`. Agents that are as full as
+    /// Puts the agents of a round into the order of `agent_order`. Agents that are as full as
     /// each other stay shuffled.
-    pub(crate) fn in_order(&self, agents: &mut [u32]) {
+    pub(crate) fn in_order(&mut self, round: &mut Round) {
+        if self.config.policies.agent_order == AgentOrder::Random {
+            return;
+        }
+        self.draw_all(round);
+        let agents = &mut round.left;
         let free = |ix: &u32| {
             let agent = &self.agents[*ix as usize];
             let (free, total) = (agent.free.quantities(), agent.total.quantities());
@@ -35,11 +109,20 @@ impl Allocator {
         }
     }
 
-    /// Takes the next agent to visit out of a shuffled list, whose end comes first.
-    pub(crate) fn next_agent(&self, agents: &mut Vec<u32>) -> Option<u32> {
-        if !self.tree.is_best_fit() {
-            return agents.pop();
+    /// Takes the next agent to visit: any, each with the same chance, or the one of some that fits best.
+    pub(crate) fn next_agent(&mut self, round: &mut Round) -> Option<u32> {
+        if self.tree.is_best_fit() {
+            self.draw_all(round);
+            return self.best_agent(&mut round.left);
         }
+        if round.drawn {
+            return round.left.pop();
+        }
+        let count = u32::try_from(round.left.len()).ok().filter(|count| *count > 0)?;
+        Some(round.left.swap_remove(self.rng.below(count) as usize))
+    }
+
+    fn best_agent(&self, agents: &mut Vec<u32>) -> Option<u32> {
         let mut poorest = None;
         self.tree.walk(|client| {
             poorest = Some(client);

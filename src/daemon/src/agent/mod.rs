@@ -272,7 +272,7 @@ fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
 async fn attach_sandboxes(handler: &Handler) {
     let snapshot = handler.snapshot().await;
     for framework in snapshot.frameworks.values().chain(&snapshot.completed_frameworks) {
-        for executor in framework.executors.values().chain(&framework.completed_executors) {
+        for executor in framework.executors.values().chain(framework.completed_executors.iter()) {
             world::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);
         }
     }

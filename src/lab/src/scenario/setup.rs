@@ -96,6 +96,8 @@ pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
         },
         policies: part.policies.clone(),
         weights,
+        // Nobody looks at what has ended.
+        max_completed_tasks_per_framework: 0,
         ..default
     })
 }

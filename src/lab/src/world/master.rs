@@ -21,6 +21,8 @@ pub(super) struct MasterHost {
     pub life: u32,
     config: Config,
     registry: Registry,
+    /// What is durable and not yet in `registry`: applied when a master reads it.
+    written: Vec<RegistryOp>,
     inbox: Vec<Input>,
     out: Outbox,
     /// A batch is in the queue.
@@ -59,6 +61,7 @@ impl MasterHost {
             life: 0,
             config,
             registry: Registry::default(),
+            written: Vec::new(),
             inbox: Vec::new(),
             out: Outbox::default(),
             planned: false,
@@ -118,6 +121,8 @@ impl<O: Observer> World<O> {
         };
         let seed = self.seed.nth("master", life as usize).number();
         let config = self.master.config.clone();
+        let MasterHost { registry, written, .. } = &mut self.master;
+        written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
         self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
@@ -252,7 +257,7 @@ impl<O: Observer> World<O> {
             return;
         }
         for batch in self.master.writer.done() {
-            batch.persist.iter().for_each(|op| op.apply(&mut self.master.registry));
+            self.master.written.extend(batch.persist);
             for output in batch.outputs {
                 self.master_output(output, self.now);
             }
@@ -354,9 +359,8 @@ impl<O: Observer> World<O> {
         }
         self.observer.noted(&Note::MasterStops, self.now);
         let broken = self.master.writer.broken();
-        for batch in broken.iter().take(durable as usize % (broken.len() + 1)) {
-            batch.persist.iter().for_each(|op| op.apply(&mut self.master.registry));
-        }
+        let whole = durable as usize % (broken.len() + 1);
+        self.master.written.extend(broken.into_iter().take(whole).flat_map(|batch| batch.persist));
         self.master.life += 1;
         self.master.doom = None;
         self.master.inbox.clear();

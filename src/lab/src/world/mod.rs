@@ -16,6 +16,7 @@ mod network;
 mod note;
 mod queue;
 mod schedulers;
+mod twins;
 mod view;
 mod writer;
 
@@ -111,6 +112,8 @@ pub struct World<O> {
     /// Batches that the master has handled.
     batches: u64,
     digest: u64,
+    /// Memory for what is written only to be hashed.
+    scratch: Vec<u8>,
     #[cfg(test)]
     pub(crate) sabotage: Option<Sabotage>,
     observer: O,
@@ -134,6 +137,7 @@ impl<O: Observer> World<O> {
             events: 0,
             batches: 0,
             digest: 0,
+            scratch: Vec::new(),
             #[cfg(test)]
             sabotage: None,
             observer,

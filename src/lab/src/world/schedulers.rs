@@ -6,7 +6,6 @@ use std::time::Duration;
 use base::Time;
 use master::{Input, RequestId, StreamId};
 use prost::Message as _;
-use protos::mesos::scheduler as v0;
 use sdk::v1::scheduler as v1;
 use sdk::{Output, Scheduler, Session, Settings};
 
@@ -14,7 +13,7 @@ use super::clock::Clock;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::master::{Waiting, stream_text};
 use super::network::Lane;
-use super::{FrameworkSpec, Note, Observer, World};
+use super::{Fidelity, FrameworkSpec, Note, Observer, World, twins};
 use crate::seeds::Seed;
 
 /// A scheduler's process, if it runs, and what outlives it.
@@ -64,13 +63,10 @@ impl SchedulerHost {
     }
 }
 
+/// Longer than any world lasts.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How long a broken connection goes unnoticed.
 const NOTICED: Duration = Duration::from_millis(50);
-
-/// The same message in the other version of the API: the two are alike in binary. What one core has made, the other reads.
-fn twin<B: prost::Message + Default>(bytes: &[u8]) -> B {
-    B::decode(bytes).unwrap_or_default()
-}
 
 impl<O: Observer> World<O> {
     pub(super) fn start_scheduler(&mut self, who: u32) {
@@ -79,7 +75,11 @@ impl<O: Observer> World<O> {
             return;
         }
         let seed = host.seed.nth("life", host.life as usize).number();
-        let settings = Settings { seed, ..Settings::new(host.spec.info.clone()) };
+        let mut settings = Settings { seed, ..Settings::new(host.spec.info.clone()) };
+        if self.model.fidelity == Fidelity::Light {
+            // Nothing is lost there, so there is nothing to ask about.
+            settings.reconcile_every = NEVER;
+        }
         let shown = host.clock.show(self.now);
         let mut session = Session::new((host.spec.scheduler)(), settings, shown);
         let mut outputs = Vec::new();
@@ -155,9 +155,14 @@ impl<O: Observer> World<O> {
             }
             _ if host.broken => {}
             ToScheduler::Event(event) => {
-                let bytes = event.encode_to_vec();
+                let mut bytes = std::mem::take(&mut self.scratch);
+                bytes.clear();
+                // A vector takes everything.
+                let written = event.encode(&mut bytes);
+                debug_assert!(written.is_ok());
                 self.digest_in(who, &bytes);
-                let event: v1::Event = twin(&bytes);
+                self.scratch = bytes;
+                let event = twins::event(std::sync::Arc::unwrap_or_clone(event));
                 self.observer.told(who as usize, &event, self.now);
                 self.session_input(who, sdk::Input::Event(Box::new(event)));
             }
@@ -234,7 +239,7 @@ impl<O: Observer> World<O> {
             request: RequestId(request),
             stream: StreamId(connection),
             stream_text: stream_text(connection),
-            call: Box::new(twin::<v0::Call>(&call.encode_to_vec())),
+            call: Box::new(twins::again(call)),
             principal: None,
         });
         if let Some(at) = host.calls.send(now, now + delay) {
@@ -253,7 +258,7 @@ impl<O: Observer> World<O> {
         }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
-        let old: v0::Call = twin(&call.encode_to_vec());
+        let old = twins::call(&call);
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.
             let what = ToScheduler::Refused { call, why };

@@ -41,7 +41,7 @@ fn living(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {
 }
 
 fn ended(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {
-    all(snapshot).flat_map(|framework| &framework.completed_executors).map(|executor| &**executor)
+    all(snapshot).flat_map(|framework| framework.completed_executors.iter()).map(|executor| &**executor)
 }
 
 fn tasks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {

@@ -1,0 +1,310 @@
+//! The two versions of the scheduler API, one turned into the other: as binary messages they are alike, field by field.
+//!
+//! What passes by the million (updates, plain offers, acknowledgements, launches of plain tasks) is moved over field by
+//! field; everything else is written and read again, which comes to the same.
+
+use prost::Message;
+use protos::mesos::scheduler as v0;
+use protos::mesos::{self as old};
+use sdk::v1 as new;
+use sdk::v1::scheduler as v1;
+
+/// The same message in the other version. What one core has made, the other reads.
+pub(super) fn again<A: Message, B: Message + Default>(message: &A) -> B {
+    B::decode(message.encode_to_vec().as_slice()).unwrap_or_default()
+}
+
+/// An event as schedulers read it.
+pub(super) fn event(event: v0::Event) -> v1::Event {
+    match event {
+        v0::Event { r#type, update: Some(update), .. } => {
+            let update = Some(v1::event::Update { status: status(update.status) });
+            v1::Event { r#type, update, ..v1::Event::default() }
+        }
+        v0::Event { r#type, offers: Some(offers), .. } => {
+            let offers = offers.offers.into_iter().map(offer).collect();
+            v1::Event { r#type, offers: Some(v1::event::Offers { offers }), ..v1::Event::default() }
+        }
+        other => again(&other),
+    }
+}
+
+fn status(status: old::TaskStatus) -> new::TaskStatus {
+    new::TaskStatus {
+        task_id: new::TaskId { value: status.task_id.value },
+        state: status.state,
+        message: status.message,
+        source: status.source,
+        reason: status.reason,
+        data: status.data,
+        agent_id: status.slave_id.map(|id| new::AgentId { value: id.value }),
+        executor_id: status.executor_id.map(|id| new::ExecutorId { value: id.value }),
+        timestamp: status.timestamp,
+        uuid: status.uuid,
+        healthy: status.healthy,
+        check_status: status.check_status.map(|part| again(&part)),
+        labels: status.labels.map(|part| again(&part)),
+        container_status: status.container_status.map(|part| again(&part)),
+        unreachable_time: status.unreachable_time.map(|part| again(&part)),
+        limitation: status.limitation.map(|part| again(&part)),
+    }
+}
+
+fn offer(offer: old::Offer) -> new::Offer {
+    new::Offer {
+        id: new::OfferId { value: offer.id.value },
+        framework_id: new::FrameworkId { value: offer.framework_id.value },
+        agent_id: new::AgentId { value: offer.slave_id.value },
+        hostname: offer.hostname,
+        url: offer.url.map(url),
+        domain: offer.domain.map(|part| again(&part)),
+        resources: offer.resources.into_iter().map(resource).collect(),
+        attributes: offer.attributes.iter().map(again).collect(),
+        executor_ids: offer.executor_ids.into_iter().map(|id| new::ExecutorId { value: id.value }).collect(),
+        unavailability: offer.unavailability.map(|part| again(&part)),
+        allocation_info: offer.allocation_info.map(|info| new::resource::AllocationInfo { role: info.role }),
+    }
+}
+
+fn url(url: old::Url) -> new::Url {
+    new::Url {
+        scheme: url.scheme,
+        address: new::Address { hostname: url.address.hostname, ip: url.address.ip, port: url.address.port },
+        path: url.path,
+        query: url.query.iter().map(again).collect(),
+        fragment: url.fragment,
+    }
+}
+
+fn resource(resource: old::Resource) -> new::Resource {
+    let plain = resource.scalar.is_some()
+        && resource.provider_id.is_none()
+        && resource.ranges.is_none()
+        && resource.set.is_none()
+        && resource.reservation.is_none()
+        && resource.reservations.is_empty()
+        && resource.disk.is_none()
+        && resource.revocable.is_none()
+        && resource.shared.is_none();
+    if !plain {
+        return again(&resource);
+    }
+    new::Resource {
+        name: resource.name,
+        r#type: resource.r#type,
+        scalar: resource.scalar.map(|scalar| new::value::Scalar { value: scalar.value }),
+        role: resource.role,
+        allocation_info: resource.allocation_info.map(|info| new::resource::AllocationInfo { role: info.role }),
+        ..new::Resource::default()
+    }
+}
+
+/// A call as the master reads it.
+pub(super) fn call(call: &v1::Call) -> v0::Call {
+    let framework_id = || call.framework_id.as_ref().map(|id| old::FrameworkId { value: id.value.clone() });
+    let blank = || v0::Call { framework_id: framework_id(), r#type: call.r#type, ..v0::Call::default() };
+    let filters = |filters: &Option<new::Filters>| {
+        filters.as_ref().map(|filters| old::Filters { refuse_seconds: filters.refuse_seconds })
+    };
+    if let Some(part) = &call.acknowledge {
+        let acknowledge = v0::call::Acknowledge {
+            slave_id: old::SlaveId { value: part.agent_id.value.clone() },
+            task_id: old::TaskId { value: part.task_id.value.clone() },
+            uuid: part.uuid.clone(),
+        };
+        v0::Call { acknowledge: Some(acknowledge), ..blank() }
+    } else if let Some(part) = &call.decline {
+        let decline = v0::call::Decline { offer_ids: offer_ids(&part.offer_ids), filters: filters(&part.filters) };
+        v0::Call { decline: Some(decline), ..blank() }
+    } else if let Some(part) = &call.accept {
+        let accept = v0::call::Accept {
+            offer_ids: offer_ids(&part.offer_ids),
+            operations: part.operations.iter().map(operation).collect(),
+            filters: filters(&part.filters),
+        };
+        v0::Call { accept: Some(accept), ..blank() }
+    } else {
+        again(call)
+    }
+}
+
+fn offer_ids(ids: &[new::OfferId]) -> Vec<old::OfferId> {
+    ids.iter().map(|id| old::OfferId { value: id.value.clone() }).collect()
+}
+
+fn operation(operation: &new::offer::Operation) -> old::offer::Operation {
+    match &operation.launch {
+        Some(launch) if operation.id.is_none() && operation.r#type() == new::offer::operation::Type::Launch => {
+            let launch = old::offer::operation::Launch { task_infos: launch.task_infos.iter().map(task).collect() };
+            old::offer::Operation { r#type: operation.r#type, launch: Some(launch), ..old::offer::Operation::default() }
+        }
+        _ => again(operation),
+    }
+}
+
+fn task(task: &new::TaskInfo) -> old::TaskInfo {
+    let plain_command = |command: &new::CommandInfo| command.uris.is_empty() && command.environment.is_none();
+    let plain = task.executor.is_none()
+        && task.container.is_none()
+        && task.health_check.is_none()
+        && task.check.is_none()
+        && task.kill_policy.is_none()
+        && task.data.is_none()
+        && task.discovery.is_none()
+        && task.max_completion_time.is_none()
+        && task.limits.is_empty()
+        && task.command.as_ref().is_some_and(plain_command)
+        && task.resources.iter().all(is_plain);
+    if !plain {
+        return again(task);
+    }
+    let command = task.command.as_ref().map(|command| old::CommandInfo {
+        shell: command.shell,
+        value: command.value.clone(),
+        arguments: command.arguments.clone(),
+        user: command.user.clone(),
+        ..old::CommandInfo::default()
+    });
+    let label = |label: &new::Label| old::Label { key: label.key.clone(), value: label.value.clone() };
+    old::TaskInfo {
+        name: task.name.clone(),
+        task_id: old::TaskId { value: task.task_id.value.clone() },
+        slave_id: old::SlaveId { value: task.agent_id.value.clone() },
+        resources: task.resources.iter().map(plain_resource).collect(),
+        command,
+        labels: task.labels.as_ref().map(|all| old::Labels { labels: all.labels.iter().map(label).collect() }),
+        ..old::TaskInfo::default()
+    }
+}
+
+fn is_plain(resource: &new::Resource) -> bool {
+    resource.scalar.is_some()
+        && resource.provider_id.is_none()
+        && resource.ranges.is_none()
+        && resource.set.is_none()
+        && resource.reservation.is_none()
+        && resource.reservations.is_empty()
+        && resource.disk.is_none()
+        && resource.revocable.is_none()
+        && resource.shared.is_none()
+}
+
+fn plain_resource(resource: &new::Resource) -> old::Resource {
+    old::Resource {
+        name: resource.name.clone(),
+        r#type: resource.r#type,
+        scalar: resource.scalar.as_ref().map(|scalar| old::value::Scalar { value: scalar.value }),
+        role: resource.role.clone(),
+        allocation_info: resource
+            .allocation_info
+            .as_ref()
+            .map(|info| old::resource::AllocationInfo { role: info.role.clone() }),
+        ..old::Resource::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every field of these messages that has a value at all, from its name.
+    #[test]
+    fn field_by_field_is_as_written_and_read_again() {
+        let resource = |name: &str| old::Resource {
+            name: name.to_owned(),
+            scalar: Some(old::value::Scalar { value: 2.5 }),
+            role: Some("*".to_owned()),
+            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".to_owned()) }),
+            ..old::Resource::default()
+        };
+        let reserved = old::Resource {
+            reservations: vec![old::resource::ReservationInfo {
+                role: Some("dev".to_owned()),
+                ..old::resource::ReservationInfo::default()
+            }],
+            ..resource("disk")
+        };
+        let offers = vec![old::Offer {
+            id: old::OfferId { value: "o1".to_owned() },
+            slave_id: old::SlaveId { value: "s1".to_owned() },
+            hostname: "host".to_owned(),
+            url: Some(old::Url {
+                scheme: "http".to_owned(),
+                address: old::Address {
+                    hostname: Some("host".to_owned()),
+                    ip: Some("10.0.0.1".to_owned()),
+                    port: 5051,
+                },
+                path: Some("/slave(1)".to_owned()),
+                ..old::Url::default()
+            }),
+            resources: vec![resource("cpus"), reserved],
+            executor_ids: vec![old::ExecutorId { value: "e".to_owned() }],
+            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".to_owned()) }),
+            ..old::Offer::default()
+        }];
+        let status = old::TaskStatus {
+            task_id: old::TaskId { value: "t1".to_owned() },
+            state: old::TaskState::TaskRunning as i32,
+            message: Some("well".to_owned()),
+            source: Some(2),
+            reason: Some(3),
+            data: Some(vec![1, 2]),
+            slave_id: Some(old::SlaveId { value: "s1".to_owned() }),
+            executor_id: Some(old::ExecutorId { value: "e".to_owned() }),
+            timestamp: Some(1.5),
+            uuid: Some(vec![7; 16]),
+            healthy: Some(true),
+            labels: Some(old::Labels { labels: vec![old::Label { key: "k".to_owned(), value: None }] }),
+            ..old::TaskStatus::default()
+        };
+        let events = [
+            v0::Event { r#type: Some(3), offers: Some(v0::event::Offers { offers }), ..v0::Event::default() },
+            v0::Event { r#type: Some(5), update: Some(v0::event::Update { status }), ..v0::Event::default() },
+        ];
+        for one in events {
+            assert_eq!(event(one.clone()), again(&one));
+        }
+        let ids = || vec![new::OfferId { value: "o1".to_owned() }];
+        let filters = Some(new::Filters { refuse_seconds: Some(5.0) });
+        let command = new::CommandInfo {
+            shell: Some(false),
+            value: Some("sleep".to_owned()),
+            arguments: vec!["sleep".to_owned(), "1".to_owned()],
+            user: Some("u".to_owned()),
+            ..new::CommandInfo::default()
+        };
+        let labels = new::Labels { labels: vec![new::Label { key: "k".to_owned(), value: Some("v".to_owned()) }] };
+        let plain = new::TaskInfo {
+            name: "t1".to_owned(),
+            task_id: new::TaskId { value: "t1".to_owned() },
+            agent_id: new::AgentId { value: "s1".to_owned() },
+            resources: vec![again(&resource("cpus"))],
+            command: Some(command),
+            labels: Some(labels),
+            ..new::TaskInfo::default()
+        };
+        let not_plain = new::TaskInfo { data: Some(vec![1]), ..plain.clone() };
+        let launch = new::offer::operation::Launch { task_infos: vec![plain, not_plain] };
+        let operation = new::offer::Operation {
+            r#type: Some(new::offer::operation::Type::Launch as i32),
+            launch: Some(launch),
+            ..new::offer::Operation::default()
+        };
+        let accept = v1::call::Accept { offer_ids: ids(), operations: vec![operation], filters };
+        let acknowledge = v1::call::Acknowledge { uuid: vec![7; 16], ..v1::call::Acknowledge::default() };
+        let calls = [
+            v1::Call { r#type: Some(3), accept: Some(accept), ..v1::Call::default() },
+            v1::Call { r#type: Some(8), acknowledge: Some(acknowledge), ..v1::Call::default() },
+            v1::Call {
+                framework_id: Some(new::FrameworkId { value: "f".to_owned() }),
+                r#type: Some(4),
+                decline: Some(v1::call::Decline { offer_ids: ids(), filters }),
+                ..v1::Call::default()
+            },
+        ];
+        for one in calls {
+            assert_eq!(call(&one), again(&one));
+        }
+    }
+}
