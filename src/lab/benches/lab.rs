@@ -11,9 +11,6 @@ use lab::measure::Outcome;
 use lab::run::run;
 use lab::scenario::Scenario;
 
-#[global_allocator]
-static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const SMALL: &str = r#"
 name = "small"
 duration = "1h"

@@ -7,6 +7,7 @@ pub mod campaign;
 pub mod dist;
 pub mod faults;
 pub mod measure;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod scenario;

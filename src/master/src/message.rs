@@ -38,6 +38,22 @@ macro_rules! incoming {
                 }
             }
 
+            /// The body; a pong has none.
+            pub(crate) fn encode(&self) -> Vec<u8> {
+                match self {
+                    $(Message::$variant(message) => prost::Message::encode_to_vec(&**message),)*
+                    Message::PongSlave { .. } => Vec::new(),
+                }
+            }
+
+            /// What [`Message::name`] and [`Message::encode`] have said; none if they have not.
+            pub(crate) fn read(name: &str, body: &[u8]) -> Option<Message> {
+                Some(match name {
+                    $($name => Message::$variant(Box::new(<$kind as prost::Message>::decode(body).ok()?)),)*
+                    _ => return None,
+                })
+            }
+
             fn decode_for_master(name: &str, body: &[u8]) -> Result<Option<Message>, protos::DecodeError> {
                 Ok(match name.strip_prefix("mesos.internal.").or(name.strip_prefix("mesos.scheduler.").filter(|n| *n == "Call")) {
                     $(Some($name) => Some(Message::$variant(Box::new(protos::decode::<$kind>(body)?))),)*

@@ -2,6 +2,7 @@
 
 mod compare;
 mod faults;
+mod replay;
 mod run;
 
 use std::process::ExitCode;
@@ -18,6 +19,8 @@ pub enum LabCommand {
     Compare(compare::Args),
     /// Let much go wrong in random small clusters, and check that the rules hold all the same
     Faults(faults::Args),
+    /// Play a recorded master once more (`tepui master --record`), under the same or other policies
+    Replay(replay::Args),
 }
 
 impl LabCommand {
@@ -26,6 +29,7 @@ impl LabCommand {
             LabCommand::Run(args) => run::run(&args),
             LabCommand::Compare(args) => compare::run(&args),
             LabCommand::Faults(args) => faults::run(&args),
+            LabCommand::Replay(args) => replay::run(&args),
         }
     }
 }

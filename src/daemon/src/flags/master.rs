@@ -312,6 +312,13 @@ pub(super) const MASTER: &[Flag] = &[
     },
     Flag { name: "rate_limits", aliases: &[], default: None, kind: Kind::Text, help: "v0 throttling JSON" },
     Flag {
+        name: "record",
+        aliases: &[],
+        default: None,
+        kind: Kind::Path,
+        help: "new file for all that comes to this master, for `tepui lab replay`",
+    },
+    Flag {
         name: "recovery_agent_removal_limit",
         aliases: &["recovery_slave_removal_limit"],
         default: Some("100%"),

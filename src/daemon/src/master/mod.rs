@@ -12,6 +12,7 @@ mod metrics;
 mod operator_api;
 mod own_calls;
 mod policies;
+mod record;
 mod registry;
 mod scheduler_api;
 mod validate;
@@ -26,7 +27,8 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use base::Pid;
-use master::{Input, Master};
+use master::record::Head;
+use master::{Config, Input, Master};
 use protos::mesos;
 use tokio::sync::watch;
 use wire::Limits;
@@ -74,8 +76,21 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
 
     let clock = Clock::start();
     let seed = u64::from_le_bytes(crate::random::bytes());
-    let core = Master::new(core_config, info.clone(), registry.registry(), seed, clock.now());
-    let driver = Driver::new(Live::new(core), clock);
+    let start = clock.now();
+    let head = Head {
+        flags: flags.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        info: info.clone(),
+        registry: if flags.get("record").is_some() {
+            registry.registry().clone()
+        } else {
+            mesos::internal::Registry::default()
+        },
+        seed,
+        start,
+    };
+    let recording = record::Recording::begin(&flags, &core_config.policies, head)?;
+    let core = Master::new(core_config, info.clone(), registry.registry(), seed, start);
+    let driver = Driver::new(Live::new(core, recording), clock);
 
     let exited = driver.clone();
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
@@ -104,6 +119,35 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let core = tokio::spawn(async move { driver.run(shell).await });
     let server = server.serve(handler.clone(), handler);
     Ok(RunningMaster { address, server, exit: exit_seen, core })
+}
+
+/// The settings of a recorded master, from the flags in the head of its recording.
+///
+/// # Errors
+/// A flag that this version does not take.
+pub fn recorded_config(recorded: &[(String, String)]) -> anyhow::Result<Config> {
+    let mut flags = Flags::defaults(Part::Master);
+    let mut policies = None;
+    for (name, value) in recorded {
+        match name.as_str() {
+            record::POLICIES => policies = Some(serde_json::from_str(value).context("the recorded policies")?),
+            // What these have said is among the recorded policies.
+            "policies" | "offer_timeout" | "offer_granularity" | "record" => {}
+            name => flags.set(name, value)?,
+        }
+    }
+    let config = config::config(&flags)?;
+    Ok(Config { policies: policies.unwrap_or_default(), ..config })
+}
+
+/// Reads a file of `--policies`.
+///
+/// # Errors
+/// It cannot be read, or says what no policy can be.
+pub fn policies_of_file(path: &str) -> Result<allocator::policies::Policies, FlagError> {
+    let policies = policies::of_file(path)?;
+    policies.check().map_err(|why| FlagError::Refused { name: "policies", why: why.to_string() })?;
+    Ok(policies)
 }
 
 impl RunningMaster {

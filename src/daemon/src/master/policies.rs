@@ -37,7 +37,7 @@ pub(super) fn read(flags: &Flags) -> Result<Policies, FlagError> {
     Ok(policies)
 }
 
-fn of_file(path: &str) -> Result<Policies, FlagError> {
+pub(super) fn of_file(path: &str) -> Result<Policies, FlagError> {
     let path = path.strip_prefix("file://").unwrap_or(path);
     let text = std::fs::read_to_string(path).map_err(|why| refused(FILE, format!("cannot read '{path}': {why}")))?;
     // JSON begins with a brace; TOML never does.

@@ -12,6 +12,7 @@ use base::{Pid, Time};
 use master::{Answer, Input, KeptFrom, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
 
+use super::record::Recording;
 use super::registry::RegistryStore;
 use super::views;
 use crate::answers::Answers;
@@ -25,6 +26,7 @@ use crate::sync::lock;
 pub(super) struct Live {
     core: Master,
     runs: Runs,
+    recording: Option<Recording>,
 }
 
 /// The allocator's runs so far.
@@ -39,9 +41,9 @@ pub(super) struct Runs {
 const RUNS_WINDOW: Duration = Duration::from_secs(3600);
 
 impl Live {
-    pub(super) fn new(core: Master) -> Live {
+    pub(super) fn new(core: Master, recording: Option<Recording>) -> Live {
         let timings = || Arc::new(Mutex::new(Timings::new(RUNS_WINDOW)));
-        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() } }
+        Live { core, runs: Runs { count: 0, took: timings(), latency: timings() }, recording }
     }
 
     /// What a reader may see.
@@ -91,14 +93,22 @@ impl Core for Live {
     fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> (Vec<RegistryOp>, Vec<Output>) {
         let mut out = Outbox::default();
         let began = Stopwatch::start();
-        for input in inputs {
-            self.core.handle(input, now, &mut out);
+        match &mut self.recording {
+            None => inputs.for_each(|input| self.core.handle(input, now, &mut out)),
+            Some(recording) => {
+                let inputs: Vec<Input> = inputs.collect();
+                recording.comes(now, &inputs);
+                inputs.into_iter().for_each(|input| self.core.handle(input, now, &mut out));
+            }
         }
         let run = Stopwatch::start();
         self.core.end_batch(now, &mut out);
         self.runs.count += 1;
         lock(&self.runs.latency).add(began, began.until(run));
         lock(&self.runs.took).add(run, run.elapsed());
+        if let Some(recording) = &mut self.recording {
+            recording.led_to(&out);
+        }
         (out.persist, out.outputs)
     }
 

@@ -124,6 +124,10 @@ impl<O: Observer> World<O> {
         let MasterHost { registry, written, .. } = &mut self.master;
         written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
+        #[cfg(test)]
+        if let Some(tape) = &mut self.tape {
+            tape.begin(&info, &self.master.registry, seed, shown);
+        }
         self.master.core = Some(Master::new(config, info, &self.master.registry, seed, shown));
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
         self.plan_master();
@@ -199,8 +203,14 @@ impl<O: Observer> World<O> {
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
         let inputs = u32::try_from(inbox.len()).unwrap_or(u32::MAX);
+        #[cfg(test)]
+        let frame = self.tape.as_mut().map(|tape| tape.recorder.batch(shown, &inbox, &|_| String::new()));
         inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
         core.end_batch(shown, &mut out);
+        #[cfg(test)]
+        if let (Some(tape), Some(frame)) = (&mut self.tape, frame) {
+            tape.batch(frame, &out);
+        }
         self.master.inbox = inbox;
         self.batches += 1;
         let ready = now + self.model.master_cost * inputs;

@@ -16,6 +16,8 @@ mod network;
 mod note;
 mod queue;
 mod schedulers;
+#[cfg(test)]
+pub(crate) mod tape;
 mod twins;
 mod view;
 mod writer;
@@ -116,6 +118,9 @@ pub struct World<O> {
     scratch: Vec<u8>,
     #[cfg(test)]
     pub(crate) sabotage: Option<Sabotage>,
+    /// Where the master's inputs are recorded.
+    #[cfg(test)]
+    pub(crate) tape: Option<tape::Tape>,
     observer: O,
 }
 
@@ -140,6 +145,8 @@ impl<O: Observer> World<O> {
             scratch: Vec::new(),
             #[cfg(test)]
             sabotage: None,
+            #[cfg(test)]
+            tape: None,
             observer,
             model: setup.model,
         };

@@ -134,3 +134,31 @@ fn crashes_and_partitions_lose_no_task() {
     let seen = world.into_observer();
     assert_eq!(seen.started, seen.ended);
 }
+
+#[test]
+fn a_recorded_master_does_the_same_again_and_other_policies_something_else() {
+    let mut world = hello(Fidelity::Full, 4);
+    world.tape = Some(tape::Tape::default());
+    world.run_until(world.now() + Duration::from_secs(200));
+    let bytes = world.tape.take().unwrap().bytes;
+    let config = |_: &[(String, String)]| Ok(::master::Config::default());
+    let none = |_: &str| Err("no policies were set".to_owned());
+    let play = |bytes: &[u8], other| crate::replay::replay(&mut &*bytes, &config, &none, other);
+    let same = play(&bytes, None).unwrap();
+    assert_eq!((same.different, same.cut), (0, false));
+    assert!(same.batches > 100 && same.frameworks.len() == 2, "{same:?}");
+    let made = |replay: &crate::replay::Replay| replay.frameworks.values().map(|(was, _)| was.offers).sum::<u64>();
+    assert!(made(&same) > 10);
+    // Under the same policies the second master is a twin; with a cap it makes other offers.
+    let twin = play(&bytes, Some(allocator::policies::Policies::default())).unwrap();
+    assert!(twin.frameworks.values().all(|(was, would)| Some(was) == would.as_ref()), "{twin:?}");
+    let capped = allocator::policies::Policies { max_offered_share: Some(0.3), ..Default::default() };
+    let other = play(&bytes, Some(capped)).unwrap();
+    assert!(other.different == 0 && other.frameworks.values().any(|(was, would)| Some(was) != would.as_ref()));
+    // A byte of what a batch led to, and a recording without its end.
+    let mut damaged = bytes.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(play(&damaged, None).unwrap().different, 1);
+    assert!(play(&bytes[..bytes.len() - 1], None).unwrap().cut);
+    assert!(play(b"something else", None).is_err());
+}

@@ -1,0 +1,85 @@
+//! `tepui lab replay`: a recorded master once more, under the same or other policies.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use ::lab::replay::{Deeds, Replay, replay};
+use anyhow::{Context, Result};
+
+use super::number;
+use crate::read::table::table;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The recording: the file of `tepui master --record`
+    file: PathBuf,
+    /// Policies of holding and refusal for a second master beside the recorded one; a file as for `tepui master --policies`
+    #[arg(long, value_name = "FILE")]
+    policies: Option<String>,
+    /// Print what came out as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let other = args.policies.as_deref().map(daemon::master::policies_of_file).transpose()?;
+    let file = File::open(&args.file).with_context(|| format!("cannot open {}", args.file.display()))?;
+    let config = |flags: &[(String, String)]| daemon::master::recorded_config(flags).map_err(|why| format!("{why:#}"));
+    let policies = |text: &str| serde_json::from_str(text).map_err(|why| why.to_string());
+    let replayed = replay(&mut BufReader::new(file), &config, &policies, other)
+        .with_context(|| format!("cannot replay {}", args.file.display()))?;
+    if args.json {
+        println!("{}", serde_json::to_string(&replayed)?);
+    } else {
+        print(&replayed, args.policies.is_some());
+    }
+    // It must be the same master: else what is said of the other one means little.
+    Ok(if replayed.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(replay: &Replay, other: bool) {
+    let Replay { batches, inputs, seconds, .. } = replay;
+    println!("{inputs} inputs in {batches} batches over {seconds:.1} s");
+    if replay.cut {
+        println!("The recording ends in the midst of a batch: its master was ended without a word.");
+    }
+    match replay.differs {
+        None => println!("Under the recorded settings every batch leads to what it led to then."),
+        Some((batch, at)) => println!(
+            "{} batches lead to something else than then, the first of them batch {batch} after {at:.1} s: this is not the \
+             version of tepui that was recorded, or a bug",
+            replay.different
+        ),
+    }
+    let mut table = table(&TITLES);
+    for (name, (was, would)) in &replay.frameworks {
+        table.add_row(row(name, if other { "was" } else { "" }, was));
+        if let Some(would) = would {
+            table.add_row(row("", "would", would));
+        }
+    }
+    println!("{table}");
+    if other {
+        println!("{} calls had no offer to answer under the other policies, and were not made there.", replay.dropped);
+        println!("What frameworks did is as recorded: they do not know of the other master.");
+    }
+}
+
+const TITLES: [&str; 9] =
+    ["FRAMEWORK", "", ">OFFERS", ">ACCEPTED", ">DECLINED", ">TAKEN BACK", ">SHARE", ">FAIR", ">WAITED s"];
+
+fn row(name: &str, which: &str, deeds: &Deeds) -> [String; 9] {
+    [
+        name.to_owned(),
+        which.to_owned(),
+        deeds.offers.to_string(),
+        deeds.accepted.to_string(),
+        deeds.declined.to_string(),
+        deeds.rescinded.to_string(),
+        number(deeds.share),
+        number(deeds.target),
+        number(deeds.waited),
+    ]
+}

@@ -1,0 +1,93 @@
+//! `--record`: everything that comes to the core goes into a file as well, for `tepui lab replay`.
+//!
+//! A batch is in the file before the next one is handled. If the file cannot be written any more, or is too large, the
+//! recording ends and the master goes on.
+
+use std::fs::File;
+use std::io::Write;
+
+use allocator::policies::Policies;
+use anyhow::Context;
+use base::Time;
+use master::record::{FRAME_MAX, Head, MAGIC, Recorder};
+use master::{Input, Outbox};
+
+use crate::flags::Flags;
+
+/// The largest recording.
+const BYTES_MAX: u64 = 16 << 30;
+
+/// A recording that goes on.
+pub(super) struct Recording {
+    file: Option<File>,
+    recorder: Recorder,
+    /// The batch that is being handled.
+    frame: Vec<u8>,
+    written: u64,
+}
+
+impl Recording {
+    /// Begins a recording if a flag wants one.
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be made.
+    pub(super) fn begin(flags: &Flags, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
+        let Some(path) = flags.get("record") else { return Ok(None) };
+        let file = File::options().write(true).create_new(true).open(path);
+        let file = file.with_context(|| format!("--record: cannot make the file '{path}'"))?;
+        let mut recording =
+            Recording { file: Some(file), recorder: Recorder::default(), frame: Vec::new(), written: 0 };
+        let mut flags: Vec<(String, String)> = head.flags;
+        flags.push((POLICIES.to_owned(), text(policies)));
+        recording.write(MAGIC.as_slice());
+        recording.write_frame(&Head { flags, ..head }.frame());
+        tracing::info!("Recording what comes to this master into {path}");
+        Ok(Some(recording))
+    }
+
+    /// A batch comes.
+    pub(super) fn comes(&mut self, now: Time, inputs: &[Input]) {
+        if self.file.is_some() {
+            self.frame = self.recorder.batch(now, inputs, &text);
+        }
+    }
+
+    /// What it has led to.
+    pub(super) fn led_to(&mut self, out: &Outbox) {
+        if self.file.is_some() {
+            let mut frame = std::mem::take(&mut self.frame);
+            Recorder::end(&mut frame, master::record::outcome(out));
+            self.write_frame(&frame);
+        }
+    }
+
+    fn write_frame(&mut self, frame: &[u8]) {
+        if frame.len() > FRAME_MAX || self.written > BYTES_MAX {
+            tracing::warn!("The recording ends: it is too large");
+            self.file = None;
+            return;
+        }
+        let mut bytes = Vec::with_capacity(frame.len() + 4);
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(frame);
+        self.write(&bytes);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        match file.write_all(bytes) {
+            Ok(()) => self.written += bytes.len() as u64,
+            Err(why) => {
+                tracing::warn!("The recording ends: {why}");
+                self.file = None;
+            }
+        }
+    }
+}
+
+/// Under this name the policies in force stand among the flags of a recording; no flag has it.
+pub const POLICIES: &str = "policies in force";
+
+fn text(policies: &Policies) -> String {
+    serde_json::to_string(policies).unwrap_or_default()
+}

@@ -1,0 +1,241 @@
+//! A recorded master once more: the same inputs at the same times, step by step, through the same core.
+//!
+//! Under the settings that it had, every batch must lead to what it led to then. Under other policies a second core runs
+//! beside it, and what the two come to is held against each other. It reads no clock.
+//!
+//! Who takes offers in a recording names them by the numbers that they had then. The second master is told the offers that
+//! the same framework holds of the same agents there; a call that names none of those is not made, and counted.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+
+use allocator::policies::Policies;
+use master::record::{Batch, FRAME_MAX, Head, MAGIC, Player, RecordError, outcome};
+use master::{Config, Input, Master, Message, Outbox};
+use protos::mesos::OfferId;
+use protos::mesos::scheduler::Call;
+use serde::Serialize;
+
+/// Why a recording cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// It cannot be read.
+    #[error("the recording cannot be read")]
+    Read(#[from] io::Error),
+    /// It is none.
+    #[error("this is no recording of `tepui master --record`")]
+    Foreign,
+    /// A frame is damaged.
+    #[error("frame {frame} of the recording is damaged")]
+    Damaged {
+        /// Which, from 0; the first is the head.
+        frame: u64,
+        /// What is wrong with it.
+        #[source]
+        why: RecordError,
+    },
+    /// The master's settings cannot be had from its flags.
+    #[error("the recorded master's settings cannot be had: {0}")]
+    Settings(String),
+}
+
+/// What one of the masters did for a framework.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Deeds {
+    /// Offers that it was made.
+    pub offers: u64,
+    /// Offers that it used.
+    pub accepted: u64,
+    /// Offers that it declined.
+    pub declined: u64,
+    /// Offers that were taken back.
+    pub rescinded: u64,
+    /// Its mean dominant share, offers included, as the master has sampled it; none of this and what follows is known of a
+    /// framework that has ended.
+    pub share: f64,
+    /// What would have been fair, in the mean.
+    pub target: f64,
+    /// How long it waited for offers, in all; seconds.
+    pub waited: f64,
+}
+
+/// What came out of a replay.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Replay {
+    /// Batches that were played.
+    pub batches: u64,
+    /// Inputs in them.
+    pub inputs: u64,
+    /// How long the recorded time is, in seconds.
+    pub seconds: f64,
+    /// The first batch that did not lead to what it led to then, and its second.
+    pub differs: Option<(u64, f64)>,
+    /// How many batches did not.
+    pub different: u64,
+    /// The recording ends in the midst of a frame, as that of a master that was killed does.
+    pub cut: bool,
+    /// By framework: as it was, and under the other policies if there are any.
+    pub frameworks: BTreeMap<String, (Deeds, Option<Deeds>)>,
+    /// Calls that the other master was not told, because it had made none of their offers.
+    pub dropped: u64,
+}
+
+/// Makes a master's settings of its flags, names and values; else says in words why it cannot.
+pub type Settings = dyn Fn(&[(String, String)]) -> Result<Config, String>;
+
+/// Plays a recording. `config` makes settings of flags, `policies` reads the text form in which policies were recorded; with
+/// `other` policies a second master runs beside the first.
+///
+/// # Errors
+/// What cannot be read or understood.
+pub fn replay(
+    recording: &mut dyn Read,
+    config: &Settings,
+    policies: &dyn Fn(&str) -> Result<Policies, String>,
+    other: Option<Policies>,
+) -> Result<Replay, ReplayError> {
+    let mut magic = [0; MAGIC.len()];
+    recording.read_exact(&mut magic).map_err(|_| ReplayError::Foreign)?;
+    if magic != *MAGIC {
+        return Err(ReplayError::Foreign);
+    }
+    let damaged = |frame| move |why| ReplayError::Damaged { frame, why };
+    let Some(head) = frame(recording)? else { return Err(ReplayError::Foreign) };
+    let head = Head::read(&head).map_err(damaged(0))?;
+    let config = config(&head.flags).map_err(ReplayError::Settings)?;
+    let begin = |config| Master::new(config, head.info.clone(), &head.registry, head.seed, head.start);
+    let mut second = other.map(|policies| Second::new(begin(Config { policies, ..config.clone() })));
+    let mut first = begin(config);
+    let (mut player, mut out) = (Player::default(), Outbox::default());
+    let mut replay = Replay::default();
+    loop {
+        let bytes = match frame(recording) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => break,
+            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
+                replay.cut = true;
+                break;
+            }
+            Err(why) => return Err(why.into()),
+        };
+        let batch: Batch = player.batch(&bytes, policies).map_err(damaged(replay.batches + 1))?;
+        replay.batches += 1;
+        replay.inputs += batch.inputs.len() as u64;
+        replay.seconds = batch.at.since(head.start).as_secs_f64();
+        if let Some(second) = &mut second {
+            second.batch(&batch, &first);
+        }
+        out.clear();
+        batch.inputs.into_iter().for_each(|input| first.handle(input, batch.at, &mut out));
+        first.end_batch(batch.at, &mut out);
+        if outcome(&out) != batch.outcome {
+            replay.different += 1;
+            replay.differs.get_or_insert((replay.batches - 1, replay.seconds));
+        }
+    }
+    tell(&mut first, |name, deeds| replay.frameworks.entry(name).or_default().0 = deeds);
+    if let Some(mut second) = second {
+        replay.dropped = second.dropped;
+        tell(&mut second.core, |name, deeds| replay.frameworks.entry(name).or_default().1 = Some(deeds));
+    }
+    Ok(replay)
+}
+
+/// The next frame; none at the end.
+fn frame(recording: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
+    let mut length = [0; 4];
+    if recording.read(&mut length[..1])? == 0 {
+        return Ok(None);
+    }
+    recording.read_exact(&mut length[1..])?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > FRAME_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is longer than any can be"));
+    }
+    let mut bytes = Vec::new();
+    recording.take(length as u64).read_to_end(&mut bytes)?;
+    if bytes.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(bytes))
+}
+
+/// What a master did for whom.
+fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
+    let (snapshot, fairness) = (core.snapshot(), core.fairness());
+    for framework in snapshot.frameworks.values().chain(snapshot.completed.values()) {
+        let counts = &framework.counts;
+        let mut deeds = Deeds {
+            offers: counts.offers_sent,
+            accepted: counts.offers_accepted,
+            declined: counts.offers_declined,
+            rescinded: counts.offers_rescinded,
+            ..Deeds::default()
+        };
+        for client in fairness.clients.iter().filter(|client| client.framework == framework.id) {
+            let seconds = client.sampled.seconds.max(1e-9);
+            deeds.share += client.sampled.share / seconds;
+            deeds.target += client.sampled.target / seconds;
+            deeds.waited += client.waiting.total.as_secs_f64();
+        }
+        put(format!("{} ({})", framework.info.name, framework.id), deeds);
+    }
+}
+
+/// The master under other policies.
+struct Second {
+    core: Master,
+    out: Outbox,
+    dropped: u64,
+}
+
+impl Second {
+    fn new(core: Master) -> Second {
+        Second { core, out: Outbox::default(), dropped: 0 }
+    }
+
+    /// Handles a batch before the first master does, which knows what the offers in it were.
+    fn batch(&mut self, batch: &Batch, first: &Master) {
+        self.out.clear();
+        for input in &batch.inputs {
+            if let Some(input) = self.translated(input, first) {
+                self.core.handle(input, batch.at, &mut self.out);
+            }
+        }
+        self.core.end_batch(batch.at, &mut self.out);
+    }
+
+    /// An input with this master's offers in the place of the recorded ones; none if it is about nothing here.
+    fn translated(&mut self, input: &Input, first: &Master) -> Option<Input> {
+        let mut input = input.clone();
+        let call = match &mut input {
+            Input::SchedulerCall { call, .. } | Input::Message { message: Message::Call(call), .. } => Some(call),
+            _ => None,
+        };
+        if let Some(ids) = call.and_then(|call| offers_in(call)) {
+            let before = ids.len();
+            *ids = ids.iter().filter_map(|id| self.same_offer(id, first)).collect();
+            ids.dedup();
+            if ids.is_empty() && before > 0 {
+                self.dropped += 1;
+                return None;
+            }
+        }
+        Some(input)
+    }
+
+    /// What this master offers of the same agent to the same framework, in the same role.
+    fn same_offer(&self, id: &OfferId, first: &Master) -> Option<OfferId> {
+        let (framework, agent, role) = first.offer_named(&id.value)?;
+        self.core.offer_like(framework, agent, role).map(|value| OfferId { value })
+    }
+}
+
+/// The offers that a call answers.
+fn offers_in(call: &mut Call) -> Option<&mut Vec<OfferId>> {
+    match call {
+        Call { accept: Some(accept), .. } => Some(&mut accept.offer_ids),
+        Call { decline: Some(decline), .. } => Some(&mut decline.offer_ids),
+        _ => None,
+    }
+}

@@ -1,0 +1,32 @@
+//! A recording of a world's master, as the live one makes it: for tests of what plays it.
+
+use base::Time;
+use master::Outbox;
+use master::record::{Head, MAGIC, Recorder, outcome};
+use protos::mesos::MasterInfo;
+use protos::mesos::internal::Registry;
+
+/// A recording in memory.
+#[derive(Default)]
+pub(crate) struct Tape {
+    pub recorder: Recorder,
+    pub bytes: Vec<u8>,
+}
+
+impl Tape {
+    pub fn begin(&mut self, info: &MasterInfo, registry: &Registry, seed: u64, start: Time) {
+        let head = Head { flags: Vec::new(), info: info.clone(), registry: registry.clone(), seed, start };
+        *self = Tape { recorder: Recorder::default(), bytes: MAGIC.to_vec() };
+        self.frame(&head.frame());
+    }
+
+    pub fn batch(&mut self, mut frame: Vec<u8>, out: &Outbox) {
+        Recorder::end(&mut frame, outcome(out));
+        self.frame(&frame);
+    }
+
+    fn frame(&mut self, frame: &[u8]) {
+        self.bytes.extend((frame.len() as u32).to_le_bytes());
+        self.bytes.extend_from_slice(frame);
+    }
+}

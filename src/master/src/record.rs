@@ -1,0 +1,347 @@
+//! Recordings of a master: where it began, and then every batch of inputs with its time and a hash over what it led to.
+//!
+//! Whoever has a recording and the same code can let the same master run again, step by step. A recording is a series of
+//! frames; this module makes and reads their contents, and the caller keeps them. What is said often (pids, names) is said
+//! once. It knows no files, and no text form of policies: the caller brings that.
+
+use std::sync::Arc;
+
+use allocator::policies::Policies;
+use base::{Pid, Time};
+use prost::Message as _;
+use protos::mesos::MasterInfo;
+use protos::mesos::internal::Registry;
+use rustc_hash::FxHashMap;
+
+use crate::io::{Input, Outbox, Output, RequestId, StreamId};
+use crate::message::Message;
+use bytes::{Reader, Writer};
+
+mod bytes;
+
+/// What a recording begins with.
+pub const MAGIC: &[u8; 16] = b"tepui-record 1\r\n";
+
+/// The longest frame: longer ones are damage, not batches.
+pub const FRAME_MAX: usize = 256 << 20;
+
+/// Why a frame cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It ends in the midst of something.
+    #[error("it ends too early")]
+    Short,
+    /// A number or a tag that no recording has.
+    #[error("{0} cannot be in a recording")]
+    Invalid(String),
+}
+
+/// Where a recorded master began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// Its flags, as they were given.
+    pub flags: Vec<(String, String)>,
+    /// Who it is.
+    pub info: MasterInfo,
+    /// What it found in its registry.
+    pub registry: Registry,
+    /// What started all that is random in it.
+    pub seed: u64,
+    /// When.
+    pub start: Time,
+}
+
+impl Head {
+    /// As a frame.
+    #[must_use]
+    pub fn frame(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.number(self.flags.len() as u64);
+        for (name, value) in &self.flags {
+            out.bytes(name.as_bytes());
+            out.bytes(value.as_bytes());
+        }
+        out.bytes(&self.info.encode_to_vec());
+        out.bytes(&self.registry.encode_to_vec());
+        out.number(self.seed);
+        out.number(nanos(self.start));
+        out.0
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    /// It is no head.
+    pub fn read(frame: &[u8]) -> Result<Head, RecordError> {
+        let mut from = Reader::new(frame);
+        let count = from.number()?;
+        let flags = (0..count).map(|_| Ok((from.text()?, from.text()?))).collect::<Result<_, RecordError>>()?;
+        Ok(Head {
+            flags,
+            info: from.message()?,
+            registry: from.message()?,
+            seed: from.number()?,
+            start: time(from.number()?),
+        })
+    }
+}
+
+/// Makes the frames of batches.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    names: FxHashMap<String, u64>,
+    last: u64,
+}
+
+/// A batch that was read.
+#[derive(Debug)]
+pub struct Batch {
+    /// When it was handled.
+    pub at: Time,
+    /// What came.
+    pub inputs: Vec<Input>,
+    /// A hash over what it led to; see [`outcome`].
+    pub outcome: u64,
+}
+
+/// Reads the frames of batches, in order.
+#[derive(Debug, Default)]
+pub struct Player {
+    names: Vec<String>,
+    last: u64,
+}
+
+impl Recorder {
+    /// The frame of a batch, but for [`Recorder::end`]. `text` gives policies a form that [`Player::batch`] is given back.
+    pub fn batch(&mut self, now: Time, inputs: &[Input], text: &dyn Fn(&Policies) -> String) -> Vec<u8> {
+        let mut out = Writer::default();
+        let at = nanos(now);
+        out.number(at.saturating_sub(self.last));
+        self.last = self.last.max(at);
+        out.number(inputs.len() as u64);
+        for input in inputs {
+            self.input(input, text, &mut out);
+        }
+        out.0
+    }
+
+    /// Ends a batch's frame with what it led to.
+    pub fn end(frame: &mut Vec<u8>, outcome: u64) {
+        frame.extend(outcome.to_le_bytes());
+    }
+
+    /// A text that may come again: its number, and the text itself the first time.
+    fn name(&mut self, name: &str, out: &mut Writer) {
+        if let Some(known) = self.names.get(name) {
+            return out.number(*known);
+        }
+        out.number(self.names.len() as u64);
+        out.bytes(name.as_bytes());
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+        }
+        self.names.insert(name.to_owned(), self.names.len() as u64);
+    }
+
+    fn input(&mut self, input: &Input, text: &dyn Fn(&Policies) -> String, out: &mut Writer) {
+        match input {
+            Input::Message { from, message } => {
+                out.tag(0);
+                self.name(from.id(), out);
+                out.bytes(from.address().to_string().as_bytes());
+                self.name(message.name(), out);
+                match message {
+                    Message::PongSlave { observer } => out.number(*observer),
+                    message => out.bytes(&message.encode()),
+                }
+            }
+            Input::Exited { pid } => {
+                out.tag(1);
+                out.bytes(pid.to_string().as_bytes());
+            }
+            Input::Subscribe { request, stream, stream_text, call, principal } => {
+                out.tag(2);
+                out.number(request.0);
+                out.number(stream.0);
+                out.bytes(stream_text.as_bytes());
+                out.bytes(&call.encode_to_vec());
+                out.maybe(principal.as_deref());
+            }
+            Input::SchedulerCall { request, stream_id, call, principal } => {
+                out.tag(3);
+                out.number(request.0);
+                out.tag(u8::from(stream_id.is_some()));
+                if let Some(stream) = stream_id {
+                    self.name(stream, out);
+                }
+                out.bytes(&call.encode_to_vec());
+                out.maybe(principal.as_deref());
+            }
+            Input::StreamClosed { stream } => {
+                out.tag(4);
+                out.number(stream.0);
+            }
+            Input::OperatorCall { request, call, principal } => {
+                out.tag(5);
+                out.number(request.0);
+                out.bytes(&call.encode_to_vec());
+                out.maybe(principal.as_deref());
+            }
+            Input::UpdatePolicies { request, policies } => {
+                out.tag(6);
+                out.number(request.0);
+                out.bytes(text(policies).as_bytes());
+            }
+            Input::OperatorSubscribe { request, stream, principal } => {
+                out.tag(7);
+                out.number(request.0);
+                out.number(stream.0);
+                out.maybe(principal.as_deref());
+            }
+            Input::Whitelist { hostnames } => {
+                out.tag(8);
+                out.tag(u8::from(hostnames.is_some()));
+                let hosts = hostnames.iter().flatten();
+                out.number(hosts.clone().count() as u64);
+                hosts.for_each(|host| out.bytes(host.as_bytes()));
+            }
+            Input::Wake => out.tag(9),
+        }
+    }
+}
+
+/// So many names are remembered.
+const NAMES_MAX: usize = 4096;
+
+impl Player {
+    /// Reads the next frame.
+    ///
+    /// # Errors
+    /// It is no batch.
+    pub fn batch(
+        &mut self,
+        frame: &[u8],
+        policies: &dyn Fn(&str) -> Result<Policies, String>,
+    ) -> Result<Batch, RecordError> {
+        let mut from = Reader::new(frame);
+        self.last = self.last.saturating_add(from.number()?);
+        let count = from.number()?;
+        let inputs = (0..count).map(|_| self.input(&mut from, policies)).collect::<Result<_, _>>()?;
+        Ok(Batch { at: time(self.last), inputs, outcome: from.word()? })
+    }
+
+    fn name(&mut self, from: &mut Reader<'_>) -> Result<String, RecordError> {
+        let number = usize::try_from(from.number()?).unwrap_or(usize::MAX);
+        if let Some(name) = self.names.get(number) {
+            return Ok(name.clone());
+        }
+        if number != self.names.len() {
+            return Err(RecordError::Invalid(format!("the name number {number}")));
+        }
+        let name = from.text()?;
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+        }
+        self.names.push(name.clone());
+        Ok(name)
+    }
+
+    fn input(
+        &mut self,
+        from: &mut Reader<'_>,
+        policies: &dyn Fn(&str) -> Result<Policies, String>,
+    ) -> Result<Input, RecordError> {
+        let principal = |from: &mut Reader<'_>| Ok(from.maybe()?.map(Arc::from));
+        Ok(match from.tag()? {
+            0 => {
+                let id = self.name(from)?;
+                let pid = Pid::parse_lenient(&format!("{id}@{}", from.text()?));
+                let name = self.name(from)?;
+                let message = match name.as_str() {
+                    "PongSlaveMessage" => Message::PongSlave { observer: from.number()? },
+                    name => Message::read(name, from.slice()?)
+                        .ok_or_else(|| RecordError::Invalid(format!("a message {name} like this")))?,
+                };
+                Input::Message { from: pid, message }
+            }
+            1 => Input::Exited { pid: Pid::parse_lenient(&from.text()?) },
+            2 => Input::Subscribe {
+                request: RequestId(from.number()?),
+                stream: StreamId(from.number()?),
+                stream_text: from.text()?.into(),
+                call: Box::new(from.message()?),
+                principal: principal(from)?,
+            },
+            3 => Input::SchedulerCall {
+                request: RequestId(from.number()?),
+                stream_id: if from.tag()? == 1 { Some(self.name(from)?) } else { None },
+                call: Box::new(from.message()?),
+                principal: principal(from)?,
+            },
+            4 => Input::StreamClosed { stream: StreamId(from.number()?) },
+            5 => Input::OperatorCall {
+                request: RequestId(from.number()?),
+                call: Box::new(from.message()?),
+                principal: principal(from)?,
+            },
+            6 => Input::UpdatePolicies {
+                request: RequestId(from.number()?),
+                policies: Box::new(policies(&from.text()?).map_err(RecordError::Invalid)?),
+            },
+            7 => Input::OperatorSubscribe {
+                request: RequestId(from.number()?),
+                stream: StreamId(from.number()?),
+                principal: principal(from)?,
+            },
+            8 => {
+                let named = from.tag()? == 1;
+                let count = from.number()?;
+                let hosts = (0..count).map(|_| from.text()).collect::<Result<_, _>>()?;
+                Input::Whitelist { hostnames: named.then_some(hosts) }
+            }
+            9 => Input::Wake,
+            tag => return Err(RecordError::Invalid(format!("an input of the kind {tag}"))),
+        })
+    }
+}
+
+/// A hash over what a batch led to: equal masters with equal inputs have equal ones. The log does not count.
+#[must_use]
+pub fn outcome(out: &Outbox) -> u64 {
+    let mut hash = bytes::Hash::default();
+    hash.number(out.persist.len() as u64);
+    for output in &out.outputs {
+        match output {
+            Output::Send { to, from, message } => {
+                hash.bytes(to.to_string().as_bytes());
+                hash.bytes(from.to_string().as_bytes());
+                hash.bytes(&message.encode());
+            }
+            Output::SchedulerEvent { stream, event } => {
+                hash.number(stream.0);
+                hash.bytes(&event.encode_to_vec());
+            }
+            Output::Respond { request, answer } => {
+                hash.number(request.0);
+                hash.number(u64::from(answer.status));
+                hash.bytes(answer.text.as_bytes());
+            }
+            Output::OpenStream { stream, .. } | Output::CloseStream { stream } => hash.number(stream.0),
+            Output::Link { pid } | Output::Unlink { pid } => hash.bytes(pid.to_string().as_bytes()),
+            Output::Exit { reason } => hash.bytes(reason.as_bytes()),
+            Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } | Output::Log { .. } => {}
+        }
+    }
+    hash.0
+}
+
+fn nanos(at: Time) -> u64 {
+    u64::try_from(at.since_epoch().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn time(nanos: u64) -> Time {
+    Time::from_epoch(std::time::Duration::from_nanos(nanos))
+}
+
+#[cfg(test)]
+mod tests;
