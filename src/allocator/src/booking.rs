@@ -96,6 +96,16 @@ impl Allocator {
         self.free_changed(agent);
     }
 
+    /// Gives a client further copies of shared resources that it has: no allocation that counts, since nothing was offered.
+    pub(crate) fn book_copies(&mut self, agent: u32, client: ClientIx, copies: &Resources) {
+        if copies.is_empty() {
+            return;
+        }
+        self.hold(agent, client, &Arc::new(copies.clone()), Held::Used, Counted::No);
+        self.agents[agent as usize].recount();
+        self.free_changed(agent);
+    }
+
     /// Offers resources of an agent to a client.
     pub(crate) fn book_offer(&mut self, ix: u32, client: ClientIx, resources: &Arc<Resources>) {
         self.hold(ix, client, resources, Held::Offered, Counted::Yes);

@@ -81,7 +81,7 @@ impl Allocator {
         if let Some((client, ix)) = self.holder(holder) {
             let used = self.agents[ix as usize].holding(client).map_or(Resources::new(), |held| held.used().shared());
             let further = bare(shared).filter(|r| used.count(r) > 0);
-            self.book(ix, client, &further, Held::Used);
+            self.book_copies(ix, client, &further);
         }
     }
 

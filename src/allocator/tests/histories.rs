@@ -369,3 +369,32 @@ fn shared_resources_offered_with_a_guarantee_are_offered_on() {
     ];
     ops.iter().for_each(|op| step(&mut world, op));
 }
+
+/// What a random history has found: a further copy of a shared volume counted as one more allocation, and another framework came
+/// before its turn.
+#[test]
+fn a_further_copy_of_a_volume_is_no_allocation() {
+    let mut world = World::new(Config::default());
+    let framework = |who: usize, role: usize, capabilities: u8| Op::AddFramework {
+        who,
+        roles: vec![role],
+        suppressed: vec![],
+        capabilities,
+        minimum: false,
+        active: true,
+    };
+    let ops = [
+        Op::AddAgent { who: 0, total: 7, options: 84, used: Some((2, 0)) },
+        framework(1, 2, 0),
+        framework(0, 1, 12),
+        Op::Allocate,
+        Op::TakeUp { which: 0, part: 0 },
+        Op::Share(1_635_045_431_995_191_110),
+        Op::Return { which: 0, held: true, part: 0, refuse: Some(0) },
+        Op::Revive(1, vec![]),
+        Op::Allocate,
+        Op::Return { which: 0, held: false, part: 0, refuse: None },
+        Op::Allocate,
+    ];
+    ops.iter().for_each(|op| step(&mut world, op));
+}

@@ -22,6 +22,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("fetcher", &["base", "protos"]),
     ("wire", &["base", "protos"]),
     ("store", &["base", "protos"]),
+    ("plot", &[]),
     ("sdk", &["base", "protos", "resources", "wire"]),
     ("binpack", &["base", "protos", "resources", "wire", "sdk"]),
     ("quality", &["base", "protos", "resources", "wire", "sdk", "plot"]),
@@ -42,7 +43,6 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "store",
         ],
     ),
-    ("plot", &[]),
     ("lab", &["base", "protos", "resources", "allocator", "master", "agent", "store", "wire", "sdk", "daemon", "plot"]),
     (
         "cli",
