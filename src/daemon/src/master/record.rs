@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 
 use allocator::policies::Policies;
 use anyhow::Context;
@@ -33,7 +34,8 @@ impl Recording {
     /// The file is there already, or cannot be made.
     pub(super) fn begin(flags: &Flags, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
         let Some(path) = flags.get("record") else { return Ok(None) };
-        let file = File::options().write(true).create_new(true).open(path);
+        // Calls may hold secrets, such as variables of tasks.
+        let file = File::options().write(true).create_new(true).mode(0o600).open(path);
         let file = file.with_context(|| format!("--record: cannot make the file '{path}'"))?;
         let mut recording =
             Recording { file: Some(file), recorder: Recorder::default(), frame: Vec::new(), written: 0 };
