@@ -86,22 +86,21 @@ impl Sums {
 }
 
 impl Allocator {
-    /// Gives resources of an agent to a client. Neither carries an allocation.
-    pub(crate) fn book(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
-        if resources.is_empty() {
-            return;
-        }
-        self.hold(agent, client, &Arc::new(resources.clone()), held, Counted::Yes);
-        self.agents[agent as usize].recount();
-        self.free_changed(agent);
+    /// What a client turns out to use of an agent. Neither carries an allocation.
+    pub(crate) fn book_in_use(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
+        self.book(agent, client, resources, Counted::Yes);
     }
 
     /// Gives a client further copies of shared resources that it has: no allocation that counts, since nothing was offered.
     pub(crate) fn book_copies(&mut self, agent: u32, client: ClientIx, copies: &Resources) {
-        if copies.is_empty() {
+        self.book(agent, client, copies, Counted::No);
+    }
+
+    fn book(&mut self, agent: u32, client: ClientIx, used: &Resources, counted: Counted) {
+        if used.is_empty() {
             return;
         }
-        self.hold(agent, client, &Arc::new(copies.clone()), Held::Used, Counted::No);
+        self.hold(agent, client, &Arc::new(used.clone()), Held::Used, counted);
         self.agents[agent as usize].recount();
         self.free_changed(agent);
     }

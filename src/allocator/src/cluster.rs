@@ -58,7 +58,7 @@ impl Allocator {
         for (framework, role, resources) in used {
             let framework = self.ensure_framework(framework);
             let client = self.ensure_client(framework, role);
-            self.book(ix, client, &bare(resources), Held::Used);
+            self.book_in_use(ix, client, &bare(resources));
         }
     }
 

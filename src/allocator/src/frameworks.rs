@@ -44,7 +44,7 @@ impl Allocator {
             if let Some(agent) = self.agent(agent) {
                 let client = self.ensure_client(ix, role);
                 if self.agents[agent as usize].holding(client).is_none() {
-                    self.book(agent, client, &bare(resources), Held::Used);
+                    self.book_in_use(agent, client, &bare(resources));
                 }
             }
         }

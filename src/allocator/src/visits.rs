@@ -86,14 +86,13 @@ impl Allocator {
         }
     }
 
-    /// Puts the agents of a round into the order of `agent_order`. Agents that are as full as
-    /// each other stay shuffled.
+    /// Puts the agents of a round into the order of `agent_order`. Agents that are as full as each other stay shuffled.
     pub(crate) fn in_order(&mut self, round: &mut Round) {
-        if self.config.policies.agent_order == AgentOrder::Random {
+        let order = self.config.policies.agent_order;
+        if order == AgentOrder::Random {
             return;
         }
         self.draw_all(round);
-        let agents = &mut round.left;
         let free = |ix: &u32| {
             let agent = &self.agents[*ix as usize];
             let (free, total) = (agent.free.quantities(), agent.total.quantities());
@@ -102,10 +101,10 @@ impl Allocator {
             // In millionths: an integer has an order without surprises.
             (sum / f64::from(count.max(1)) * 1e6) as u64
         };
-        match self.config.policies.agent_order {
-            AgentOrder::Random => {}
-            AgentOrder::Fullest => agents.sort_by_cached_key(|ix| std::cmp::Reverse(free(ix))),
-            AgentOrder::Emptiest => agents.sort_by_cached_key(free),
+        if order == AgentOrder::Fullest {
+            round.left.sort_by_cached_key(|ix| std::cmp::Reverse(free(ix)));
+        } else {
+            round.left.sort_by_cached_key(free);
         }
     }
 

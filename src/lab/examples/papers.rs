@@ -19,14 +19,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lab::campaign::{Campaign, Progress, Results};
-use lab::measure::{Outcome, Track};
-use lab::report::spreads;
-use plot::{Line, Lines};
+use lab::measure::Outcome;
+use lab::report::{Course, spreads};
+use plot::Lines;
 
 type Failed = Box<dyn std::error::Error>;
-
-/// Frameworks in a picture.
-const LINES: usize = 8;
 
 /// Nobody looks at bars here; a line for each scenario is printed when it is done.
 struct Silent;
@@ -117,27 +114,22 @@ fn picture(block: &Block, results: &Results) -> Result<String, Failed> {
     let point: usize = point.parse()?;
     let (values, outcomes) = results.get(point).ok_or_else(|| format!("there is no point {point}"))?;
     let outcome = outcomes.first().ok_or("no outcome")?;
-    let of: fn(&Track) -> &Vec<f64> = match what {
-        "share" => |track| &track.share,
-        "waiting" => |track| &track.waiting,
-        "held" => |track| &track.held,
+    let course = match what {
+        "share" => Course::Share,
+        "waiting" => Course::Waiting,
+        "held" => Course::Held,
         _ => return Err(format!("'{what}' is neither share nor waiting nor held").into()),
     };
-    let over = |values: &[f64]| outcome.series.at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
-    let mut lines = Vec::new();
-    for (n, (framework, track)) in outcome.frameworks.iter().zip(&outcome.series.tracks).take(LINES).enumerate() {
-        lines.push(Line { colour: Some(n), ..Line::new(framework.name.clone(), over(of(track))) });
-        if what == "share" {
-            lines.push(Line { colour: Some(n), dashed: true, ..Line::new("", over(&track.target)) });
-        }
-    }
     let values: Vec<String> = values
         .iter()
         .map(|(field, value)| format!("{} = {value}", field.rsplit('.').next().unwrap_or(field)))
         .collect();
     let title = if values.is_empty() { block.scenario.clone() } else { values.join(", ") };
-    let y = if what == "waiting" { "tasks that wait" } else { what };
-    let lines = Lines { title: title.clone(), x: "seconds".to_owned(), y: y.to_owned(), lines, ..Lines::default() };
+    let mut lines = Lines { title: title.clone(), ..lab::report::course(outcome, course) };
+    // The title does not say what the lines are.
+    if course == Course::Waiting {
+        lines.y = "tasks that wait".to_owned();
+    }
     let name = format!("pictures/{}-{point}-{what}.svg", block.scenario);
     std::fs::create_dir_all("docs/papers/pictures")?;
     std::fs::write(Path::new("docs/papers").join(&name), lines.svg())?;

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use ::lab::campaign::read_outcomes;
 use ::lab::measure::Outcome;
-use ::lab::report::{Spread, comparison_page, spreads};
+use ::lab::report::{Spread, comparison_page, number, spreads, with_interval};
 use anyhow::{Result, bail};
 
-use super::{number, with_interval};
 use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]

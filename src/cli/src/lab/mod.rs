@@ -33,20 +33,3 @@ impl LabCommand {
         }
     }
 }
-
-/// A number in as few characters as tell it apart.
-fn number(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// A mean with its 95 % confidence interval, if there is more than one repetition.
-fn with_interval(spread: &::lab::report::Spread) -> String {
-    match spread.half > 0.0 {
-        true => format!("{} ± {}", number(spread.mean), number(spread.half)),
-        false => number(spread.mean),
-    }
-}

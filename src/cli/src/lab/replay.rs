@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::lab::replay::{Deeds, Replay, replay};
+use ::lab::report::number;
 use anyhow::{Context, Result};
 
-use super::number;
 use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]

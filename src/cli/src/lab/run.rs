@@ -7,11 +7,10 @@ use std::thread::available_parallelism;
 
 use ::lab::campaign::{Campaign, Progress, Results};
 use ::lab::measure::Outcome;
-use ::lab::report::{Spread, spreads};
+use ::lab::report::{Spread, spreads, with_interval};
 use anyhow::{Context, Result};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::with_interval;
 use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]

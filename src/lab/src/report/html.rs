@@ -2,7 +2,7 @@
 
 use plot::{Line, Lines, Page, Strip, Strips};
 
-use super::metrics::{Spread, spreads};
+use super::metrics::{Spread, spreads, with_interval};
 use crate::measure::Outcome;
 
 /// Frameworks that get lines of their own.
@@ -47,21 +47,6 @@ pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> St
 
 /// Points that are shown one by one.
 const MOST_POINTS: usize = 12;
-
-fn number(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-fn with_interval(spread: &Spread) -> String {
-    match spread.half > 0.0 {
-        true => format!("{} ± {}", number(spread.mean), number(spread.half)),
-        false => number(spread.mean),
-    }
-}
 
 fn tables(page: &mut Page, outcomes: &[Outcome]) {
     let all = spreads(outcomes);
@@ -121,26 +106,56 @@ fn tables(page: &mut Page, outcomes: &[Outcome]) {
     );
 }
 
+/// What is known of each framework over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Course {
+    /// Dominant shares in use, and, dashed, what would be fair.
+    Share,
+    /// Tasks that wait.
+    Waiting,
+    /// What is held as offers, as a share.
+    Held,
+}
+
+/// A line for each framework over the time of a run.
+pub fn course(outcome: &Outcome, what: Course) -> Lines {
+    let at = &outcome.series.at;
+    let over = |values: &[f64]| at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
+    let (title, y) = match what {
+        Course::Share => ("Dominant shares in use (dashed: fair shares)", "share"),
+        Course::Waiting => ("Tasks that wait", "tasks"),
+        Course::Held => ("Held as offers", "share"),
+    };
+    let mut lines = Vec::new();
+    for (n, (framework, track)) in outcome.frameworks.iter().zip(&outcome.series.tracks).take(LINES).enumerate() {
+        let values = match what {
+            Course::Share => &track.share,
+            Course::Waiting => &track.waiting,
+            Course::Held => &track.held,
+        };
+        lines.push(Line { colour: Some(n), ..Line::new(framework.name.clone(), over(values)) });
+        if what == Course::Share {
+            lines.push(Line { colour: Some(n), dashed: true, ..Line::new("", over(&track.target)) });
+        }
+    }
+    Lines { title: title.to_owned(), x: "seconds".to_owned(), y: y.to_owned(), lines, ..Lines::default() }
+}
+
 fn pictures(page: &mut Page, outcome: &Outcome) {
     let series = &outcome.series;
     let over = |values: &[f64]| series.at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
-    let names = outcome.frameworks.iter().map(|framework| framework.name.clone());
-    let tracks: Vec<_> = names.zip(&series.tracks).take(LINES).collect();
-    let picture = |title: &str, y: &str, lines: Vec<Line>| {
-        Lines { title: title.to_owned(), x: "seconds".to_owned(), y: y.to_owned(), lines, ..Lines::default() }.svg()
-    };
-    let mut shares = Vec::new();
-    for (n, (name, track)) in tracks.iter().enumerate() {
-        shares.push(Line { colour: Some(n), ..Line::new(name.clone(), over(&track.share)) });
-        shares.push(Line { colour: Some(n), dashed: true, ..Line::new("", over(&track.target)) });
+    for what in [Course::Share, Course::Waiting, Course::Held] {
+        page.picture(&course(outcome, what).svg());
     }
-    page.picture(&picture("Dominant shares in use (dashed: fair shares)", "share", shares));
-    let waiting = tracks.iter().map(|(name, track)| Line::new(name.clone(), over(&track.waiting)));
-    page.picture(&picture("Tasks that wait", "tasks", waiting.collect()));
-    let held = tracks.iter().map(|(name, track)| Line::new(name.clone(), over(&track.held)));
-    page.picture(&picture("Held as offers", "share", held.collect()));
     let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
-    page.picture(&picture("The cluster", "part", whole));
+    let cluster = Lines {
+        title: "The cluster".to_owned(),
+        x: "seconds".to_owned(),
+        y: "part".to_owned(),
+        lines: whole,
+        ..Lines::default()
+    };
+    page.picture(&cluster.svg());
     let waits = outcome.frameworks.iter().take(LINES).map(|framework| {
         let wait = &framework.wait;
         let points = vec![(0.5, wait.p50), (0.9, wait.p90), (0.99, wait.p99), (1.0, wait.max)];

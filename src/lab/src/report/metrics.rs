@@ -91,3 +91,20 @@ pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     };
     order.into_iter().map(spread).collect()
 }
+
+/// A number as a table has it.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A mean with its 95 % confidence interval, if there is more than one repetition.
+pub fn with_interval(spread: &Spread) -> String {
+    match spread.half > 0.0 {
+        true => format!("{} ± {}", number(spread.mean), number(spread.half)),
+        false => number(spread.mean),
+    }
+}

@@ -9,6 +9,21 @@ use protos::mesos::{self as old};
 use sdk::v1 as new;
 use sdk::v1::scheduler as v1;
 
+/// Whether a resource, of either version, is a scalar and nothing more.
+macro_rules! is_plain {
+    ($resource:ident) => {
+        $resource.scalar.is_some()
+            && $resource.provider_id.is_none()
+            && $resource.ranges.is_none()
+            && $resource.set.is_none()
+            && $resource.reservation.is_none()
+            && $resource.reservations.is_empty()
+            && $resource.disk.is_none()
+            && $resource.revocable.is_none()
+            && $resource.shared.is_none()
+    };
+}
+
 /// The same message in the other version. What one core has made, the other reads.
 pub(super) fn again<A: Message, B: Message + Default>(message: &A) -> B {
     B::decode(message.encode_to_vec().as_slice()).unwrap_or_default()
@@ -77,16 +92,7 @@ fn url(url: old::Url) -> new::Url {
 }
 
 fn resource(resource: old::Resource) -> new::Resource {
-    let plain = resource.scalar.is_some()
-        && resource.provider_id.is_none()
-        && resource.ranges.is_none()
-        && resource.set.is_none()
-        && resource.reservation.is_none()
-        && resource.reservations.is_empty()
-        && resource.disk.is_none()
-        && resource.revocable.is_none()
-        && resource.shared.is_none();
-    if !plain {
+    if !is_plain!(resource) {
         return again(&resource);
     }
     new::Resource {
@@ -154,7 +160,7 @@ fn task(task: &new::TaskInfo) -> old::TaskInfo {
         && task.max_completion_time.is_none()
         && task.limits.is_empty()
         && task.command.as_ref().is_some_and(plain_command)
-        && task.resources.iter().all(is_plain);
+        && task.resources.iter().all(|resource| is_plain!(resource));
     if !plain {
         return again(task);
     }
@@ -175,18 +181,6 @@ fn task(task: &new::TaskInfo) -> old::TaskInfo {
         labels: task.labels.as_ref().map(|all| old::Labels { labels: all.labels.iter().map(label).collect() }),
         ..old::TaskInfo::default()
     }
-}
-
-fn is_plain(resource: &new::Resource) -> bool {
-    resource.scalar.is_some()
-        && resource.provider_id.is_none()
-        && resource.ranges.is_none()
-        && resource.set.is_none()
-        && resource.reservation.is_none()
-        && resource.reservations.is_empty()
-        && resource.disk.is_none()
-        && resource.revocable.is_none()
-        && resource.shared.is_none()
 }
 
 fn plain_resource(resource: &new::Resource) -> old::Resource {
