@@ -80,10 +80,10 @@ fn install_wanted(arguments: &[String]) -> Result<bool> {
     }
 }
 
-/// The top folder of the checkout.
+/// The top folder of the checkout from which `cargo` runs this: it need not be the one in which this was built.
 fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_path_buf()
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    xtask.parent().unwrap_or(&xtask).to_path_buf()
 }
 
 /// Where cargo puts what it builds: `CARGO_TARGET_DIR`, or `target` in the checkout.

@@ -307,6 +307,7 @@ impl Link {
     fn read_calls(&mut self, bytes: &[u8]) {
         let State::Open(open) = &mut self.state else { return };
         let Connection { reader, status, text, .. } = &mut open.calls;
+        let mut not_ready = false;
         let fed = reader.feed(bytes, &mut |part| match part {
             Part::Head(code) => *status = code,
             Part::Data(data) => keep(text, data),
@@ -314,11 +315,15 @@ impl Link {
                 if *status != 202 {
                     eprintln!("The agent refuses a call: {status} {}", String::from_utf8_lossy(text));
                 }
+                not_ready |= *status == 503;
                 text.clear();
             }
         });
-        if let Err(error) = fed {
-            self.disconnect(&error.to_string());
+        match fed {
+            Err(error) => self.disconnect(&error.to_string()),
+            // The call may have been an update: the next SUBSCRIBE carries it again.
+            Ok(()) if not_ready => self.disconnect("The agent does not take calls yet"),
+            Ok(()) => {}
         }
     }
 

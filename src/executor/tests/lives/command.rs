@@ -275,6 +275,24 @@ fn an_agent_that_is_not_ready_is_asked_again() {
 }
 
 #[test]
+fn an_update_that_comes_too_early_is_told_again() {
+    let agent = FakeAgent::new();
+    let mut executor = Executor::start("command", "early", &agent.address, &CHECKPOINT);
+    let (_, mut stream) = agent.subscribed(killing());
+    stream.launch(shell("t", "while [ ! -e go ]; do sleep 0.02; done"));
+    agent.updates(&mut stream, &[TaskStarting, TaskRunning]);
+    std::fs::write(executor.sandbox.0.join("go"), "").unwrap();
+    // Other executors of the agent are still missing: it takes nothing but SUBSCRIBE.
+    let update = agent.request();
+    let status = update.executor_call().update.unwrap().status;
+    update.answer("503 Service Unavailable", b"Agent has not finished recovery");
+    let (subscribe, mut stream) = agent.subscribed(killing());
+    assert_eq!(subscribe.unacknowledged_updates[0].status, status);
+    stream.acknowledge(&status);
+    executor.ends();
+}
+
+#[test]
 fn an_agent_that_does_not_know_us_is_the_end() {
     let agent = FakeAgent::new();
     let mut executor = Executor::start("command", "stranger", &agent.address, &CHECKPOINT);
