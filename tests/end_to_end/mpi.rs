@@ -1,11 +1,8 @@
 //! A real MPI program, with Debian's Open MPI, as a gang across two agents: a ring and a reduction, without ssh.
 //!
 //! `cargo xtask test` installs openmpi-bin; where there is no mpicc there is nothing to run.
-#![forbid(unsafe_code)]
-
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use binpack::Knobs;
 use binpack::core::{Happening, JobView, Outcome};
@@ -13,45 +10,13 @@ use binpack::job::{self, Syntax};
 use binpack::service::{Options, Service};
 use sdk::v1::{FrameworkInfo, framework_info};
 
-fn binary() -> String {
-    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
-}
+use crate::support::{Cluster, binary};
 
-/// A cluster of the binary under test; ended with its owner.
-struct Cluster {
-    process: Child,
-    master: String,
-    /// With all sandboxes.
-    folder: PathBuf,
-    /// Kept open: what the cluster prints later must go somewhere.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Cluster {
-    /// Two agents, none with room for both ranks.
-    fn start(folder: PathBuf) -> Cluster {
-        std::fs::create_dir_all(&folder).unwrap();
-        let resources = "--resources=cpus:1;mem:256;disk:256;ports:[31200-31210]";
-        let work_dir = format!("--work-dir={}", folder.join("cluster").display());
-        let mut process = Command::new(binary())
-            .args(["local", "--agents=2", "--port=0", resources, &work_dir])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut first = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut first).unwrap();
-        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
-        assert!(first.starts_with("master"), "{first}");
-        Cluster { process, master, folder, _output: output }
-    }
-
-    /// What a task printed.
-    fn output(&self, view: &JobView, rank: usize, name: &str) -> String {
-        let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
-        let found = find(&self.folder, &format!("executors/{id}/runs/latest"));
-        found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
-    }
+/// What a task printed.
+fn output(cluster: &Cluster, view: &JobView, rank: usize, name: &str) -> String {
+    let id = &view.tasks[rank].place.as_ref().unwrap().task_id;
+    let found = find(cluster.folder.path(), &format!("executors/{id}/runs/latest"));
+    found.and_then(|run| std::fs::read_to_string(run.join(name)).ok()).unwrap_or_default()
 }
 
 /// The path below a folder that ends so.
@@ -68,15 +33,6 @@ fn find(folder: &Path, end: &str) -> Option<PathBuf> {
         }
     }
     None
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // An interrupt lets it end its tasks; the child is not reaped yet, so the id is still its own.
-        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }
 
 async fn framework(master: &str) -> Service {
@@ -107,10 +63,10 @@ async fn run(service: &Service, text: &str) -> (Outcome, JobView) {
 
 #[test]
 fn a_ring_and_a_reduction_across_two_agents() {
-    let folder = std::env::temp_dir().join(format!("tepui-mpi-{}", std::process::id()));
-    let cluster = Cluster::start(folder.clone());
-    let ring = folder.join("ring");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpi/ring.c");
+    // None of the two agents has room for both ranks.
+    let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
+    let ring = cluster.folder.path().join("ring");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/ring.c");
     match Command::new("mpicc").arg("-o").arg(&ring).arg(source).status() {
         Ok(status) => assert!(status.success()),
         Err(error) => return println!("not run: no mpicc ({error}); `cargo xtask test` installs libopenmpi-dev"),
@@ -128,8 +84,8 @@ fn a_ring_and_a_reduction_across_two_agents() {
         service.stop(true).await;
         ended.expect("the gang does not end")
     });
-    let said = cluster.output(&view, 0, "stdout");
-    let told = format!("{said}\n{}\n{}", cluster.output(&view, 0, "stderr"), cluster.output(&view, 1, "stderr"));
+    let said = output(&cluster, &view, 0, "stdout");
+    let told = format!("{said}\n{}\n{}", output(&cluster, &view, 0, "stderr"), output(&cluster, &view, 1, "stderr"));
     assert_eq!(outcome, Outcome::Finished, "{told}");
     let agents: Vec<_> = view.tasks.iter().map(|t| &t.place.as_ref().unwrap().agent_id).collect();
     assert_ne!(agents[0], agents[1]);

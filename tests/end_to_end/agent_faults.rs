@@ -1,65 +1,11 @@
 //! An agent that is killed at every step of writing a task down, starting it and telling of it.
 //!
 //! Whatever the step: each task comes to one end, none runs twice, and one that has run is told to have finished.
-#![forbid(unsafe_code)]
-
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Stdio;
 
-fn binary() -> String {
-    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
-}
-
-#[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
-fn wait_for<T>(what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = reached() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_secs(90), "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A daemon; killed with its owner.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(log: &Path, words: &[String], fault: Option<u64>) -> Daemon {
-        let output = fs::File::create(log).unwrap();
-        let mut command = Command::new(binary());
-        command.args(words).stdout(output.try_clone().unwrap()).stderr(output);
-        if let Some(fault) = fault {
-            command.env("TEPUI_FAULT", fault.to_string());
-        }
-        Daemon(command.spawn().unwrap())
-    }
-
-    fn ended(&mut self) -> bool {
-        self.0.try_wait().unwrap().is_some()
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn address(log: &Path, daemon: &mut Daemon) -> Option<String> {
-    wait_for("a daemon listens, or has ended", || {
-        let text = fs::read_to_string(log).unwrap();
-        let found = text.find("listens on ").and_then(|at| text[at + 11..].split_whitespace().next());
-        match found {
-            Some(found) => Some(Some(found.to_owned())),
-            None => daemon.ended().then_some(None),
-        }
-    })
-}
+use crate::support::{Daemon, Folder, PATIENCE, tepui, wait_for};
 
 /// Runs one task on an agent that ends at fault point `fault`, and is started again without; false if it has not come to that
 /// many points.
@@ -86,10 +32,10 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         free.local_addr().unwrap().port().to_string()
     };
-    let mut agent = Daemon::start(&log, &words(&port), Some(fault));
+    let mut agent = Daemon::start(&log, &words(&port), &[("TEPUI_FAULT", fault.to_string())]);
     let runs = own.join("runs");
     let command = format!("echo run >> {}; sleep 0.2", runs.display());
-    let execute = Command::new(binary())
+    let execute = tepui()
         .args(["execute", "--checkpoint=true", "--resources=cpus:1;mem:32", "--master", master])
         .arg(format!("--command={command}"))
         .stdout(Stdio::piped())
@@ -108,10 +54,9 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
     });
     if died {
         let _ = fs::rename(&log, own.join("log.before"));
-        agent = Daemon::start(&log, &words(&port), None);
+        agent = Daemon::start(&log, &words(&port), &[]);
     }
-    let output =
-        output.unwrap_or_else(|| ended.recv_timeout(Duration::from_secs(90)).expect("the task comes to an end"));
+    let output = output.unwrap_or_else(|| ended.recv_timeout(PATIENCE).expect("the task comes to an end"));
     watcher.join().unwrap().ok();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     let ran = fs::read_to_string(&runs).unwrap_or_default().lines().count();
@@ -126,7 +71,7 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
         _ => assert!(ran == 1 && told.contains("TASK_FINISHED"), "{point}: it ran {ran} times: {told}"),
     }
     // It leaves the cluster, so that the next one's task comes to the next one.
-    let _ = Command::new("kill").args(["-USR1", &agent.0.id().to_string()]).status();
+    agent.signal("-USR1");
     wait_for("the agent leaves", || agent.ended().then_some(()));
     fs::remove_dir_all(&own).unwrap();
     died
@@ -135,21 +80,18 @@ fn one(folder: &Path, master: &str, fault: u64) -> bool {
 /// The points of one task's life, each in turn: `TEPUI_FAULTS=STEP` takes every STEPth only, 1 takes all.
 #[test]
 fn killed_at_every_step() {
-    let folder: PathBuf = std::env::temp_dir().join(format!("tepui-faults-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let log = folder.join("m.log");
+    let folder = Folder::new("faults");
+    let log = folder.path().join("m.log");
     let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory", "--allocation_interval=50ms"];
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-    words.push(format!("--work_dir={}", folder.join("m").display()));
-    let mut master = Daemon::start(&log, &words, None);
-    let address = address(&log, &mut master).expect("the master runs");
+    words.push(format!("--work_dir={}", folder.join("m")));
+    let mut master = Daemon::start(&log, &words, &[]);
+    let address = master.address().expect("the master runs");
     let step = std::env::var("TEPUI_FAULTS").ok().and_then(|step| step.parse().ok()).unwrap_or(3);
     let mut last = 0;
-    while one(&folder, &address, last + 1) {
+    while one(folder.path(), &address, last + 1) {
         last += step;
     }
     assert!(last > 20, "there are far more points in a task's life: {last}");
     println!("killed at {} of {last} points", last / step);
-    drop(master);
-    fs::remove_dir_all(&folder).unwrap();
 }

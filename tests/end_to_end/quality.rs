@@ -2,68 +2,25 @@
 //! iteration, the scheduler killed and started again, and input that is refused.
 //!
 //! What a training comes to does not depend on its workers, so every test compares with the same training done here.
-#![forbid(unsafe_code)]
-
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use quality::job::{Job, parse};
 use quality::learn::Local;
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::support::{self, Cluster, Folder, look_for, tepui};
 
-/// Eight cores on two agents, and a folder; ended and removed with its owner.
-struct Cluster {
-    process: Child,
-    master: String,
-    folder: PathBuf,
-    /// Kept open: what the cluster prints later must go somewhere.
-    _output: BufReader<ChildStdout>,
+/// Eight cores on two agents.
+fn cluster(name: &str) -> Cluster {
+    Cluster::start(&format!("quality-{name}"), 2, "cpus:4;mem:1024;disk:1024")
 }
 
-impl Cluster {
-    fn start(name: &str) -> Cluster {
-        let folder = std::env::temp_dir().join(format!("tepui-quality-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let arguments = ["local", "--agents=2", "--port=0", "--resources=cpus:4;mem:1024;disk:1024"];
-        let mut process = Command::new(binary()).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut first = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut first).unwrap();
-        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
-        assert!(first.starts_with("master"), "{first}");
-        Cluster { process, master, folder, _output: output }
-    }
-
-    fn write(&self, name: &str, text: &str) -> String {
-        let path = self.folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-
-    fn framework(&self, more: &[&str]) -> Framework {
-        let state = format!("--state-dir={}", self.folder.join("state").display());
-        let master = format!("--master={}", self.master);
-        let words = ["framework", "quality", "--json", "--epoch=500ms", &state, &master];
-        Framework::start(words.iter().chain(more))
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // An interrupt lets it remove its own folder and its tasks; the child is not reaped yet, so the id is its own.
-        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-}
-
-fn binary() -> String {
-    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
+    let state = format!("--state-dir={}", cluster.folder.join("state"));
+    let master = format!("--master={}", cluster.master);
+    let words = ["framework", "quality", "--json", "--epoch=500ms", &state, &master];
+    Framework::start(words.iter().chain(more))
 }
 
 /// The framework's process; killed with its owner.
@@ -75,8 +32,7 @@ struct Framework {
 
 impl Framework {
     fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> Framework {
-        let mut command = Command::new(binary());
-        let mut process = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = tepui().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
         let mut first = String::new();
         errors.read_line(&mut first).unwrap();
@@ -90,26 +46,17 @@ impl Framework {
     }
 
     fn call(&self, method: &str, path: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.api).unwrap();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let body = answer.split_once("\r\n\r\n").unwrap().1;
-        serde_json::from_str(&body[body.find('{').unwrap()..=body.rfind('}').unwrap()]).unwrap()
+        support::call(&self.api, method, path).unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
     /// Waits until a job is as it should be.
     fn wait_for(&self, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let began = began();
-        loop {
-            let job = self.get(&format!("/jobs/{name}"));
-            if wanted(&job) {
-                return job;
-            }
-            assert!(began.elapsed() < PATIENCE, "{job:#}");
-            pause();
-        }
+        let mut job = Value::Null;
+        let found = look_for(|| {
+            job = self.get(&format!("/jobs/{name}"));
+            wanted(&job).then(|| job.clone())
+        });
+        found.unwrap_or_else(|| panic!("{job:#}"))
     }
 
     /// Waits for the end: whether it was a success, the last status, and what was said on standard error.
@@ -134,16 +81,6 @@ impl Drop for Framework {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test waits for real processes, and not for ever")]
-fn began() -> Instant {
-    Instant::now()
-}
-
-#[expect(clippy::disallowed_methods, reason = "another process can only be asked, and is to get on with it meanwhile")]
-fn pause() {
-    std::thread::sleep(Duration::from_millis(10));
-}
-
 /// The loss before the last of so many iterations of the same training, done here.
 fn expected(job: &Job, iterations: u64) -> f64 {
     let prepared = job.data.prepare(&job.algorithm, None).unwrap();
@@ -160,14 +97,16 @@ fn iteration(job: &Value) -> u64 {
     job["iteration"].as_u64().unwrap_or(0)
 }
 
-/// A worker's process, by the id of its task.
-fn process_of(task: &str) -> Option<u32> {
+/// A worker's process in this cluster, by the id of its task.
+fn process_of(cluster: &Cluster, task: &str) -> Option<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut ids = processes.filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
     ids.find(|id| {
+        let ours =
+            std::fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd.starts_with(cluster.folder.path()));
         let words = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         let words: Vec<&[u8]> = words.split(|b| *b == 0).collect();
-        words.get(3) == Some(&&b"worker"[..]) && words.contains(&task.as_bytes())
+        ours && words.get(3) == Some(&&b"worker"[..]) && words.contains(&task.as_bytes())
     })
 }
 
@@ -222,15 +161,16 @@ fn check(status: &Value, jobs: &[Job]) {
 
 #[test]
 fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
-    let cluster = Cluster::start("compete");
+    let cluster = cluster("compete");
     let text = format!("{TWO}{ENDLESS}");
-    let file = cluster.write("jobs.toml", &text);
-    let framework = cluster.framework(&["--jobs", &file, "--pace=40000"]);
+    let file = cluster.folder.write("jobs.toml", &text);
+    let framework = framework(&cluster, &["--jobs", &file, "--pace=40000"]);
     let many = |j: &Value| j["history"].as_array().is_some_and(|h| h.iter().any(|p| p["cores"].as_f64() >= Some(2.0)));
     framework.wait_for("endless", |j| iteration(j) >= 3 && many(j));
     // Workers come and go: the first that is there and can be killed.
     let running = framework.wait_for("endless", |j| {
-        let victim = j["tasks"].as_array().and_then(|tasks| tasks.iter().find_map(|t| process_of(t.as_str()?)));
+        let victim =
+            j["tasks"].as_array().and_then(|tasks| tasks.iter().find_map(|t| process_of(&cluster, t.as_str()?)));
         victim.is_some_and(|id| Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap().success())
     });
     framework.wait_for("endless", |j| iteration(j) >= iteration(&running) + 3);
@@ -240,24 +180,24 @@ fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
     let jobs = parse("jobs.toml", &text).unwrap();
     check(&status, &jobs);
     for job in jobs {
-        assert!(cluster.folder.join(format!("state/models/{}.json", job.name)).is_file());
+        assert!(cluster.folder.path().join(format!("state/models/{}.json", job.name)).is_file());
     }
 }
 
 #[test]
 fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
-    let cluster = Cluster::start("restart");
+    let cluster = cluster("restart");
     let text = format!("{TWO}{QUICK}{ENDLESS}");
-    let file = cluster.write("jobs.toml", &text);
+    let file = cluster.folder.write("jobs.toml", &text);
     let arguments = ["--jobs", &file, "--pace=25000"];
-    let mut first = cluster.framework(&arguments);
-    let checkpoint = cluster.folder.join("state/jobs/endless.checkpoint");
+    let mut first = framework(&cluster, &arguments);
+    let checkpoint = cluster.folder.path().join("state/jobs/endless.checkpoint");
     let done =
         first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
     let before =
         first.wait_for("endless", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1) && checkpoint.is_file());
     first.kill();
-    let second = cluster.framework(&arguments);
+    let second = framework(&cluster, &arguments);
     // A task of the first start works for the second.
     let adopted =
         |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("endless.0."));
@@ -275,13 +215,13 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
 
 #[test]
 fn a_loss_that_is_not_a_number_fails_the_job_and_says_so() {
-    let cluster = Cluster::start("nan");
-    let data = cluster.write("data.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
+    let cluster = cluster("nan");
+    let data = cluster.folder.write("data.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
     let jobs = format!(
         "[[job]]\nname = \"wild\"\nalgorithm = {{ kind = \"linear-regression\" }}\ndata = {{ file = \"{data}\" }}\nshards = 2\n"
     );
-    let file = cluster.write("jobs.toml", &jobs);
-    let (success, status, errors) = cluster.framework(&["--jobs", &file]).finish();
+    let file = cluster.folder.write("jobs.toml", &jobs);
+    let (success, status, errors) = framework(&cluster, &["--jobs", &file]).finish();
     assert!(!success && errors.contains("failed: wild"), "{errors}");
     let job = job(&status, "wild");
     assert_eq!(job["state"], "failed");
@@ -290,26 +230,21 @@ fn a_loss_that_is_not_a_number_fails_the_job_and_says_so() {
 
 #[test]
 fn bad_files_are_refused_with_file_line_and_rule() {
-    let folder = std::env::temp_dir().join(format!("tepui-quality-bad-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let data = folder.join("data.csv");
-    std::fs::write(&data, "1,2,yes\n3,x,no\n").unwrap();
+    let folder = Folder::new("quality-bad");
+    let data = folder.write("data.csv", "1,2,yes\n3,x,no\n");
     let jobs = |algorithm: &str| {
-        let path = folder.join("jobs.toml");
-        let file = data.display();
         let text = format!(
-            "[[job]]\nname = \"a\"\nalgorithm = {{ kind = \"{algorithm}\" }}\ndata = {{ file = \"{file}\" }}\n"
+            "[[job]]\nname = \"a\"\nalgorithm = {{ kind = \"{algorithm}\" }}\ndata = {{ file = \"{data}\" }}\n"
         );
-        std::fs::write(&path, text).unwrap();
+        let path = folder.write("jobs.toml", &text);
         let arguments = ["framework", "quality", "--master=127.0.0.1:1", "--jobs"];
-        let output = Command::new(binary()).args(arguments).arg(&path).output().unwrap();
+        let output = tepui().args(arguments).arg(&path).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap()
     };
     let said = jobs("logistic-regression");
-    let wanted = format!("{}:2: column 2 is 'x', and must be a finite number", data.display());
+    let wanted = format!("{data}:2: column 2 is 'x', and must be a finite number");
     assert!(said.contains("job 'a'") && said.contains(&wanted), "{said}");
     let said = jobs("magic");
     assert!(said.contains("jobs.toml:3: unknown variant `magic`"), "{said}");
-    std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,89 +1,45 @@
 //! Containers with roots of their own, filtered system calls, and Docker's, on a real agent that is also killed in between.
 //!
 //! Needs root and control groups; without them there is nothing to run. Docker's part starts a `dockerd` of its own.
-#![forbid(unsafe_code)]
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-fn binary() -> String {
-    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
-}
-
-#[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
-fn wait_for<T>(what: &str, mut reached: impl FnMut() -> Option<T>) -> T {
-    let start = Instant::now();
-    loop {
-        if let Some(found) = reached() {
-            return found;
-        }
-        assert!(start.elapsed() < Duration::from_secs(90), "not in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// A daemon; killed with its owner.
-struct Daemon {
-    process: Child,
-    address: String,
-}
-
-impl Daemon {
-    fn start(log: &Path, words: &[String]) -> Daemon {
-        let output = fs::File::create(log).unwrap();
-        let (out, err) = (output.try_clone().unwrap(), output);
-        let process = Command::new(binary()).args(words).stdout(out).stderr(err).spawn().unwrap();
-        let address = wait_for("a daemon listens", || {
-            let text = fs::read_to_string(log).unwrap();
-            let at = text.find("listens on ")? + "listens on ".len();
-            Some(text[at..].split_whitespace().next()?.to_owned())
-        });
-        Daemon { process, address }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::support::{Daemon, Folder, signal, tepui, wait_for};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 struct Cluster {
-    folder: PathBuf,
     group: String,
     flags: Vec<String>,
-    master: Daemon,
-    agent: Option<Daemon>,
+    address: String,
+    /// The agent and its port.
+    agent: Option<(Daemon, String)>,
+    _master: Daemon,
+    folder: Folder,
 }
 
 impl Cluster {
     fn start(name: &str, flags: &[String]) -> Cluster {
-        let folder = std::env::temp_dir().join(format!("tepui-containers-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::new(&format!("containers-{name}"));
         let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
-        let work_dir = format!("--work_dir={}", folder.join("m").display());
-        let words: Vec<String> = words.into_iter().chain([work_dir]).collect();
-        let master = Daemon::start(&folder.join("m.log"), &words);
+        let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
+        let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
+        let address = master.address().expect("the master runs");
         let group = format!("tepui-containers-{name}-{}", std::process::id());
         let own = [
             "agent".to_owned(),
             "--ip=127.0.0.1".to_owned(),
-            format!("--master={}", master.address),
-            format!("--work_dir={}", folder.join("a").display()),
-            format!("--runtime_dir={}", folder.join("r").display()),
+            format!("--master={address}"),
+            format!("--work_dir={}", folder.join("a")),
+            format!("--runtime_dir={}", folder.join("r")),
             format!("--cgroups_root={group}"),
             "--resources=cpus:4;mem:1024;disk:1024".to_owned(),
         ];
         let flags = own.iter().chain(flags).cloned().collect();
-        let mut cluster = Cluster { folder, group, flags, master, agent: None };
+        let mut cluster = Cluster { group, flags, address, agent: None, _master: master, folder };
         cluster.start_agent("0");
         cluster
     }
@@ -92,12 +48,14 @@ impl Cluster {
     fn start_agent(&mut self, port: &str) {
         let mut flags = self.flags.clone();
         flags.push(format!("--port={port}"));
-        self.agent = Some(Daemon::start(&self.folder.join("a.log"), &flags));
+        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &flags, &[]);
+        let address = agent.address().expect("the agent runs");
+        let port = address.rsplit(':').next().unwrap().to_owned();
+        self.agent = Some((agent, port));
     }
 
     fn kill_agent_and_start_it_again(&mut self) {
-        let old = self.agent.take().unwrap();
-        let port = old.address.rsplit(':').next().unwrap().to_owned();
+        let (old, port) = self.agent.take().unwrap();
         drop(old);
         self.start_agent(&port);
     }
@@ -106,8 +64,8 @@ impl Cluster {
         let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
         let task = json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
             "resources": [scalar("cpus", 0.1), scalar("mem", 64.0)]});
-        let mut process = Command::new(binary());
-        process.args(["execute", "--checkpoint=true", "--master", &self.master.address]);
+        let mut process = tepui();
+        process.args(["execute", "--checkpoint=true", "--master", &self.address]);
         process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
         process
     }
@@ -123,7 +81,7 @@ impl Cluster {
     /// The sandbox of a task that has run.
     fn sandbox(&self, id: &str) -> Option<PathBuf> {
         let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let agents = children(self.folder.join("a/slaves"));
+        let agents = children(self.folder.path().join("a/slaves"));
         let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
         let mut runs = frameworks.map(|framework| framework.join("executors").join(id).join("runs/latest"));
         runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())
@@ -143,14 +101,13 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // An agent that leaves ends all its tasks.
-        if let Some(agent) = &mut self.agent {
-            let _ = Command::new("kill").args(["-USR1", &agent.process.id().to_string()]).status();
-            let _ = agent.process.wait();
+        if let Some((agent, _)) = &mut self.agent {
+            agent.signal("-USR1");
+            wait_for("the agent leaves", || agent.ended().then_some(()));
         }
         for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
             remove_groups(&hierarchy.path().join(&self.group));
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -255,7 +212,7 @@ fn roots_made_of_images() {
         let (told, _) = cluster.run("out", json!({"value": "true"}), mesos_image("../tiny:1"));
         assert!(told.contains("is no name of an image"), "{told}");
         a_root_outlives_the_agent(&mut cluster);
-        let left = fs::read_dir(cluster.folder.join("a/provisioner/containers")).into_iter().flatten().count();
+        let left = fs::read_dir(cluster.folder.path().join("a/provisioner/containers")).into_iter().flatten().count();
         assert_eq!(left, 0, "roots are deleted with their containers");
         prune(&cluster, &registry);
         drop(cluster);
@@ -279,10 +236,10 @@ fn a_root_outlives_the_agent(cluster: &mut Cluster) {
 fn prune(cluster: &Cluster, registry: &Path) {
     let layers = || fs::read_dir(registry.join("store/layers")).unwrap().count();
     assert_eq!(layers(), 2);
-    let address = &cluster.agent.as_ref().unwrap().address;
+    let (_, port) = cluster.agent.as_ref().unwrap();
     let curl = Command::new("curl")
         .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Content-Type: application/json"])
-        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://{address}/api/v1")])
+        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://127.0.0.1:{port}/api/v1")])
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&curl.stdout), "200");
@@ -413,7 +370,7 @@ fn docker_runs_tasks() {
         "--docker_remove_delay=1ms".to_owned(),
     ];
     let mut cluster = Cluster::start("docker", &flags);
-    let data = cluster.folder.join("data");
+    let data = cluster.folder.path().join("data");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("file"), "of the host\n").unwrap();
     let mut container = docker_image(json!({"parameters": [{"key": "env", "value": "MORE=2"}]}));
@@ -452,7 +409,7 @@ fn docker_outlives_the_agent(cluster: &mut Cluster, dockerd: &Dockerd) {
     let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
     assert!(told.contains("Container exited with status 7"), "{told}");
     // `tepui execute` kills its task when it is interrupted.
-    let _ = Command::new("kill").args(["-INT", &polite.id().to_string()]).status();
+    signal(&polite, "-INT");
     polite.wait_with_output().unwrap();
     let sandbox = cluster.sandbox("polite").unwrap();
     wait_for("it was asked to end", || {

@@ -6,29 +6,11 @@
 //!   started again;
 //! - wrong job files are refused as a whole, with file, line and rule;
 //! - `--until-done` tells by its exit code whether all jobs have finished.
-#![forbid(unsafe_code)]
-
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
-/// How long something may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn tepui() -> Command {
-    Command::new(std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned()))
-}
-
-/// Looks again and again until it is so.
-#[expect(clippy::disallowed_methods, reason = "a test must not hang")]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began = std::time::Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "not within {} s: {what}", PATIENCE.as_secs());
-    }
-}
+use crate::support::{self, Cluster, PATIENCE, tepui, until};
 
 /// A process whose lines are read; ended with its owner.
 struct Running {
@@ -67,8 +49,7 @@ impl Running {
         if !matches!(self.process.try_wait(), Ok(None)) {
             return;
         }
-        // The child is not reaped yet, so the id is still its own.
-        let _ = Command::new("kill").args([signal, &self.process.id().to_string()]).status();
+        support::signal(&self.process, signal);
         let _ = self.process.wait();
     }
 }
@@ -81,24 +62,17 @@ impl Drop for Running {
 
 /// A cluster of two agents, and a folder of its own.
 struct World {
-    cluster: Option<Running>,
-    master: String,
-    folder: PathBuf,
+    cluster: Cluster,
 }
 
 impl World {
     fn start(name: &str) -> World {
-        let folder = std::env::temp_dir().join(format!("tepui-binpack-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let resources = "--resources=cpus:2;mem:512;disk:512;ports:[31000-31050]";
-        let cluster = Running::start(tepui().args(["local", "--agents=2", "--port=0", resources]));
-        let first = cluster.wait_for(&["master"]);
-        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
-        World { cluster: Some(cluster), master, folder }
+        let resources = "cpus:2;mem:512;disk:512;ports:[31000-31050]";
+        World { cluster: Cluster::start(&format!("binpack-{name}"), 2, resources) }
     }
 
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.cluster.folder.join(name)
     }
 
     /// Starts the framework, with its state in the world's folder, and waits until the master knows it.
@@ -107,7 +81,7 @@ impl World {
             "framework",
             "binpack",
             "--json",
-            &format!("--master={}", self.master),
+            &format!("--master={}", self.cluster.master),
             &format!("--state-dir={}", self.path("state")),
         ]));
         until("the framework is known to the master", || self.job(&["list"]).status.success());
@@ -115,7 +89,7 @@ impl World {
     }
 
     fn job(&self, words: &[&str]) -> Output {
-        tepui().arg("job").args(words).env("TEPUI_MASTER", &self.master).output().unwrap()
+        tepui().arg("job").args(words).env("TEPUI_MASTER", &self.cluster.master).output().unwrap()
     }
 
     /// What a command prints that succeeds.
@@ -134,8 +108,7 @@ impl World {
     }
 
     fn file(&self, name: &str, text: &str) -> String {
-        std::fs::write(self.folder.join(name), text).unwrap();
-        self.path(name)
+        self.cluster.folder.write(name, text)
     }
 
     /// The values of a text field in a job's tasks, in their order.
@@ -144,13 +117,6 @@ impl World {
         let tasks = said.split("\"tasks\": [").last().unwrap_or_default().to_owned();
         let key = format!("\"{field}\": ");
         tasks.lines().filter_map(|l| Some(l.trim().strip_prefix(&key)?.trim_matches([',', '"']).to_owned())).collect()
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.cluster.take();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -255,7 +221,7 @@ fn until_done_tells_by_its_exit_code() {
     let world = World::start("done");
     let run = |text: &str| {
         let file = world.file("jobs.toml", text);
-        let master = format!("--master={}", world.master);
+        let master = format!("--master={}", world.cluster.master);
         let output = tepui().args(["framework", "binpack", &master, "--until-done", &file]).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };

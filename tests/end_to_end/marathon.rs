@@ -2,48 +2,13 @@
 //! What it does is in `tests/python/marathon_client.py`.
 //!
 //! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that there is nothing to run.
-#![forbid(unsafe_code)]
-
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 
 use binpack::Knobs;
 use binpack::service::{Options, Service};
 use sdk::v1::{FrameworkInfo, framework_info};
 
-/// A cluster of the binary under test; ended with its owner.
-struct Cluster {
-    process: Child,
-    master: String,
-    /// Kept open: what the cluster prints later must go somewhere.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Cluster {
-    fn start() -> Cluster {
-        let binary = std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned());
-        let resources = "--resources=cpus:2;mem:512;disk:512;ports:[31000-31100]";
-        let mut process = Command::new(binary)
-            .args(["local", "--agents=2", "--port=0", resources])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut first = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut first).unwrap();
-        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
-        assert!(first.starts_with("master"), "{first}");
-        Cluster { process, master, _output: output }
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // An interrupt lets it remove its folder and its tasks; the child is not reaped yet, so the id is still its own.
-        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
-        let _ = self.process.wait();
-    }
-}
+use crate::support::Cluster;
 
 /// The framework, as `tepui framework binpack` starts it.
 async fn framework(master: &str) -> Service {
@@ -69,7 +34,7 @@ fn an_unmodified_client_lives_with_its_apps() {
         println!("not run: TEPUI_PYTHON is not set; `cargo xtask test` sets it");
         return;
     };
-    let cluster = Cluster::start();
+    let cluster = Cluster::start("marathon", 2, "cpus:2;mem:512;disk:512;ports:[31000-31100]");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/marathon_client.py");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let service = runtime.block_on(framework(&cluster.master));

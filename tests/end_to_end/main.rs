@@ -1,0 +1,16 @@
+//! The program with real processes: clusters, the bundled frameworks, other people's clients, containers.
+//!
+//! One test program, so that it is linked once: `cargo test --test end_to_end video` runs a part. `TEPUI` names another binary to
+//! test, such as a release build. What a core does by itself is tested beside it.
+#![forbid(unsafe_code)]
+
+mod agent_faults;
+mod binpack;
+mod containers;
+mod examples;
+mod marathon;
+mod mpi;
+mod pymesos;
+mod quality;
+mod support;
+mod video;

@@ -1,0 +1,175 @@
+//! What the tests with real processes share: the binary, clusters, daemons, folders, and waiting.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long something may take that must happen, also on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The binary under test.
+pub fn binary() -> String {
+    std::env::var("TEPUI").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tepui").to_owned())
+}
+
+pub fn tepui() -> Command {
+    Command::new(binary())
+}
+
+/// Looks again and again for as long as is patient: what was found, if it was.
+#[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
+pub fn look_for<T>(mut reached: impl FnMut() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        if let Some(found) = reached() {
+            return Some(found);
+        }
+        std::thread::sleep(Duration::from_millis(15));
+    }
+    None
+}
+
+/// Looks again and again until there is something.
+pub fn wait_for<T>(what: &str, reached: impl FnMut() -> Option<T>) -> T {
+    look_for(reached).unwrap_or_else(|| panic!("not within {} s: {what}", PATIENCE.as_secs()))
+}
+
+/// Looks again and again until it is so.
+pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
+    wait_for(what, || reached().then_some(()));
+}
+
+/// Asks a process to end; it is a child that is not reaped yet, so that the id is still its own.
+pub fn signal(process: &Child, signal: &str) {
+    let _ = Command::new("kill").args([signal, &process.id().to_string()]).status();
+}
+
+/// What a server says to a call without a body, as JSON; none if it cannot be reached or says something else.
+pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let body = answer.split_once("\r\n\r\n")?.1;
+    // The body may be in chunks, whose sizes stand around it.
+    serde_json::from_str(body.get(body.find(['{', '['])?..=body.rfind(['}', ']'])?)?).ok()
+}
+
+/// A folder of a test; removed with its owner.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("tepui-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The name of something in it, as a word of a command.
+    pub fn join(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// Writes a file; its name as a word of a command.
+    pub fn write(&self, name: &str, text: &str) -> String {
+        fs::write(self.0.join(name), text).unwrap();
+        self.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A cluster by `tepui local`, with a folder for the test and for all its sandboxes; ended with its owner.
+pub struct Cluster {
+    process: Child,
+    /// The master's address.
+    pub master: String,
+    pub folder: Folder,
+    /// Kept open: what the cluster prints later must go somewhere.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Cluster {
+    /// A cluster of so many agents with these resources each.
+    pub fn start(name: &str, agents: usize, resources: &str) -> Cluster {
+        let folder = Folder::new(name);
+        let mut process = tepui()
+            .args(["local", "--port=0", &format!("--agents={agents}"), &format!("--resources={resources}")])
+            .arg(format!("--work-dir={}", folder.join("cluster")))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut first).unwrap();
+        let master = first.trim().rsplit("http://").next().unwrap().to_owned();
+        assert!(first.starts_with("master"), "{first}");
+        Cluster { process, master, folder, _output: output }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // An interrupt lets it end its tasks.
+        signal(&self.process, "-INT");
+        let _ = self.process.wait();
+    }
+}
+
+/// A master or an agent that writes a log; killed with its owner.
+pub struct Daemon {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Daemon {
+    pub fn start(log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
+        let output = fs::File::create(log).unwrap();
+        let (out, err) = (output.try_clone().unwrap(), output);
+        let mut command = tepui();
+        command.args(words).envs(environment.iter().map(|(name, value)| (name, value))).stdout(out).stderr(err);
+        Daemon { process: command.spawn().unwrap(), log: log.to_owned() }
+    }
+
+    /// Where it listens, once it does; none if it has ended.
+    pub fn address(&mut self) -> Option<String> {
+        wait_for("a daemon listens, or has ended", || {
+            let text = fs::read_to_string(&self.log).unwrap();
+            let found = text.find("listens on ").and_then(|at| text[at + 11..].split_whitespace().next());
+            match found {
+                Some(found) => Some(Some(found.to_owned())),
+                None => self.ended().then_some(None),
+            }
+        })
+    }
+
+    pub fn ended(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_some()
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(&self.process, name);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
