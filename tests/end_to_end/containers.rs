@@ -211,6 +211,7 @@ fn roots_made_of_images() {
         assert!(told.contains("TASK_FAILED") && told.contains("There is no image 'other:latest'"), "{told}");
         let (told, _) = cluster.run("out", json!({"value": "true"}), mesos_image("../tiny:1"));
         assert!(told.contains("is no name of an image"), "{told}");
+        a_session_has_the_roots_terminals(&cluster);
         a_root_outlives_the_agent(&mut cluster);
         let left = fs::read_dir(cluster.folder.path().join("a/provisioner/containers")).into_iter().flatten().count();
         assert_eq!(left, 0, "roots are deleted with their containers");
@@ -218,6 +219,14 @@ fn roots_made_of_images() {
         drop(cluster);
         fs::remove_dir_all(&registry).unwrap();
     }
+}
+
+fn a_session_has_the_roots_terminals(cluster: &Cluster) {
+    let task = cluster.start_task("around", json!({"value": "echo up; sleep 1000"}), mesos_image("tiny:1"));
+    let look = "[ -t 0 ] && [ /dev/fd/0 -ef /dev/pts/0 ] && echo it is mine";
+    let (seen, _) = at_a_terminal(cluster, &format!("exec -it around sh -c '{look}'"), "");
+    assert!(seen.contains("it is mine"), "{seen}");
+    end(task);
 }
 
 fn a_root_outlives_the_agent(cluster: &mut Cluster) {
@@ -231,6 +240,84 @@ fn a_root_outlives_the_agent(cluster: &mut Cluster) {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.contains("TASK_FINISHED"), "{told}");
     assert_eq!(fs::read_to_string(sandbox.join("stdout")).unwrap(), "up\nend two\n");
+}
+
+/// A command of `tepui task` at a terminal of its own.
+struct Terminal(Child);
+
+impl Terminal {
+    fn open(cluster: &Cluster, words: &str) -> Terminal {
+        let line = format!("stty rows 33 cols 77; {} task {words}", tepui().get_program().display());
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("TEPUI_MASTER", &cluster.address);
+        Terminal(script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn type_in(&mut self, text: &str) {
+        let input = self.0.stdin.as_mut().unwrap();
+        std::io::Write::write_all(input, text.as_bytes()).unwrap();
+        std::io::Write::flush(input).unwrap();
+    }
+
+    /// What was seen, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        // It would see the end of the input before that of the command.
+        let input = self.0.stdin.take();
+        let output = self.0.wait_with_output().unwrap();
+        drop(input);
+        (String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n"), output.status.code())
+    }
+}
+
+/// Types all at once.
+fn at_a_terminal(cluster: &Cluster, words: &str, typed: &str) -> (String, Option<i32>) {
+    let mut terminal = Terminal::open(cluster, words);
+    terminal.type_in(typed);
+    terminal.end()
+}
+
+#[test]
+fn terminals_of_tasks_outlive_the_agent() {
+    for flags in [vec!["--launcher=posix"], vec!["--isolation=cgroups/cpu,namespaces/pid"]] {
+        if flags[0] != "--launcher=posix" && !can_isolate() {
+            return println!("not run: it needs root, and cgroups v1");
+        }
+        let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
+        let mut cluster = Cluster::start("terminal", &flags);
+        let container = json!({"type": "MESOS", "tty_info": {"window_size": {"rows": 30, "columns": 90}}});
+        let talk = "stty size < /dev/tty; stty -echo; echo ready; while read word; do [ $word = end ] && exit 3; echo got $word; \
+            stty size; done";
+        let task = cluster.start_task("talk", json!({"value": talk}), container);
+        let written = |cluster: &Cluster| fs::read_to_string(cluster.sandbox("talk").unwrap().join("stdout")).unwrap();
+        wait_for("the task is ready", || written(&cluster).contains("ready").then_some(()));
+        assert!(written(&cluster).starts_with("30 90"), "{}", written(&cluster));
+        let mut terminal = Terminal::open(&cluster, "attach talk");
+        terminal.type_in("one\n");
+        wait_for("the task has heard", || written(&cluster).contains("got one\r\n33 77").then_some(()));
+        terminal.type_in("\u{10}\u{11}");
+        let (seen, code) = terminal.end();
+        assert!(seen.contains("left; task 'talk' goes on") && code == Some(0), "{seen}");
+        cluster.kill_agent_and_start_it_again();
+        wait_for("the task can be attached to again", || {
+            let (seen, code) = at_a_terminal(&cluster, "attach talk", "two\nend\n");
+            (code == Some(1)).then_some(seen).filter(|seen| seen.contains("is failed"))
+        });
+        assert!(written(&cluster).contains("got two"), "{}", written(&cluster));
+        let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
+        assert!(told.contains("Command exited with status 3"), "{told}");
+        let plain = cluster.start_task("plain", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"}));
+        let (seen, code) = at_a_terminal(&cluster, "attach plain", "");
+        assert!(seen.contains("has no terminal") && code == Some(1), "{seen}");
+        let (seen, code) = at_a_terminal(&cluster, "exec -it plain sh -c 'tty; stty size; read x; exit $x'", "5\n");
+        assert!(seen.contains("/dev/pts/") && seen.contains("33 77") && code == Some(5), "{seen}");
+        end(plain);
+    }
+}
+
+/// Interrupts `tepui execute`, which kills its task.
+fn end(execute: Child) {
+    signal(&execute, "-INT");
+    execute.wait_with_output().unwrap();
 }
 
 fn prune(cluster: &Cluster, registry: &Path) {
@@ -408,9 +495,7 @@ fn docker_outlives_the_agent(cluster: &mut Cluster, dockerd: &Dockerd) {
     fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
     let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
     assert!(told.contains("Container exited with status 7"), "{told}");
-    // `tepui execute` kills its task when it is interrupted.
-    signal(&polite, "-INT");
-    polite.wait_with_output().unwrap();
+    end(polite);
     let sandbox = cluster.sandbox("polite").unwrap();
     wait_for("it was asked to end", || {
         fs::read_to_string(sandbox.join("stdout")).unwrap().contains("asked").then_some(())

@@ -3,11 +3,13 @@
 //! Taking it as the terminal of a session is the new process's step (`spawn/stage.rs`).
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+
+use crate::User;
 
 /// A new terminal.
 #[derive(Debug)]
@@ -27,11 +29,42 @@ impl Terminal {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let user = rustix::pty::openpt(flags)?;
         rustix::pty::grantpt(&user)?;
+        Terminal::of(user, rows, columns)
+    }
+
+    /// Opens one among the terminals of a process with a root of its own: programs in there find it by its name.
+    ///
+    /// # Errors
+    /// If the process has no `/dev/pts` of its own, or the host has no terminal left.
+    pub fn open_inside(pid: i32, rows: u32, columns: u32) -> io::Result<Terminal> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = rustix::fs::open(format!("/proc/{pid}/root"), flags, Mode::empty())?;
+        // The root is the container's to change: nothing in it may lead out of it, and nothing but the device is opened.
+        let found = rustix::fs::openat2(root, "dev/pts/ptmx", flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+        let about = rustix::fs::fstat(&found)?;
+        let is_device = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice;
+        if !is_device || about.st_rdev != rustix::fs::makedev(5, 2) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the container has no terminals of its own"));
+        }
+        let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let user = rustix::fs::open(path, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        Terminal::of(user, rows, columns)
+    }
+
+    fn of(user: OwnedFd, rows: u32, columns: u32) -> io::Result<Terminal> {
         rustix::pty::unlockpt(&user)?;
-        let name = rustix::pty::ptsname(&user, Vec::new())?;
-        let process = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let process = rustix::pty::ioctl_tiocgptpeer(&user, flags)?;
         resize_terminal(&user, rows, columns)?;
         Ok(Terminal { user, process })
+    }
+
+    /// Gives it to the user of the process.
+    ///
+    /// # Errors
+    /// If this process may not.
+    pub fn give(&self, user: &User) -> io::Result<()> {
+        std::os::unix::fs::fchown(&self.process, Some(user.uid), None)
     }
 }
 

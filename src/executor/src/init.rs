@@ -37,6 +37,9 @@ fn run(program: Program) -> Result<u8, String> {
     let mut spec = Spec::new(program);
     spec.environment = std::env::vars_os().collect();
     (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
+    crate::process::pass_terminal(&mut spec);
+    // It is this session's already.
+    spec.isolation.terminal = false;
     // A signal to the group, and a terminal's, is for the program.
     spec.new_session = false;
     let child = Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error))?;

@@ -26,14 +26,17 @@ mod poller;
 mod process;
 mod records;
 mod socket;
+mod switchboard;
 mod updates;
 
-/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init`, the program that follows.
+/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init`, the program that follows; or
+/// `switchboard`, which stands beside a terminal.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
         Some("command") => command::main(),
         Some("default") => default::main(),
         Some("docker") => docker::main(),
+        Some("switchboard") => switchboard::main(),
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         _ => {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");

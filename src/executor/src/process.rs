@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 
 use containers::{Output, Program, Spec};
 use prost::{DecodeError, Message};
@@ -34,7 +35,19 @@ pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, 
     spec.stdout = Output::Inherit;
     spec.stderr = Output::Inherit;
     spec.die_with_parent = true;
+    pass_terminal(&mut spec);
     Ok(spec)
+}
+
+/// A terminal that the executor was given is the task's.
+pub(crate) fn pass_terminal(spec: &mut Spec) {
+    let own = rustix::stdio::stdin();
+    if rustix::termios::isatty(own)
+        && let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(own, 3)
+    {
+        spec.stdin = Some(Arc::new(copy));
+        spec.isolation.terminal = true;
+    }
 }
 
 /// How the image's programs are started if the task does not say: each word with its length before it, as `4:echo`.

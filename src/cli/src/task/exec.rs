@@ -9,11 +9,10 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use wire::client::{Address, Client, Subscription};
 
-use super::{Found, find, input, terminal};
+use super::input::Typing;
+use super::keys::Keys;
+use super::{Found, JSON, PATH, find, input, terminal};
 use crate::connect::MasterArgs;
-
-const JSON: &str = "application/json";
-const PATH: &str = "/api/v1";
 
 /// Flags of `tepui task exec`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +56,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 bail!("the agent at {address} refused: {} {}", reply.status, reply.text().trim());
             }
         };
-        let typing = args.interactive.then(|| tokio::spawn(input::send(address.clone(), child.clone(), args.tty)));
+        let typing = args.interactive.then(|| {
+            let (address, container) = (address.clone(), child.clone());
+            let keys = Keys::default();
+            tokio::spawn(input::send(Typing { address, container, tty: args.tty, size_first: false, keys }))
+        });
         while let Some(record) = records.next().await? {
             show(&record)?;
         }
@@ -89,7 +92,7 @@ fn launch(args: &Args, child: &Value, size: Option<(u16, u16)>) -> Value {
 }
 
 /// Prints a piece of output where it belongs.
-fn show(record: &[u8]) -> Result<()> {
+pub(super) fn show(record: &[u8]) -> Result<()> {
     let record: Value = serde_json::from_slice(record).context("the agent's stream cannot be read")?;
     let Some(data) = record["data"]["data"].as_str() else { return Ok(()) };
     let bytes = BASE64_STANDARD.decode(data).context("the agent's stream cannot be read")?;

@@ -14,12 +14,38 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use wire::client::Address;
 
+use super::keys::Keys;
+
 const PIECE: usize = 4096;
 /// How many pieces may wait for the agent.
 const AHEAD: usize = 16;
 
-/// Sends what comes on standard input, and the terminal's size when it changes; ends with the input.
-pub(super) async fn send(address: Address, container: Value, tty: bool) -> Result<()> {
+/// How the typing has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    /// With the input.
+    All,
+    /// With the keys that mean to go away.
+    Detached,
+}
+
+/// What is typed, into which container of which agent.
+pub(super) struct Typing {
+    pub(super) address: Address,
+    pub(super) container: Value,
+    /// Whether it has a terminal, which is told its size when that changes.
+    pub(super) tty: bool,
+    /// Whether the size is told at the start, too.
+    pub(super) size_first: bool,
+    pub(super) keys: Keys,
+}
+
+/// Sends what comes on standard input, and the terminal's size; ends with the input, or with certain keys.
+///
+/// # Errors
+/// The agent does not take it any more.
+pub(super) async fn send(typing: Typing) -> Result<Typed> {
+    let Typing { address, container, tty, size_first, mut keys } = typing;
     let mut stream = TcpStream::connect((address.host(), address.port())).await?;
     let head = format!(
         "POST /api/v1 HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/recordio\r\n\
@@ -27,26 +53,40 @@ pub(super) async fn send(address: Address, container: Value, tty: bool) -> Resul
     );
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(&chunk(json!({"type": "CONTAINER_ID", "container_id": container}))).await?;
+    if tty && size_first {
+        stream.write_all(&chunk(size())).await?;
+    }
     let mut typed = read();
     let mut resized = signal(SignalKind::window_change())?;
     loop {
         tokio::select! {
             piece = typed.recv() => match piece {
-                Some(bytes) => stream.write_all(&chunk(data(&bytes))).await?,
+                Some(bytes) => {
+                    let (bytes, detach) = keys.take(&bytes);
+                    if !bytes.is_empty() {
+                        stream.write_all(&chunk(data(&bytes))).await?;
+                    }
+                    if detach {
+                        // Not the end of the input: the task goes on.
+                        stream.write_all(b"0\r\n\r\n").await?;
+                        return Ok(Typed::Detached);
+                    }
+                }
                 None => break,
             },
-            _ = resized.recv(), if tty => {
-                let (rows, columns) = super::terminal::size();
-                let control = json!({"type": "TTY_INFO", "tty_info": {"window_size": {"rows": rows, "columns": columns}}});
-                let message = json!({"type": "CONTROL", "control": control});
-                stream.write_all(&chunk(json!({"type": "PROCESS_IO", "process_io": message}))).await?;
-            }
+            _ = resized.recv(), if tty => stream.write_all(&chunk(size())).await?,
         }
     }
     // An empty piece ends the command's input.
     stream.write_all(&chunk(data(&[]))).await?;
     stream.write_all(b"0\r\n\r\n").await?;
-    Ok(())
+    Ok(Typed::All)
+}
+
+fn size() -> Value {
+    let (rows, columns) = super::terminal::size();
+    let control = json!({"type": "TTY_INFO", "tty_info": {"window_size": {"rows": rows, "columns": columns}}});
+    json!({"type": "PROCESS_IO", "process_io": {"type": "CONTROL", "control": control}})
 }
 
 fn data(bytes: &[u8]) -> Value {

@@ -2,8 +2,10 @@
 //!
 //! Where a task is, the master says; everything else is asked of its agent, through the agent's public API.
 
+mod attach;
 mod exec;
 mod input;
+mod keys;
 mod terminal;
 mod top;
 
@@ -17,9 +19,15 @@ use serde_json::Value;
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
 
+const JSON: &str = "application/json";
+/// The agent's API.
+const PATH: &str = "/api/v1";
+
 /// Commands about running tasks.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Look at, and type into, the terminal of a running task
+    Attach(attach::Args),
     /// Run a command inside a running task
     Exec(exec::Args),
     /// Show what running tasks use, the busiest first
@@ -33,6 +41,7 @@ impl Command {
     /// No master or agent answers, or there is no such task.
     pub fn run(self) -> Result<ExitCode> {
         match self {
+            Command::Attach(args) => attach::run(&args),
             Command::Exec(args) => exec::run(&args),
             Command::Top(args) => top::run(&args),
         }
@@ -43,6 +52,7 @@ impl Command {
 #[derive(Clone, Debug, PartialEq)]
 struct Found {
     id: String,
+    framework: String,
     /// Its container, as messages write it.
     container: Value,
     /// `host:port` of its agent.
@@ -67,6 +77,7 @@ struct Framework {
 #[serde(default)]
 struct Task {
     id: String,
+    framework_id: String,
     slave_id: String,
     state: String,
     statuses: Vec<Value>,
@@ -102,7 +113,7 @@ fn among(frameworks: &Frameworks, agents: &Agents, text: &str, framework: Option
     let Some(agent) = agent.map(|agent| agent.address().to_owned()) else {
         bail!("the agent of task '{}' is not connected", task.id);
     };
-    Ok(Found { id: task.id.clone(), container: container.clone(), agent })
+    Ok(Found { id: task.id.clone(), framework: task.framework_id.clone(), container: container.clone(), agent })
 }
 
 #[cfg(test)]

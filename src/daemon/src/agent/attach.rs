@@ -188,7 +188,7 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
             return Err(Box::new(Response::bad_request("Expecting 'attach_container_input.process_io' to be present")));
         };
         if let Some(size) = message.control.and_then(|control| control.tty_info).and_then(|info| info.window_size) {
-            if !io.resize(size.rows, size.columns) {
+            if !io.resize(size.rows, size.columns).await {
                 return Err(Box::new(Response::bad_request("The container has no terminal")));
             }
         } else if let Some(data) = message.data

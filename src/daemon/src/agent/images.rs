@@ -243,6 +243,18 @@ impl Images {
         Ok(Some(Root { path, written, lower, mounts, defaults }))
     }
 
+    /// Whether a container, or one around it, has a root of its own.
+    pub(super) fn is_below_root(&self, container: &ContainerName) -> bool {
+        let mut around = Some(container.clone());
+        while let Some(name) = around {
+            if self.has_root(&name) {
+                return true;
+            }
+            around = name.parent();
+        }
+        false
+    }
+
     /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one sees as
     /// its sandbox.
     pub(super) fn has_root(&self, container: &ContainerName) -> bool {

@@ -23,6 +23,7 @@ mod records;
 mod rotate;
 mod secrets;
 mod sessions;
+mod terminals;
 mod validate;
 mod views;
 mod volumes;

@@ -41,7 +41,8 @@ impl Records {
         }
     }
 
-    fn folder(&self, container: &ContainerName) -> PathBuf {
+    /// Where notes about a container are.
+    pub(super) fn folder(&self, container: &ContainerName) -> PathBuf {
         let mut parts = container.as_str().split('.');
         let root = self.root.join(parts.next().unwrap_or_default());
         parts.fold(root, |folder, id| folder.join("containers").join(id))
@@ -55,6 +56,19 @@ impl Records {
         if let Err(error) = written {
             tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
         }
+    }
+
+    /// Makes the folder for notes about a container, which nobody else can look into; it goes with the container.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(super) fn make_folder(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
+        use std::os::unix::fs::PermissionsExt;
+        self.note_owner(container);
+        let folder = self.folder(container);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
+        Ok(folder)
     }
 
     /// Notes that a container, and whatever is left of it after a crash, is this agent's.

@@ -1,7 +1,7 @@
-//! Sessions: containers whose input comes from, and whose output goes to, clients of the operator API.
+//! Sessions and terminals: containers whose input comes from, and whose output goes to, clients of the operator API.
 //!
-//! Each has pipes or a terminal; this file carries bytes between them and the clients' streams. The calls themselves are
-//! `attach.rs`, processes are `worker.rs`.
+//! Each has pipes or a terminal (`terminals.rs`); this file carries bytes between them and the clients' streams. The calls
+//! themselves are `attach.rs`, processes are `worker.rs`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,8 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent::{ContainerName, Session};
-use containers::{Output, Spec, Terminal};
+use agent::ContainerName;
 use protos::mesos::agent::{ProcessIo, process_io};
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -18,6 +17,7 @@ use tokio::sync::Notify;
 use wire::http::stream::StreamHandle;
 use wire::negotiate::Encoding;
 
+use super::terminals::{self, Ends, Line};
 use crate::streams::encode_v1;
 use crate::sync::lock;
 
@@ -28,47 +28,6 @@ const UNREAD_MAX: usize = 256 * 1024;
 const UNREAD_PAUSE: Duration = Duration::from_millis(10);
 /// How long what a session has written last may take on its way out.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
-/// What ends the input of a terminal.
-const END_OF_INPUT: &[u8] = &[4];
-
-/// Our ends of a new session's streams.
-pub(super) struct Ends {
-    input: OwnedFd,
-    output: OwnedFd,
-    /// None for a terminal, which has only one output.
-    error: Option<OwnedFd>,
-}
-
-impl Ends {
-    /// Opens pipes or a terminal, and gives the other ends to the process to be.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
-    pub(super) fn open(session: Session, process: &mut Spec) -> io::Result<Ends> {
-        let ends = match session.terminal {
-            Some((rows, columns)) => {
-                let Terminal { user, process: theirs } = Terminal::open(rows, columns)?;
-                let theirs = Arc::new(theirs);
-                process.stdin = Some(theirs.clone());
-                (process.stdout, process.stderr) = (Output::Fd(theirs.clone()), Output::Fd(theirs));
-                process.isolation.terminal = true;
-                Ends { input: user.try_clone()?, output: user, error: None }
-            }
-            None => {
-                let ((stdin, input), (output, stdout), (error, stderr)) =
-                    (containers::pipe()?, containers::pipe()?, containers::pipe()?);
-                process.stdin = Some(Arc::new(stdin));
-                process.stdout = Output::Fd(Arc::new(stdout));
-                process.stderr = Output::Fd(Arc::new(stderr));
-                Ends { input, output, error: Some(error) }
-            }
-        };
-        for fd in [Some(&ends.input), Some(&ends.output), ends.error.as_ref()].into_iter().flatten() {
-            containers::never_wait(fd)?;
-        }
-        Ok(ends)
-    }
-}
 
 /// All sessions. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +46,7 @@ pub(super) struct Io {
 #[derive(Debug, Default)]
 struct Input {
     stream: Option<Arc<AsyncFd<OwnedFd>>>,
-    is_terminal: bool,
+    line: Line,
     /// Somebody is attached.
     taken: bool,
 }
@@ -105,6 +64,11 @@ impl Sessions {
         true
     }
 
+    /// Prepares a container with a terminal, which has no clients yet.
+    pub(super) fn add_terminal(&self, container: &ContainerName) {
+        lock(&self.0).entry(container.clone()).or_default();
+    }
+
     pub(super) fn get(&self, container: &ContainerName) -> Option<Arc<Io>> {
         lock(&self.0).get(container).cloned()
     }
@@ -118,9 +82,8 @@ impl Sessions {
     pub(super) fn run(&self, container: &ContainerName, ends: Ends, runtime: &Handle) {
         let Some(io) = self.get(container) else { return };
         let _context = runtime.enter();
-        let is_terminal = ends.error.is_none();
         match watch(ends.input) {
-            Ok(stream) => *lock(&io.input) = Input { stream: Some(Arc::new(stream)), is_terminal, taken: false },
+            Ok(stream) => *lock(&io.input) = Input { stream: Some(Arc::new(stream)), line: ends.line, taken: false },
             Err(error) => tracing::warn!(%container, "a session has no input: {error}"),
         }
         let outputs =
@@ -223,31 +186,37 @@ impl Io {
     ///
     /// # Errors
     /// If the session's program does not read any more.
-    pub(super) async fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
-        let (stream, is_terminal) = {
-            let input = lock(&self.input);
-            (input.stream.clone(), input.is_terminal)
-        };
+    pub(super) async fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        let (stream, line) = self.line();
         let Some(stream) = stream else { return Err(io::ErrorKind::BrokenPipe.into()) };
-        if bytes.is_empty() {
-            match is_terminal {
-                true => bytes = END_OF_INPUT,
-                false => lock(&self.input).stream = None,
-            }
+        if bytes.is_empty() && line == Line::Pipe {
+            lock(&self.input).stream = None;
+            return Ok(());
         }
-        while !bytes.is_empty() {
-            let mut ready = stream.writable().await?;
-            if let Ok(written) = ready.try_io(|fd| containers::write_some(fd.get_ref(), bytes)) {
-                bytes = &bytes[written?..];
-            }
-        }
-        Ok(())
+        send(&stream, &line.typed(bytes)).await
     }
 
     /// Changes the size of the terminal; false if there is none.
-    pub(super) fn resize(&self, rows: u32, columns: u32) -> bool {
-        let input = lock(&self.input);
-        let terminal = input.stream.as_ref().filter(|_| input.is_terminal);
-        terminal.is_some_and(|stream| containers::resize_terminal(stream.get_ref(), rows, columns).is_ok())
+    pub(super) async fn resize(&self, rows: u32, columns: u32) -> bool {
+        match self.line() {
+            (None, _) | (_, Line::Pipe) => false,
+            (Some(stream), Line::Terminal) => containers::resize_terminal(stream.get_ref(), rows, columns).is_ok(),
+            (Some(stream), Line::Switchboard) => send(&stream, &terminals::size(rows, columns)).await.is_ok(),
+        }
     }
+
+    fn line(&self) -> (Option<Arc<AsyncFd<OwnedFd>>>, Line) {
+        let input = lock(&self.input);
+        (input.stream.clone(), input.line)
+    }
+}
+
+async fn send(stream: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let mut ready = stream.writable().await?;
+        if let Ok(written) = ready.try_io(|fd| containers::write_some(fd.get_ref(), bytes)) {
+            bytes = &bytes[written?..];
+        }
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use agent::{ContainerName, ContainerSpec, Input};
 use base::Time;
 use containers::cgroups::{Group, OomWatch};
-use containers::{Attached, Guard, Launcher, Output, Program, ProgramFile, Spec, User, WaitStatus};
+use containers::{Attached, Child, Guard, Launcher, Output, Program, ProgramFile, Spec, User, WaitStatus};
 use protos::mesos;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -24,7 +24,8 @@ use super::fetch::Fetcher;
 use super::isolation::{Isolated, Isolator, out_of_memory};
 use super::prepare::{prepare, rlimits};
 use super::records::Records;
-use super::sessions::{Ends, Sessions};
+use super::sessions::Sessions;
+use super::terminals::{self, Ends};
 use crate::fault;
 use crate::sync::lock;
 
@@ -148,10 +149,18 @@ impl Worker {
         if init {
             process.program = self.under_init(process.program)?;
         }
-        let ends = spec.session.map(|session| Ends::open(session, &mut process)).transpose()?;
-        let spawned = Launcher::posix().spawn(&process);
+        let spawned = self.streams(container, spec, &mut process).and_then(|ends| {
+            let child = Launcher::posix().spawn(&process)?;
+            Ok((ends, child))
+        });
+        // The container alone keeps its ends of the streams open.
         drop(process);
-        let child = spawned.inspect_err(|_| remove(container, group.as_ref()))?;
+        let (ends, child) = spawned.inspect_err(|_| {
+            remove(container, group.as_ref());
+            if spec.session.is_none() {
+                self.sessions.forget(container);
+            }
+        })?;
         fault::point("after a process was started");
         let pid = child.pid();
         let started = containers::start_time(pid);
@@ -168,6 +177,39 @@ impl Worker {
         let sandbox = is_executor.then(|| spec.sandbox.clone());
         self.alive(container, Live { pid, started, sandbox, init }, pidfd, true);
         Ok(())
+    }
+
+    /// Gives a session, or a container with a terminal, its streams; our ends of them.
+    fn streams(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        process: &mut Spec,
+    ) -> anyhow::Result<Option<Ends>> {
+        if let Some(session) = spec.session {
+            let around = container.parent().filter(|parent| self.isolator.images().is_below_root(parent));
+            let inside = around.and_then(|parent| lock(&self.live).get(&parent).map(|live| live.pid));
+            return Ok(Some(Ends::open(session, inside, process)?));
+        }
+        let Some(size) = terminals::wanted(spec) else { return Ok(None) };
+        let (_, executor) = self
+            .executor
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("A terminal needs the executors' program, which cannot be opened"))?;
+        let folder = self.records.make_folder(container)?;
+        let board = terminals::start(size, &folder, executor, process)?;
+        let board_ends = Ends::of_switchboard(&folder)?;
+        self.sessions.add_terminal(container);
+        self.runtime.spawn(bury(container.clone(), board));
+        Ok(Some(board_ends))
+    }
+
+    /// Takes up the terminal of a container of an earlier agent, if it has one.
+    fn take_up_terminal(&self, container: &ContainerName) {
+        if let Ok(ends) = Ends::of_switchboard(&self.records.folder(container)) {
+            self.sessions.add_terminal(container);
+            self.sessions.run(container, ends, &self.runtime);
+        }
     }
 
     /// The first process of the container whose namespaces this one shares: a session those of the very one that it is in, others
@@ -248,6 +290,7 @@ impl Worker {
                 let started = Some(attached.started());
                 let (pid, pidfd) = attached.into_parts();
                 self.watch_again(&container);
+                self.take_up_terminal(&container);
                 self.alive(&container, Live { pid, started, sandbox, init: false }, pidfd, false);
             }
             Ok(None) => self.gone(container, sandbox),
@@ -395,6 +438,22 @@ impl Worker {
             user,
             ..Spec::new(program)
         }
+    }
+}
+
+/// Waits for the end of a switchboard, which comes with that of its container.
+#[allow(
+    deprecated,
+    reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+)]
+async fn bury(container: ContainerName, board: Child) {
+    let (pid, pidfd) = board.into_parts();
+    if let Ok(fd) = AsyncFd::with_interest(pidfd, Interest::READABLE) {
+        // Whatever is wrong with waiting: asking for the end waits, too.
+        let _ = fd.readable().await;
+    }
+    if let Err(error) = containers::wait(pid) {
+        tracing::warn!(%container, "{error}");
     }
 }
 

@@ -1,0 +1,120 @@
+//! `tepui task attach`: the terminal of a running task, seen and typed into from here.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde_json::json;
+use wire::client::{Address, Client, Subscription};
+
+use super::exec::show;
+use super::input::{self, Typed, Typing};
+use super::keys::Keys;
+use super::{Found, JSON, PATH, Task, find, terminal};
+use crate::connect::MasterArgs;
+
+/// How often, and how long in all, the master is asked how a task has ended whose terminal is closed.
+const PAUSE: Duration = Duration::from_millis(200);
+const TRIES: u32 = 50;
+
+/// Flags of `tepui task attach`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    master: MasterArgs,
+    /// Only among the tasks of this framework, by its id or name
+    #[arg(long, short, value_name = "FRAMEWORK")]
+    framework: Option<String>,
+    /// Only look: type nothing
+    #[arg(long)]
+    no_stdin: bool,
+    /// The keys that end the looking and leave the task running; none if empty
+    #[arg(long, value_name = "KEYS", default_value = "ctrl-p,ctrl-q")]
+    detach_keys: Keys,
+    /// The task, by its id or the beginning of it; it has a terminal if its container has 'tty_info'
+    task: String,
+}
+
+/// Shows the terminal until the task ends, or the keys are typed.
+///
+/// # Errors
+/// No such task, a task without a terminal, or an agent that does not let us in.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    crate::block_on(async {
+        let task = find(&args.master, &args.task, args.framework.as_deref()).await?;
+        let address: Address = task.agent.parse().with_context(|| format!("'{}' is no address", task.agent))?;
+        let body =
+            json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": task.container}});
+        let opened = Client::at(address.clone()).subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
+        let mut records = match opened.with_context(|| format!("the agent at {address} gave no answer"))? {
+            Subscription::Stream(records) => records,
+            Subscription::Refused(reply) if reply.status == 400 => bail!(
+                "task '{}' has no terminal (its container has no 'tty_info'): its output is in its sandbox. For a shell in its \
+                 container: tepui task exec -it {} sh",
+                task.id,
+                task.id
+            ),
+            Subscription::Refused(reply) => {
+                bail!("the agent at {address} refused: {} {}", reply.status, reply.text().trim())
+            }
+        };
+        let types = !args.no_stdin;
+        let terminal = (types && std::io::stdin().is_terminal()).then(terminal::Raw::enter).transpose()?;
+        let (container, keys) = (task.container.clone(), args.detach_keys.clone());
+        let typing = Typing { address, container, tty: terminal.is_some(), size_first: true, keys };
+        let mut typing = types.then(|| tokio::spawn(input::send(typing)));
+        loop {
+            tokio::select! {
+                record = records.next() => match record? {
+                    Some(record) => show(&record)?,
+                    None => break,
+                },
+                typed = async { typing.as_mut().expect("there is one").await }, if typing.is_some() => {
+                    typing = None;
+                    match typed? {
+                        Ok(Typed::Detached) => {
+                            drop(terminal);
+                            eprintln!("\nleft; task '{}' goes on", task.id);
+                            return Ok(ExitCode::SUCCESS);
+                        }
+                        // The end of the input is not that of the task.
+                        Ok(Typed::All) => {}
+                        Err(error) => eprintln!("what is typed does not arrive any more: {error:#}\r"),
+                    }
+                }
+            }
+        }
+        drop(terminal);
+        end(&args.master, &task).await
+    })
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tasks {
+    tasks: Vec<Task>,
+}
+
+/// How the task has ended, as an exit code.
+async fn end(master: &MasterArgs, found: &Found) -> Result<ExitCode> {
+    for _ in 0..TRIES {
+        let [id, framework] = [&found.id, &found.framework].map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC));
+        let query = format!("/tasks?task_id={id}&framework_id={framework}");
+        let tasks: Tasks = master.read(&query).await?;
+        let state = tasks.tasks.first().map(|task| task.state.trim_start_matches("TASK_").to_lowercase());
+        match state.as_deref() {
+            Some("finished") => return Ok(ExitCode::SUCCESS),
+            Some("staging" | "starting" | "running" | "killing") => tokio::time::sleep(PAUSE).await,
+            Some(state) => {
+                eprintln!("task '{}' is {state}", found.id);
+                return Ok(ExitCode::FAILURE);
+            }
+            None => break,
+        }
+    }
+    eprintln!("the terminal is closed; the master does not know how task '{}' has ended", found.id);
+    Ok(ExitCode::FAILURE)
+}

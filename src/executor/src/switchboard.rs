@@ -1,0 +1,244 @@
+//! What stands between a task's terminal and those who look at it: it writes what the terminal prints into a file and to
+//! every client, and types what clients send.
+//!
+//! It outlives the agent, so that a task with a terminal does, too. Standard input is the terminal's near end, standard output
+//! the file, standard error the socket at which clients come; so it has nowhere to complain.
+//!
+//! Clients get plain bytes. What they send are frames: a byte that says what it is, the length (four bytes, the highest first),
+//! and as many bytes. `0`: they are typed. `1`: they are two numbers of four bytes, rows and columns. Anything else ends the
+//! client's connection.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use containers::{never_wait, read_some, resize_terminal, write_some};
+use rustix::event::PollFlags;
+use rustix::stdio::{stderr as door, stdin as terminal, stdout as file};
+
+use crate::clock;
+use crate::poller::{Idleness, Poller};
+
+const TERMINAL: u64 = 0;
+const DOOR: u64 = 1;
+/// The tokens of clients start here.
+const CLIENTS: u64 = 2;
+
+/// How much is read at once.
+const PIECE: usize = 16 * 1024;
+/// What waits to be typed; clients wait with more.
+const TYPED_MAX: usize = 64 * 1024;
+/// A client that has so much unread is sent away: a task waits for nobody who looks on.
+const UNREAD_MAX: usize = 1 << 20;
+const CLIENTS_MAX: usize = 16;
+/// The longest frame.
+const FRAME_MAX: usize = 64 * 1024;
+const HEAD: usize = 5;
+/// How long clients have for what was printed last.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+struct Client {
+    fd: OwnedFd,
+    /// A frame that is not whole.
+    partial: Vec<u8>,
+    unread: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Switchboard {
+    clients: Vec<Client>,
+    typed: Vec<u8>,
+    /// Since when nobody has the terminal open.
+    over: Option<Instant>,
+}
+
+pub(super) fn main() -> ExitCode {
+    // Each may be shared with somebody else; reading and writing too much at once must not stop us.
+    if [terminal(), door()].into_iter().any(|fd| never_wait(fd).is_err()) {
+        return ExitCode::FAILURE;
+    }
+    let mut board = Switchboard::default();
+    let mut idleness = Idleness::default();
+    while !board.is_done() {
+        let until = board.over.map(|over| over + DRAIN_LIMIT);
+        for (token, found) in board.poller().wait(idleness.before_wait(until)) {
+            idleness.busy();
+            board.on_ready(token, found);
+        }
+        // Those that are gone are taken out after all have had their turn: tokens are places.
+        board.clients.retain(|client| client.unread.len() <= UNREAD_MAX);
+    }
+    ExitCode::SUCCESS
+}
+
+impl Switchboard {
+    fn is_done(&self) -> bool {
+        let late = |over: Instant| clock::now() >= over + DRAIN_LIMIT;
+        self.over.is_some_and(|over| late(over) || self.clients.iter().all(|client| client.unread.is_empty()))
+    }
+
+    fn poller(&self) -> Poller<'_> {
+        let mut poller = Poller::default();
+        if self.over.is_none() {
+            let out = if self.typed.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            poller.add(TERMINAL, terminal(), PollFlags::IN | out);
+            poller.add(DOOR, door(), PollFlags::IN);
+        }
+        for (token, client) in (CLIENTS..).zip(&self.clients) {
+            let input = if self.typed.len() < TYPED_MAX { PollFlags::IN } else { PollFlags::empty() };
+            let out = if client.unread.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+            poller.add(token, client.fd.as_fd(), input | out);
+        }
+        poller
+    }
+
+    fn on_ready(&mut self, token: u64, found: PollFlags) {
+        match token {
+            TERMINAL => {
+                if found.contains(PollFlags::OUT) {
+                    self.type_in();
+                }
+                if found.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                    self.print();
+                }
+            }
+            DOOR => {
+                if let Ok(fd) = rustix::net::accept(door())
+                    && self.clients.len() < CLIENTS_MAX
+                    && never_wait(&fd).is_ok()
+                {
+                    self.clients.push(Client { fd, partial: Vec::new(), unread: Vec::new() });
+                }
+            }
+            _ => {
+                let index = usize::try_from(token - CLIENTS).unwrap_or(usize::MAX);
+                let Some(client) = self.clients.get_mut(index) else { return };
+                let alive = !found.contains(PollFlags::OUT) || client.send();
+                let heard = !found.intersects(PollFlags::IN | PollFlags::HUP) || client.hear(&mut self.typed);
+                if !alive || !heard {
+                    client.send_away();
+                }
+            }
+        }
+    }
+
+    /// Carries what the terminal prints.
+    fn print(&mut self) {
+        let mut buffer = [0; PIECE];
+        match read_some(terminal(), &mut buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // A terminal that nobody has open any more gives an error.
+            Ok(0) | Err(_) => self.over = Some(clock::now()),
+            Ok(length) => {
+                append(&buffer[..length]);
+                for client in &mut self.clients {
+                    client.unread.extend_from_slice(&buffer[..length]);
+                    if !client.send() {
+                        client.send_away();
+                    }
+                }
+            }
+        }
+    }
+
+    fn type_in(&mut self) {
+        match write_some(terminal(), &self.typed) {
+            Ok(length) => drop(self.typed.drain(..length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(_) => self.typed.clear(),
+        }
+    }
+}
+
+/// Output that finds no room on the disk is lost to the file; the task does not wait for it.
+fn append(mut bytes: &[u8]) {
+    while let Ok(length @ 1..) = write_some(file(), bytes) {
+        bytes = &bytes[length..];
+    }
+}
+
+impl Client {
+    /// Marks a client that is taken out.
+    fn send_away(&mut self) {
+        self.unread = vec![0; UNREAD_MAX + 1];
+    }
+
+    /// False if it is gone.
+    fn send(&mut self) -> bool {
+        while !self.unread.is_empty() {
+            match write_some(&self.fd, &self.unread) {
+                Ok(length) => drop(self.unread.drain(..length)),
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+        true
+    }
+
+    /// Takes what it sends; false if it is gone, or sends nonsense.
+    fn hear(&mut self, typed: &mut Vec<u8>) -> bool {
+        let mut buffer = [0; PIECE];
+        match read_some(&self.fd, &mut buffer) {
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            Ok(0) => return false,
+            Ok(length) => self.partial.extend_from_slice(&buffer[..length]),
+        }
+        while let Some(frame) = next(&mut self.partial) {
+            match frame {
+                Ok(Frame::Typed(bytes)) => typed.extend_from_slice(&bytes),
+                // If it has no size, nothing is lost.
+                Ok(Frame::Size(rows, columns)) => drop(resize_terminal(terminal(), rows, columns)),
+                Err(Nonsense) => return false,
+            }
+        }
+        true
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Frame {
+    Typed(Vec<u8>),
+    Size(u32, u32),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Nonsense;
+
+/// Takes the first whole frame.
+fn next(bytes: &mut Vec<u8>) -> Option<Result<Frame, Nonsense>> {
+    let (kind, length) = (*bytes.first()?, number(bytes.get(1..HEAD)?)? as usize);
+    if length > FRAME_MAX {
+        return Some(Err(Nonsense));
+    }
+    let body = bytes.get(HEAD..HEAD + length)?.to_vec();
+    bytes.drain(..HEAD + length);
+    Some(match kind {
+        0 => Ok(Frame::Typed(body)),
+        1 => match (body.get(..4).and_then(number), body.get(4..8).and_then(number)) {
+            (Some(rows), Some(columns)) => Ok(Frame::Size(rows, columns)),
+            _ => Err(Nonsense),
+        },
+        _ => Err(Nonsense),
+    })
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames() {
+        let mut bytes = vec![0, 0, 0, 0, 2, b'a', b'b', 1, 0, 0, 0, 8, 0, 0, 0, 24, 0, 0, 0, 80, 0, 0, 0, 0];
+        assert_eq!(next(&mut bytes), Some(Ok(Frame::Typed(b"ab".to_vec()))));
+        assert_eq!(next(&mut bytes), Some(Ok(Frame::Size(24, 80))));
+        // Four bytes of a head are no frame yet.
+        assert_eq!((next(&mut bytes), bytes.len()), (None, 4));
+        for nonsense in [&[2, 0, 0, 0, 0][..], &[0, 1, 0, 0, 0], &[1, 0, 0, 0, 1, 0]] {
+            assert_eq!(next(&mut nonsense.to_vec()), Some(Err(Nonsense)), "{nonsense:?}");
+        }
+    }
+}
