@@ -2,6 +2,7 @@
 //! iteration, the scheduler killed and started again, and input that is refused.
 //!
 //! What a training comes to does not depend on its workers, so every test compares with the same training done here.
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -57,6 +58,18 @@ impl Framework {
             wanted(&job).then(|| job.clone())
         });
         found.unwrap_or_else(|| panic!("{job:#}"))
+    }
+
+    /// Waits until a worker's task has changed its job.
+    fn wait_for_a_move(&self) {
+        let mut first = BTreeMap::new();
+        let moved = look_for(|| {
+            let Value::Object(workers) = self.get("/workers") else { panic!("tasks by their ids") };
+            let change = |(task, job): (String, Value)| *first.entry(task).or_insert(job.clone()) != job;
+            // Every task is looked at, so that all first jobs are known.
+            workers.into_iter().map(change).filter(|moved| *moved).last().map(drop)
+        });
+        moved.unwrap_or_else(|| panic!("no worker changed its job: {first:?}"));
     }
 
     /// Waits for the end: whether it was a success, the last status, and what was said on standard error.
@@ -174,6 +187,7 @@ fn jobs_compete_and_a_worker_killed_in_mid_epoch_changes_nothing() {
         victim.is_some_and(|id| Command::new("kill").args(["-KILL", &id.to_string()]).status().unwrap().success())
     });
     framework.wait_for("endless", |j| iteration(j) >= iteration(&running) + 3);
+    framework.wait_for_a_move();
     framework.call("POST", "/jobs/endless/stop");
     let (success, status, errors) = framework.finish();
     assert!(success, "{errors}");
@@ -200,7 +214,7 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
     let second = framework(&cluster, &arguments);
     // A task of the first start works for the second.
     let adopted =
-        |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("endless.0."));
+        |j: &Value| j["tasks"].as_array().unwrap().iter().any(|t| t.as_str().unwrap().starts_with("worker.0."));
     let after = second.wait_for("endless", |j| iteration(j) > iteration(&before) && adopted(j));
     // It did not begin anew: its first iteration is the one from before.
     let begin = |j: &Value| ["iteration", "loss", "seconds"].map(|what| j["history"][0][what].clone());

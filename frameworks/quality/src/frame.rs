@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::learn::Shape;
 
 /// The version of these frames; both sides must have the same.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest frame, in bytes.
 pub const LENGTH_MAX: usize = 256 << 20;
 /// The longest first frame of a connection, before anybody knows who sends it.
@@ -71,6 +71,13 @@ pub enum ToWorker {
     Ping,
     /// The job needs this worker no more.
     Leave,
+    /// The job needs this worker no more, but another one does: it is to connect anew and to work for that one.
+    Move {
+        /// Which job.
+        job: String,
+        /// What the worker proves itself with from now on.
+        token: String,
+    },
     /// The hello is not accepted.
     Refused {
         /// Why, in words.

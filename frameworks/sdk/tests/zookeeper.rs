@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use base::Time;
 use fake::Fake;
-use sdk::driver::{Options, run};
+use sdk::driver::{Options, addresses, run};
 use sdk::v1::FrameworkInfo;
 use sdk::{Calls, Ending, Event, Scheduler};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -149,6 +149,29 @@ async fn follows_the_leader_that_zookeeper_names() {
     let (finished, ()) = tokio::time::timeout(Duration::from_secs(20), scripted).await.expect("the test hangs");
     assert_eq!(finished.ending, Ending::Stopped);
     serving.abort();
+}
+
+#[tokio::test]
+async fn a_program_with_a_question_asks_who_leads() {
+    let group = Arc::new(Group::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let url = format!("zk://{server}/mesos");
+    let serving = tokio::spawn(serve(listener, group.clone()));
+    let ask = async |masters: &str| {
+        let found = addresses(masters, Duration::from_secs(20)).await;
+        found.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>()).map_err(|why| why.to_string())
+    };
+    group.set("log_replicas", Some("nowhere"));
+    assert!(ask(&url).await.unwrap_err().contains(&format!("ZooKeeper at {server} has none in /mesos")));
+    group.set("json.info_0000000009", Some("10.0.0.9:5050"));
+    group.set("json.info_0000000008", Some("10.0.0.8:5050"));
+    assert_eq!(ask(&url).await.unwrap(), ["10.0.0.8:5050"]);
+    assert_eq!(ask("a:1,b:2").await.unwrap(), ["a:1", "b:2"]);
+    assert!(ask("a").await.unwrap_err().contains("<host>:<port>"));
+    serving.abort();
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    assert!(ask(&format!("zk://{gone}/mesos")).await.unwrap_err().contains("does not say who leads"));
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! Reading from a master: where it is, following a follower's redirect, and errors that say what to do.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 use wire::client::{Address, Client, ClientError, Reply};
 use wire::http::StatusCode;
 
 const JSON: &str = "application/json";
+/// How long ZooKeeper may take to say who leads.
+const ZOOKEEPER: Duration = Duration::from_secs(10);
 
 /// What a master is asked: a path to be read, or a call to be made.
 struct Question<'a> {
@@ -16,7 +20,7 @@ struct Question<'a> {
 /// Flags of every command that talks to a master.
 #[derive(Clone, Debug, clap::Args)]
 pub struct MasterArgs {
-    /// The master, as host:port, or several separated by commas
+    /// The master: host:port, several separated by commas, or zk://[user:password@]host:port,.../path
     #[arg(long, short, env = "TEPUI_MASTER", default_value = "127.0.0.1:5050", value_name = "MASTER")]
     pub master: String,
     /// Who calls, if the master wants to know
@@ -51,11 +55,7 @@ impl MasterArgs {
 
     async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
         let mut last = anyhow!("--master names no master");
-        for part in self.master.split(',') {
-            let address: Address = match part.trim().parse() {
-                Ok(address) => address,
-                Err(_) => bail!("'{part}' is not a master; write it as for example --master=127.0.0.1:5050"),
-            };
+        for address in sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")? {
             match self.ask_one(address, question).await {
                 Ok(document) => return Ok(document),
                 Err(error) => last = error,

@@ -80,7 +80,7 @@ impl Service {
             .map_err(|error| Error::Listen(listen, error))?;
         let address = serving.address();
         // Where `tepui job` finds it when it asks the master.
-        driver.settings.framework.webui_url.get_or_insert_with(|| url(address));
+        driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driving = tokio::spawn(async move { driver::run(served, driver).await.ending });
         Ok(Service { address, handle, serving, driving })
     }
@@ -132,16 +132,6 @@ impl Service {
         self.serving.stop().await;
         ending
     }
-}
-
-/// Where others reach the API: an address that stands for all of this machine's becomes its name.
-fn url(address: SocketAddr) -> String {
-    if address.ip().is_unspecified()
-        && let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname")
-    {
-        return format!("http://{}:{}", name.trim(), address.port());
-    }
-    format!("http://{address}")
 }
 
 /// The variable by which the ranks of a gang know each other.

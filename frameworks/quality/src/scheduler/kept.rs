@@ -1,4 +1,5 @@
-//! What the scheduler keeps for its next start: its jobs with their results, when it started first, and how often since.
+//! What the scheduler keeps for its next start: its jobs with their results and their workers, when it started first, and
+//! how often since.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Quality;
 use super::entry::{Entry, Hand};
 use super::status::State;
-use super::workers::owner;
+use super::workers::WORKER;
 use crate::job::Job;
 
 const RUN: &str = "run";
@@ -67,16 +68,20 @@ impl Quality {
         }
         let tasks: Vec<(String, sdk::Entry)> = calls.tasks().iter().map(|(id, e)| (id.to_owned(), e.clone())).collect();
         for (id, task) in tasks {
-            match owner(&id).and_then(|job| self.jobs.get_mut(job)).filter(|j| j.is_active()) {
+            let job = text(&format!("{WORKER}{id}"));
+            match job.and_then(|job| self.jobs.get_mut(job)).filter(|j| j.is_active()) {
                 Some(entry) => {
                     let running = task.state == sdk::v1::TaskState::TaskRunning;
                     let hand = Hand { agent: task.agent_id, running, leaving: None, killed: false };
+                    self.hired.insert(id.clone(), entry.job.name.clone());
                     entry.workers.insert(id, hand);
                     entry.target = entry.staying();
                 }
                 None => calls.kill(&id, None),
             }
         }
+        let ended = entries.keys().filter_map(|k| k.strip_prefix(WORKER)).filter(|id| !self.hired.contains_key(*id));
+        ended.for_each(|id| calls.forget(&format!("{WORKER}{id}")));
     }
 
     /// Keeps a job as it is now.

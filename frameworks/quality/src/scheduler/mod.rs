@@ -3,7 +3,7 @@
 //!
 //! Once an epoch, and whenever a job comes or ends, the policy shares out the workers that the cluster has room for. A
 //! job that has too few gets more as soon as an offer has room; one that has too many is told which to let go at the end
-//! of its iteration.
+//! of its iteration, and to which other job. So a worker may work for several jobs in its life.
 
 mod entry;
 mod kept;
@@ -25,9 +25,9 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
-pub use question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored};
+pub use question::{Answer, Directive, Earlier, Iteration, Move, Outcome, Progress, Question, Restored};
 pub use status::{JobStatus, Point, State, Status};
-pub use workers::TOKEN_VARIABLE;
+pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};
 
 /// How the scheduler works.
 #[derive(Clone, Debug)]
@@ -63,6 +63,8 @@ pub struct Quality {
     settings: Settings,
     requests: Requests<Question, Answer>,
     jobs: BTreeMap<String, Entry>,
+    /// Which job each worker works for, by its task's id.
+    hired: BTreeMap<String, String>,
     /// Free places for workers, by agent, as far as they were seen lately.
     room: BTreeMap<String, Room>,
     /// When the framework started first: restarts do not change it.
@@ -92,6 +94,7 @@ impl Quality {
             settings,
             requests,
             jobs: BTreeMap::new(),
+            hired: BTreeMap::new(),
             room: BTreeMap::new(),
             started: None,
             next_epoch: Time::EPOCH,
@@ -117,7 +120,7 @@ impl Quality {
         if self.has_idle_room() {
             self.plan(now, calls);
         }
-        self.place(&mut packer, now);
+        self.place(&mut packer, now, calls);
         self.see(&packer, now);
         let refuse = if self.active().is_empty() { sdk::DEFAULT_REFUSAL } else { self.settings.epoch };
         packer.finish(calls, refuse);
@@ -159,7 +162,7 @@ impl sdk::Scheduler for Quality {
                 let ids = offers.into_iter().map(|o| o.id).collect();
                 calls.accept_inverse(ids, sdk::DEFAULT_REFUSAL);
             }
-            Event::Update(status) => self.on_update(&status, now),
+            Event::Update(status) => self.on_update(&status, now, calls),
             Event::Wake => self.on_wake(now, calls),
             _ => {}
         }

@@ -98,9 +98,12 @@ impl Quality {
                 (Answer::Submitted(taken), changed)
             }
             Question::Progress(progress) => (Answer::Directive(self.progress(progress, now, calls)), false),
-            Question::Ended { job, outcome } => {
+            Question::Ended { job, outcome, free } => {
                 self.end(job, outcome, now, calls);
-                (Answer::Done, true)
+                // Others get the workers at once, if they should have more.
+                self.plan(now, calls);
+                self.next_epoch = now + self.settings.epoch;
+                (Answer::Directive(self.release(job, free, now, calls)), false)
             }
             Question::Forget(name) => {
                 let known = self.jobs.get(name).map(|j| j.is_active() || !j.workers.is_empty());
@@ -165,12 +168,10 @@ impl Quality {
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
             format!("{FAILURES_MAX} workers ended one after another, and no iteration was done: {}", entry.last_failure)
         });
-        let leaving = entry.workers.iter().filter(|(_, h)| h.leaving.is_some());
-        let leave = leaving.map(|(id, _)| id.clone()).collect();
         if first {
             self.keep_results(&progress.job, now, calls);
         }
-        Directive { leave, give_up }
+        Directive { give_up, ..self.release(&progress.job, &progress.free, now, calls) }
     }
 
     fn end(&mut self, name: &str, outcome: &Outcome, now: Time, calls: &mut Calls) {

@@ -17,12 +17,14 @@ pub enum Question {
     },
     /// Iterations were done. Answered with [`Answer::Directive`].
     Progress(Box<Progress>),
-    /// A job is over. Answered with [`Answer::Done`].
+    /// A job is over. Answered with [`Answer::Directive`]: where its workers go.
     Ended {
         /// Which job.
         job: String,
         /// How it ended.
         outcome: Outcome,
+        /// The tasks of its workers that are connected.
+        free: Vec<String>,
     },
     /// Drop a job that has ended from the list. Answered with [`Answer::Submitted`].
     Forget(String),
@@ -67,8 +69,21 @@ pub struct Restored {
 pub struct Directive {
     /// Tasks whose workers are to be let go.
     pub leave: Vec<String>,
+    /// Workers that are to work for another job from now on.
+    pub moves: Vec<Move>,
     /// The job has failed for the scheduler: its workers cannot run. Why, in words.
     pub give_up: Option<String>,
+}
+
+/// A worker that is given from one job to another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Its task.
+    pub task: String,
+    /// The job that it works for from now on.
+    pub job: String,
+    /// What it proves itself with there.
+    pub token: String,
 }
 
 /// What a job's driver has seen since it last said so.
@@ -80,6 +95,8 @@ pub struct Progress {
     pub earlier: Option<Earlier>,
     /// An iteration that was done.
     pub iteration: Option<Iteration>,
+    /// The tasks of connected workers that could go now, because they have nothing to do.
+    pub free: Vec<String>,
 }
 
 /// Iterations before the scheduler's restart, as far as the job goes on from them.

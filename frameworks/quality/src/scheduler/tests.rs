@@ -164,8 +164,29 @@ impl World {
     }
 
     fn iterate(&mut self, job: &str, number: u64, loss: f64) -> Directive {
+        self.free(job, number, loss, &[])
+    }
+
+    /// An iteration after which these workers have nothing to do.
+    fn free(&mut self, job: &str, number: u64, loss: f64, free: &[String]) -> Directive {
         let iteration = Iteration { number, loss, accuracy: Some(0.5), seconds: 0.5, workers: 2.0, busy: 0.9 };
-        self.progress(Progress { job: job.into(), earlier: None, iteration: Some(iteration) })
+        self.progress(Progress { job: job.into(), iteration: Some(iteration), free: free.to_vec(), earlier: None })
+    }
+
+    fn end(&mut self, job: &str, free: &[String]) -> Directive {
+        let outcome = Outcome::Finished("done".into());
+        match self.ask(Question::Ended { job: job.into(), outcome, free: free.to_vec() }) {
+            Answer::Directive(directive) => directive,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Launches as many workers as there is room for, and lets them run.
+    fn hire(&mut self, cpus: u32) -> Vec<String> {
+        self.offer(cpus);
+        let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value).collect();
+        launched.iter().for_each(|task| self.update(task, TaskState::TaskRunning));
+        launched
     }
 
     fn progress(&mut self, progress: Progress) -> Directive {
@@ -194,28 +215,83 @@ fn workers_are_launched_where_there_is_room_and_shared() {
     assert_eq!(launched.len(), 4);
     let command = launched[0].command.as_ref().unwrap();
     assert_eq!(&command.arguments[..2], ["/tepui", "worker"]);
-    assert!(command.arguments.windows(2).any(|w| w == ["--job", "a"]), "{command:?}");
+    let job = |task: &sdk::v1::TaskInfo| {
+        let variables = &task.command.as_ref().unwrap().environment.as_ref().unwrap().variables;
+        variables.iter().find(|v| v.name == JOB_VARIABLE).unwrap().value.clone()
+    };
+    assert_eq!(job(&launched[0]).as_deref(), Some("a"));
     assert!(!command.arguments.iter().any(|w| w.contains("secret")), "the token is not for everybody's eyes");
     for task in &launched {
         world.update(&task.task_id.value, TaskState::TaskRunning);
     }
-    // A second job: half of the workers must go, at the end of an iteration.
+    // A second job: half of the workers must go; one dies before the end of the iteration, one is late and is killed.
     world.submit("b");
     world.pass(Duration::from_millis(20));
-    let directive = world.iterate("a", 0, 1.0);
-    assert_eq!(directive.leave.len(), 2, "{directive:?}");
-    world.update(&directive.leave[0], TaskState::TaskFinished);
+    world.iterate("a", 0, 1.0);
+    let newest = launched[3].task_id.value.clone();
+    world.update(&newest, TaskState::TaskFinished);
     world.offer(1);
-    let (launched, killed) = world.look();
-    assert_eq!((launched.len(), launched[0].task_id.value.starts_with("b.")), (1, true));
+    let (more, killed) = world.look();
+    assert_eq!((more.len(), job(&more[0]).as_deref()), (1, Some("b")));
     assert_eq!(killed, Vec::<String>::new());
-    // The other does not leave, and is killed when it is late.
     for _ in 0..8 {
         world.pass(Duration::from_secs(1));
     }
-    assert_eq!(world.look().1, directive.leave[1..]);
+    assert_eq!(world.look().1, [launched[2].task_id.value.clone()]);
     let status = world.status();
     assert_eq!((status.policy, status.jobs[1].name.as_str(), status.jobs[0].iteration), ("fair", "b", Some(0)));
+}
+
+/// Where these workers are sent.
+fn moved(directive: &Directive) -> Vec<(&str, &str)> {
+    directive.moves.iter().map(|m| (m.task.as_str(), m.job.as_str())).collect()
+}
+
+#[test]
+fn a_worker_that_one_job_lets_go_works_for_the_other_in_the_same_task() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let tasks = world.hire(4);
+    world.submit("b");
+    world.pass(Duration::from_millis(20));
+    // Only those that have nothing to do.
+    let directive = world.free("a", 0, 1.0, &tasks[3..]);
+    assert_eq!((moved(&directive), directive.leave.len()), (vec![(tasks[3].as_str(), "b")], 0));
+    assert_eq!(directive.moves[0].token, "secret");
+    let directive = world.free("a", 1, 0.9, &tasks[..3]);
+    assert_eq!(moved(&directive), [(tasks[2].as_str(), "b")]);
+    assert_eq!((world.job("a").tasks, world.job("b").tasks), (tasks[..2].to_vec(), tasks[2..].to_vec()));
+    assert_eq!((world.job("a").cores, world.job("b").cores), (2, 2));
+    assert_eq!(world.look().0.len(), 0, "nothing is launched for it");
+    // One that its old driver still has goes there again, and is counted once.
+    let directive = world.free("a", 2, 0.8, &tasks);
+    assert_eq!(moved(&directive), [(tasks[2].as_str(), "b"), (tasks[3].as_str(), "b")]);
+    assert_eq!(world.status().workers, 4);
+    // The first job ends: the second one gets the worker that it can use, the other one ends with its job.
+    let directive = world.end("a", &tasks[..2]);
+    assert_eq!((moved(&directive), &directive.leave[..]), (vec![(tasks[0].as_str(), "b")], &tasks[1..2]));
+    // Who fails now fails for the second.
+    world.update(&tasks[0], TaskState::TaskFailed);
+    assert_eq!(world.job("b").tasks, tasks[2..]);
+}
+
+#[test]
+fn workers_that_have_changed_their_job_are_taken_up_for_the_new_one_after_a_restart() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let tasks = world.hire(4);
+    world.submit("b");
+    world.pass(Duration::from_millis(20));
+    assert_eq!(world.free("a", 0, 1.0, &tasks).moves.len(), 2);
+    let mut world = world.restarted();
+    assert_eq!((world.job("a").tasks, world.job("b").tasks), (tasks[..2].to_vec(), tasks[2..].to_vec()));
+    // The scheduler was killed before this one heard of it: it is still at its old job's driver, and goes on from there.
+    let directive = world.free("a", 1, 0.9, &tasks[..3]);
+    assert_eq!(moved(&directive), [(tasks[2].as_str(), "b")]);
+    for task in &tasks {
+        world.update(task, TaskState::TaskFinished);
+    }
+    assert!(!world.store.keys().any(|k| k.starts_with("worker/")), "nothing is kept of what has ended");
 }
 
 #[test]
@@ -267,7 +343,7 @@ fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
     world.submit("a");
     world.offer(2);
     let (launched, _) = world.look();
-    world.ask(Question::Ended { job: "a".into(), outcome: Outcome::Finished("done".into()) });
+    assert_eq!(world.end("a", &[]), Directive::default());
     world.pass(Duration::from_secs(1));
     // They do not even run: nothing is lost by killing them.
     assert_eq!(world.look().1.len(), launched.len());
@@ -311,7 +387,7 @@ fn a_job_that_has_ended_shows_after_a_restart_what_it_came_to() {
         world.iterate("a", u64::from(number), 0.5 + 1.0 / f64::from(number + 1));
         world.pass(Duration::from_millis(400));
     }
-    world.ask(Question::Ended { job: "a".into(), outcome: Outcome::Finished("done".into()) });
+    world.end("a", &[]);
     let before = world.job("a");
     assert_eq!((before.iteration, before.accuracy, before.history.len()), (Some(19), Some(0.5), 20));
     assert!(before.normalised_loss.is_some() && before.prediction_error.is_some());
@@ -344,7 +420,7 @@ fn a_job_that_goes_on_after_a_restart_keeps_what_was_not_lost_and_one_that_begin
             let known = &losses[..=number as usize];
             let last = Iteration { number, loss: known[known.len() - 1], accuracy: Some(0.25), ..Iteration::default() };
             let earlier = Some(Earlier { losses: known[4..].to_vec(), last: Some(last) });
-            world.progress(Progress { job: "a".into(), earlier, iteration: None });
+            world.progress(Progress { job: "a".into(), earlier, ..Progress::default() });
             let after = world.job("a");
             let shown = (after.state, after.iteration, after.loss, after.accuracy);
             assert_eq!(shown, (State::Running, Some(8), Some(last.loss), Some(0.25)));

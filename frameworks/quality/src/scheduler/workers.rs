@@ -8,24 +8,21 @@ use sdk::v1::{TaskInfo, TaskState, TaskStatus};
 use sdk::{Calls, Packer, is_terminal};
 
 use super::entry::{Entry, Hand};
-use super::{Quality, Room, Worker};
+use super::{Directive, Move, Quality, Room, Worker};
 
+/// The environment variable with the job that a worker begins with. It may change its job later, so that neither its
+/// task's id nor its arguments name one.
+pub const JOB_VARIABLE: &str = "TEPUI_QUALITY_JOB";
 /// The environment variable with a job's token.
 pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
+/// Under which key the job that a worker works for is kept.
+pub(super) const WORKER: &str = "worker/";
 /// After so many workers that failed without an iteration in between the job is at fault.
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long a worker may take to leave, at least.
 const LEAVING: Duration = Duration::from_secs(2);
-
-/// The job that a task works for: task ids are `job.run.serial`.
-pub(super) fn owner(task_id: &str) -> Option<&str> {
-    let mut parts = task_id.rsplitn(3, '.');
-    parts.next()?;
-    parts.next()?;
-    parts.next()
-}
 
 impl Worker {
     fn needs(&self) -> Resources {
@@ -37,11 +34,12 @@ impl Worker {
         let cores = self.cores.to_string();
         let pace = self.pace.map(|p| p.to_string());
         let mut words: Vec<&str> = self.command.iter().map(String::as_str).collect();
-        words.extend(["--driver", &self.driver, "--job", &entry.job.name, "--task", id, "--cores", &cores]);
+        words.extend(["--driver", &self.driver, "--task", id, "--cores", &cores]);
         words.extend(pace.iter().flat_map(|p| ["--pace", p.as_str()]));
         let mut task = sdk::task::program(id, &words, &self.needs());
         if let Some(command) = &mut task.command {
-            command.environment = Some(sdk::task::environment([(TOKEN_VARIABLE, entry.token.as_str())]));
+            let first = [(JOB_VARIABLE, entry.job.name.as_str()), (TOKEN_VARIABLE, entry.token.as_str())];
+            command.environment = Some(sdk::task::environment(first));
         }
         task
     }
@@ -68,21 +66,18 @@ impl Quality {
     }
 
     /// Launches workers for the jobs that lack some: in turn one each.
-    pub(super) fn place(&mut self, packer: &mut Packer, now: Time) {
+    pub(super) fn place(&mut self, packer: &mut Packer, now: Time, calls: &mut Calls) {
         let order = self.active();
         loop {
             let mut any = false;
             for name in &order {
                 let Some(entry) = self.jobs.get(name).filter(|e| e.lacks(now) > 0) else { continue };
-                let id = format!("{name}.{}.{}", self.run, self.serial);
+                let id = format!("worker.{}.{}", self.run, self.serial);
                 let task = self.settings.worker.task(&id, entry);
                 let Ok(agent) = packer.place(task) else { return };
                 self.serial += 1;
                 any = true;
-                if let Some(entry) = self.jobs.get_mut(name) {
-                    entry.count(now);
-                    entry.workers.insert(id, Hand { agent, running: false, leaving: None, killed: false });
-                }
+                self.hire(id, name, Hand { agent, running: false, leaving: None, killed: false }, now, calls);
             }
             if !any {
                 return;
@@ -90,9 +85,60 @@ impl Quality {
         }
     }
 
-    pub(super) fn on_update(&mut self, status: &TaskStatus, now: Time) {
+    /// From now on this worker works for that job, also after a restart.
+    fn hire(&mut self, id: String, job: &str, hand: Hand, now: Time, calls: &mut Calls) {
+        let Some(entry) = self.jobs.get_mut(job) else { return };
+        entry.count(now);
+        calls.save(&format!("{WORKER}{id}"), job.as_bytes().to_vec());
+        self.hired.insert(id.clone(), job.to_owned());
+        entry.workers.insert(id, hand);
+    }
+
+    /// What becomes of workers that a job's driver could do without now: those that should leave go to the job that
+    /// lacks most, or end if none lacks any. A worker that the driver holds and that is another job's goes there: it
+    /// was on its way when its connection, or the scheduler, broke.
+    pub(super) fn release(&mut self, job: &str, free: &[String], now: Time, calls: &mut Calls) -> Directive {
+        let mut directive = Directive::default();
+        for id in free {
+            let Some(owner) = self.hired.get(id).cloned() else { continue };
+            let Some(hand) = self.jobs.get(&owner).and_then(|e| e.workers.get(id)).cloned() else { continue };
+            let stays = hand.leaving.is_none();
+            if (owner == job && stays) || hand.killed {
+                continue;
+            }
+            let next = if stays { Some(owner.clone()) } else { self.neediest(now) };
+            let Some(next) = next.and_then(|next| self.jobs.get(&next)) else {
+                directive.leave.push(id.clone());
+                continue;
+            };
+            let (name, token) = (next.job.name.clone(), next.token.clone());
+            directive.moves.push(Move { task: id.clone(), job: name.clone(), token });
+            if name != owner {
+                if let Some(entry) = self.jobs.get_mut(&owner) {
+                    entry.count(now);
+                    entry.workers.remove(id);
+                }
+                self.hire(id.clone(), &name, Hand { leaving: None, ..hand }, now, calls);
+            }
+        }
+        directive
+    }
+
+    /// The job that has fewest workers of those that lack some; the oldest of such.
+    fn neediest(&self, now: Time) -> Option<String> {
+        let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0);
+        lacking.min_by_key(|e| (e.staying(), e.number)).map(|e| e.job.name.clone())
+    }
+
+    /// A worker's task has ended.
+    fn dismiss(&mut self, id: &str, calls: &mut Calls) {
+        calls.forget(&format!("{WORKER}{id}"));
+        self.hired.remove(id);
+    }
+
+    pub(super) fn on_update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let id = &status.task_id.value;
-        let Some(entry) = owner(id).and_then(|job| self.jobs.get_mut(job)) else { return };
+        let Some(entry) = self.hired.get(id).and_then(|job| self.jobs.get_mut(job)) else { return };
         entry.count(now);
         let state = status.state();
         if !is_terminal(state) {
@@ -113,6 +159,7 @@ impl Quality {
                 entry.not_before = now + pause.min(LONGEST_PAUSE);
             }
         }
+        self.dismiss(id, calls);
     }
 
     /// Kills workers that should have left by now; those that have not even started, at once.
@@ -131,10 +178,18 @@ impl Quality {
     }
 
     /// Drops workers that the ledger does not know any more: their launch was refused.
-    pub(super) fn drop_unknown(&mut self, now: Time, calls: &Calls) {
+    pub(super) fn drop_unknown(&mut self, now: Time, calls: &mut Calls) {
+        let mut gone = Vec::new();
         for entry in self.jobs.values_mut() {
             entry.count(now);
-            entry.workers.retain(|id, _| calls.tasks().get(id).is_some());
+            entry.workers.retain(|id, _| {
+                let known = calls.tasks().get(id).is_some();
+                if !known {
+                    gone.push(id.clone());
+                }
+                known
+            });
         }
+        gone.iter().for_each(|id| self.dismiss(id, calls));
     }
 }

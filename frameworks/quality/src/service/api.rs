@@ -1,5 +1,6 @@
 //! The HTTP API: jobs submitted, listed, shown, stopped and removed; models; the plot.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use super::files::SavedModel;
 use super::plot;
 use super::{Error, Inner};
 use crate::job::{Job, parse};
+use crate::scheduler::Status;
 
 /// What answers calls.
 #[derive(Debug)]
@@ -21,6 +23,10 @@ impl Api for Front {
             ("GET", path) if path.is_empty() => json(StatusCode::OK, &overview()),
             ("GET", path) if path == ["status"] || path == ["jobs"] => match self.0.status().await {
                 Ok(status) => json(StatusCode::OK, &status),
+                Err(why) => unavailable(&why),
+            },
+            ("GET", path) if path == ["workers"] => match self.0.status().await {
+                Ok(status) => json(StatusCode::OK, &workers(&status)),
                 Err(why) => unavailable(&why),
             },
             ("POST", path) if path == ["jobs"] => self.submit(&call).await,
@@ -47,10 +53,16 @@ fn overview() -> serde_json::Value {
         "GET /jobs/NAME": "one job",
         "POST /jobs/NAME/stop": "end a job; its model is kept as it is",
         "DELETE /jobs/NAME": "take a job that has ended off the list",
+        "GET /workers": "which job each worker task works for now",
         "GET /models": "names of the models that are kept",
         "GET /models/NAME": "a model",
         "GET /plot.svg": "losses and cores over time",
     })
+}
+
+/// The job that each task works for.
+fn workers(status: &Status) -> BTreeMap<&str, &str> {
+    status.jobs.iter().flat_map(|job| job.tasks.iter().map(|task| (task.as_str(), job.name.as_str()))).collect()
 }
 
 fn unavailable(why: &Error) -> Response {

@@ -147,17 +147,21 @@ impl Drive {
     pub(super) async fn run(mut self) {
         if !self.losses.is_empty() {
             let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
-            self.report(Progress { job: self.job.name.clone(), earlier, iteration: None }).await;
+            self.report(Progress { job: self.job.name.clone(), earlier, ..Progress::default() }).await;
         }
         let mut outcome = self.train().await;
-        self.hands.dismiss_all();
         if !matches!(outcome, Outcome::Failed(_))
             && let Err(error) = self.keep_model()
         {
             outcome = Outcome::Failed(format!("the model could not be kept: {}", chain(&error)));
         }
-        let question = Question::Ended { job: self.job.name.clone(), outcome };
-        if self.common.requester.ask(question).await.is_ok()
+        let free = self.hands.tasks();
+        let asked = self.common.requester.ask(Question::Ended { job: self.job.name.clone(), outcome, free }).await;
+        if let Ok(Answer::Directive(directive)) = &asked {
+            self.hands.dismiss(directive);
+        }
+        self.hands.dismiss_all();
+        if asked.is_ok()
             && let Some(path) = self.checkpoint_path()
             && let Err(error) = std::fs::remove_file(&path)
             && error.kind() != std::io::ErrorKind::NotFound
@@ -262,13 +266,10 @@ impl Drive {
         if self.job.target.deadline.is_some_and(|d| self.seconds() >= d) {
             return Some(Outcome::Finished("its deadline has come".to_owned()));
         }
-        let progress = Progress { job: self.job.name.clone(), ..Progress::default() };
-        let directive = self.report(progress).await;
-        // Only those that do nothing now may go in the middle of an iteration.
-        let busy = self.hands.late();
-        if busy.is_empty() {
-            self.hands.dismiss(&directive.leave);
-        }
+        // Nobody goes in the middle of an iteration while there is work.
+        let free = if self.hands.late().is_empty() { self.hands.tasks() } else { Vec::new() };
+        let directive = self.report(Progress { job: self.job.name.clone(), free, ..Progress::default() }).await;
+        self.hands.dismiss(&directive);
         directive.give_up.map(Outcome::Failed)
     }
 
@@ -303,9 +304,9 @@ impl Drive {
             record.lock().unwrap_or_else(PoisonError::into_inner).add(&self.job, seconds, &iteration);
         }
         self.note(loss);
-        let progress = Progress { job: self.job.name.clone(), earlier: None, iteration: Some(iteration) };
-        let directive = self.report(progress).await;
-        self.hands.dismiss(&directive.leave);
+        let (job, free) = (self.job.name.clone(), self.hands.tasks());
+        let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
+        self.hands.dismiss(&directive);
         self.measure.look(&self.hands);
         if let Some(why) = self.is_over(&iteration) {
             return Some(Outcome::Finished(why));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use crate::frame::{self, ToWorker};
+use crate::scheduler::{Directive, Move};
 
 /// A connected worker.
 #[derive(Debug)]
@@ -41,16 +42,25 @@ impl Hands {
         self.connected.remove(&connection)
     }
 
-    /// Tells the workers of these tasks to leave, and counts on them no more.
-    pub(super) fn dismiss(&mut self, tasks: &[String]) {
+    /// Tells workers to leave, or to which job to go, and counts on them no more. One that cannot be told loses its
+    /// connection, and comes back to be told again.
+    pub(super) fn dismiss(&mut self, directive: &Directive) {
         let leave = encoded(&ToWorker::Leave);
         self.connected.retain(|_, hand| {
-            let stays = !tasks.contains(&hand.task);
-            if !stays {
+            if let Some(Move { job, token, .. }) = directive.moves.iter().find(|m| m.task == hand.task) {
+                post(hand, &encoded(&ToWorker::Move { job: job.clone(), token: token.clone() }));
+            } else if directive.leave.contains(&hand.task) {
                 post(hand, &leave);
+            } else {
+                return true;
             }
-            stays
+            false
         });
+    }
+
+    /// The tasks of all workers.
+    pub(super) fn tasks(&self) -> Vec<String> {
+        self.connected.values().map(|hand| hand.task.clone()).collect()
     }
 
     /// Tells all workers to leave.

@@ -34,8 +34,6 @@ use hub::{Desk, Desks, EVENTS_MAX, Event, Hub};
 pub use error::Error;
 pub use files::SavedModel;
 
-/// How often something that waits for jobs to end looks at them.
-const LOOK: Duration = Duration::from_millis(100);
 /// How long the scheduler may take to say farewell to the master.
 const FAREWELL: Duration = Duration::from_secs(15);
 
@@ -161,8 +159,18 @@ impl Service {
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);
+        let inner = Arc::new(Inner {
+            common,
+            desks,
+            _hub: hub,
+            tasks: Mutex::default(),
+            waiting: std::sync::atomic::AtomicUsize::new(0),
+        });
+        let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
+            .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let scheduler = Quality::new(settings, requests);
-        let driver = options.driver;
+        let mut driver = options.driver;
+        driver.settings.framework.webui_url.get_or_insert_with(|| api.url());
         let scheduler = tokio::spawn(async move {
             let finished = sdk::driver::run(scheduler, driver).await;
             tell.send_replace(Some(match finished.ending {
@@ -173,15 +181,6 @@ impl Service {
             }));
         });
         let scheduler = Task(scheduler.abort_handle());
-        let inner = Arc::new(Inner {
-            common,
-            desks,
-            _hub: hub,
-            tasks: Mutex::default(),
-            waiting: std::sync::atomic::AtomicUsize::new(0),
-        });
-        let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
-            .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let service = Service { inner, api, ended, scheduler };
         service.take_up(options.jobs).await?;
         ready.send_replace(true);
@@ -200,7 +199,7 @@ impl Service {
             let name = job.name.clone();
             if let Err(error) = self.inner.clone().drive(job, token) {
                 let outcome = crate::scheduler::Outcome::Failed(worker::chain(&error));
-                self.inner.ask(Question::Ended { job: name, outcome }).await?;
+                self.inner.ask(Question::Ended { job: name, outcome, free: Vec::new() }).await?;
             }
         }
         let new = jobs.into_iter().filter(|j| known.jobs.iter().all(|k| k.name != j.name)).collect();
@@ -236,28 +235,20 @@ impl Service {
         self.inner.stop_job(name).await
     }
 
-    /// Waits until all jobs have ended, and says how they are then.
+    /// How things are after so long, and whether all jobs have ended and their workers are gone.
     ///
     /// # Errors
     /// The scheduler has ended before, and why.
-    pub async fn wait(&self) -> Result<Status, Error> {
-        loop {
-            if let Some(Err(why)) = self.ended.borrow().clone() {
-                return Err(Error::Ended(why));
-            }
-            let status = self.status().await?;
-            let over = |state| !matches!(state, State::Waiting | State::Running);
-            let waiting = self.inner.waiting.load(std::sync::atomic::Ordering::Relaxed);
-            if waiting == 0 && status.workers == 0 && status.jobs.iter().all(|j| over(j.state)) {
-                return Ok(status);
-            }
-            tokio::time::sleep(LOOK).await;
+    pub async fn next(&self, after: Duration) -> Result<(Status, bool), Error> {
+        tokio::time::sleep(after).await;
+        if let Some(Err(why)) = self.ended.borrow().clone() {
+            return Err(Error::Ended(why));
         }
-    }
-
-    /// Why the scheduler has ended, if it has by itself.
-    pub fn failure(&self) -> Option<String> {
-        self.ended.borrow().clone().and_then(Result::err)
+        let status = self.status().await?;
+        let ended = |state| !matches!(state, State::Waiting | State::Running);
+        let waiting = self.inner.waiting.load(std::sync::atomic::Ordering::Relaxed);
+        let over = waiting == 0 && status.workers == 0 && status.jobs.iter().all(|j| ended(j.state));
+        Ok((status, over))
     }
 
     /// Ends. With `teardown` the framework is gone, and its tasks with it; without, another service with the same state

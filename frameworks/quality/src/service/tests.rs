@@ -1,14 +1,14 @@
 //! Files that come back or are refused, a worker whose driver is gone, and a picture.
 
-use std::io::Read;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::files::{Checkpoint, SavedModel};
 use super::worker::{WorkerOptions, chain, run};
 use super::*;
-use crate::frame::{ToDriver, decode};
+use crate::frame::{ToDriver, ToWorker, decode, encode};
 use crate::job::parse;
 use crate::learn::Local;
 use crate::scheduler::Iteration;
@@ -81,30 +81,64 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     assert!(SavedModel::read(&folder.0.join("b.json")).is_err());
 }
 
-#[test]
-fn a_worker_without_its_driver_ends_by_itself() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let driver = listener.local_addr().unwrap().to_string();
-    let options = WorkerOptions {
-        driver: driver.clone(),
+fn options(driver: String) -> WorkerOptions {
+    WorkerOptions {
+        driver,
         job: "a".into(),
-        task: "a.0.0".into(),
+        task: "worker.0.0".into(),
         token: "t".into(),
         cores: 1,
         pace: None,
         grace: Duration::from_millis(300),
-    };
-    let worker = std::thread::spawn(move || run(&options));
-    // It says who it is; then the driver is gone for good.
+    }
+}
+
+/// A worker that connects: its job, token and task.
+fn greeted(listener: &TcpListener) -> (TcpStream, [String; 3]) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut prefix = [0; 4];
     stream.read_exact(&mut prefix).unwrap();
     let mut bytes = vec![0; u32::from_le_bytes(prefix) as usize];
     stream.read_exact(&mut bytes).unwrap();
-    assert!(matches!(decode(&bytes), Ok(ToDriver::Hello { task, .. }) if task == "a.0.0"));
+    match decode(&bytes) {
+        Ok(ToDriver::Hello { job, token, task, .. }) => (stream, [job, token, task]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_worker_without_its_driver_ends_by_itself() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let driver = listener.local_addr().unwrap().to_string();
+    let options = options(driver.clone());
+    let worker = std::thread::spawn(move || run(&options, |_| {}));
+    // It says who it is; then the driver is gone for good.
+    let (stream, hello) = greeted(&listener);
+    assert_eq!(hello, ["a", "t", "worker.0.0"]);
     drop((stream, listener));
     let ended = worker.join().unwrap().unwrap_err();
     assert!(ended.to_string().contains(&format!("the driver at {driver} is gone")), "{ended}");
+}
+
+#[test]
+fn a_worker_goes_to_another_job_when_it_is_told_to() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let driver = listener.local_addr().unwrap().to_string();
+    let worker = std::thread::spawn(move || {
+        let mut told = Vec::new();
+        run(&options(driver), |job| told.push(job.to_owned())).unwrap();
+        told
+    });
+    let (mut stream, _) = greeted(&listener);
+    stream.write_all(&encode(&ToWorker::Move { job: "b".into(), token: "u".into() }).unwrap()).unwrap();
+    let (stream, hello) = greeted(&listener);
+    assert_eq!(hello, ["b", "u", "worker.0.0"]);
+    // It stays with it when its connection breaks.
+    drop(stream);
+    let (mut stream, hello) = greeted(&listener);
+    assert_eq!(hello, ["b", "u", "worker.0.0"]);
+    stream.write_all(&encode(&ToWorker::Leave).unwrap()).unwrap();
+    assert_eq!(worker.join().unwrap(), ["a", "b"]);
 }
 
 #[test]

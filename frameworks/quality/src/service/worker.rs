@@ -25,11 +25,11 @@ const CONNECT: Duration = Duration::from_secs(5);
 pub struct WorkerOptions {
     /// Where the driver listens, as `host:port`.
     pub driver: String,
-    /// Which job it works for.
+    /// Which job it works for at first.
     pub job: String,
     /// Its task id.
     pub task: String,
-    /// What it proves itself with.
+    /// What it proves itself with at first.
     pub token: String,
     /// How many cores it uses.
     pub cores: u32,
@@ -39,17 +39,26 @@ pub struct WorkerOptions {
     pub grace: Duration,
 }
 
-/// Works until the driver lets it go, or stays away for too long.
+/// Works until the driver lets it go, or stays away for too long. Whenever it gets another job, `told` hears its name.
 ///
 /// # Errors
 /// The driver stayed away, or refused it; or the data cannot be had.
-pub fn run(options: &WorkerOptions) -> Result<(), Error> {
+pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Error> {
+    let mut options = options.clone();
     let mut bench = None;
     let mut last_heard = now();
+    told(&options.job);
     loop {
         let failure = match connect(&options.driver) {
-            Ok(stream) => match serve(options, &stream, &mut bench, &mut last_heard) {
-                Ok(()) => return Ok(()),
+            Ok(stream) => match serve(&options, &stream, &mut bench, &mut last_heard) {
+                Ok(Next::End) => return Ok(()),
+                Ok(Next::Job { job, token }) => {
+                    // What it has of the old job makes room before it gets anything of the new one.
+                    bench = None;
+                    (options.job, options.token) = (job, token);
+                    told(&options.job);
+                    continue;
+                }
                 Err(Error::Io { source, .. }) => source,
                 Err(other) => {
                     tell(&Mutex::new(&stream), &ToDriver::Failed { why: chain(&other) });
@@ -109,13 +118,23 @@ struct Bench {
     shards: Mutex<BTreeMap<u32, (Data, Memory)>>,
 }
 
+/// What a worker does when its driver lets it go.
+enum Next {
+    End,
+    /// Work for another job.
+    Job {
+        job: String,
+        token: String,
+    },
+}
+
 /// Works over one connection; `Ok` when the driver lets the worker go.
 fn serve(
     options: &WorkerOptions,
     stream: &TcpStream,
     bench: &mut Option<Bench>,
     last_heard: &mut Instant,
-) -> Result<(), Error> {
+) -> Result<Next, Error> {
     let hello = ToDriver::Hello {
         version: VERSION,
         job: options.job.clone(),
@@ -131,7 +150,8 @@ fn serve(
         *last_heard = now();
         match frame {
             ToWorker::Ping => {}
-            ToWorker::Leave => return Ok(()),
+            ToWorker::Leave => return Ok(Next::End),
+            ToWorker::Move { job, token } => return Ok(Next::Job { job, token }),
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
             ToWorker::Setup { job, shape } => {
                 if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {

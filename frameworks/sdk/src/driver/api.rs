@@ -136,6 +136,18 @@ impl Serving {
         self.0.address()
     }
 
+    /// Where others reach it, for a framework's `webui_url`: an address that stands for all of this machine's becomes its
+    /// name.
+    pub fn url(&self) -> String {
+        let address = self.address();
+        if address.ip().is_unspecified()
+            && let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        {
+            return format!("http://{}:{}", name.trim(), address.port());
+        }
+        format!("http://{address}")
+    }
+
     /// Accepts no more, and lets answers under way be finished.
     pub async fn stop(self) {
         self.0.stop().await;

@@ -1,6 +1,7 @@
 //! Which master to try: the one that took us in last, then each that was named, in turn.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use wire::client::Address;
 
@@ -19,6 +20,48 @@ pub enum MastersError {
     /// A ZooKeeper URL, without the feature `zookeeper`.
     #[error("masters cannot be found through ZooKeeper here; give their addresses, as host:port,host:port")]
     NoZooKeeper,
+}
+
+/// Why nobody knows where a master is.
+#[derive(Debug, thiserror::Error)]
+pub enum AddressesError {
+    /// The text is wrong.
+    #[error(transparent)]
+    Text(#[from] MastersError),
+    /// ZooKeeper does not answer, or says nothing that can be understood.
+    #[error("ZooKeeper at {servers} does not say who leads")]
+    ZooKeeper {
+        /// Which servers were asked.
+        servers: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// ZooKeeper knows no leader.
+    #[error(
+        "no master leads: ZooKeeper at {servers} has none in {path}; is that the path that the masters have in --zk?"
+    )]
+    Nobody {
+        /// Which servers were asked.
+        servers: String,
+        /// For which group.
+        path: String,
+    },
+}
+
+/// Where masters can be asked now: what the text names, as in [`Options::new`](super::Options::new), or who leads by the
+/// ZooKeeper that it names, which is asked once and for so long at most. For programs that have a question and no
+/// framework.
+///
+/// # Errors
+/// The text is wrong, or ZooKeeper knows no leader.
+pub async fn addresses(masters: &str, within: Duration) -> Result<Vec<Address>, AddressesError> {
+    let masters: Masters = masters.parse()?;
+    #[cfg(feature = "zookeeper")]
+    if let Some(ZooKeeper::Url(url)) = &masters.zookeeper {
+        return super::zookeeper::ask(url, within).await.map(|leader| vec![leader]);
+    }
+    let _ = within;
+    Ok(masters.named)
 }
 
 /// The masters of a cluster.

@@ -24,7 +24,7 @@ use tokio::task::AbortHandle;
 use wire::client::{Address, Client};
 
 pub use encoding::Encoding;
-pub use masters::MastersError;
+pub use masters::{AddressesError, MastersError, addresses};
 
 use crate::Scheduler;
 use crate::session::{Ending, Input, Output, Session, Settings};

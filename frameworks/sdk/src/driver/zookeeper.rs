@@ -10,7 +10,7 @@ use wire::client::Address;
 use zookeeper_client::{Client, Error};
 
 use super::Task;
-use super::masters::MastersError;
+use super::masters::{AddressesError, MastersError};
 use super::reader::chain;
 use crate::Backoff;
 
@@ -116,11 +116,7 @@ async fn follow_in_session(
     sender: &watch::Sender<Option<Address>>,
     backoff: &mut Backoff,
 ) -> Result<std::convert::Infallible, DetectError> {
-    let mut connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
-    if let Some(credential) = &url.credential {
-        connector = connector.with_auth("digest", credential.as_bytes());
-    }
-    let client = connector.connect(&url.servers).await?;
+    let client = connect(url).await?;
     loop {
         let (members, watcher) = match client.list_and_watch_children(&url.path).await {
             Ok(found) => found,
@@ -141,6 +137,33 @@ async fn follow_in_session(
             found => tell(sender, found?),
         }
         watcher.changed().await;
+    }
+}
+
+async fn connect(url: &Url) -> Result<Client, Error> {
+    let mut connector = Client::connector().with_session_timeout(SESSION_TIMEOUT);
+    if let Some(credential) = &url.credential {
+        connector = connector.with_auth("digest", credential.as_bytes());
+    }
+    connector.connect(&url.servers).await
+}
+
+/// Who leads now.
+pub(super) async fn ask(url: &Url, within: Duration) -> Result<Address, AddressesError> {
+    let asked = async {
+        let client = connect(url).await?;
+        match client.list_children(&url.path).await {
+            Ok(members) => leader(&client, &url.path, &members).await,
+            Err(Error::NoNode) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    };
+    let servers = url.servers.clone();
+    match tokio::time::timeout(within, asked).await {
+        Ok(Ok(Some(leader))) => Ok(leader),
+        Ok(Ok(None)) => Err(AddressesError::Nobody { servers, path: url.path.clone() }),
+        Ok(Err(why)) => Err(AddressesError::ZooKeeper { servers, source: why.into() }),
+        Err(late) => Err(AddressesError::ZooKeeper { servers, source: late.into() }),
     }
 }
 

@@ -166,12 +166,13 @@ impl Service {
             profile_seconds: options.profile_seconds,
         });
         let prepared = shared.prepare(options.queries).await?;
-        let mut driver = options.driver;
-        driver.nudge = Some(requester.nudge());
-        let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
-        shared.begin(prepared).await?;
         let serving = sdk::driver::api::serve(options.listen, Arc::new(api::VideoApi(shared.clone())));
         let serving = serving.map_err(io(format!("cannot listen at {}", options.listen)))?;
+        let mut driver = options.driver;
+        driver.nudge = Some(requester.nudge());
+        driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
+        let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
+        shared.begin(prepared).await?;
         Ok(Service { shared, serving, control, driver })
     }
 

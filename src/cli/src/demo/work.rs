@@ -8,8 +8,11 @@ use quality::allocate;
 use sdk::driver::Options;
 use sdk::v1::FrameworkInfo;
 use serde_json::{Value, json};
+use video::pipeline::Knobs;
+use video::profile::{ClipOptions, Profile};
 use video::scene::{self, SceneOptions};
 use video::schedule;
+use video::spec::QuerySpec;
 
 use super::frame::{Frame, Share};
 use crate::connect::MasterArgs;
@@ -25,8 +28,12 @@ pub(super) const NAMES: [&str; 3] = ["batch", "training", "video"];
 const WORKERS: u32 = 4;
 /// What a core of a training worker may look at: so that a core is worth the same however busy this machine is.
 const PACE: f64 = 500_000.0;
-/// Cores for video at most: a query wants a twentieth of one, so that they compete.
-const VIDEO_CORES: f64 = 0.16;
+/// Cores for video: this part of what all queries could use at their best, so that they compete on every machine ...
+const VIDEO_PART: f64 = 0.5;
+/// ... but enough for the least task of each.
+const VIDEO_LEAST: f64 = 0.021;
+/// Seconds of a video that are profiled.
+const PROFILED: f64 = 6.0;
 
 /// How two of the frameworks share their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +78,9 @@ fn driver(master: &str, name: &str) -> Result<Options> {
 fn streets(folder: &Path) -> Result<()> {
     for (name, seed, vehicles, people) in [("street", 1, 50.0, 30.0), ("corner", 2, 80.0, 10.0)] {
         let options = SceneOptions {
-            fps: 10.0,
+            width: 960,
+            height: 540,
+            fps: 20.0,
             seconds: 12.0,
             seed,
             vehicles_per_minute: vehicles,
@@ -84,6 +93,18 @@ fn streets(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes a profile of each query, where the framework will find it; says how many cores they could use at their best.
+fn profiled(queries: &[QuerySpec], folder: &Path) -> Result<f64> {
+    let clip = ClipOptions { seconds: PROFILED, ..Default::default() };
+    let mut cores = 0.0;
+    for query in queries {
+        let made = Profile::kept(folder, &query.video, query.kind, &Knobs::default(), clip.clone());
+        let (profile, _) = made.with_context(|| format!("the query {}", query.name))?;
+        cores += profile.frontier.last().map_or(0.0, |best| best.cores);
+    }
+    Ok(cores)
+}
+
 impl Frameworks {
     /// Starts all three with all their work.
     pub(super) async fn start(master: &str, folder: &Path, sharing: Sharing) -> Result<Frameworks> {
@@ -92,8 +113,9 @@ impl Frameworks {
         videos.queries = video::spec::parse(QUERIES, "queries.toml", folder)?;
         videos.results = Some(folder.join("results"));
         videos.profiles = folder.join("profiles");
-        videos.cores_max = Some(VIDEO_CORES);
-        videos.profile_seconds = 6.0;
+        let wanted = profiled(&videos.queries, &videos.profiles)?;
+        videos.cores_max = Some((VIDEO_PART * wanted).max(VIDEO_LEAST * videos.queries.len() as f64));
+        videos.profile_seconds = PROFILED;
         videos.policy = match sharing {
             Sharing::Quality => schedule::Policy::Videostorm,
             Sharing::Fair => schedule::Policy::Fair,

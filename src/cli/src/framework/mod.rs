@@ -2,6 +2,7 @@
 
 mod binpack;
 pub(crate) mod common;
+mod live;
 mod mpi;
 mod quality;
 mod screen;

@@ -3,8 +3,7 @@
 
 mod view;
 
-use std::io::IsTerminal;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,12 +12,12 @@ use anyhow::{Context, Result, bail};
 use quality::allocate::Policy;
 use quality::input::{self, Format, Label};
 use quality::job::{self, Job};
-use quality::scheduler::{State, Status, TOKEN_VARIABLE};
+use quality::scheduler::{JOB_VARIABLE, State, Status, TOKEN_VARIABLE};
 use quality::service::worker::{self, WorkerOptions};
 use quality::service::{Options, SavedModel, Service, plot};
 
 use super::common::FrameworkArgs;
-use super::screen::{EVERY, View};
+use super::live::{self, Live, LiveArgs};
 use crate::interrupt::Interrupt;
 
 /// Flags of `tepui framework quality`.
@@ -63,12 +62,6 @@ struct QualityArgs {
     /// Memory of a worker task, in MB
     #[arg(long, default_value_t = 64, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     worker_mem: u32,
-    /// The program that workers run, if this one is not at the same place on the agents
-    #[arg(long, value_name = "PATH")]
-    worker_program: Option<String>,
-    /// This machine's address as workers see it; found out if not given
-    #[arg(long, value_name = "IP")]
-    worker_address: Option<IpAddr>,
     /// How many numbers of the data a core may look at in a second: for experiments in which a core is worth the same
     /// however busy its machine is
     #[arg(long, value_name = "NUMBER")]
@@ -82,19 +75,15 @@ struct QualityArgs {
     /// At the end, draw losses and cores over time into an SVG file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Go on when all jobs have ended, until interrupted
-    #[arg(long)]
-    keep_running: bool,
-    /// At the end, print everything as JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 #[derive(Debug, clap::Args)]
 struct WorkerArgs {
     #[arg(long)]
     driver: String,
-    #[arg(long)]
+    #[arg(long, env = JOB_VARIABLE)]
     job: String,
     #[arg(long)]
     task: String,
@@ -134,7 +123,9 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
 fn work(args: WorkerArgs) -> Result<ExitCode> {
     let pace = checked_pace(args.pace)?;
     let WorkerArgs { driver, job, task, cores, grace, token, .. } = args;
-    worker::run(&WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace })?;
+    let options = WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace };
+    // It stands in the task's sandbox, for those who want to know whose the task was.
+    worker::run(&options, |job| println!("works for the job {job}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -174,10 +165,10 @@ fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
     options.workers_max = args.cores.map_or(options.workers_max, |cores| cores / args.worker_cores);
     options.worker_cores = args.worker_cores;
     options.worker_mem = args.worker_mem;
-    if let Some(program) = &args.worker_program {
-        options.worker_command[0].clone_from(program);
+    if let Some(program) = &args.live.worker_program {
+        options.worker_command[0] = program.display().to_string();
     }
-    options.worker_address = args.worker_address.unwrap_or_else(|| framework.own_address());
+    options.worker_address = args.live.address(framework);
     options.pace = checked_pace(args.pace)?;
     options.listen = framework.listen;
     options.state_dir.clone_from(&framework.state_dir);
@@ -188,57 +179,38 @@ fn options(framework: &FrameworkArgs, args: &QualityArgs) -> Result<Options> {
 
 async fn serve(framework: FrameworkArgs, args: QualityArgs) -> Result<ExitCode> {
     let options = options(&framework, &args)?;
-    let until_interrupted = options.jobs.is_empty() || args.keep_running;
+    let for_ever = options.jobs.is_empty();
     let interrupt = Interrupt::watch()?;
     let service = Service::start(options).await?;
-    eprintln!("the API is at http://{}", service.address());
-    let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
-    let interrupted = watch(&service, &interrupt, &mut view, until_interrupted).await;
-    // What is printed at the end must be read before the scheduler has gone.
-    let status = service.status().await;
-    let over = !matches!(interrupted, Ok(true));
-    service.stop(over || framework.state_dir.is_none()).await?;
-    interrupted?;
-    finish(&status?, &args, &mut view, over)
+    let draw = |status: &Status| match &args.plot {
+        Some(path) => {
+            std::fs::write(path, plot::svg(status)).with_context(|| format!("cannot write {}", path.display()))
+        }
+        None => Ok(()),
+    };
+    live::show(service, &interrupt, (&framework, &args.live), for_ever, draw).await
 }
 
-/// Shows how things are until all jobs have ended, or until interrupted; `true` if interrupted.
-async fn watch(service: &Service, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
-    let nudge = interrupt.nudge();
-    let all_ended = async { if for_ever { std::future::pending().await } else { service.wait().await } };
-    tokio::pin!(all_ended);
-    loop {
-        tokio::select! {
-            ended = &mut all_ended => return ended.map(|_| false).map_err(Into::into),
-            () = nudge.notified() => return Ok(true),
-            () = tokio::time::sleep(EVERY) => {
-                if let Some(why) = service.failure() {
-                    bail!(why);
-                }
-                view.show(&service.status().await?)?;
-            }
-        }
-        if interrupt.wanted() {
-            return Ok(true);
-        }
-    }
-}
+impl Live for Service {
+    type Status = Status;
 
-fn finish(status: &Status, args: &QualityArgs, view: &mut View, over: bool) -> Result<ExitCode> {
-    if let Some(path) = &args.plot {
-        std::fs::write(path, plot::svg(status)).with_context(|| format!("cannot write {}", path.display()))?;
+    fn api(&self) -> SocketAddr {
+        self.address()
     }
-    if args.json {
-        crate::read::print(&serde_json::to_string_pretty(status)?)?;
-    } else {
-        view.last(status)?;
+
+    async fn look(&self) -> Result<Status> {
+        Ok(self.status().await?)
     }
-    if !over {
-        return Ok(ExitCode::from(130));
+
+    async fn next(&mut self, after: Duration) -> Result<(Status, bool)> {
+        Ok(Service::next(self, after).await?)
     }
-    let failed: Vec<&str> = status.jobs.iter().filter(|j| j.state == State::Failed).map(|j| j.name.as_str()).collect();
-    if !failed.is_empty() {
-        bail!("failed: {}", failed.join(", "));
+
+    async fn end(self, teardown: bool) -> Result<()> {
+        Ok(self.stop(teardown).await?)
     }
-    Ok(ExitCode::SUCCESS)
+
+    fn failed(status: &Status) -> Vec<String> {
+        status.jobs.iter().filter(|j| j.state == State::Failed).map(|j| j.name.clone()).collect()
+    }
 }

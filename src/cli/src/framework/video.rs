@@ -4,8 +4,7 @@
 mod tools;
 mod view;
 
-use std::io::IsTerminal;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use video::spec::{QuerySpec, parse};
 use video::worker::{self, WorkerOptions};
 
 use super::common::FrameworkArgs;
-use super::screen::{EVERY, View};
+use super::live::{self, Live, LiveArgs};
 use crate::interrupt::Interrupt;
 
 /// Flags of `tepui framework video`.
@@ -93,21 +92,11 @@ struct VideoArgs {
     /// How many seconds of a video are profiled
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     profile_seconds: f64,
-    /// The program that workers run, if this one is not at the same place on the agents
-    #[arg(long, value_name = "PATH")]
-    worker_program: Option<PathBuf>,
     /// Where agents fetch that program from
     #[arg(long, value_name = "URI")]
     worker_uri: Option<String>,
-    /// This machine's address as workers see it; found out if not given
-    #[arg(long, value_name = "IP")]
-    worker_address: Option<IpAddr>,
-    /// Go on when all queries have ended, until interrupted
-    #[arg(long)]
-    keep_running: bool,
-    /// At the end, print everything as JSON instead of a table
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    live: LiveArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -155,7 +144,7 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     let mut options = Options::new(framework.options("video")?);
     options.queries = read_queries(args.queries.as_deref())?;
     options.listen = framework.listen;
-    options.control = SocketAddr::new(args.worker_address.unwrap_or_else(|| framework.own_address()), 0);
+    options.control = SocketAddr::new(args.live.address(framework), 0);
     options.state_dir.clone_from(&framework.state_dir);
     options.results.clone_from(&args.results);
     let beside_state = framework.state_dir.as_ref().map(|folder| folder.join("profiles"));
@@ -174,66 +163,50 @@ fn options(framework: &FrameworkArgs, args: &VideoArgs) -> Result<Options> {
     options.horizon = args.horizon.as_secs_f64();
     options.epoch = args.epoch;
     options.cores_max = args.cores;
-    options.worker_program.clone_from(&args.worker_program);
+    options.worker_program.clone_from(&args.live.worker_program);
     options.worker_uri.clone_from(&args.worker_uri);
     Ok(options)
 }
 
 async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
     let options = options(&framework, &args)?;
-    let until_interrupted = options.queries.is_empty() || args.keep_running;
+    let for_ever = options.queries.is_empty();
     let interrupt = Interrupt::watch()?;
     if !options.queries.is_empty() {
         eprintln!("looking for profiles of {} queries, or making them", options.queries.len());
     }
-    let mut service = Service::start(options).await?;
-    eprintln!("the API is at http://{}", service.address());
-    let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
-    let interrupted = watch(&mut service, &interrupt, &mut view, until_interrupted).await;
-    // What is printed at the end must be read before the scheduler has gone.
-    let status = service.status().await;
-    let over = !matches!(interrupted, Ok(true));
-    service.stop(over || framework.state_dir.is_none()).await;
-    interrupted?;
-    finish(&status?, &args, &mut view, over)
+    let service = Service::start(options).await?;
+    live::show(service, &interrupt, (&framework, &args.live), for_ever, |_| Ok(())).await
 }
 
-/// Shows how things are until all queries have ended, or until interrupted; `true` if interrupted.
-async fn watch(service: &mut Service, interrupt: &Interrupt, view: &mut View, until_interrupted: bool) -> Result<bool> {
-    let nudge = interrupt.nudge();
-    loop {
-        tokio::select! {
-            () = nudge.notified() => return Ok(true),
-            (status, ending) = service.next(EVERY) => {
-                if let Some(ending) = ending {
-                    bail!("the framework has ended: {ending:?}");
-                }
-                let Some(status) = status else { continue };
-                view.show(&status)?;
-                if status.over() && !until_interrupted {
-                    return Ok(false);
-                }
-            }
-        }
-        if interrupt.wanted() {
-            return Ok(true);
-        }
-    }
-}
+impl Live for Service {
+    type Status = Status;
 
-fn finish(status: &Status, args: &VideoArgs, view: &mut View, over: bool) -> Result<ExitCode> {
-    if args.json {
-        crate::read::print(&serde_json::to_string_pretty(status)?)?;
-    } else {
-        view.last(status)?;
+    fn api(&self) -> SocketAddr {
+        self.address()
     }
-    if !over {
-        return Ok(ExitCode::from(130));
+
+    async fn look(&self) -> Result<Status> {
+        Ok(self.status().await?)
     }
-    let failed = status.queries.iter().filter(|q| q.state == State::Failed);
-    let failed: Vec<String> = failed.map(|q| format!("{} ({})", q.name, q.message)).collect();
-    if !failed.is_empty() {
-        bail!("failed: {}", failed.join(", "));
+
+    async fn next(&mut self, after: Duration) -> Result<(Status, bool)> {
+        let (status, ending) = Service::next(self, after).await;
+        if let Some(ending) = ending {
+            bail!("the framework has ended: {ending:?}");
+        }
+        let status = status.context("the scheduler does not answer")?;
+        let over = status.over();
+        Ok((status, over))
     }
-    Ok(ExitCode::SUCCESS)
+
+    async fn end(self, teardown: bool) -> Result<()> {
+        self.stop(teardown).await;
+        Ok(())
+    }
+
+    fn failed(status: &Status) -> Vec<String> {
+        let failed = status.queries.iter().filter(|q| q.state == State::Failed);
+        failed.map(|q| format!("{} ({})", q.name, q.message)).collect()
+    }
 }

@@ -117,7 +117,14 @@ impl Service {
         let mut client = Client::at(self.address.clone());
         let headers = [("Content-Type", content_type)];
         let reply = client.request(method, path, &headers, body.into()).await;
-        let reply = reply.with_context(|| format!("the framework at {} gave no answer", self.address))?;
+        let reply = reply.with_context(|| {
+            let hint = if self.address.host().starts_with("127.") {
+                "; from another machine it can be reached when it is started with --listen=0.0.0.0:PORT"
+            } else {
+                ""
+            };
+            format!("the framework at {} gave no answer{hint}", self.address)
+        })?;
         let body: Value = serde_json::from_slice(&reply.body).with_context(|| {
             format!("{} answered {path} with something else: is it `tepui framework binpack`?", self.address)
         })?;

@@ -1,0 +1,118 @@
+//! What the commands of frameworks with workers of their own share: flags, watching until all work has ended, and what is
+//! said then.
+//!
+//! It knows no framework: one that can be watched is [`Live`].
+
+use std::io::IsTerminal;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use super::common::FrameworkArgs;
+use super::screen::{EVERY, Shown, View};
+use crate::interrupt::Interrupt;
+
+/// Flags of every command that runs a framework with workers.
+#[derive(Debug, clap::Args)]
+pub(super) struct LiveArgs {
+    /// The program that workers run, if this one is not at the same place on the agents
+    #[arg(long, value_name = "PATH")]
+    pub(super) worker_program: Option<PathBuf>,
+    /// This machine's address as workers see it; found out if not given
+    #[arg(long, value_name = "IP")]
+    worker_address: Option<IpAddr>,
+    /// Go on when all work has ended, until interrupted
+    #[arg(long)]
+    pub(super) keep_running: bool,
+    /// At the end, print everything as JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl LiveArgs {
+    /// This machine's address as workers see it.
+    pub(super) fn address(&self, framework: &FrameworkArgs) -> IpAddr {
+        self.worker_address.unwrap_or_else(|| framework.own_address())
+    }
+}
+
+/// A framework that runs in this process.
+pub(super) trait Live: Sized {
+    /// How things are with it.
+    type Status: Shown + Serialize;
+
+    /// Where its API listens.
+    fn api(&self) -> SocketAddr;
+
+    /// How things are now.
+    async fn look(&self) -> Result<Self::Status>;
+
+    /// How things are after so long, and whether all work has ended.
+    async fn next(&mut self, after: Duration) -> Result<(Self::Status, bool)>;
+
+    /// Ends it; with `teardown` its tasks as well.
+    async fn end(self, teardown: bool) -> Result<()>;
+
+    /// What has failed, by its name.
+    fn failed(status: &Self::Status) -> Vec<String>;
+}
+
+/// Shows a framework until all its work has ended, or until it is interrupted, which it has to be if it is to run `for_ever`.
+/// `at_end` gets what came out.
+///
+/// # Errors
+/// The framework cannot go on, or a part of its work has failed.
+pub(super) async fn show<L: Live>(
+    mut service: L,
+    interrupt: &Interrupt,
+    (framework, args): (&FrameworkArgs, &LiveArgs),
+    for_ever: bool,
+    at_end: impl FnOnce(&L::Status) -> Result<()>,
+) -> Result<ExitCode> {
+    eprintln!("the API is at http://{}", service.api());
+    let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
+    let interrupted = watch(&mut service, interrupt, &mut view, for_ever || args.keep_running).await;
+    // What is printed at the end must be read before the scheduler has gone.
+    let status = service.look().await;
+    let over = !matches!(interrupted, Ok(true));
+    service.end(over || framework.state_dir.is_none()).await?;
+    interrupted?;
+    let status = status?;
+    at_end(&status)?;
+    match args.json {
+        true => drop(crate::read::print(&serde_json::to_string_pretty(&status)?)?),
+        false => view.last(&status)?,
+    }
+    if !over {
+        return Ok(ExitCode::from(130));
+    }
+    let failed = L::failed(&status);
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows how things are until all work has ended, or until interrupted; `true` if interrupted.
+async fn watch<L: Live>(service: &mut L, interrupt: &Interrupt, view: &mut View, for_ever: bool) -> Result<bool> {
+    let nudge = interrupt.nudge();
+    loop {
+        tokio::select! {
+            () = nudge.notified() => return Ok(true),
+            next = service.next(EVERY) => {
+                let (status, over) = next?;
+                view.show(&status)?;
+                if over && !for_ever {
+                    return Ok(false);
+                }
+            }
+        }
+        if interrupt.wanted() {
+            return Ok(true);
+        }
+    }
+}
