@@ -2,6 +2,7 @@
 //! iteration, the scheduler killed and started again, and input that is refused.
 //!
 //! What a training comes to does not depend on its workers, so every test compares with the same training done here.
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
