@@ -2,7 +2,7 @@
 //! and started again.
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -236,8 +236,17 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("cut short") && said.contains("frames decoded before"), "{said}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("vehicle"), "what was found before is told");
-    // A profile of the whole video, and a file that is cut short where the agents look.
+    // What is no video at all is named; a query on it is not taken.
+    std::fs::write(world.path("text.mp4"), "no pictures here").unwrap();
+    let refused = |output: Output| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains("text.mp4: "), "{said}");
+    };
+    refused(run("text.mp4"));
     let queries = world.path("queries.toml");
+    std::fs::write(&queries, "[[query]]\nname = \"none\"\nkind = \"cars\"\nvideo = \"text.mp4\"\n").unwrap();
+    refused(world.video(&["--master", &world.cluster.master, "--queries", &queries]).output().unwrap());
+    // A profile of the whole video, and a file that is cut short where the agents look.
     let mut profile = world.video(&["profile", &whole, "--seconds=4", "--output", &world.path("p.json")]);
     assert!(profile.stdout(Stdio::null()).status().unwrap().success());
     let text = "[[query]]\nname = \"cut\"\nkind = \"cars\"\nvideo = \"cut.mp4\"\nprofile = \"p.json\"\nmax_lag = 3\n";

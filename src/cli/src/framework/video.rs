@@ -92,7 +92,7 @@ struct VideoArgs {
     /// How many seconds of a video are profiled
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     profile_seconds: f64,
-    /// Where agents fetch that program from
+    /// Where agents fetch the program of workers from
     #[arg(long, value_name = "URI")]
     worker_uri: Option<String>,
     #[command(flatten)]
