@@ -17,6 +17,7 @@ pub mod recordio;
 mod binary;
 mod normalise;
 mod schema;
+mod staged;
 mod wireform;
 
 pub use binary::{DecodeError, decode, missing_fields};

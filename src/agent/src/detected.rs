@@ -9,7 +9,7 @@ use base::{FrameworkId, Pid, Time};
 use protos::mesos::internal::{
     RegisterSlaveMessage, ReregisterSlaveMessage, UpdateSlaveMessage, archive, update_slave_message,
 };
-use protos::mesos::{self as pb, TaskState};
+use protos::mesos as pb;
 
 use crate::agent::{Agent, AgentState};
 use crate::executor::{Executor, ExecutorState, Queued};
@@ -184,21 +184,7 @@ pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
 }
 
 fn task_for(info: &pb::TaskInfo, framework: &FrameworkId, user: Option<String>) -> pb::Task {
-    pb::Task {
-        name: info.name.clone(),
-        task_id: info.task_id.clone(),
-        framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
-        executor_id: info.executor.as_ref().map(|executor| executor.executor_id.clone()),
-        slave_id: info.slave_id.clone(),
-        state: TaskState::TaskStaging as i32,
-        resources: info.resources.clone(),
-        labels: info.labels.clone(),
-        discovery: info.discovery.clone(),
-        container: info.container.clone(),
-        health_check: info.health_check.clone(),
-        kill_policy: info.kill_policy,
-        user,
-        limits: info.limits.clone(),
-        ..pb::Task::default()
-    }
+    let framework = pb::FrameworkId { value: framework.as_str().to_owned() };
+    let executor = info.executor.as_ref().map(|executor| executor.executor_id.clone());
+    pb::Task::staged(info, framework, executor, user)
 }

@@ -10,7 +10,7 @@ mod support;
 
 use std::path::Path;
 
-use support::plot::Plot;
+use plot::Lines;
 use support::report::{self, Row};
 use support::{growth, shapes, stories};
 
@@ -38,11 +38,11 @@ fn measure(wanted: &str) -> Vec<Row> {
 }
 
 /// The plots of docs/allocation.md, with the names of their files.
-fn stories() -> [(&'static str, Plot); 3] {
+fn stories() -> [(&'static str, Lines); 3] {
     [("holding", stories::holding()), ("granularity", stories::granularity()), ("sorters", stories::sorters())]
 }
 
-fn growth() -> [(&'static str, Plot); 3] {
+fn growth() -> [(&'static str, Lines); 3] {
     [
         ("growth-agents", growth::against_agents()),
         ("growth-frameworks", growth::against_frameworks()),

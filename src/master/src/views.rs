@@ -11,8 +11,8 @@ fn time(time: Time) -> TimeInfo {
     TimeInfo { nanoseconds: time.as_nanos() }
 }
 
-/// An agent.
-pub fn agent(agent: &Agent) -> get_agents::Agent {
+/// An agent, its resources in this format.
+pub fn agent(agent: &Agent, format: Format) -> get_agents::Agent {
     get_agents::Agent {
         agent_info: (*agent.info).clone(),
         active: agent.active(),
@@ -21,16 +21,16 @@ pub fn agent(agent: &Agent) -> get_agents::Agent {
         pid: Some(agent.pid.to_string()),
         registered_time: Some(time(agent.registered)),
         reregistered_time: agent.reregistered.map(time),
-        total_resources: agent.total.to_proto(Format::PostRefinement),
-        allocated_resources: agent.used.to_proto(Format::PostRefinement),
-        offered_resources: agent.offered.to_proto(Format::PostRefinement),
+        total_resources: agent.total.to_proto(format),
+        allocated_resources: agent.used.to_proto(format),
+        offered_resources: agent.offered.to_proto(format),
         capabilities: agent.capabilities.to_proto(),
         resource_providers: agent
             .providers
             .values()
             .map(|provider| get_agents::agent::ResourceProvider {
                 resource_provider_info: provider.info.clone(),
-                total_resources: provider.total.to_proto(Format::PostRefinement),
+                total_resources: provider.total.to_proto(format),
             })
             .collect(),
         drain_info: agent.drain,
@@ -39,7 +39,7 @@ pub fn agent(agent: &Agent) -> get_agents::Agent {
 }
 
 /// A framework, without its offers. What its tasks take is summed up; what its executors take is not known here.
-pub fn framework(framework: &Framework) -> get_frameworks::Framework {
+pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Framework {
     let active = framework.tasks.values().filter(|task| !task.released);
     let mut allocated = Resources::new();
     active.for_each(|task| allocated += &task.resources);
@@ -51,7 +51,7 @@ pub fn framework(framework: &Framework) -> get_frameworks::Framework {
         registered_time: Some(time(framework.registered)),
         reregistered_time: Some(time(framework.reregistered.unwrap_or(framework.registered))),
         unregistered_time: Some(framework.unregistered.map_or(TimeInfo { nanoseconds: 0 }, time)),
-        allocated_resources: allocated.to_proto(Format::PostRefinement),
+        allocated_resources: allocated.to_proto(format),
         offer_constraints: framework.offer_constraints.as_deref().cloned(),
         ..Default::default()
     }

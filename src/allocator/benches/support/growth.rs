@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::plot::{Plot, Series};
+use plot::Lines;
+
 use super::shapes::{ask_everybody_anew, decline_all_for_good};
-use super::{cluster, now, resident, time};
+use super::{cluster, dotted, now, resident, time};
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
@@ -18,21 +19,22 @@ fn full_cycle(agents: usize, frameworks: usize) -> f64 {
     ms(best.min().unwrap_or_default())
 }
 
-pub fn against_agents() -> Plot {
+pub fn against_agents() -> Lines {
     let points = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000].map(|agents| (agents as f64, full_cycle(agents, 1_000)));
-    Plot {
-        title: "A full cycle, every agent offered, 1,000 frameworks",
-        x: "agents",
-        y: "ms of processor time",
+    Lines {
+        title: "A full cycle, every agent offered, 1,000 frameworks".into(),
+        x: "agents".into(),
+        y: "ms of processor time".into(),
         log: true,
-        series: vec![
-            Series { name: "tepui", points: points.to_vec() },
-            Series { name: "Mesos 1.11, with agents being added", points: vec![(10_000.0, 631.0)] },
+        lines: vec![
+            dotted("tepui", points.to_vec()),
+            dotted("Mesos 1.11, with agents being added", vec![(10_000.0, 631.0)]),
         ],
+        size: None,
     }
 }
 
-pub fn against_frameworks() -> Plot {
+pub fn against_frameworks() -> Lines {
     let counts = [10, 50, 200, 1_000, 3_000];
     let cycle = counts.map(|frameworks| (frameworks as f64, full_cycle(10_000, frameworks)));
     let mut anew = Vec::new();
@@ -41,20 +43,21 @@ pub fn against_frameworks() -> Plot {
         decline_all_for_good(&mut allocator);
         anew.push((frameworks as f64, ms(ask_everybody_anew(&mut allocator, 1_000))));
     }
-    Plot {
-        title: "Time against frameworks",
-        x: "frameworks",
-        y: "ms of processor time",
+    Lines {
+        title: "Time against frameworks".into(),
+        x: "frameworks".into(),
+        y: "ms of processor time".into(),
         log: true,
-        series: vec![
-            Series { name: "10,000 agents, a full cycle", points: cycle.to_vec() },
-            Series { name: "1,000 agents, all declined for good, everybody asked anew", points: anew },
-            Series { name: "the same in Mesos 1.11 (every cycle)", points: vec![(50.0, 243.0), (200.0, 1_200.0)] },
+        lines: vec![
+            dotted("10,000 agents, a full cycle", cycle.to_vec()),
+            dotted("1,000 agents, all declined for good, everybody asked anew", anew),
+            dotted("the same in Mesos 1.11 (every cycle)", vec![(50.0, 243.0), (200.0, 1_200.0)]),
         ],
+        size: None,
     }
 }
 
-pub fn against_filters() -> Plot {
+pub fn against_filters() -> Lines {
     let (mut idle, mut anew, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for frameworks in [1, 10, 100, 1_000] {
         let before = resident();
@@ -67,16 +70,17 @@ pub fn against_filters() -> Plot {
     }
     // What a smaller cluster has left free is used again.
     memory.retain(|(_, megabytes)| *megabytes > 0.5);
-    Plot {
-        title: "Filters on 1,000 agents: a cycle without any offer",
-        x: "filters",
-        y: "ms of processor time; MB",
+    Lines {
+        title: "Filters on 1,000 agents: a cycle without any offer".into(),
+        x: "filters".into(),
+        y: "ms of processor time; MB".into(),
         log: true,
-        series: vec![
-            Series { name: "a cycle, ms", points: idle },
-            Series { name: "a cycle after every agent changed, ms", points: anew },
-            Series { name: "Mesos 1.11, ms", points: vec![(50_000.0, 243.0), (200_000.0, 1_200.0)] },
-            Series { name: "resident memory of the allocator, MB", points: memory },
+        lines: vec![
+            dotted("a cycle, ms", idle),
+            dotted("a cycle after every agent changed, ms", anew),
+            dotted("Mesos 1.11, ms", vec![(50_000.0, 243.0), (200_000.0, 1_200.0)]),
+            dotted("resident memory of the allocator, MB", memory),
         ],
+        size: None,
     }
 }

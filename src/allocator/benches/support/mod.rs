@@ -1,7 +1,6 @@
 //! What the shapes share: clusters, clocks, answers to offers.
 
 pub mod growth;
-pub mod plot;
 pub mod report;
 pub mod shapes;
 pub mod stories;
@@ -85,4 +84,9 @@ pub fn decline(allocator: &mut Allocator, offerings: &[Offering], filter: Option
 pub fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or_default() * 4096
+}
+
+/// A line whose points are few enough to be seen.
+pub fn dotted(name: &str, points: Vec<(f64, f64)>) -> plot::Line {
+    plot::Line { dots: true, ..plot::Line::new(name, points) }
 }

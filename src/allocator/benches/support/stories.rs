@@ -7,10 +7,10 @@ use allocator::fairness::{EndedOffer, OfferEnd};
 use allocator::policies::{Adaptive, Policies, Refusing};
 use allocator::{Allocator, Config, Filter, FrameworkOptions, Held, Holder, Offering, SorterKind};
 use base::{FrameworkId, Time};
+use plot::Lines;
 use resources::{Resources, Role, parse_quantities};
 
-use super::plot::{Plot, Series};
-use super::{agent, text};
+use super::{agent, dotted, text};
 
 /// A framework with work without end.
 struct Worker {
@@ -142,7 +142,7 @@ fn worker(name: &str, task: &str, lasts: u64, holds: u64, at_once: usize) -> Wor
 }
 
 /// Two frameworks with the same work; one answers at once, the other sits on its offers and starts one task from each.
-pub fn holding() -> Plot {
+pub fn holding() -> Lines {
     let secs = Duration::from_secs;
     let adaptive = Adaptive { min: secs(1), max: secs(60) };
     let kinds = [
@@ -168,21 +168,21 @@ pub fn holding() -> Plot {
         // Tasks of 40 s on 128 cpus for 1,200 s.
         (holds as f64, 100.0 * (1.0 - story.started as f64 * 40.0 / (128.0 * 1_200.0)).max(0.0))
     };
-    let line = |(name, policies): (&'static str, Policies)| Series {
-        name,
-        points: [0, 5, 15, 30, 60, 120, 300].map(|holds| idle(&policies, holds)).to_vec(),
+    let line = |(name, policies): (&'static str, Policies)| {
+        dotted(name, [0, 5, 15, 30, 60, 120, 300].map(|holds| idle(&policies, holds)).to_vec())
     };
-    Plot {
-        title: "A framework that sits on its offers, beside one that answers at once",
-        x: "seconds for which it holds an offer",
-        y: "cluster idle, %",
+    Lines {
+        title: "A framework that sits on its offers, beside one that answers at once".into(),
+        x: "seconds for which it holds an offer".into(),
+        y: "cluster idle, %".into(),
         log: false,
-        series: kinds.into_iter().map(line).collect(),
+        lines: kinds.into_iter().map(line).collect(),
+        size: None,
     }
 }
 
 /// Twelve frameworks with long tasks on four large agents.
-pub fn granularity() -> Plot {
+pub fn granularity() -> Lines {
     let jain = |cpus: u64| {
         let mut policies = Policies::default();
         if cpus < 64 {
@@ -194,17 +194,18 @@ pub fn granularity() -> Plot {
         story.run(60);
         (cpus as f64, story.allocator.fairness().measures.jain)
     };
-    Plot {
-        title: "Twelve frameworks with long tasks on four agents of 64 cpus",
-        x: "offer_granularity, cpus (64: whole agents)",
-        y: "Jain's index of shares",
+    Lines {
+        title: "Twelve frameworks with long tasks on four agents of 64 cpus".into(),
+        x: "offer_granularity, cpus (64: whole agents)".into(),
+        y: "Jain's index of shares".into(),
         log: false,
-        series: vec![Series { name: "tepui", points: [4, 8, 16, 32, 64].map(jain).to_vec() }],
+        lines: vec![dotted("tepui", [4, 8, 16, 32, 64].map(jain).to_vec())],
+        size: None,
     }
 }
 
 /// Servers of two kinds, and two frameworks that each suit one of them: tasks that run after a minute, mean of ten seeds.
-pub fn sorters() -> Plot {
+pub fn sorters() -> Lines {
     let run = |kind: SorterKind, seed: u64| {
         let workers = vec![
             worker("cruncher", "cpus:2;mem:512", 3_600, 0, 64),
@@ -221,13 +222,14 @@ pub fn sorters() -> Plot {
     let series = SorterKind::ALL.into_iter().enumerate().map(|(at, (name, kind))| {
         let tasks = mean(kind);
         println!("  sorter {name}: {tasks:.1} tasks");
-        Series { name, points: vec![(at as f64, 0.0), (at as f64, tasks)] }
+        dotted(name, vec![(at as f64, 0.0), (at as f64, tasks)])
     });
-    Plot {
-        title: "Two kinds of servers, two frameworks: tasks that run after a minute",
-        x: "sorter",
-        y: "tasks",
+    Lines {
+        title: "Two kinds of servers, two frameworks: tasks that run after a minute".into(),
+        x: "sorter".into(),
+        y: "tasks".into(),
         log: false,
-        series: series.collect(),
+        lines: series.collect(),
+        size: None,
     }
 }

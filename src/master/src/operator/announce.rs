@@ -2,6 +2,7 @@
 
 use protos::mesos::master::event::{self, Type};
 use protos::mesos::{self, TaskState};
+use resources::Format;
 
 use crate::io::Outbox;
 use crate::master::Master;
@@ -37,7 +38,10 @@ impl Master {
         if self.subscribers.is_empty() {
             return;
         }
-        let Some(framework) = self.framework(key).map(|framework| views::framework(framework)) else { return };
+        let Some(framework) = self.framework(key).map(|framework| views::framework(framework, Format::PostRefinement))
+        else {
+            return;
+        };
         let added = event::FrameworkAdded { framework };
         self.announce(Type::FrameworkAdded, |event| event.framework_added = Some(added), out);
     }
@@ -46,7 +50,10 @@ impl Master {
         if self.subscribers.is_empty() {
             return;
         }
-        let Some(framework) = self.framework(key).map(|framework| views::framework(framework)) else { return };
+        let Some(framework) = self.framework(key).map(|framework| views::framework(framework, Format::PostRefinement))
+        else {
+            return;
+        };
         let updated = event::FrameworkUpdated { framework };
         self.announce(Type::FrameworkUpdated, |event| event.framework_updated = Some(updated), out);
     }
@@ -64,7 +71,7 @@ impl Master {
         if self.subscribers.is_empty() {
             return;
         }
-        let Some(agent) = self.agent(key).map(|agent| views::agent(agent)) else { return };
+        let Some(agent) = self.agent(key).map(|agent| views::agent(agent, Format::PostRefinement)) else { return };
         let added = event::AgentAdded { agent };
         self.announce(Type::AgentAdded, |event| event.agent_added = Some(added), out);
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use base::TaskId;
-use protos::mesos::{self, TaskState};
+use protos::mesos;
 use resources::Resources;
 
 use crate::master::Master;
@@ -135,23 +135,7 @@ pub(crate) fn task_of(
     framework_id: mesos::FrameworkId,
     executor_id: Option<mesos::ExecutorId>,
 ) -> mesos::Task {
-    mesos::Task {
-        name: info.name.clone(),
-        task_id: info.task_id.clone(),
-        framework_id,
-        executor_id,
-        slave_id: info.slave_id.clone(),
-        state: TaskState::TaskStaging as i32,
-        resources: info.resources.clone(),
-        labels: info.labels.clone(),
-        discovery: info.discovery.clone(),
-        container: info.container.clone(),
-        health_check: info.health_check.clone(),
-        kill_policy: info.kill_policy,
-        user: user_of(info),
-        limits: info.limits.clone(),
-        ..Default::default()
-    }
+    mesos::Task::staged(info, framework_id, executor_id, user_of(info))
 }
 
 /// The user of the task's command, or of its executor's.

@@ -3,7 +3,7 @@
 //! The big ones are written straight from the snapshot; the small ones are messages.
 
 use base::Time;
-use master::{Agent, Framework, FrameworkKey, Snapshot};
+use master::{Framework, FrameworkKey, Snapshot};
 use protos::mesos;
 use protos::mesos::master::call::Type;
 use protos::mesos::master::{Response, response};
@@ -116,7 +116,11 @@ fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot, index: &Index<'_>) {
 }
 
 fn agents(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
-    b.list(1, "agents", snapshot.agents.values().map(|a| Item::Owned(Box::new(agent(a)))));
+    b.list(
+        1,
+        "agents",
+        snapshot.agents.values().map(|a| Item::Owned(Box::new(master::views::agent(a, Format::Endpoint)))),
+    );
     b.list(2, "recovered_agents", snapshot.recovered.values().map(|info| Item::Borrowed(&**info)));
 }
 
@@ -126,29 +130,6 @@ fn time(time: Time) -> mesos::TimeInfo {
 
 fn endpoint_form(resources: &Resources) -> Vec<mesos::Resource> {
     resources.to_proto(Format::Endpoint)
-}
-
-fn agent(agent: &Agent) -> response::get_agents::Agent {
-    let providers = agent.providers.values().map(|provider| response::get_agents::agent::ResourceProvider {
-        resource_provider_info: provider.info.clone(),
-        total_resources: endpoint_form(&provider.total),
-    });
-    response::get_agents::Agent {
-        agent_info: (*agent.info).clone(),
-        active: agent.active(),
-        deactivated: Some(agent.deactivated),
-        version: agent.version.clone(),
-        pid: Some(agent.pid.to_string()),
-        registered_time: Some(time(agent.registered)),
-        reregistered_time: agent.reregistered.map(time),
-        total_resources: endpoint_form(&agent.total),
-        allocated_resources: endpoint_form(&agent.used),
-        offered_resources: endpoint_form(&agent.offered),
-        capabilities: agent.capabilities.to_proto(),
-        resource_providers: providers.collect(),
-        drain_info: agent.drain,
-        estimated_drain_start_time: agent.drain_start.map(time),
-    }
 }
 
 fn framework(
@@ -167,18 +148,12 @@ fn framework(
         })
     });
     response::get_frameworks::Framework {
-        framework_info: (*framework.info).clone(),
-        active: framework.active,
-        connected: framework.connected(),
-        recovered: framework.recovered(),
-        registered_time: Some(time(framework.registered)),
-        reregistered_time: Some(time(framework.reregistered.unwrap_or(framework.registered))),
         unregistered_time: framework.unregistered.map(time),
         offers: offers.collect(),
         inverse_offers: own.inverse_offers.iter().filter_map(|key| snapshot.inverse_offer_to_proto(*key)).collect(),
         allocated_resources: endpoint_form(&own.used),
         offered_resources: endpoint_form(&own.offered),
-        offer_constraints: framework.offer_constraints.as_deref().cloned(),
+        ..master::views::framework(framework, Format::Endpoint)
     }
 }
 
