@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{FrameworkId, Pid, Time};
+use protos::mesos as pb;
 use protos::mesos::internal::{
     RegisterSlaveMessage, ReregisterSlaveMessage, UpdateSlaveMessage, archive, update_slave_message,
 };
-use protos::mesos as pb;
 
 use crate::agent::{Agent, AgentState};
 use crate::executor::{Executor, ExecutorState, Queued};
