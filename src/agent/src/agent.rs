@@ -192,6 +192,7 @@ impl Agent {
             Input::ExecutorCall { request, call } => self.executor_call(request, *call, now, out),
             Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
             Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
+            Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),
             Input::ContainerStarted { container, pid } => self.container_started(&container, pid, out),
             Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
             Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),

@@ -90,6 +90,8 @@ pub struct Executor {
     pub terminated: BTreeMap<TaskId, Arc<pb::Task>>,
     /// Tasks whose end is acknowledged, oldest first.
     pub completed: VecDeque<Arc<pb::Task>>,
+    /// The networks that its container is on; none for the host's.
+    pub(crate) networks: Vec<pb::NetworkInfo>,
     /// The persistent volumes that its container sees.
     pub(crate) volumes: Vec<VolumeLink>,
     /// How its tasks end when its container does.
@@ -129,6 +131,7 @@ impl Executor {
             launched: BTreeMap::new(),
             terminated: BTreeMap::new(),
             completed: VecDeque::new(),
+            networks: Vec::new(),
             volumes: Vec::new(),
             ending: None,
             limitation: Vec::new(),

@@ -32,6 +32,15 @@ impl Agent {
         }
     }
 
+    /// A container is on networks of its own.
+    pub(crate) fn container_networks(&mut self, container: &ContainerName, networks: Vec<pb::NetworkInfo>) {
+        if let Some((framework, executor)) = self.containers.get(container).cloned()
+            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+        {
+            executor.networks = networks;
+        }
+    }
+
     /// A container could not be started: its tasks fail.
     pub(crate) fn container_start_failed(&mut self, container: &ContainerName, why: &str, now: Time, out: &mut Outbox) {
         self.counters.container_launch_errors += 1;

@@ -65,6 +65,13 @@ pub enum Input {
         /// The call.
         call: Box<agent::Call>,
     },
+    /// A container that is about to start, or runs, is on networks of its own; they are those that its tasks' statuses name.
+    ContainerNetworks {
+        /// Which one.
+        container: ContainerName,
+        /// The networks, with its addresses there.
+        networks: Vec<pb::NetworkInfo>,
+    },
     /// A container runs: after `Launch`, or after `Reattach` when its process is still there.
     ContainerStarted {
         /// Which one.

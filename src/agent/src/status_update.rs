@@ -156,6 +156,9 @@ impl Agent {
         if container.executor_pid.is_none() {
             container.executor_pid = executor.pid;
         }
+        if !executor.networks.is_empty() {
+            container.network_infos.clone_from(&executor.networks);
+        }
         let has_address = container.network_infos.iter().any(|network| !network.ip_addresses.is_empty());
         if !has_address {
             let address = pb::network_info::IpAddress {

@@ -119,6 +119,8 @@ pub struct Isolation {
     pub enter_which: Namespaces,
     /// New ones.
     pub namespaces: Namespaces,
+    /// A network namespace that is there already.
+    pub network: Option<Arc<OwnedFd>>,
     /// The control group.
     pub cgroup: Option<Entry>,
     /// Mounts; a mount namespace of its own is needed.

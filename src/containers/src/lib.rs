@@ -6,7 +6,7 @@
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database
-//! in `user.rs`, a signal descriptor in `children.rs`, memory advice in `trim.rs`, a pidfd's question in `exit_info.rs`.
+//! in `user.rs`, a thread's network in `network.rs`, a signal descriptor in `children.rs`, memory advice in `trim.rs`, a pidfd's question in `exit_info.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
@@ -19,6 +19,7 @@ mod exit_info;
 mod folders;
 pub mod isolation;
 mod lookup;
+mod network;
 mod procfs;
 mod program_file;
 mod rotate;
@@ -37,6 +38,7 @@ pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use exit_info::exit_status;
 pub use folders::{FolderError, disk_usage, give_folder, link_inside, make_file_inside, make_inside, unlink_inside};
+pub use network::{make_network, remove_network};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use rotate::rotate;

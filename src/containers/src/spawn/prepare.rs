@@ -92,6 +92,7 @@ pub(super) struct Isolated {
     pub(super) new_inside: libc::c_int,
     /// Whether the process has a mount namespace of its own.
     pub(super) mounts_of_its_own: bool,
+    pub(super) network: Option<Arc<OwnedFd>>,
     pub(super) cgroup: Option<Entry>,
     pub(super) mounts: Vec<mounts::Prepared>,
     pub(super) root: Option<CString>,
@@ -114,6 +115,7 @@ impl Isolated {
             new: isolation.namespaces.flags() & !inside,
             new_inside: isolation.namespaces.flags() & inside,
             mounts_of_its_own: isolation.namespaces.mount,
+            network: isolation.network.clone(),
             cgroup: isolation.cgroup.clone(),
             mounts: mounts::prepare(&isolation.mounts)?,
             root: match &isolation.root {

@@ -177,6 +177,9 @@ unsafe fn enter(prepared: &Prepared) -> Result<(), Step> {
                 check(libc::setns(target.as_raw_fd(), flags), Step::Enter)?;
             }
         }
+        if let Some(network) = &isolation.network {
+            check(libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET), Step::Enter)?;
+        }
         if isolation.new_inside != 0 {
             check(libc::unshare(isolation.new_inside), Step::Enter)?;
         }

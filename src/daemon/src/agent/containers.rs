@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use super::docker::Docker;
 use super::fetch::Fetcher;
 use super::images::Images;
-use super::isolation::{GroupUse, Isolator};
+use super::isolation::{GroupUse, Isolator, Networks};
 use super::records::Records;
 use super::sessions::Sessions;
 use super::worker::Worker;
@@ -96,7 +96,7 @@ impl Containers {
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        match spec.uris.is_empty() && Images::wanted(&spec).is_none() {
+        match spec.uris.is_empty() && Images::wanted(&spec).is_none() && !Networks::wanted(&spec) {
             true => self.send(Job::Launch(container, spec)),
             false => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }

@@ -57,7 +57,7 @@ use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
-use isolation::{Isolator, Isolators};
+use isolation::{Isolator, Isolators, Networks};
 use records::Records;
 use world::{Exit, Shell};
 
@@ -109,7 +109,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let docker = Docker::read(&flags)?;
     docker.check()?;
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
-    let isolator = Isolator::start(isolators, images).context("containers cannot be isolated")?;
+    let networks = Networks::read(&flags, &runtime_dir(&flags))?;
+    let isolator = Isolator::start(isolators, images, networks).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
     let info = config::info(&flags, &identity, &work_dir)?;

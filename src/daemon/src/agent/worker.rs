@@ -107,6 +107,10 @@ impl Worker {
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         if let Err(error) = started {
             self.isolator.images().remove(&container);
+            if self.isolator.networks().has(&container) {
+                let (networks, container) = (self.isolator.networks().clone(), container.clone());
+                self.runtime.spawn_blocking(move || networks.disconnect(&container));
+            }
             let why = format!("{error:#}");
             (self.report)(Input::ContainerStartFailed { container, why });
         }
@@ -119,9 +123,14 @@ impl Worker {
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
-        let (fetcher, images) = (self.fetcher.clone(), self.isolator.images().clone());
+        let (fetcher, isolator, report) = (self.fetcher.clone(), self.isolator.clone(), self.report.clone());
         self.runtime.spawn_blocking(move || {
-            let provided = images.provide(&container, &spec, &fetcher);
+            let provided = isolator.images().provide(&container, &spec, &fetcher);
+            let provided = provided.and_then(|()| {
+                let networks = isolator.networks().connect(&container, &spec)?;
+                report(Input::ContainerNetworks { container: container.clone(), networks });
+                Ok(())
+            });
             let fetched = provided.and_then(|()| match spec.uris.is_empty() {
                 true => Ok(()),
                 false => fetcher.fetch(&container, &spec, user.as_ref()),
@@ -291,6 +300,10 @@ impl Worker {
                 let (pid, pidfd) = attached.into_parts();
                 self.watch_again(&container);
                 self.take_up_terminal(&container);
+                let networks = self.isolator.networks().of(&container);
+                if !networks.is_empty() {
+                    (self.report)(Input::ContainerNetworks { container: container.clone(), networks });
+                }
                 self.alive(&container, Live { pid, started, sandbox, init: false }, pidfd, false);
             }
             Ok(None) => self.gone(container, sandbox),

@@ -22,6 +22,8 @@ pub(in crate::agent) struct Isolators {
     pub(super) capabilities: bool,
     pub(super) no_new_privileges: bool,
     pub(super) seccomp: bool,
+    /// `network/cni`
+    pub(super) networks: bool,
     /// `--seccomp_config_dir`
     pub(super) seccomp_profiles: Option<PathBuf>,
     /// `--seccomp_profile_name`
@@ -126,6 +128,7 @@ impl Isolators {
                 "linux/capabilities" => &mut self.capabilities,
                 "linux/nnp" => &mut self.no_new_privileges,
                 "linux/seccomp" => &mut self.seccomp,
+                "network/cni" => &mut self.networks,
                 _ => {
                     let why = format!("the isolator '{name}' is not supported by this version of tepui");
                     return Err(refused("isolation", why));

@@ -1,8 +1,9 @@
 //! What keeps containers apart: the isolators that `--isolation` names, as one container gets them.
 //!
 //! `flags.rs` reads the flags, `group.rs` is about control groups, `volumes.rs` about mounts, `rights.rs` about
-//! capabilities, `seccomp.rs` about system calls. Starting and waiting is `containers.rs`.
+//! capabilities, `seccomp.rs` about system calls, `cni/` about networks. Starting and waiting is `containers.rs`.
 
+mod cni;
 mod flags;
 mod group;
 mod rights;
@@ -18,6 +19,7 @@ use containers::User;
 use containers::cgroups::{Controller, Group, Hierarchies, OomWatch};
 use containers::isolation::{Isolation, Mount, Namespaces};
 
+pub(super) use cni::Networks;
 pub(super) use flags::Isolators;
 pub(super) use group::{GroupUse, out_of_memory};
 use view::View;
@@ -31,6 +33,7 @@ pub(super) struct Isolator {
     isolators: Arc<Isolators>,
     groups: Option<Hierarchies>,
     images: Images,
+    networks: Networks,
 }
 
 /// What a container is started with.
@@ -52,7 +55,7 @@ impl Isolator {
     ///
     /// # Errors
     /// What the host lacks.
-    pub(super) fn start(isolators: Isolators, images: Images) -> anyhow::Result<Isolator> {
+    pub(super) fn start(isolators: Isolators, images: Images, networks: Networks) -> anyhow::Result<Isolator> {
         let groups = match isolators.linux {
             true => {
                 anyhow::ensure!(
@@ -65,7 +68,7 @@ impl Isolator {
             }
             false => None,
         };
-        Ok(Isolator { isolators: Arc::new(isolators), groups, images })
+        Ok(Isolator { isolators: Arc::new(isolators), groups, images, networks })
     }
 
     /// Whether containers are in control groups and namespaces.
@@ -83,8 +86,14 @@ impl Isolator {
         &self.images
     }
 
+    /// The networks that containers can be connected to.
+    pub(super) fn networks(&self) -> &Networks {
+        &self.networks
+    }
+
     /// Deletes what was made for a container that has ended.
     pub(super) fn clean_up(&self, container: &ContainerName) {
+        self.networks.disconnect(container);
         self.images.remove(container);
         super::secrets::remove(&self.isolators.secrets, container);
     }
@@ -92,6 +101,8 @@ impl Isolator {
     /// Deletes what an earlier agent has made for others than these outermost containers.
     pub(super) fn clean(&self, wanted: &std::collections::BTreeSet<String>) {
         if self.is_linux() {
+            let (networks, known) = (self.networks.clone(), wanted.clone());
+            tokio::task::spawn_blocking(move || networks.clean(&known));
             self.images.clean(wanted);
         }
     }
@@ -127,6 +138,9 @@ impl Isolator {
         if container.parent().is_none() || !spec.volumes.is_empty() || spec.container.is_some() {
             let wanted = volumes::Wanted { isolators: &self.isolators, container, spec, user, view: &view };
             wanted.add(&mut isolation)?;
+        }
+        if let Some(network) = self.networks.open(container)? {
+            network.enter(&mut isolation, &view);
         }
         view.enter(spec, &mut isolation);
         if isolation.namespaces.pid && isolation.root.is_none() {
