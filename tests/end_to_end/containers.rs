@@ -11,18 +11,24 @@ use serde_json::{Value, json};
 use crate::support::{Daemon, Folder, signal, tepui, wait_for};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
-struct Cluster {
+pub struct Cluster {
     group: String,
     flags: Vec<String>,
-    address: String,
+    /// The master's.
+    pub address: String,
     /// The agent and its port.
     agent: Option<(Daemon, String)>,
     _master: Daemon,
-    folder: Folder,
+    pub folder: Folder,
 }
 
 impl Cluster {
     fn start(name: &str, flags: &[String]) -> Cluster {
+        Cluster::start_at(name, "127.0.0.1", flags)
+    }
+
+    /// The agent is at this address.
+    pub fn start_at(name: &str, ip: &str, flags: &[String]) -> Cluster {
         let folder = Folder::new(&format!("containers-{name}"));
         let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
         let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
@@ -31,12 +37,12 @@ impl Cluster {
         let group = format!("tepui-containers-{name}-{}", std::process::id());
         let own = [
             "agent".to_owned(),
-            "--ip=127.0.0.1".to_owned(),
+            format!("--ip={ip}"),
             format!("--master={address}"),
             format!("--work_dir={}", folder.join("a")),
             format!("--runtime_dir={}", folder.join("r")),
             format!("--cgroups_root={group}"),
-            "--resources=cpus:4;mem:1024;disk:1024".to_owned(),
+            "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
         ];
         let flags = own.iter().chain(flags).cloned().collect();
         let mut cluster = Cluster { group, flags, address, agent: None, _master: master, folder };
@@ -54,7 +60,7 @@ impl Cluster {
         self.agent = Some((agent, port));
     }
 
-    fn kill_agent_and_start_it_again(&mut self) {
+    pub fn kill_agent_and_start_it_again(&mut self) {
         let (old, port) = self.agent.take().unwrap();
         drop(old);
         self.start_agent(&port);
@@ -62,8 +68,15 @@ impl Cluster {
 
     fn command(&self, id: &str, command: Value, container: Value) -> Command {
         let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
+        let mut resources = vec![scalar("cpus", 0.1), scalar("mem", 64.0)];
+        let infos = container["network_infos"].as_array().into_iter().flatten();
+        let mappings = infos.flat_map(|info| info["port_mappings"].as_array().into_iter().flatten());
+        for port in mappings.filter_map(|mapping| mapping["host_port"].as_u64()).filter(|port| *port >= 31000) {
+            let range = json!({"range": [{"begin": port, "end": port}]});
+            resources.push(json!({"name": "ports", "type": "RANGES", "ranges": range}));
+        }
         let task = json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
-            "resources": [scalar("cpus", 0.1), scalar("mem", 64.0)]});
+            "resources": resources});
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
         process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -71,7 +84,7 @@ impl Cluster {
     }
 
     /// Runs a task to its end: what `tepui execute` told, and the task's standard output.
-    fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
+    pub fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
         let output = self.command(id, command, container).output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let written = self.sandbox(id).and_then(|sandbox| fs::read_to_string(sandbox.join("stdout")).ok());
@@ -79,7 +92,7 @@ impl Cluster {
     }
 
     /// The sandbox of a task that has run.
-    fn sandbox(&self, id: &str) -> Option<PathBuf> {
+    pub fn sandbox(&self, id: &str) -> Option<PathBuf> {
         let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
         let agents = children(self.folder.path().join("a/slaves"));
         let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
@@ -88,7 +101,7 @@ impl Cluster {
     }
 
     /// Starts a task and waits until it has written a line.
-    fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
+    pub fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
         let child = self.command(id, command, container).spawn().unwrap();
         wait_for("the task has written", || {
             let text = fs::read_to_string(self.sandbox(id)?.join("stdout")).ok()?;
@@ -120,7 +133,7 @@ fn remove_groups(folder: &Path) {
     let _ = fs::remove_dir(folder);
 }
 
-fn can_isolate() -> bool {
+pub fn can_isolate() -> bool {
     nix::unistd::geteuid().is_root() && fs::read_to_string("/proc/mounts").is_ok_and(|text| text.contains("freezer"))
 }
 
@@ -315,7 +328,7 @@ fn terminals_of_tasks_outlive_the_agent() {
 }
 
 /// Interrupts `tepui execute`, which kills its task.
-fn end(execute: Child) {
+pub fn end(execute: Child) {
     signal(&execute, "-INT");
     execute.wait_with_output().unwrap();
 }

@@ -7,9 +7,11 @@
 mod agent_faults;
 mod binpack;
 mod containers;
+mod disks;
 mod examples;
 mod marathon;
 mod mpi;
+mod networks;
 mod pymesos;
 mod quality;
 mod support;

@@ -32,6 +32,13 @@ const PACKAGES: &[Package] = &[
             "import os, sysconfig; open(os.path.join(sysconfig.get_paths()['include'], 'Python.h')).close()",
         ],
     },
+    Package {
+        name: "containernetworking-plugins",
+        why: "connects containers to networks of their own",
+        probe: &["test", "-x", "/usr/lib/cni/ptp"],
+    },
+    Package { name: "iptables", why: "maps ports of such containers", probe: &["test", "-x", "/usr/sbin/iptables"] },
+    Package { name: "iproute2", why: "looks at such networks", probe: &["ip", "-V"] },
     Package { name: "openmpi-bin", why: "runs a gang that is a real MPI program", probe: &["mpirun", "--version"] },
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },

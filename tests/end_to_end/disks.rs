@@ -1,0 +1,117 @@
+//! Disks that are full, read-only or damaged: an agent stops and says so, and goes on where it was when that is cured.
+//!
+//! Needs root, for a small file system in memory; without it there is nothing to run.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::support::{Daemon, Folder, call, tepui, wait_for};
+
+/// A small file system; gone with its owner.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(at: PathBuf) -> Option<Disk> {
+        fs::create_dir_all(&at).unwrap();
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(&at).status();
+        mount.is_ok_and(|status| status.success()).then_some(Disk(at))
+    }
+
+    fn remount(&self, how: &str) {
+        let status = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("fill");
+        let mut file = fs::File::create(&path).unwrap();
+        for size in [4096, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// A file's only namesake below a folder.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => find(&entry.path(), name),
+        _ => (entry.file_name() == name).then(|| entry.path()),
+    })
+}
+
+#[test]
+fn disks_that_fail() {
+    let folder = Folder::new("disks");
+    let Some(disk) = Disk::mount(folder.path().join("disk")).filter(|_| nix::unistd::geteuid().is_root()) else {
+        return println!("not run: it needs root, to mount a small file system");
+    };
+    let words = ["master", "--ip=127.0.0.1", "--port=0", "--registry=in_memory"].map(str::to_owned);
+    let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
+    let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
+    let address = master.address().unwrap();
+    let log = folder.path().join("a.log");
+    let start = |port: &str| {
+        let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
+        let mut words: Vec<String> = words.map(str::to_owned).into();
+        words.push(format!("--port={port}"));
+        words.push(format!("--master={address}"));
+        words.push(format!("--work_dir={}", disk.0.join("a").display()));
+        words.push(format!("--runtime_dir={}", folder.join("r")));
+        Daemon::start(&log, &words, &[])
+    };
+    let said = || fs::read_to_string(&log).unwrap();
+    let stops = |mut agent: Daemon, words: &[&str]| {
+        wait_for("the agent stops", || agent.ended().then_some(()));
+        for word in words {
+            assert!(said().contains(word), "'{word}' is not in: {}", said());
+        }
+    };
+
+    let mut agent = start("0");
+    // Its address must not change.
+    let port = agent.address().unwrap().rsplit(':').next().unwrap().to_owned();
+    let start = || start(&port);
+    wait_for("the agent is registered", || {
+        let agents = call(&address, "GET", "/slaves")?;
+        (!agents["slaves"].as_array()?.is_empty()).then_some(())
+    });
+    let filling = disk.fill();
+    let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
+    let task = json!({"name": "t", "task_id": {"value": "t"}, "command": {"value": "true"},
+        "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]});
+    let mut execute = tepui();
+    execute.args(["execute", "--checkpoint=true", "--master", &address, &format!("--task={task}")]);
+    let mut execute = execute.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    stops(agent, &["checkpoints cannot be written", "No space left on device"]);
+    execute.kill().unwrap();
+    execute.wait().unwrap();
+    fs::remove_file(filling).unwrap();
+    let mut agent = start();
+    assert!(agent.address().is_some(), "with room it starts again: {}", said());
+    drop(agent);
+
+    disk.remount("ro");
+    stops(start(), &["Read-only file system"]);
+    disk.remount("rw");
+
+    let info = find(&disk.0.join("a/meta"), "slave.info").unwrap();
+    let whole = fs::read(&info).unwrap();
+    let mut damaged = whole.clone();
+    damaged[6..].fill(0xff);
+    fs::write(&info, damaged).unwrap();
+    stops(start(), &["slave.info", "does not start with what it cannot read", "--no-strict"]);
+    fs::write(&info, whole).unwrap();
+    let mut agent = start();
+    assert!(agent.address().is_some(), "with the old file it starts again: {}", said());
+}
