@@ -123,6 +123,8 @@ pub struct Isolation {
     pub network: Option<Arc<OwnedFd>>,
     /// The control group.
     pub cgroup: Option<Entry>,
+    /// A file that a process enters a group of another kind by, with a zero.
+    pub tasks: Option<Arc<OwnedFd>>,
     /// Mounts; a mount namespace of its own is needed.
     pub mounts: Vec<Mount>,
     /// The folder that becomes the root after `mounts`.

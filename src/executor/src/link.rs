@@ -26,6 +26,8 @@ pub(crate) const CALLS: Token = 1;
 
 /// The one path of the executor API.
 const PATH: &str = "/slave(1)/api/v1/executor";
+/// The longest pause after the first attempt to find the agent again.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// How often the call connection is used even if there is nothing to tell.
 const HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// The longest error text that is kept.
@@ -368,7 +370,10 @@ impl Link {
             self.lost_at = now;
             self.incoming.push_back(Incoming::Disconnected);
         }
-        self.state = State::Closed { retry_at: now + clock::up_to(recovery.backoff_max) };
+        // An agent that is restarted is back at once, and is waited for by nobody longer than it was away; one that stays away is
+        // asked the more seldom.
+        let pause = now.saturating_duration_since(self.lost_at).max(PAUSE_MIN).min(recovery.backoff_max);
+        self.state = State::Closed { retry_at: now + clock::up_to(pause) };
     }
 
     fn end(&mut self, why: &str) {

@@ -94,6 +94,7 @@ pub(super) struct Isolated {
     pub(super) mounts_of_its_own: bool,
     pub(super) network: Option<Arc<OwnedFd>>,
     pub(super) cgroup: Option<Entry>,
+    pub(super) tasks: Option<Arc<OwnedFd>>,
     pub(super) mounts: Vec<mounts::Prepared>,
     pub(super) root: Option<CString>,
     pub(super) hostname: Option<CString>,
@@ -117,6 +118,7 @@ impl Isolated {
             mounts_of_its_own: isolation.namespaces.mount,
             network: isolation.network.clone(),
             cgroup: isolation.cgroup.clone(),
+            tasks: isolation.tasks.clone(),
             mounts: mounts::prepare(&isolation.mounts)?,
             root: match &isolation.root {
                 Some(path) => Some(c_string(path.as_os_str().to_owned(), "root folder")?),

@@ -164,6 +164,9 @@ unsafe fn enter(prepared: &Prepared) -> Result<(), Step> {
                 check(libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1) as i64, Step::Cgroup)?;
             }
         }
+        if let Some(file) = &isolation.tasks {
+            check(libc::write(file.as_raw_fd(), c"0".as_ptr().cast(), 1) as i64, Step::Cgroup)?;
+        }
         if let Some(text) = &isolation.oom_score {
             let file = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
             // How well the kernel chooses is no reason not to run.

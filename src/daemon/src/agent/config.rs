@@ -111,7 +111,12 @@ fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>,
 ///
 /// # Errors
 /// Resources, attributes or a domain that cannot be read.
-pub(super) fn info(flags: &Flags, identity: &Identity, work_dir: &Path) -> Result<mesos::SlaveInfo, FlagError> {
+pub(super) fn info(
+    flags: &Flags,
+    identity: &Identity,
+    work_dir: &Path,
+    gpus: Option<(usize, usize)>,
+) -> Result<mesos::SlaveInfo, FlagError> {
     let attributes = match flags.get("attributes") {
         Some(text) => resources::parse_attributes(text).map_err(|error| refused("attributes", error.to_string()))?,
         None => Vec::new(),
@@ -123,7 +128,7 @@ pub(super) fn info(flags: &Flags, identity: &Identity, work_dir: &Path) -> Resul
         }
         None => None,
     };
-    let resources = own_resources(flags, work_dir)?;
+    let resources = own_resources(flags, work_dir, gpus)?;
     super::disk::prepare(&resources, work_dir)?;
     Ok(mesos::SlaveInfo {
         hostname: identity.hostname.clone(),
@@ -137,7 +142,7 @@ pub(super) fn info(flags: &Flags, identity: &Identity, work_dir: &Path) -> Resul
 }
 
 /// What `--resources` says, and what the machine has of the common kinds that it does not name (RES-14).
-fn own_resources(flags: &Flags, work_dir: &Path) -> Result<Resources, FlagError> {
+fn own_resources(flags: &Flags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
     let role = Role::parse(flags.text("default_role")).map_err(|error| refused("default_role", error.to_string()))?;
     let text = flags.text("resources").trim();
     let given = if text.starts_with('[') {
@@ -149,7 +154,11 @@ fn own_resources(flags: &Flags, work_dir: &Path) -> Result<Resources, FlagError>
     let mut all = given.map_err(|error| refused("resources", error.to_string()))?;
     let names = named(text, &all);
     let reserved = static_reservation(&role);
-    for (name, detected) in detected(work_dir) {
+    if let Some((whole, shared)) = gpus {
+        check_devices(&all, &names, &Name::Gpus, whole)?;
+        check_devices(&all, &names, &Name::from(GPU_SHARE), shared)?;
+    }
+    for (name, detected) in detected(work_dir).into_iter().chain(devices(gpus)) {
         if !names.contains(&name) {
             all.add(detected.with_reservations(&reserved));
         }
@@ -166,6 +175,38 @@ fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
         mesos::Resource::from_json(&text, Dialect::V0).map_err(|error| error.to_string())
     };
     items.iter().map(read).collect()
+}
+
+/// What parts of GPUs are called.
+const GPU_SHARE: &str = "gpu_share";
+
+/// GPUs to be had as a whole and to be shared, if there are any.
+fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
+    let (whole, shared) = counts.unwrap_or_default();
+    let all = [(Name::Gpus, whole), (Name::from(GPU_SHARE), shared)].into_iter().filter(|(_, count)| *count > 0);
+    let one = |(name, count): (Name, usize)| (name.clone(), Resource::scalar(name, Amount::from_f64(count as f64)));
+    all.map(one).collect()
+}
+
+/// What `--resources` says of devices must be as many as there are.
+fn check_devices(
+    given: &Resources,
+    names: &std::collections::BTreeSet<Name>,
+    name: &Name,
+    count: usize,
+) -> Result<(), FlagError> {
+    let amount = given.get_scalar(name).unwrap_or_default().to_f64();
+    if names.contains(name) && amount != count as f64 {
+        let why = format!("'{}' is {amount}, but there are {count} such devices", name.as_str());
+        return Err(refused("resources", why));
+    }
+    Ok(())
+}
+
+/// The whole amount of a scalar resource.
+pub(super) fn whole(info: &mesos::SlaveInfo, name: &str) -> u64 {
+    let scalars = info.resources.iter().filter(|resource| resource.name == name);
+    scalars.filter_map(|resource| resource.scalar.as_ref()).map(|scalar| scalar.value).sum::<f64>() as u64
 }
 
 /// The names that are given, those with an amount of zero included: they are not detected.

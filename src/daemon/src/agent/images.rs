@@ -17,6 +17,7 @@ use fetcher::image::{Defaults, Image, Pruned, Store, Wanted};
 use protos::mesos;
 
 use super::fetch::Fetcher;
+use super::image_gc::Collection;
 use crate::flags::{FlagError, Flags};
 
 /// The longest options of a mount.
@@ -61,6 +62,8 @@ struct Inner {
     stall: u64,
     /// Where a container finds its sandbox.
     sandbox: String,
+    /// `--image_gc_config`
+    gc: Option<Collection>,
     /// `<work_dir>/provisioner/containers`
     roots: PathBuf,
     /// Held for reading from an image's way into the store until its container names its layers; for writing while pruning.
@@ -85,7 +88,9 @@ impl Images {
     /// # Errors
     /// The first flag that does not fit.
     pub(super) fn read(flags: &Flags, work_dir: &Path, mounts: bool) -> Result<Images, FlagError> {
-        let refused = |name: &'static str, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
+        fn refused<T>(name: &'static str, why: &str) -> Result<T, FlagError> {
+            Err(FlagError::Refused { name, why: why.to_owned() })
+        }
         let enabled = match flags.text("image_providers") {
             "" => false,
             "docker" => true,
@@ -107,6 +112,11 @@ impl Images {
             logins: flags.text("docker_config").to_owned(),
             ignore_runtime: flags.on("docker_ignore_runtime"),
             stall: flags.duration("fetcher_stall_timeout").map_or(60, |stall| stall.as_secs().max(1)),
+            gc: match flags.get("image_gc_config").filter(|text| !text.is_empty()) {
+                Some(_) if !enabled => return refused("image_gc_config", "needs --image_providers=docker"),
+                Some(text) => Some(Collection::read(text).or_else(|why| refused("image_gc_config", &why))?),
+                None => None,
+            },
             sandbox: flags.text("sandbox_directory").trim_end_matches('/').to_owned(),
             roots: work_dir.join("provisioner/containers"),
             pruning: RwLock::new(()),
@@ -183,7 +193,10 @@ impl Images {
             mount_point(&written, lower, point, mode)?;
         }
         let mut inside = vec![self.0.sandbox.trim_start_matches('/').to_owned()];
-        inside.extend(Some(image.defaults.working_dir.trim_matches('/').to_owned()).filter(|path| !path.is_empty()));
+        let asked = [&image.defaults.working_dir].into_iter().chain(&image.defaults.volumes);
+        // One that leads out is nobody's folder.
+        let plain = |path: &str| !path.is_empty() && path.split('/').all(|part| part != "..");
+        inside.extend(asked.map(|path| path.trim_matches('/').to_owned()).filter(|path| plain(path)));
         for path in inside {
             let mut sofar = PathBuf::new();
             for part in Path::new(&path).components() {
@@ -291,7 +304,12 @@ impl Images {
         }
     }
 
-    /// Deletes the images that no container uses, but for those named. Blocks; waits for images on their way.
+    /// When the store is looked after by itself, and its folder.
+    pub(super) fn collection(&self) -> Option<(&Collection, &Path)> {
+        Some((self.0.gc.as_ref()?, &self.0.store))
+    }
+
+    /// Deletes the images that no container uses, but for those named here and in `--image_gc_config`. Blocks; waits for images on their way.
     ///
     /// # Errors
     /// If there is no store.
@@ -299,10 +317,12 @@ impl Images {
         if !self.0.enabled {
             return Ok(Pruned::default());
         }
+        let excluded = self.0.gc.iter().flat_map(|gc| &gc.excluded);
+        let keep: Vec<String> = keep.iter().chain(excluded).cloned().collect();
         let _alone = self.0.pruning.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut used = BTreeSet::new();
         layers_below(&self.0.roots, &mut used);
-        Ok(Store::open(&self.0.store)?.prune(keep, &used))
+        Ok(Store::open(&self.0.store)?.prune(&keep, &used))
     }
 }
 
@@ -458,8 +478,7 @@ mod tests {
 
     fn root(entrypoint: &[&str], cmd: &[&str], env: &[&str]) -> Root {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-        let defaults =
-            Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), working_dir: String::new() };
+        let defaults = Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), ..Defaults::default() };
         Root { path: "/r".into(), written: "/r".into(), lower: Vec::new(), mounts: Vec::new(), defaults }
     }
 

@@ -12,6 +12,7 @@ mod executor_api;
 mod fetch;
 mod fetch_cache;
 mod handler;
+mod image_gc;
 mod images;
 mod isolation;
 mod metrics;
@@ -57,7 +58,7 @@ use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
-use isolation::{Isolator, Isolators, Networks};
+use isolation::{Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
 use records::Records;
 use world::{Exit, Shell};
 
@@ -110,10 +111,13 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     docker.check()?;
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
     let networks = Networks::read(&flags, &runtime_dir(&flags))?;
-    let isolator = Isolator::start(isolators, images, networks).context("containers cannot be isolated")?;
+    let gpus = Gpus::read(&flags, &runtime_dir(&flags))?;
+    let info = config::info(&flags, &identity, &work_dir, gpus.count())?;
+    let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
+    let parts = Parts { images, networks, gpus, resctrl };
+    let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
-    let info = config::info(&flags, &identity, &work_dir)?;
 
     let policy = oversubscription::policy(&flags)?;
 
@@ -169,6 +173,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let uses = DiskUses::default();
     let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
     let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
+    let collecting = image_gc::watch(shell.containers.images());
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
     attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
@@ -182,6 +187,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     ];
     tasks.extend(disk_watch);
     tasks.extend(rotating);
+    tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
     Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })
 }

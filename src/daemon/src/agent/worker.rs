@@ -107,6 +107,7 @@ impl Worker {
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         if let Err(error) = started {
             self.isolator.images().remove(&container);
+            self.isolator.take_back(&container);
             if self.isolator.networks().has(&container) {
                 let (networks, container) = (self.isolator.networks().clone(), container.clone());
                 self.runtime.spawn_blocking(move || networks.disconnect(&container));
@@ -147,7 +148,7 @@ impl Worker {
             self.records.note_owner(container);
         }
         let isolated = self.isolator.isolate(container, spec, user.as_ref(), self.around(container, spec))?;
-        let Isolated { isolation, group, oom, init, view } = isolated;
+        let Isolated { isolation, group, oom, init, view, variables } = isolated;
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
         self.docker.note(container, spec);
         self.docker.add_variables(spec, &mut process);
@@ -155,6 +156,7 @@ impl Worker {
             remove(container, group.as_ref());
             return Err(error);
         }
+        process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         if init {
             process.program = self.under_init(process.program)?;
         }

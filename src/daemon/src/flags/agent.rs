@@ -519,6 +519,13 @@ pub(super) const AGENT: &[Flag] = &[
     Flag { name: "modules", aliases: &[], default: None, kind: Kind::Text, help: "module JSON" },
     Flag { name: "modules_dir", aliases: &[], default: None, kind: Kind::Path, help: "exclusive with modules" },
     Flag {
+        name: "gpu_share_devices",
+        aliases: &[],
+        default: None,
+        kind: Kind::Text,
+        help: "indexes of the GPUs that are shared, as the resource gpu_share",
+    },
+    Flag {
         name: "network_cni_config_dir",
         aliases: &[],
         default: None,

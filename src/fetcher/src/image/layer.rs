@@ -15,6 +15,8 @@ use rustix::fs::{self as sys, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Ti
 use sha2::{Digest, Sha256};
 use tar::{Entry, EntryType};
 
+use super::zstd::{MAGIC, Zstd};
+
 /// More of a layer is not unpacked.
 const BYTES_MAX: u64 = 64 << 30;
 const ENTRIES_MAX: usize = 4_000_000;
@@ -84,9 +86,7 @@ fn open(path: &Path) -> io::Result<Box<dyn Read>> {
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(file)),
         [b'B', b'Z', b'h', ..] => Box::new(MultiBzDecoder::new(file)),
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(XzReader::new_mem_limit(file, true, XZ_MEMORY_KB)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            return Err(io::Error::other("it is packed with zstd, which is not supported: pack it with gzip"));
-        }
+        start if start.starts_with(&MAGIC) => Box::new(Zstd::new(file)),
         _ => Box::new(file),
     })
 }

@@ -9,6 +9,7 @@ mod layout;
 mod name;
 mod registry;
 mod store;
+mod zstd;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +52,9 @@ pub struct Defaults {
     pub env: Vec<String>,
     /// The working folder; empty for none.
     pub working_dir: String,
+    /// Folders, absolute, that its programs want to write to.
+    #[serde(default)]
+    pub volumes: Vec<String>,
 }
 
 /// An image in the store.
@@ -95,6 +99,8 @@ struct ConfigurationPart {
     cmd: Option<Vec<String>>,
     env: Option<Vec<String>>,
     working_dir: Option<String>,
+    /// An object whose names are the folders.
+    volumes: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Configuration {
@@ -109,6 +115,7 @@ impl Configuration {
             cmd: config.cmd.clone().unwrap_or_default(),
             env: config.env.clone().unwrap_or_default(),
             working_dir: config.working_dir.clone().unwrap_or_default(),
+            volumes: config.volumes.iter().flat_map(|volumes| volumes.keys().cloned()).collect(),
         }
     }
 }

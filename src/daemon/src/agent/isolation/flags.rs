@@ -24,6 +24,10 @@ pub(in crate::agent) struct Isolators {
     pub(super) seccomp: bool,
     /// `network/cni`
     pub(super) networks: bool,
+    /// `gpu/nvidia`
+    pub(super) gpus: bool,
+    /// `linux/resctrl`
+    pub(super) resctrl: bool,
     /// `--seccomp_config_dir`
     pub(super) seccomp_profiles: Option<PathBuf>,
     /// `--seccomp_profile_name`
@@ -90,6 +94,9 @@ impl Isolators {
                 needs_linux = Some(*name);
             }
         }
+        if own.gpus && !names.contains(&"cgroups/devices") {
+            return Err(refused("isolation", "the isolator 'gpu/nvidia' needs cgroups/devices"));
+        }
         own.rlimits = names.contains(&"posix/rlimits");
         own.linux = match (flags.get("launcher"), needs_linux) {
             (None, needs) => needs.is_some(),
@@ -129,6 +136,8 @@ impl Isolators {
                 "linux/nnp" => &mut self.no_new_privileges,
                 "linux/seccomp" => &mut self.seccomp,
                 "network/cni" => &mut self.networks,
+                "gpu/nvidia" => &mut self.gpus,
+                "linux/resctrl" => &mut self.resctrl,
                 _ => {
                     let why = format!("the isolator '{name}' is not supported by this version of tepui");
                     return Err(refused("isolation", why));
@@ -234,6 +243,7 @@ mod tests {
             (&["--isolation=cgroups/cpu,cgroups/cpu"][..], "twice"),
             (&["--isolation=filesystem/linux,filesystem/posix"], "only one"),
             (&["--isolation=network/port_mapping"], "not supported"),
+            (&["--isolation=gpu/nvidia"], "needs cgroups/devices"),
             (&["--launcher=posix", "--isolation=cgroups/cpu"], "needs the launcher linux"),
             (&["--launcher=docker"], "no launcher 'docker'"),
             (&["--effective_capabilities={\"capabilities\":[\"NONSENSE\"]}"], "NONSENSE"),

@@ -5,7 +5,9 @@
 
 mod cni;
 mod flags;
+mod gpus;
 mod group;
+mod resctrl;
 mod rights;
 mod seccomp;
 mod view;
@@ -21,7 +23,9 @@ use containers::isolation::{Isolation, Mount, Namespaces};
 
 pub(super) use cni::Networks;
 pub(super) use flags::Isolators;
+pub(super) use gpus::Gpus;
 pub(super) use group::{GroupUse, out_of_memory};
+pub(super) use resctrl::Resctrl;
 use view::View;
 
 use super::docker::Docker;
@@ -32,8 +36,16 @@ use super::images::Images;
 pub(super) struct Isolator {
     isolators: Arc<Isolators>,
     groups: Option<Hierarchies>,
-    images: Images,
-    networks: Networks,
+    parts: Parts,
+}
+
+/// Isolators with a state of their own.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    pub(super) images: Images,
+    pub(super) networks: Networks,
+    pub(super) gpus: Gpus,
+    pub(super) resctrl: Resctrl,
 }
 
 /// What a container is started with.
@@ -48,6 +60,8 @@ pub(super) struct Isolated {
     pub(super) init: bool,
     /// How it sees the host's folders.
     pub(super) view: View,
+    /// Variables that tell it what it has.
+    pub(super) variables: Vec<(&'static str, String)>,
 }
 
 impl Isolator {
@@ -55,7 +69,7 @@ impl Isolator {
     ///
     /// # Errors
     /// What the host lacks.
-    pub(super) fn start(isolators: Isolators, images: Images, networks: Networks) -> anyhow::Result<Isolator> {
+    pub(super) fn start(isolators: Isolators, parts: Parts) -> anyhow::Result<Isolator> {
         let groups = match isolators.linux {
             true => {
                 anyhow::ensure!(
@@ -68,7 +82,7 @@ impl Isolator {
             }
             false => None,
         };
-        Ok(Isolator { isolators: Arc::new(isolators), groups, images, networks })
+        Ok(Isolator { isolators: Arc::new(isolators), groups, parts })
     }
 
     /// Whether containers are in control groups and namespaces.
@@ -83,27 +97,36 @@ impl Isolator {
 
     /// The images that containers' roots are made of.
     pub(super) fn images(&self) -> &Images {
-        &self.images
+        &self.parts.images
     }
 
     /// The networks that containers can be connected to.
     pub(super) fn networks(&self) -> &Networks {
-        &self.networks
+        &self.parts.networks
     }
 
     /// Deletes what was made for a container that has ended.
     pub(super) fn clean_up(&self, container: &ContainerName) {
-        self.networks.disconnect(container);
-        self.images.remove(container);
+        self.parts.networks.disconnect(container);
+        self.take_back(container);
+        self.parts.images.remove(container);
         super::secrets::remove(&self.isolators.secrets, container);
+    }
+
+    /// Takes back what is counted, of a container that has ended, or has not been started.
+    pub(super) fn take_back(&self, container: &ContainerName) {
+        self.parts.gpus.take_back(container.as_str());
+        self.parts.resctrl.take_back(container.as_str());
     }
 
     /// Deletes what an earlier agent has made for others than these outermost containers.
     pub(super) fn clean(&self, wanted: &std::collections::BTreeSet<String>) {
         if self.is_linux() {
-            let (networks, known) = (self.networks.clone(), wanted.clone());
+            self.parts.gpus.clean(wanted);
+            self.parts.resctrl.clean(wanted);
+            let (networks, known) = (self.parts.networks.clone(), wanted.clone());
             tokio::task::spawn_blocking(move || networks.clean(&known));
-            self.images.clean(wanted);
+            self.parts.images.clean(wanted);
         }
     }
 
@@ -130,16 +153,24 @@ impl Isolator {
     ) -> anyhow::Result<Isolated> {
         let Some(groups) = self.groups.as_ref().filter(|_| !Docker::runs(spec)) else {
             let nothing = Isolation::default();
-            return Ok(Isolated { isolation: nothing, group: None, oom: None, init: false, view: View::default() });
+            let view = View::default();
+            return Ok(Isolated {
+                isolation: nothing,
+                group: None,
+                oom: None,
+                init: false,
+                view,
+                variables: Vec::new(),
+            });
         };
         let mut isolation = self.isolators.rights(spec)?;
         self.add_namespaces(&mut isolation, spec, around)?;
-        let view = View::of(&self.images, container, spec)?;
+        let view = View::of(&self.parts.images, container, spec)?;
         if container.parent().is_none() || !spec.volumes.is_empty() || spec.container.is_some() {
             let wanted = volumes::Wanted { isolators: &self.isolators, container, spec, user, view: &view };
             wanted.add(&mut isolation)?;
         }
-        if let Some(network) = self.networks.open(container)? {
+        if let Some(network) = self.parts.networks.open(container)? {
             network.enter(&mut isolation, &view);
         }
         view.enter(spec, &mut isolation);
@@ -147,12 +178,40 @@ impl Isolator {
             isolation.mounts.push(Mount::Processes { target: "/proc".into() });
         }
         let init = isolation.namespaces.pid && spec.argv.get(1).is_none_or(|word| word != "executor");
+        let gpus = match container.parent() {
+            None => {
+                isolation.tasks = self.parts.resctrl.give(container, &spec.resources)?;
+                self.parts.gpus.give(container, &spec.resources)?
+            }
+            // What is inside has what the outermost one has.
+            Some(_) => self.parts.gpus.of(&container.root()),
+        };
+        let variables = gpus.as_ref().map(gpus::Held::variables).unwrap_or_default();
         let group = groups.group(container.as_str());
         let made = self.enter_group(groups, &group, container, spec, &mut isolation);
+        let made = made.and_then(|oom| {
+            self.allow(&group, container, gpus.as_ref())?;
+            Ok(oom)
+        });
         let oom = made.inspect_err(|_| {
             let _ = group.remove();
         })?;
-        Ok(Isolated { isolation, group: Some(group), oom, init, view })
+        Ok(Isolated { isolation, group: Some(group), oom, init, view, variables })
+    }
+
+    /// Lets a container with a group of its own open its GPUs.
+    fn allow(&self, group: &Group, container: &ContainerName, gpus: Option<&gpus::Held>) -> anyhow::Result<()> {
+        let Some(held) = gpus.filter(|_| container.parent().is_none() && self.isolators.has(Controller::Devices))
+        else {
+            return Ok(());
+        };
+        let mut devices = self.isolators.devices.clone();
+        devices.extend(self.parts.gpus.devices(held)?);
+        // With version 2 devices are not restricted.
+        if self.groups.as_ref().is_some_and(|groups| groups.version() == 1) {
+            group.allow_devices(&devices)?;
+        }
+        Ok(())
     }
 
     fn enter_group(
@@ -213,10 +272,13 @@ impl Isolator {
 
     /// Sets what a running container may use from now on.
     pub(super) fn resize(&self, container: &ContainerName, held: &[protos::mesos::Resource], limits: Limits) {
-        if let Some(group) = self.group(container).filter(Group::exists)
-            && let Err(error) = group::set_again(&self.isolators, &group, held, limits)
-        {
+        let Some(group) = self.group(container).filter(Group::exists) else { return };
+        if let Err(error) = group::set_again(&self.isolators, &group, held, limits) {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+        }
+        let gpus = self.parts.gpus.give(container, held);
+        if let Err(error) = gpus.and_then(|gpus| self.allow(&group, container, gpus.as_ref())) {
+            tracing::warn!(%container, "{error:#}");
         }
     }
 
