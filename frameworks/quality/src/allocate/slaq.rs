@@ -29,8 +29,8 @@ impl PartialOrd for Gain {
     }
 }
 
-/// What a core that a job does not have yet is worth against one that it has: a process must start first, and make its
-/// data, while another's has to end.
+/// What a core that a job does not have yet is worth against one that it has: another job's iteration has to end first,
+/// and the worker has to make its new data.
 const MOVED: f64 = 0.6;
 
 /// Whether cores are so few that a core for every job would leave little to decide.
