@@ -4,8 +4,10 @@
 //! its last update. It does not decide what to do about a task.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use base::Time;
+use rustc_hash::FxHashMap;
 
 use crate::saved;
 use crate::state::Change;
@@ -34,15 +36,19 @@ pub struct Entry {
 /// Every task of the framework that has not ended, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    live: BTreeMap<String, Entry>,
+    live: BTreeMap<Arc<str>, Entry>,
+    /// Those of them that the scheduler wants to end.
+    killed: BTreeSet<Arc<str>>,
     /// The last update of each task that ended lately, by the task's id.
-    ended: BTreeMap<String, Ended>,
+    ended: FxHashMap<Arc<str>, Ended>,
     /// Numbers and ids of what ended, oldest first.
-    ended_order: VecDeque<(u64, String)>,
+    ended_order: VecDeque<(u64, Arc<str>)>,
     /// The number of the task that ends next.
     ended_next: u64,
-    /// Tasks that changed since [`changes`](Ledger::changes) was asked last.
-    touched: BTreeSet<String>,
+    /// Whether somebody will ask for [`changes`](Ledger::changes).
+    keeping: bool,
+    /// Tasks that changed since they were asked for last.
+    touched: BTreeSet<Arc<str>>,
     /// The number of the first task that ended since then.
     ended_unsaved: u64,
 }
@@ -96,7 +102,17 @@ impl Ledger {
 
     /// All tasks that have not ended, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.live.iter().map(|(id, entry)| (id.as_str(), entry))
+        self.live.iter().map(|(id, entry)| (&**id, entry))
+    }
+
+    /// The tasks that the scheduler wants to end, in the order of their ids.
+    pub(crate) fn killed(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.killed.iter().filter_map(|id| Some((&**id, self.live.get(id)?)))
+    }
+
+    /// From now on [`changes`](Ledger::changes) are collected.
+    pub(crate) fn keep(&mut self) {
+        self.keeping = true;
     }
 
     /// How many tasks have not ended.
@@ -116,22 +132,37 @@ impl Ledger {
         }
         let entry =
             Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() };
-        self.live.insert(task_id.to_owned(), entry);
-        self.touched.insert(task_id.to_owned());
+        let id: Arc<str> = task_id.into();
+        self.touch(&id);
+        self.live.insert(id, entry);
         true
+    }
+
+    fn touch(&mut self, id: &Arc<str>) {
+        if self.keeping {
+            self.touched.insert(Arc::clone(id));
+        }
+    }
+
+    fn take(&mut self, task_id: &str) -> Arc<str> {
+        let id = self.live.remove_entry(task_id).map_or_else(|| task_id.into(), |(id, _)| id);
+        self.killed.remove(&id);
+        self.touch(&id);
+        id
     }
 
     /// Takes a task out that was entered and then not launched.
     pub(crate) fn forget(&mut self, task_id: &str) {
-        self.live.remove(task_id);
-        self.touched.insert(task_id.to_owned());
+        self.take(task_id);
     }
 
     /// Notes that the scheduler wants a task to end.
     pub(crate) fn kill(&mut self, task_id: &str, policy: Option<KillPolicy>) {
+        let Some(id) = self.live.get_key_value(task_id).map(|(id, _)| Arc::clone(id)) else { return };
+        self.touch(&id);
         if let Some(entry) = self.live.get_mut(task_id) {
             entry.kill = Some(policy);
-            self.touched.insert(task_id.to_owned());
+            self.killed.insert(id);
         }
     }
 
@@ -147,24 +178,23 @@ impl Ledger {
             self.end(id, state, uuid);
             return Novelty::New;
         }
-        let agent_id = status.agent_id.clone().unwrap_or_default();
-        let entry = self.live.entry(id.clone()).or_insert_with(|| Entry {
-            agent_id: agent_id.clone(),
-            state,
-            since: now,
-            changed: now,
-            kill: None,
-            uuid: Vec::new(),
-        });
+        if self.keeping {
+            let known = self.live.get_key_value(id.as_str()).map(|(id, _)| Arc::clone(id));
+            self.touched.insert(known.unwrap_or_else(|| id.as_str().into()));
+        }
+        if !self.live.contains_key(id.as_str()) {
+            self.launch(id, AgentId::default(), now);
+        }
+        let Some(entry) = self.live.get_mut(id.as_str()) else { return Novelty::New };
         if entry.state != state {
             entry.state = state;
             entry.changed = now;
         }
-        if !agent_id.value.is_empty() {
-            entry.agent_id = agent_id;
+        if let Some(agent_id) = status.agent_id.as_ref().filter(|id| !id.value.is_empty()) {
+            entry.agent_id.value.clone_from(&agent_id.value);
         }
-        entry.uuid = uuid.to_vec();
-        self.touched.insert(id.clone());
+        entry.uuid.clear();
+        entry.uuid.extend_from_slice(uuid);
         Novelty::New
     }
 
@@ -182,9 +212,8 @@ impl Ledger {
     }
 
     fn end(&mut self, id: &str, state: TaskState, uuid: &[u8]) {
-        self.live.remove(id);
-        self.touched.insert(id.to_owned());
-        self.restore_ended(id.to_owned(), Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
+        let id = self.take(id);
+        self.restore_ended(id, Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
     }
 
     /// What has changed since the last time, for a store.
@@ -208,13 +237,17 @@ impl Ledger {
 
     /// Enters a task that a store kept.
     pub(crate) fn restore(&mut self, id: &str, entry: Entry) {
-        self.live.insert(id.to_owned(), entry);
+        let id: Arc<str> = id.into();
+        if entry.kill.is_some() {
+            self.killed.insert(Arc::clone(&id));
+        }
+        self.live.insert(id, entry);
     }
 
     /// Remembers the last update of a task that ended; numbers only grow.
-    pub(crate) fn restore_ended(&mut self, id: String, ended: Ended) {
+    pub(crate) fn restore_ended(&mut self, id: Arc<str>, ended: Ended) {
         self.ended_next = ended.number + 1;
-        self.ended_order.push_back((ended.number, id.clone()));
+        self.ended_order.push_back((ended.number, Arc::clone(&id)));
         self.ended.insert(id, ended);
         if self.ended_order.len() > ENDED_MAX
             && let Some((oldest, id)) = self.ended_order.pop_front()

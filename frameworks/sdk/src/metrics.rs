@@ -1,6 +1,5 @@
 //! Counters and gauges of a framework, in the text form of Prometheus. It serves them nowhere.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,9 +15,17 @@ pub struct Metrics(Arc<Mutex<Series>>);
 
 #[derive(Debug, Default)]
 struct Series {
-    /// By name; whether it is a counter, and its values by labels.
-    values: BTreeMap<&'static str, (bool, BTreeMap<Labels, f64>)>,
+    /// By name, sorted.
+    values: Vec<(&'static str, Values)>,
     count: usize,
+}
+
+/// What there is of one name.
+#[derive(Debug, Default)]
+struct Values {
+    counter: bool,
+    /// By labels, sorted.
+    by_labels: Vec<(Labels, f64)>,
 }
 
 impl Metrics {
@@ -35,22 +42,33 @@ impl Metrics {
     /// Removes all series of this name, before gauges with other labels are set.
     pub fn clear(&self, name: &str) {
         let mut series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, values)) = series.values.remove(name) {
-            series.count -= values.len();
+        if let Ok(at) = series.values.binary_search_by_key(&name, |(known, _)| *known) {
+            series.count -= series.values.remove(at).1.by_labels.len();
         }
     }
 
     fn change(&self, name: &'static str, counter: bool, labels: &[(&'static str, &str)], change: impl Fn(&mut f64)) {
         let mut series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Series { values, count } = &mut *series;
-        let (_, values) = values.entry(name).or_insert_with(|| (counter, BTreeMap::new()));
-        let labels: Labels = labels.iter().map(|(n, v)| (*n, (*v).to_owned())).collect();
-        if let Some(value) = values.get_mut(&labels) {
-            return change(value);
-        }
-        if *count < SERIES_MAX {
-            *count += 1;
-            change(values.entry(labels).or_default());
+        // Mostly it is the very same text as before.
+        let same = values.iter().position(|(known, _)| std::ptr::eq(*known, name));
+        let at = same.unwrap_or_else(|| {
+            values.binary_search_by_key(&name, |(known, _)| *known).unwrap_or_else(|at| {
+                values.insert(at, (name, Values { counter, by_labels: Vec::new() }));
+                at
+            })
+        });
+        let values = &mut values[at].1;
+        let order = |known: &Labels| known.iter().map(|(n, v)| (*n, v.as_str())).cmp(labels.iter().copied());
+        match values.by_labels.binary_search_by(|(known, _)| order(known)) {
+            Ok(at) => change(&mut values.by_labels[at].1),
+            Err(at) if *count < SERIES_MAX => {
+                *count += 1;
+                let labels = labels.iter().map(|(n, v)| (*n, (*v).to_owned())).collect();
+                values.by_labels.insert(at, (labels, 0.0));
+                change(&mut values.by_labels[at].1);
+            }
+            Err(_) => {}
         }
     }
 
@@ -58,10 +76,10 @@ impl Metrics {
     pub fn text(&self) -> String {
         let series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
-        for (name, (counter, values)) in &series.values {
-            let kind = if *counter { "counter" } else { "gauge" };
+        for (name, values) in &series.values {
+            let kind = if values.counter { "counter" } else { "gauge" };
             let _ = writeln!(text, "# TYPE {name} {kind}");
-            for (labels, value) in values {
+            for (labels, value) in &values.by_labels {
                 let _ = writeln!(text, "{name}{} {value}", shown(labels));
             }
         }

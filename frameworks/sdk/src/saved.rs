@@ -97,7 +97,7 @@ impl Saved {
         ended.sort_by_key(|e| e.number);
         for one in ended {
             let state = one.state();
-            saved.ledger.restore_ended(one.task_id, ledger::Ended { number: one.number, state, uuid: one.uuid });
+            saved.ledger.restore_ended(one.task_id.into(), ledger::Ended { number: one.number, state, uuid: one.uuid });
         }
         saved.ledger.settle();
         Ok(saved)

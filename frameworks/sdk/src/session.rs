@@ -178,6 +178,7 @@ impl<S: Scheduler> Session<S> {
         let saved = Saved::read(entries)?;
         self.keeping = true;
         self.calls.ledger = saved.ledger;
+        self.calls.ledger.keep();
         if self.framework_id.is_none() {
             self.framework_id = saved.framework_id.map(|value| FrameworkId { value });
             self.id_is_old = self.framework_id.is_some();
@@ -188,6 +189,9 @@ impl<S: Scheduler> Session<S> {
 
     /// Takes one input in, and adds what must be done to `outputs`.
     pub fn handle(&mut self, input: Input, now: Time, outputs: &mut Vec<Output>) {
+        if self.calls.ledger.killed().next().is_none() {
+            self.reconciler.no_kills(now);
+        }
         match (self.state, input) {
             (State::Ended, _) => {}
             (_, Input::Wake) => self.wake(now, outputs),
@@ -210,7 +214,10 @@ impl<S: Scheduler> Session<S> {
         let own = match self.state {
             State::Waiting(at) => at,
             State::Subscribing(since) => since + SUBSCRIBE_TIMEOUT,
-            State::Subscribed(heard) => (heard + self.patience()).min(self.reconciler.next_wake()),
+            State::Subscribed(heard) => {
+                let kills = self.calls.ledger.killed().next().is_some();
+                (heard + self.patience()).min(self.reconciler.next_wake(kills))
+            }
             State::Ended => return None,
         };
         Some(self.calls.wake.map_or(own, |w| w.min(own)))
@@ -362,7 +369,7 @@ impl<S: Scheduler> Session<S> {
     }
 
     fn repeat_kills(&mut self) {
-        let kills: Vec<Call> = self.calls.ledger.iter().filter_map(repeated_kill).collect();
+        let kills: Vec<Call> = self.calls.ledger.killed().filter_map(repeated_kill).collect();
         self.calls.queue.extend(kills);
     }
 
@@ -412,7 +419,9 @@ impl<S: Scheduler> Session<S> {
     /// Gives the calls back that were not sent because they would double a task; their offers are declined.
     fn flush(&mut self, now: Time, outputs: &mut Vec<Output>) -> Vec<(Call, String)> {
         let mut refused = Vec::new();
-        for call in std::mem::take(&mut self.calls.queue) {
+        let launches = self.calls.queue.iter().any(|call| call.accept.is_some());
+        let queue = if launches { std::mem::take(&mut self.calls.queue) } else { Vec::new() };
+        for call in queue {
             match self.enter_launches(&call, now) {
                 Ok(()) => self.calls.queue.push(call),
                 Err(why) => {

@@ -95,7 +95,7 @@ impl Agent {
                     message: Some(api::event::Message { data: message.data }),
                     ..api::Event::default()
                 };
-                self.event(&target, event, out);
+                self.event(&target.link, event, out);
             }
         }
     }

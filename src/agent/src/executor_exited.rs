@@ -115,7 +115,7 @@ impl Agent {
         }
         let Some((framework, executor)) = self.containers.remove(container) else { return };
         self.forget_nested(container, out);
-        let Some(known) = self.frameworks.get(&framework).cloned() else { return };
+        let Some(state) = self.frameworks.get(&framework).map(|known| known.state) else { return };
         let Some(target) = self.executor_mut(framework.as_str(), executor.as_str()) else { return };
         target.state = ExecutorState::Terminated;
         target.status = status;
@@ -127,7 +127,7 @@ impl Agent {
             self.by_stream.remove(&stream);
             out.outputs.push(Output::CloseStream { stream });
         }
-        if known.state == FrameworkState::Running {
+        if state == FrameworkState::Running {
             let verdict = ending.unwrap_or_else(|| Verdict {
                 state: TaskState::TaskFailed,
                 reason: Reason::ExecutorTerminated,
@@ -141,7 +141,7 @@ impl Agent {
         let incomplete = self
             .executor(framework.as_str(), executor.as_str())
             .is_some_and(|executor| executor.has_incomplete_tasks());
-        if known.state == FrameworkState::Terminating || !incomplete {
+        if state == FrameworkState::Terminating || !incomplete {
             self.remove_executor(&framework, &executor, now, out);
         }
         self.executor_is_back(now, out);

@@ -76,7 +76,7 @@ impl Agent {
     pub(crate) fn kill_launched(&self, executor: &Executor, message: KillTaskMessage, out: &mut Outbox) {
         match &executor.link {
             ExecutorLink::Pid(pid) => self.send(pid, Outgoing::KillTask(message), out),
-            _ => self.event(executor, kill_event(message.task_id, message.kill_policy), out),
+            link => self.event(link, kill_event(message.task_id, message.kill_policy), out),
         }
     }
 }

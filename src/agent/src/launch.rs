@@ -104,12 +104,13 @@ impl Agent {
         let (Ok(id), Some(agent)) = (ExecutorId::new(&launch.executor.executor_id.value), self.id.clone()) else {
             return;
         };
-        let Some(known) = self.frameworks.get(framework).cloned() else { return };
+        let Some(known) = self.frameworks.get(framework) else { return };
+        let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
         // A UUID's text is a good id.
         let container = ContainerId::new(&uuid_text(&self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
         let run = paths::run(&agent, framework, &id, container.as_str());
-        let user = self.user_of(&known.info, launch.executor.command.as_ref());
+        let user = self.user_of(&framework_info, launch.executor.command.as_ref());
         let info = self.with_default_container(launch.executor);
         let directory = format!("{}/{run}", self.config.work_dir);
         let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), directory, user);
@@ -126,10 +127,10 @@ impl Agent {
         if executor.uses_volumes() {
             executor.volumes = self.volume_links(&executor.container, &executor.resources());
         }
-        if known.checkpoints() {
+        if checkpoints {
             self.checkpoint_executor(&executor, &run, out);
         }
-        let spec = Box::new(self.container_of(&executor, known.checkpoints()));
+        let spec = Box::new(self.container_of(&executor, checkpoints));
         out.outputs.push(Output::Launch { container: container.clone(), spec });
         self.containers.insert(container, (framework.clone(), id.clone()));
         if let Some(known) = self.framework_mut(framework.as_str()) {
@@ -191,7 +192,6 @@ impl Agent {
 
     /// Hands all queued tasks to a running executor.
     pub(crate) fn deliver(&mut self, framework: &FrameworkId, executor: &str, out: &mut Outbox) {
-        let Some(known) = self.frameworks.get(framework).cloned() else { return };
         let Some(target) = self.executor_mut(framework.as_str(), executor) else { return };
         let queued = std::mem::take(&mut target.queued);
         for queued in &queued {
@@ -203,9 +203,10 @@ impl Agent {
             }
         }
         target.was_given_a_task |= !queued.is_empty();
-        let target = target.clone();
         self.update_volumes(framework.as_str(), executor, out);
         self.resize(framework.as_str(), executor, out);
+        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(target) = known.executors.get(executor) else { return };
         for queued in queued {
             if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
                 let run = paths::run(agent, framework, &target.id, target.container.as_str());
@@ -215,7 +216,7 @@ impl Agent {
                     }
                 }
             }
-            self.hand_over(&known, &target, &queued, out);
+            self.hand_over(known, target, &queued, out);
         }
     }
 
@@ -232,18 +233,18 @@ impl Agent {
                     self.send(pid, Outgoing::RunTask(run), out);
                 }
             }
-            (_, Queued::Task(task)) => self.event(executor, launch_event(pb::TaskInfo::clone(task)), out),
-            (_, Queued::Group(tasks)) => {
+            (link, Queued::Task(task)) => self.event(link, launch_event(pb::TaskInfo::clone(task)), out),
+            (link, Queued::Group(tasks)) => {
                 let tasks = tasks.iter().map(|task| pb::TaskInfo::clone(task)).collect();
-                self.event(executor, launch_group_event(tasks), out);
+                self.event(link, launch_group_event(tasks), out);
             }
         }
     }
 
     /// Writes an event to an executor's stream, if it has one; else the event is lost.
-    pub(crate) fn event(&self, executor: &Executor, event: api::Event, out: &mut Outbox) {
-        if let ExecutorLink::Stream(stream) = executor.link {
-            out.outputs.push(Output::ExecutorEvent { stream, event: Arc::new(event) });
+    pub(crate) fn event(&self, link: &ExecutorLink, event: api::Event, out: &mut Outbox) {
+        if let ExecutorLink::Stream(stream) = link {
+            out.outputs.push(Output::ExecutorEvent { stream: *stream, event: Arc::new(event) });
         }
     }
 

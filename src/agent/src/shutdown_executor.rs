@@ -40,7 +40,7 @@ impl Agent {
                 };
                 self.send(pid, Outgoing::ShutdownExecutor(message), out);
             }
-            _ => self.event(&known, shutdown_event(), out),
+            link => self.event(link, shutdown_event(), out),
         }
         self.timers.cancel(known.timer);
         let timer = Timer::ExecutorShutdown {

@@ -6,15 +6,13 @@
 use std::sync::Arc;
 
 use base::{ExecutorId, FrameworkId, TaskId, Time};
-use protos::mesos::internal::{
-    StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage, StatusUpdateRecord, status_update_record,
-};
+use protos::mesos::internal::{StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, TaskState, executor as api};
 
 use crate::agent::Agent;
-use crate::disk::{frame, paths};
+use crate::disk::{frame, frame_update, paths};
 use crate::executor::{Executor, ExecutorLink, ExecutorState};
-use crate::framework::{Framework, FrameworkState};
+use crate::framework::FrameworkState;
 use crate::message::Outgoing;
 use crate::output::{Outbox, Persist};
 use crate::status::{Verdict, is_terminal, update_of};
@@ -23,7 +21,7 @@ use crate::streams::{Received, uuid_of};
 impl Agent {
     /// An executor's update.
     pub(crate) fn executor_update(&mut self, mut update: StatusUpdate, now: Time, out: &mut Outbox) {
-        let Some(known) = self.frameworks.get(update.framework_id.value.as_str()).cloned() else {
+        let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else {
             return self.invalid_update("its framework is unknown");
         };
         if known.state == FrameworkState::Terminating {
@@ -42,26 +40,28 @@ impl Agent {
         let named = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
         let Some(executor) = named.filter(|executor| executor.has_task(&task)).or_else(|| known.executor_of(&task))
         else {
-            return self.update_without_task(&known, named, &task, uuid, update, now, out);
+            let (framework, executor) = (known.id.clone(), named.cloned());
+            return self.update_without_task(&framework, executor.as_deref(), &task, uuid, update, now, out);
         };
-        let executor = Arc::clone(executor);
+        let (framework, executor_id) = (known.id.clone(), executor.id.clone());
         if update.status.state == TaskState::TaskStaging as i32 {
             self.invalid_update("it says TASK_STAGING, which no executor may");
-            return self.shut_down_executor(&known.id, executor.id.as_str(), now, out);
+            return self.shut_down_executor(&framework, executor_id.as_str(), now, out);
         }
         let queued = executor.queued_task(&task).is_some();
         if queued && !is_terminal(update.status.state) {
             return self.invalid_update("its task was not handed to the executor yet");
         }
-        self.complete_update(&mut update, &executor, uuid);
-        if self.streams.is_full(&known.id, &task) && !is_terminal(update.status.state) {
+        self.complete_update(&mut update, executor, uuid);
+        if self.streams.is_full(&framework, &task) && !is_terminal(update.status.state) {
             return self.invalid_update("too many updates of its task wait for their acknowledgement");
         }
         let ended = executor.terminated.contains_key(&task);
-        if !ended && !self.streams.knows(&known.id, &task, &uuid) {
-            self.take_update(&known, &executor, &task, uuid, update, now, out);
+        let link = executor.link.clone();
+        if !ended && !self.streams.knows(&framework, &task, &uuid) {
+            self.take_update((&framework, &executor_id, &task), uuid, update, now, out);
         }
-        self.confirm_update(&known, &executor, &task, uuid, out);
+        self.confirm_update(&framework, &link, &task, uuid, out);
     }
 
     /// An update by the agent itself. `executor` is the one that the task was meant for, if there is one.
@@ -79,20 +79,17 @@ impl Agent {
         let Ok(task) = TaskId::new(task) else {
             return self.report_once(update, out);
         };
-        let known = self.frameworks.get(framework).cloned();
-        let owner = known.as_ref().zip(executor).and_then(|(known, id)| {
-            let executor = known.executors.get(id)?;
-            executor.has_task(&task).then(|| (Arc::clone(known), Arc::clone(executor)))
-        });
-        match owner {
-            Some((known, executor)) if !executor.terminated.contains_key(&task) => {
-                self.complete_container_status(&mut update.status, &executor);
+        let owner = executor.and_then(|id| self.executor(framework.as_str(), id.as_str()));
+        match owner.filter(|executor| executor.has_task(&task)) {
+            Some(executor) if !executor.terminated.contains_key(&task) => {
+                self.complete_container_status(&mut update.status, executor);
                 let ending = executor.ending.as_ref().map(|ending| ending.reason);
                 if !executor.limitation.is_empty() && ending == Some(verdict.reason) {
                     let resources = executor.limitation.clone();
                     update.status.limitation = Some(pb::TaskResourceLimitation { resources });
                 }
-                self.take_update(&known, &executor, &task, uuid, update, now, out);
+                let executor = executor.id.clone();
+                self.take_update((framework, &executor, &task), uuid, update, now, out);
             }
             Some(_) => {}
             None => self.queue_update((framework, &task), uuid, update, None, now, out),
@@ -110,23 +107,23 @@ impl Agent {
     #[allow(clippy::too_many_arguments)]
     fn update_without_task(
         &mut self,
-        known: &Arc<Framework>,
-        executor: Option<&Arc<Executor>>,
+        framework: &FrameworkId,
+        executor: Option<&Executor>,
         task: &TaskId,
         uuid: [u8; 16],
         mut update: StatusUpdate,
         now: Time,
         out: &mut Outbox,
     ) {
-        let Some(executor) = executor.cloned() else {
+        let Some(executor) = executor else {
             return self.invalid_update("its executor is unknown");
         };
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
-            self.complete_update(&mut update, &executor, uuid);
-            self.queue_update((&known.id, task), uuid, update, None, now, out);
+            self.complete_update(&mut update, executor, uuid);
+            self.queue_update((framework, task), uuid, update, None, now, out);
         }
-        self.confirm_update(known, &executor, task, uuid, out);
+        self.confirm_update(framework, &executor.link, task, uuid, out);
     }
 
     fn invalid_update(&mut self, why: &str) {
@@ -173,37 +170,37 @@ impl Agent {
     }
 
     /// Takes an update of a task that this executor has: its state changes, and the update is on its way.
-    #[allow(clippy::too_many_arguments)]
     fn take_update(
         &mut self,
-        known: &Framework,
-        executor: &Executor,
-        task: &TaskId,
+        (framework, executor, task): (&FrameworkId, &ExecutorId, &TaskId),
         uuid: [u8; 16],
         mut update: StatusUpdate,
         now: Time,
         out: &mut Outbox,
     ) {
+        let Some(known) = self.frameworks.get(framework) else { return };
+        let Some(owner) = known.executors.get(executor) else { return };
         self.explain_by_draining(&known.info, &mut update);
         let checkpoint = self.id.as_ref().filter(|_| known.checkpoints());
         let folder = checkpoint.map(|agent| {
-            let run = paths::run(agent, &known.id, &executor.id, executor.container.as_str());
+            let run = paths::run(agent, framework, executor, owner.container.as_str());
             paths::task(&run, task)
         });
-        if let (Some(folder), Some(queued)) = (&folder, executor.queued_task(task)) {
+        if let (Some(folder), Some(queued)) = (&folder, owner.queued_task(task)) {
             // Updates without their task say nothing to the next start.
-            let record = crate::detected::task_of(queued, executor);
+            let record = crate::detected::task_of(queued, owner);
             self.checkpoint(format!("{folder}/task.info"), frame(&record), out);
         }
         let file = folder.map(|folder| format!("{folder}/task.updates"));
-        let ended = self.change_task(known, executor, task, &update.status);
-        if ended && !executor.volumes.is_empty() && executor.state != ExecutorState::Terminated {
-            self.update_volumes(known.id.as_str(), executor.id.as_str(), out);
+        let (volumes, lives) = (!owner.volumes.is_empty(), owner.state != ExecutorState::Terminated);
+        let ended = self.change_task(framework, executor, task, &update.status);
+        if ended && volumes && lives {
+            self.update_volumes(framework.as_str(), executor.as_str(), out);
         }
-        if ended && executor.state != ExecutorState::Terminated {
-            self.resize(known.id.as_str(), executor.id.as_str(), out);
+        if ended && lives {
+            self.resize(framework.as_str(), executor.as_str(), out);
         }
-        self.queue_update((&known.id, task), uuid, update, file, now, out);
+        self.queue_update((framework, task), uuid, update, file, now, out);
     }
 
     /// Puts an update into its stream, and on disk if the stream has a file.
@@ -223,22 +220,23 @@ impl Agent {
         }
         self.counters.valid_status_updates += 1;
         if let Some(file) = file {
-            let record = StatusUpdateRecord {
-                r#type: status_update_record::Type::Update as i32,
-                update: Some(StatusUpdate::clone(&update)),
-                uuid: None,
-            };
-            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame(&record) });
+            out.persist.push(Persist::Append { path: file.to_string(), bytes: frame_update(&update) });
         }
     }
 
     /// Changes the task's record; an ended task waits for its acknowledgement. Whether it has ended with this.
-    fn change_task(&mut self, known: &Framework, executor: &Executor, task: &TaskId, status: &pb::TaskStatus) -> bool {
+    fn change_task(
+        &mut self,
+        framework: &FrameworkId,
+        executor: &ExecutorId,
+        task: &TaskId,
+        status: &pb::TaskStatus,
+    ) -> bool {
         let ended = is_terminal(status.state);
         if ended && let Ok(state) = TaskState::try_from(status.state) {
             *self.counters.tasks.entry(counter_of(state)).or_default() += 1;
         }
-        let Some(executor) = self.executor_mut(known.id.as_str(), executor.id.as_str()) else { return ended };
+        let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) else { return ended };
         let mut record = match executor.launched.remove(task) {
             Some(record) => record,
             None => match take_single(executor, task) {
@@ -253,13 +251,20 @@ impl Agent {
     }
 
     /// Confirms an update to its executor; what it says is on disk before this leaves.
-    fn confirm_update(&self, known: &Framework, executor: &Executor, task: &TaskId, uuid: [u8; 16], out: &mut Outbox) {
+    fn confirm_update(
+        &self,
+        framework: &FrameworkId,
+        link: &ExecutorLink,
+        task: &TaskId,
+        uuid: [u8; 16],
+        out: &mut Outbox,
+    ) {
         let task_id = pb::TaskId { value: task.as_str().to_owned() };
-        match &executor.link {
+        match link {
             ExecutorLink::Pid(pid) => {
                 let message = StatusUpdateAcknowledgementMessage {
                     slave_id: self.slave_id(),
-                    framework_id: pb::FrameworkId { value: known.id.as_str().to_owned() },
+                    framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
                     task_id,
                     uuid: uuid.to_vec(),
                 };
@@ -271,7 +276,7 @@ impl Agent {
                     acknowledged: Some(api::event::Acknowledged { task_id, uuid: uuid.to_vec() }),
                     ..api::Event::default()
                 };
-                self.event(executor, event, out);
+                self.event(link, event, out);
             }
         }
     }
@@ -281,8 +286,12 @@ impl Agent {
         if self.streams.paused() {
             return;
         }
+        let due = self.streams.take_due(now);
+        if due.is_empty() {
+            return;
+        }
         let pid = self.config.pid.to_string();
-        for (update, latest_state) in self.streams.take_due(now) {
+        for (update, latest_state) in due {
             let mut update = StatusUpdate::clone(&update);
             update.latest_state = Some(latest_state);
             let message = StatusUpdateMessage { update, pid: Some(pid.clone()) };

@@ -2,6 +2,8 @@
 //!
 //! The other calls are in `executor_call`.
 
+use std::sync::Arc;
+
 use base::{FrameworkId, Time};
 use protos::mesos::internal::StatusUpdate;
 use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason};
@@ -25,7 +27,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let (framework, executor) = (call.framework_id.value, call.executor_id.value);
-        let Some(known) = self.frameworks.get(framework.as_str()).cloned() else {
+        let Some(known) = self.frameworks.get(framework.as_str()) else {
             return self.refuse(request, 400, "Framework cannot be found", out);
         };
         let Some(target) = known.executors.get(executor.as_str()) else {
@@ -45,38 +47,40 @@ impl Agent {
         }
         let is_new = target.state == ExecutorState::Registering;
         let empty = is_new && target.queued.is_empty() && !target.was_given_a_task;
+        let (id, framework_info) = (known.id.clone(), Arc::clone(&known.info));
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
         target.link = ExecutorLink::Stream(stream);
         target.state = ExecutorState::Running;
-        let (timer, target) = (target.timer.take(), target.clone());
-        self.by_stream.insert(stream, (known.id.clone(), target.id.clone()));
+        let (timer, executor_id) = (target.timer.take(), target.id.clone());
+        let (info, container, link) = (Arc::clone(&target.info), target.container.clone(), target.link.clone());
+        self.by_stream.insert(stream, (id.clone(), executor_id.clone()));
         self.timers.cancel(timer);
-        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
-            let run = paths::run(agent, &known.id, &target.id, target.container.as_str());
+        if let Some(agent) = self.id.as_ref().filter(|_| framework_info.checkpoint()) {
+            let run = paths::run(agent, &id, &executor_id, container.as_str());
             self.checkpoint(format!("{run}/http.marker"), Vec::new(), out);
         }
         if empty {
-            return self.shut_down_executor(&known.id, &executor, now, out);
+            return self.shut_down_executor(&id, &executor, now, out);
         }
         let subscribed = api::event::Subscribed {
-            executor_info: pb::ExecutorInfo::clone(&target.info),
-            framework_info: pb::FrameworkInfo::clone(&known.info),
+            executor_info: pb::ExecutorInfo::clone(&info),
+            framework_info: pb::FrameworkInfo::clone(&framework_info),
             slave_info: pb::SlaveInfo::clone(&self.info),
-            container_id: Some(target.container.to_proto()),
+            container_id: Some(container.to_proto()),
         };
         let event = api::Event {
             r#type: Some(api::event::Type::Subscribed as i32),
             subscribed: Some(subscribed),
             ..api::Event::default()
         };
-        self.event(&target, event, out);
+        self.event(&link, event, out);
         let subscribe = call.subscribe.unwrap_or_default();
         for update in subscribe.unacknowledged_updates {
             let update = self.update_of_call(&framework, &executor, update.status, now);
             self.executor_update(update, now, out);
         }
-        self.drop_unseen(&known.id, &executor, &subscribe.unacknowledged_tasks, now, out);
-        self.deliver(&known.id, &executor, out);
+        self.drop_unseen(&id, &executor, &subscribe.unacknowledged_tasks, now, out);
+        self.deliver(&id, &executor, out);
         self.executor_is_back(now, out);
     }
 

@@ -31,8 +31,9 @@ impl Bits {
     /// The numbers that are in, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let numbers = |(at, word): (usize, &u64)| {
-            let word = *word;
-            (0..64).filter(move |bit| word & (1 << bit) != 0).map(move |bit| at as u32 * 64 + bit)
+            let rest = |word: &u64| Some(word & (word - 1)).filter(|word| *word != 0);
+            let words = std::iter::successors(Some(*word).filter(|word| *word != 0), rest);
+            words.map(move |word| at as u32 * 64 + word.trailing_zeros())
         };
         self.0.iter().enumerate().flat_map(numbers)
     }

@@ -128,7 +128,8 @@ impl Allocator {
         self.wake();
         self.caps.begin_run();
         let paused = self.is_paused(now);
-        let opened = if paused { Vec::new() } else { std::mem::take(&mut self.opened) };
+        let mut opened = if paused { Vec::new() } else { std::mem::take(&mut self.opened) };
+        opened.retain(|client| self.is_asked(*client));
         let mut round = if paused { Round::default() } else { self.candidates(interval, !opened.is_empty()) };
         if !round.left.is_empty() {
             self.tree.settle();
@@ -155,16 +156,18 @@ impl Allocator {
     /// Whether there is somebody to ask about what is left to visit. Who is asked no more holds as much as it may: it is opened
     /// when it holds less, and asked about everything then. So nothing has to be remembered of agents that are not visited.
     fn anybody_left(&self, opened: &[ClientIx], round: &mut Round) -> bool {
-        let is_asked = |client: ClientIx| {
-            let state = self.clients.try_get(client);
-            state.is_some_and(|state| {
-                state.node.is_some_and(|node| self.tree.is_active(node)) && !self.caps.is_out(state.framework)
-            })
-        };
-        if round.changed.is_some() && !opened.iter().any(|client| is_asked(*client)) {
+        if round.changed.is_some() && !opened.iter().any(|client| self.is_asked(*client)) {
             round.only_changed();
         }
-        round.changed.is_some() || self.tree.listed().iter().any(is_asked)
+        round.changed.is_some() || self.tree.listed().iter().any(|client| self.is_asked(client))
+    }
+
+    /// Whether a client wants offers and may have more in this run.
+    fn is_asked(&self, client: ClientIx) -> bool {
+        let state = self.clients.try_get(client);
+        state.is_some_and(|state| {
+            state.node.is_some_and(|node| self.tree.is_active(node)) && !self.caps.is_out(state.framework)
+        })
     }
 
     /// The agents to be visited; those that may not be offered stay as they are until they may.
@@ -179,14 +182,12 @@ impl Allocator {
                 queued.push(agent);
             }
         }
-        if opened {
-            let mut changed = Bits::default();
-            queued.into_iter().for_each(|ix| changed.set(ix));
-            return self.round(self.spare.clone(), Some(changed));
-        }
-        if interval {
+        if interval || opened {
             queued.sort_unstable();
             queued.dedup();
+        }
+        if opened {
+            return self.round(self.spare.clone(), Some(queued));
         }
         self.round(queued, None)
     }

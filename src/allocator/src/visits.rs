@@ -21,23 +21,30 @@ pub(crate) struct Round {
     /// If `drawn`, in the order in which they are visited, the last one first.
     pub(crate) left: Vec<u32>,
     drawn: bool,
-    /// Of them, those on which something has changed; none: on all. The others are visited for the sake of clients that were
-    /// opened.
-    pub(crate) changed: Option<Bits>,
+    /// The agents on which something has changed, sorted; none: that is so for all that are left. The others are visited
+    /// for the sake of clients that were opened.
+    pub(crate) changed: Option<Vec<u32>>,
+    /// What is not left any more, while there are others and the order is drawn one by one.
+    visited: Bits,
 }
 
 impl Round {
     /// From now on only agents on which something has changed are visited.
     pub(crate) fn only_changed(&mut self) {
-        if let Some(changed) = self.changed.take() {
-            self.left.retain(|ix| changed.contains(*ix));
+        let Some(mut changed) = self.changed.take() else { return };
+        if self.drawn {
+            self.left.retain(|ix| changed.binary_search(ix).is_ok());
+        } else {
+            // They are few, and all the others many.
+            changed.retain(|ix| !self.visited.contains(*ix));
+            self.left = changed;
         }
     }
 }
 
 impl Allocator {
     /// A round over these agents.
-    pub(crate) fn round(&mut self, mut left: Vec<u32>, changed: Option<Bits>) -> Round {
+    pub(crate) fn round(&mut self, mut left: Vec<u32>, changed: Option<Vec<u32>>) -> Round {
         let drawn = left.len() <= DRAWN_TOGETHER;
         if drawn {
             if changed.is_some() {
@@ -47,7 +54,7 @@ impl Allocator {
             self.rng.shuffle(&mut left);
             left.reverse();
         }
-        Round { left, drawn, changed }
+        Round { left, drawn, changed, visited: Bits::default() }
     }
 
     /// The agents of a round, in an order.
@@ -118,7 +125,11 @@ impl Allocator {
             return round.left.pop();
         }
         let count = u32::try_from(round.left.len()).ok().filter(|count| *count > 0)?;
-        Some(round.left.swap_remove(self.rng.below(count) as usize))
+        let ix = round.left.swap_remove(self.rng.below(count) as usize);
+        if round.changed.is_some() {
+            round.visited.set(ix);
+        }
+        Some(ix)
     }
 
     fn best_agent(&self, agents: &mut Vec<u32>) -> Option<u32> {

@@ -1,6 +1,7 @@
 //! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
 //!
-//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only, `large` the others.
+//! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
+//! `large` the others, `day` the day, `hour` the hour. With `faults` it plays so many seeds of the fault campaign instead.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -10,6 +11,9 @@ use std::time::Instant;
 use lab::measure::Outcome;
 use lab::run::run;
 use lab::scenario::Scenario;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SMALL: &str = r#"
 name = "small"
@@ -90,27 +94,42 @@ fn measure(text: &str) {
     let took = start.elapsed().as_secs_f64();
     let finished: u64 = outcome.frameworks.iter().map(|framework| framework.finished).sum();
     println!(
-        "{:8} {:>12} events {:>10.0} events/s {:>9} tasks {:>8.2} us/task {:>8.1} s {:>7.0} MiB at most",
+        "{:8} {:>12} events {:>10.0} events/s {:>9} tasks {:>8.2} us/task {:>8.1} s {:>7.0} MiB at most, digest {}",
         scenario.name,
         outcome.events,
         outcome.events as f64 / took,
         finished,
         took / finished as f64 * 1e6,
         took,
-        resident()
+        resident(),
+        outcome.digest
     );
+}
+
+/// Seeds of the fault campaign, on one thread.
+fn faults(seeds: u64) {
+    let start = Instant::now();
+    let summary = lab::faults::campaign(1, seeds, 1, 10, &|| {});
+    println!("{} seeds, {} events, {:.1} s", summary.seeds, summary.events, start.elapsed().as_secs_f64());
+    assert!(summary.broken.is_empty(), "{:?}", summary.broken);
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    if !arguments.iter().any(|argument| argument == "large") {
+    let number = arguments.iter().find_map(|argument| argument.parse::<f64>().ok());
+    let asked = |name: &str| arguments.iter().any(|argument| argument == name);
+    if asked("faults") {
+        return faults(number.unwrap_or(200.0) as u64);
+    }
+    let all = !["small", "large", "day", "hour"].into_iter().any(asked);
+    if all || asked("small") {
         measure(SMALL);
     }
-    if arguments.iter().any(|argument| argument == "small") {
-        return;
-    }
-    let scale: f64 = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0);
-    for (text, gap) in [(DAY, 345.6), (HOUR, 20.0)] {
+    let scale = number.unwrap_or(1.0);
+    for (name, text, gap) in [("day", DAY, 345.6), ("hour", HOUR, 20.0)] {
+        if !(all || asked("large") || asked(name)) {
+            continue;
+        }
         let scaled = text.replace(&format!("poisson = \"{gap}s\""), &format!("poisson = \"{}s\"", gap * scale));
         measure(&scaled);
     }

@@ -200,6 +200,12 @@ impl Allocation {
 
     /// A task's or executor's resources come back.
     pub(crate) fn recover_used(&mut self, framework: &FrameworkId, agent: &AgentId, resources: &Resources) {
+        // Mostly they are of one role.
+        let first = resources.iter().next().and_then(resources::Resource::allocation);
+        if let Some(role) = first.filter(|role| resources.iter().all(|r| r.allocation() == Some(role))) {
+            let holder = Holder { framework, role, agent };
+            return self.allocator.recover(holder, resources, Held::Used, None, self.now);
+        }
         for (role, part) in resources.allocations() {
             let holder = Holder { framework, role: &role, agent };
             self.allocator.recover(holder, &part, Held::Used, None, self.now);

@@ -152,19 +152,19 @@ impl Master {
     pub(crate) fn tell_update(
         &mut self,
         key: FrameworkKey,
-        update: internal::StatusUpdate,
+        update: &internal::StatusUpdate,
         pid: Option<&Pid>,
         out: &mut Outbox,
     ) {
-        let mut status = Some(update.status.clone());
-        let mut update = Some(update);
-        let pid = pid.cloned().unwrap_or_default().to_string();
         self.tell(
             key,
             event::Type::Update,
             out,
-            |event| event.update = status.take().map(|status| event::Update { status }),
-            || update.take().map(|update| internal::StatusUpdateMessage { update, pid: Some(pid) }.into()),
+            |event| event.update = Some(event::Update { status: update.status.clone() }),
+            || {
+                let pid = pid.cloned().unwrap_or_default().to_string();
+                Some(internal::StatusUpdateMessage { update: update.clone(), pid: Some(pid) }.into())
+            },
         );
     }
 

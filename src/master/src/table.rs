@@ -13,13 +13,24 @@ const CHUNK: u64 = 64;
 /// been made of its rows stays true for as long as it lives.
 #[derive(Debug)]
 pub struct Chunk<T> {
-    rows: BTreeMap<u64, Arc<T>>,
+    /// By the last part of the number.
+    rows: [Option<Arc<T>>; CHUNK as usize],
+    len: usize,
 }
 
 impl<T> Chunk<T> {
     /// Its rows, in the order of their numbers.
     pub fn values(&self) -> impl Iterator<Item = &Arc<T>> {
-        self.rows.values()
+        self.rows.iter().flatten()
+    }
+
+    fn get(&self, key: u64) -> Option<&Arc<T>> {
+        self.rows[(key % CHUNK) as usize].as_ref()
+    }
+
+    /// The row of that number in the place where there is one or will be one.
+    fn place(&mut self, key: u64) -> &mut Option<Arc<T>> {
+        &mut self.rows[(key % CHUNK) as usize]
     }
 }
 
@@ -61,12 +72,15 @@ impl<T> Table<T> {
 
     /// The row of that number.
     pub fn get(&self, key: u64) -> Option<&Arc<T>> {
-        self.chunks.get(&(key / CHUNK))?.rows.get(&key)
+        self.chunks.get(&(key / CHUNK))?.get(key)
     }
 
     /// All rows, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Arc<T>)> {
-        self.chunks.values().flat_map(|chunk| chunk.rows.iter().map(|(key, row)| (*key, row)))
+        self.chunks.iter().flat_map(|(number, chunk)| {
+            let keys = number * CHUNK..;
+            keys.zip(&chunk.rows).filter_map(|(key, row)| Some((key, row.as_ref()?)))
+        })
     }
 
     /// All rows in chunks, in the order of their numbers.
@@ -95,9 +109,10 @@ impl<T> Table<T> {
 
     /// Puts a row back under a number that it had before.
     pub fn put(&mut self, key: u64, row: Arc<T>) {
-        let chunk = self.chunks.entry(key / CHUNK).or_insert_with(|| Arc::new(Chunk { rows: BTreeMap::new() }));
-        let chunk = &mut Arc::make_mut(chunk).rows;
-        if chunk.insert(key, row).is_none() {
+        let empty = || Arc::new(Chunk { rows: [const { None }; CHUNK as usize], len: 0 });
+        let chunk = Arc::make_mut(self.chunks.entry(key / CHUNK).or_insert_with(empty));
+        if chunk.place(key).replace(row).is_none() {
+            chunk.len += 1;
             self.len += 1;
         }
         self.next = self.next.max(key + 1);
@@ -106,12 +121,11 @@ impl<T> Table<T> {
     /// Takes a row out.
     pub fn remove(&mut self, key: u64) -> Option<Arc<T>> {
         let chunk = self.chunks.get_mut(&(key / CHUNK))?;
-        if !chunk.rows.contains_key(&key) {
-            return None;
-        }
-        let rows = &mut Arc::make_mut(chunk).rows;
-        let row = rows.remove(&key);
-        if rows.is_empty() {
+        chunk.get(key)?;
+        let chunk = Arc::make_mut(chunk);
+        let row = chunk.place(key).take();
+        chunk.len -= 1;
+        if chunk.len == 0 {
             self.chunks.remove(&(key / CHUNK));
         }
         self.len -= 1;
@@ -120,7 +134,7 @@ impl<T> Table<T> {
 
     /// Takes out the row with the lowest number.
     pub fn pop_first(&mut self) -> Option<Arc<T>> {
-        let key = *self.chunks.values().next()?.rows.keys().next()?;
+        let key = self.iter().next()?.0;
         self.remove(key)
     }
 }
@@ -129,17 +143,15 @@ impl<T: Clone> Table<T> {
     /// The row of that number, to be changed; copied first if a snapshot shares it.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         let chunk = self.chunks.get_mut(&(key / CHUNK))?;
-        if !chunk.rows.contains_key(&key) {
-            return None;
-        }
-        Arc::make_mut(chunk).rows.get_mut(&key).map(Arc::make_mut)
+        chunk.get(key)?;
+        Arc::make_mut(chunk).place(key).as_mut().map(Arc::make_mut)
     }
 }
 
 /// Copy on write. `Arc::make_mut` would do, but that a row need not be `Clone` for it.
 impl<T> Clone for Chunk<T> {
     fn clone(&self) -> Chunk<T> {
-        Chunk { rows: self.rows.clone() }
+        Chunk { rows: self.rows.clone(), len: self.len }
     }
 }
 

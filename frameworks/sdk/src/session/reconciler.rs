@@ -71,9 +71,16 @@ impl Reconciler {
         }
     }
 
-    /// When it wants to be asked next.
-    pub(super) fn next_wake(&self) -> Time {
-        self.ask_at.min(self.kills_at)
+    /// When it wants to be asked next; `kills` says whether there are any to repeat.
+    pub(super) fn next_wake(&self, kills: bool) -> Time {
+        if kills { self.ask_at.min(self.kills_at) } else { self.ask_at }
+    }
+
+    /// There is no kill to repeat, as of `now`.
+    pub(super) fn no_kills(&mut self, now: Time) {
+        if self.kills_at != Time::NEVER {
+            self.kills_at = now + KILLS_EVERY;
+        }
     }
 
     /// What to ask at `now`, with the tasks that there are.
@@ -161,6 +168,6 @@ mod tests {
             reconciler.heard("a", last);
         }
         reconciler.pause();
-        assert_eq!(reconciler.next_wake(), Time::NEVER);
+        assert_eq!(reconciler.next_wake(true), Time::NEVER);
     }
 }

@@ -282,7 +282,7 @@ fn a_task_that_is_not_heard_of_is_asked_about_again() {
     assert_eq!(names(&bench.sleep()), ["RECONCILE"]);
     assert!(bench.now.since(before) <= Duration::from_secs(5));
     bench.put(update(TaskState::TaskRunning, b""));
-    assert_eq!(names(&bench.sleep()), [""; 0], "it was heard of");
+    assert_eq!(names(&bench.sleep()), ["disconnect"], "it was heard of: what comes next is the silence of the master");
     let text = bench.session.settings.metrics.text();
     for line in ["tepui_framework_calls_total{type=\"RECONCILE\"} 2", "tepui_framework_tasks 1"] {
         assert!(text.contains(line), "{text}");

@@ -1,6 +1,8 @@
 //! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf.
 
 use prost::Message;
+use prost::encoding::message;
+use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord, status_update_record};
 
 /// One framed message.
 pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
@@ -8,7 +10,19 @@ pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(4 + length);
     // A message of 4 GiB cannot come over the wire.
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
-    bytes.extend_from_slice(&message.encode_to_vec());
+    message.encode_raw(&mut bytes);
+    bytes
+}
+
+/// The framed record of an update that has come: a [`StatusUpdateRecord`], without a copy of the update.
+pub(crate) fn frame_update(update: &StatusUpdate) -> Vec<u8> {
+    let kind =
+        StatusUpdateRecord { r#type: status_update_record::Type::Update as i32, ..StatusUpdateRecord::default() };
+    let length = kind.encoded_len() + message::encoded_len(2, update);
+    let mut bytes = Vec::with_capacity(4 + length);
+    bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
+    kind.encode_raw(&mut bytes);
+    message::encode(2, update, &mut bytes);
     bytes
 }
 
@@ -35,6 +49,17 @@ pub(crate) fn unframe<M: Message + Default>(bytes: &[u8]) -> Result<(Vec<M>, usi
 mod tests {
     use super::*;
     use protos::mesos::TaskId;
+
+    #[test]
+    fn a_record_of_an_update_is_as_the_message_says() {
+        let update = StatusUpdate { timestamp: 1.5, uuid: Some(vec![7; 16]), ..StatusUpdate::default() };
+        let record = StatusUpdateRecord {
+            r#type: status_update_record::Type::Update as i32,
+            update: Some(update.clone()),
+            uuid: None,
+        };
+        assert_eq!(frame_update(&update), frame(&record));
+    }
 
     #[test]
     fn frames_follow_each_other_and_a_torn_one_ends_them() {

@@ -7,7 +7,7 @@ pub(crate) mod paths;
 mod recovered;
 mod tree;
 
-pub(crate) use framing::{frame, unframe};
+pub(crate) use framing::{frame, frame_update, unframe};
 pub use recovered::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError,

@@ -24,18 +24,28 @@ pub struct Tree {
 impl Tree {
     /// Does to this tree what an agent wants done to its meta folder.
     pub fn apply(&mut self, entry: &Persist) {
+        self.take(entry.clone());
+    }
+
+    /// The same with an entry that nobody else needs.
+    pub fn take(&mut self, entry: Persist) {
         match entry {
             Persist::Replace { path, bytes } => {
-                self.files.insert(path.clone(), bytes.clone());
+                self.files.insert(path, bytes);
             }
-            Persist::Append { path, bytes } => self.files.entry(path.clone()).or_default().extend_from_slice(bytes),
+            Persist::Append { path, bytes } => match self.files.get_mut(&path) {
+                Some(file) => file.extend_from_slice(&bytes),
+                None => {
+                    self.files.insert(path, bytes);
+                }
+            },
             Persist::Folder { path } => {
-                self.folders.insert(path.clone());
+                self.folders.insert(path);
             }
             Persist::Link { path, target } => {
-                self.links.insert(path.clone(), target.clone());
+                self.links.insert(path, target);
             }
-            Persist::Remove { path } => self.remove(path),
+            Persist::Remove { path } => self.remove(&path),
         }
     }
 

@@ -124,7 +124,8 @@ impl Recorder {
 
     fn launched(&mut self, who: usize, task: u64, agent: &str, now: Time) {
         let next = self.agents.len() as u32;
-        let agent = *self.agents.entry(agent.to_owned()).or_insert(next);
+        let known = self.agents.get(agent).copied();
+        let agent = known.unwrap_or_else(|| *self.agents.entry(agent.to_owned()).or_insert(next));
         let books = &mut self.books[who];
         let Some(record) = books.tasks.get_mut(task as usize) else { return };
         (record.launched, record.agent) = (seconds(now), agent);

@@ -2,6 +2,8 @@
 
 mod sampler;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::iter::Peekable;
 use std::path::Path;
 use std::time::Duration;
@@ -56,23 +58,28 @@ pub fn run(
         .collect();
     set_quotas(scenario, &mut world);
     let (end, sample) = (scenario.duration.0, scenario.sample.0);
-    let (mut next_sample, mut next_job) = (Duration::ZERO, next_job(&mut sources));
+    let mut next_sample = Duration::ZERO;
+    // When each framework's next job arrives.
+    let first = sources.iter_mut().enumerate().filter_map(|(who, source)| Some(Reverse((source.next_at()?, who))));
+    let mut jobs: BinaryHeap<Reverse<(Duration, usize)>> = first.collect();
     let mut done = false;
     loop {
-        let job_at = next_job.map_or(Duration::MAX, |(at, _)| at);
+        let job_at = jobs.peek().map_or(Duration::MAX, |Reverse((at, _))| *at);
         let at = job_at.min(next_sample);
         if at > end {
             break;
         }
         world.run_until(BEGIN + at);
-        if let Some((at, who)) = next_job.filter(|(job_at, _)| *job_at == at) {
+        if job_at == at
+            && let Some(Reverse((at, who))) = jobs.pop()
+        {
             submit(&mut world, &mut sources[who], who, at);
-            next_job = self::next_job(&mut sources);
+            jobs.extend(sources[who].next_at().map(|at| Reverse((at, who))));
             continue;
         }
         sampler.sample(at, world.observer());
         next_sample = at + sample;
-        done = next_job.is_none() && world.observer().all_done();
+        done = jobs.is_empty() && world.observer().all_done();
         if (scenario.until_done && done) || !progress(at.as_secs_f64() / end.as_secs_f64()) {
             break;
         }
@@ -81,12 +88,6 @@ pub fn run(
     let seconds = world.now().since(BEGIN).as_secs_f64();
     let head = sampler::Head { scenario: scenario.name.clone(), seed, digest, events, seconds, done };
     Ok(sampler.outcome(head, &world.into_observer()))
-}
-
-/// The framework whose job arrives next.
-fn next_job(sources: &mut [Source]) -> Option<(Duration, usize)> {
-    let next = sources.iter_mut().enumerate().filter_map(|(who, source)| Some((source.next_at()?, who)));
-    next.min()
 }
 
 /// All jobs of a framework that arrive now.

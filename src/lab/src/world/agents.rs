@@ -54,7 +54,7 @@ impl AgentSpec {
 
 /// An agent's host: the process, if it runs, and what outlives it.
 pub(super) struct AgentHost {
-    pub index: u32,
+    pid: Pid,
     pub spec: AgentSpec,
     seed: Seed,
     core: Option<Box<Agent>>,
@@ -89,7 +89,7 @@ pub(super) struct AgentHost {
 impl AgentHost {
     pub fn new(index: usize, spec: AgentSpec, seed: Seed) -> AgentHost {
         AgentHost {
-            index: index as u32,
+            pid: pid(index as u32),
             spec,
             seed,
             core: None,
@@ -123,7 +123,7 @@ impl AgentHost {
     }
 
     pub fn pid(&self) -> Pid {
-        pid(self.index)
+        self.pid.clone()
     }
 
     /// Its core, if its process runs and is modelled in full.
@@ -194,7 +194,7 @@ impl<O: Observer> World<O> {
             return;
         }
         if self.model.fidelity == Fidelity::Light {
-            host.light = Some(LightAgent::default());
+            host.light = Some(LightAgent::new(&host.pid));
             return self.light_registers(agent);
         }
         let mut config = Config::new(host.pid(), "/w");
@@ -232,13 +232,27 @@ impl<O: Observer> World<O> {
     /// Gives an agent an input later, if it still lives the same life then.
     pub(super) fn agent_later(&mut self, agent: u32, delay: Duration, input: Input) {
         let life = self.agents[agent as usize].life;
-        self.queue.push(self.now + delay, Event::Agent { agent, life, epoch: None, input: Box::new(input) });
+        self.queue.push(self.now + delay, Event::Agent { agent, life, epoch: None, input });
+    }
+
+    /// Gives an agent an input, as the last thing that an event does. Its batch would be the next event, if nothing else
+    /// happens now.
+    fn agent_takes(&mut self, agent: u32, input: Input) {
+        let host = &mut self.agents[agent as usize];
+        if host.core.is_some() && !host.planned && self.queue.next_at().is_none_or(|at| at > self.now) {
+            host.inbox.push(input);
+            self.events += 1;
+            let life = host.life;
+            self.agent_batch(agent, life);
+        } else {
+            self.agent_input(agent, input);
+        }
     }
 
     pub(super) fn agent_arrival(&mut self, agent: u32, life: u32, epoch: Option<u32>, input: Input) {
         let host = &self.agents[agent as usize];
         if host.life == life && epoch.is_none_or(|epoch| host.to_agent.carries(epoch)) {
-            self.agent_input(agent, input);
+            self.agent_takes(agent, input);
         }
     }
 
@@ -249,7 +263,7 @@ impl<O: Observer> World<O> {
         }
         host.wake = None;
         if host.core.as_ref().and_then(|core| core.next_wake()).is_some_and(|at| at <= host.clock.show(self.now)) {
-            self.agent_input(agent, Input::Wake);
+            self.agent_takes(agent, Input::Wake);
         } else {
             self.plan_agent_wake(agent);
         }
@@ -271,10 +285,9 @@ impl<O: Observer> World<O> {
             return;
         }
         host.planned = false;
-        let inputs = std::mem::take(&mut host.inbox);
         let Some(core) = &mut host.core else { return };
         let (mut out, shown) = (Outbox::default(), host.clock.show(self.now));
-        inputs.into_iter().for_each(|input| core.handle(input, shown, &mut out));
+        host.inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
         core.end_batch(shown, &mut out);
         self.agent_outbox(agent, out);
         self.plan_agent_wake(agent);
@@ -336,13 +349,13 @@ impl<O: Observer> World<O> {
             let disk = &mut self.agents[agent as usize].disk;
             #[cfg(test)]
             if self.sabotage == Some(super::Sabotage::Checkpoints) {
-                let whole = batch.persist.iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
-                whole.for_each(|entry| disk.apply(entry));
+                let whole = batch.persist.into_iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
+                whole.for_each(|entry| disk.take(entry));
             } else {
-                batch.persist.iter().for_each(|entry| disk.apply(entry));
+                batch.persist.into_iter().for_each(|entry| disk.take(entry));
             }
             #[cfg(not(test))]
-            batch.persist.iter().for_each(|entry| disk.apply(entry));
+            batch.persist.into_iter().for_each(|entry| disk.take(entry));
             for output in batch.outputs {
                 self.agent_output(agent, output);
             }
@@ -430,7 +443,7 @@ impl<O: Observer> World<O> {
         let host = &mut self.agents[agent as usize];
         if let Some(at) = host.to_master.send(self.now, ready + delay) {
             let over = Some(Over::Agent(agent, host.to_master.epoch()));
-            let input = Box::new(master::Input::Message { from: host.pid(), message });
+            let input = master::Input::Message { from: host.pid(), message };
             self.queue.push(at, Event::Master { life: self.master.life, over, input });
         }
     }
@@ -455,7 +468,7 @@ impl<O: Observer> World<O> {
     /// The master notices that an agent's process or connection is gone, after `since`.
     fn agent_is_gone(&mut self, agent: u32, since: Time) {
         if self.master.links.remove(&agent) {
-            let input = Box::new(master::Input::Exited { pid: pid(agent) });
+            let input = master::Input::Exited { pid: pid(agent) };
             let at = since.max(self.now) + Duration::from_millis(50);
             self.queue.push(at, Event::Master { life: self.master.life, over: None, input });
         }
@@ -471,10 +484,11 @@ impl<O: Observer> World<O> {
         }
         let broken: Vec<Persist> = host.writer.broken().into_iter().flat_map(|batch| batch.persist).collect();
         let whole = durable as usize % (broken.len() + 1);
-        broken[..whole].iter().for_each(|entry| host.disk.apply(entry));
-        if let Some(Persist::Append { path, bytes }) = broken.get(whole) {
-            let bytes = bytes[..bytes.len() / 2].to_vec();
-            host.disk.apply(&Persist::Append { path: path.clone(), bytes });
+        let mut broken = broken.into_iter();
+        broken.by_ref().take(whole).for_each(|entry| host.disk.take(entry));
+        if let Some(Persist::Append { path, mut bytes }) = broken.next() {
+            bytes.truncate(bytes.len() / 2);
+            host.disk.take(Persist::Append { path, bytes });
         }
         host.life += 1;
         host.linked = None;

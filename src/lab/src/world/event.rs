@@ -9,7 +9,7 @@ use protos::mesos::{TaskInfo, TaskState, executor, scheduler};
 #[derive(Debug)]
 pub(crate) enum Event {
     /// An input has come to the master, over this connection if there is one.
-    Master { life: u32, over: Option<Over>, input: Box<master::Input> },
+    Master { life: u32, over: Option<Over>, input: master::Input },
     /// The master is free to handle what has come.
     MasterBatch { life: u32 },
     /// What the master wrote first is durable.
@@ -19,7 +19,7 @@ pub(crate) enum Event {
     /// The master's process starts.
     StartMaster,
     /// An input has come to an agent, over its connection with the master if `epoch` names one.
-    Agent { agent: u32, life: u32, epoch: Option<u32>, input: Box<agent::Input> },
+    Agent { agent: u32, life: u32, epoch: Option<u32>, input: agent::Input },
     /// An agent handles what has come.
     AgentBatch { agent: u32, life: u32 },
     /// What an agent wrote first is durable.
@@ -29,7 +29,7 @@ pub(crate) enum Event {
     /// An agent's process starts.
     StartAgent(u32),
     /// A message has come to an agent of which only the outside is modelled.
-    Light { agent: u32, epoch: u32, message: Box<master::Outgoing> },
+    Light { agent: u32, epoch: u32, message: master::Outgoing },
     /// A task of such an agent gets into a state.
     LightTask { agent: u32, task: u32, serial: u64, state: TaskState },
     /// An agent whose process was to end in the midst of a write has got there.

@@ -205,7 +205,7 @@ impl<O: Observer> World<O> {
             ToExecutor::Started { life } => self.executor_started(executor, life),
             ToExecutor::Subscribe => self.subscribe_executor(executor),
             ToExecutor::Event { connection, event } if whole && current(connection) => {
-                self.executor_event(executor, &event)
+                self.executor_event(executor, std::sync::Arc::unwrap_or_clone(event));
             }
             ToExecutor::Refused { connection } | ToExecutor::Closed { connection } if current(connection) => {
                 self.executor_lost(executor);
@@ -269,7 +269,7 @@ impl<O: Observer> World<O> {
             && let Some(at) = entry.calls.send(self.now, self.now)
         {
             host.requests.insert(request, (executor, connection));
-            let event = Event::Agent { agent: entry.agent, life: host.life, epoch: None, input: Box::new(input) };
+            let event = Event::Agent { agent: entry.agent, life: host.life, epoch: None, input };
             self.queue.push(at, event);
         }
     }
@@ -289,20 +289,20 @@ impl<O: Observer> World<O> {
     }
 
     /// An event of its stream has come to an executor.
-    fn executor_event(&mut self, executor: u32, said: &Said) {
+    fn executor_event(&mut self, executor: u32, said: Said) {
         match said.r#type() {
             event::Type::Subscribed => {
                 self.executors[executor as usize].subscribed = true;
                 self.send_updates(executor);
             }
             event::Type::Launch => {
-                if let Some(launch) = &said.launch {
-                    self.run_task(executor, launch.task.clone());
+                if let Some(launch) = said.launch {
+                    self.run_task(executor, launch.task);
                 }
             }
             event::Type::LaunchGroup => {
-                for task in said.launch_group.iter().flat_map(|group| &group.task_group.tasks) {
-                    self.run_task(executor, task.clone());
+                for task in said.launch_group.into_iter().flat_map(|group| group.task_group.tasks) {
+                    self.run_task(executor, task);
                 }
             }
             event::Type::Kill => {

@@ -6,20 +6,21 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use base::Time;
+use base::{Pid, Time};
 use master::{Message, Outgoing};
 use protos::mesos::internal as m;
 use protos::mesos::{self as pb, TaskState};
 use rustc_hash::FxHashMap;
 
 use super::event::Event;
-use super::{Observer, World, agents};
+use super::{Observer, World};
 use crate::work::Work;
 
 /// What there is of such an agent.
-#[derive(Default)]
 pub(super) struct LightAgent {
     id: Option<pb::SlaveId>,
+    /// Its pid's text.
+    pid: String,
     /// By framework and task.
     tasks: FxHashMap<(String, String), u32>,
 }
@@ -46,6 +47,13 @@ fn capabilities() -> Vec<pb::slave_info::Capability> {
 
 fn uuid(serial: u64) -> Vec<u8> {
     u128::from(serial).to_be_bytes().to_vec()
+}
+
+impl LightAgent {
+    /// An agent that has not registered.
+    pub fn new(pid: &Pid) -> LightAgent {
+        LightAgent { id: None, pid: pid.to_string(), tasks: FxHashMap::default() }
+    }
 }
 
 impl<O: Observer> World<O> {
@@ -156,7 +164,7 @@ impl<O: Observer> World<O> {
             uuid: Some(uuid(number)),
             latest_state: entry.updates.back().map(|(state, _)| *state as i32),
         };
-        let pid = Some(agents::pid(agent).to_string());
+        let pid = self.agents[agent as usize].light.as_ref().map(|light| light.pid.clone());
         let message = Message::StatusUpdate(Box::new(m::StatusUpdateMessage { update, pid }));
         self.send_to_master(agent, message, self.now);
     }

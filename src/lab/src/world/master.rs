@@ -51,7 +51,8 @@ pub(super) struct MasterHost {
 pub(super) struct Waiting {
     pub who: u32,
     pub connection: u64,
-    pub call: Box<sdk::v1::scheduler::Call>,
+    /// The call as a message, which is next to nothing to make and to forget; few are refused.
+    pub call: Vec<u8>,
 }
 
 impl MasterHost {
@@ -85,7 +86,7 @@ impl MasterHost {
 
     /// The master notices that a stream has been closed.
     pub fn closes(&self, connection: u64) -> Event {
-        let input = Box::new(Input::StreamClosed { stream: StreamId(connection) });
+        let input = Input::StreamClosed { stream: StreamId(connection) };
         Event::Master { life: self.life, over: None, input }
     }
 
@@ -147,14 +148,25 @@ impl<O: Observer> World<O> {
             return;
         }
         self.master.inbox.push(input);
-        self.plan_master();
+        self.batch_or_plan();
     }
 
     /// An operator calls the master; the answer is not waited for.
     pub fn operate(&mut self, call: protos::mesos::master::Call) {
         let request = RequestId(self.name());
-        let input = Box::new(Input::OperatorCall { request, call: Box::new(call), principal: None });
+        let input = Input::OperatorCall { request, call: Box::new(call), principal: None };
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
+    }
+
+    /// The last thing that an event does: the master's batch. It would be the next event, if nothing else happens now.
+    fn batch_or_plan(&mut self) {
+        let free = !self.master.planned && self.master.busy_until <= self.now;
+        if free && self.queue.next_at().is_none_or(|at| at > self.now) {
+            self.events += 1;
+            self.master_batch(self.master.life);
+        } else {
+            self.plan_master();
+        }
     }
 
     fn plan_master(&mut self) {
@@ -177,7 +189,7 @@ impl<O: Observer> World<O> {
             .is_some_and(|at| at <= self.master.clock.show(self.now));
         if due {
             self.master.inbox.push(Input::Wake);
-            self.plan_master();
+            self.batch_or_plan();
         } else {
             self.plan_master_wake();
         }
@@ -317,7 +329,9 @@ impl<O: Observer> World<O> {
                 let Some(waiting) = self.master.requests.remove(&request) else { return };
                 if !matches!(answer.status, 200 | 202) {
                     let why = format!("{} {}", answer.status, answer.text);
-                    let what = ToScheduler::Refused { call: waiting.call, why };
+                    // It was written here.
+                    let call = Box::new(prost::Message::decode(waiting.call.as_slice()).unwrap_or_default());
+                    let what = ToScheduler::Refused { call, why };
                     self.tell_scheduler(waiting.who, waiting.connection, what, ready);
                 }
             }
@@ -351,13 +365,16 @@ impl<O: Observer> World<O> {
                 // The pong of an agent that is well, without the way through the queue and back.
                 return self.light_pong(agent, observer, at);
             }
-            return self.queue.push(at, Event::Light { agent, epoch, message: Box::new(message) });
+            return self.queue.push(at, Event::Light { agent, epoch, message });
         }
         let life = host.life;
-        let from = Pid::new(&from.to_string(), self.master.address());
+        let from = match from {
+            Sender::Master => self.master.pid(),
+            observer => Pid::new(&observer.to_string(), self.master.address()),
+        };
         if let Some(message) = agents::incoming(message) {
             let input = agent::Input::Message { from, message: Box::new(message) };
-            self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input: Box::new(input) });
+            self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input });
         }
     }
 

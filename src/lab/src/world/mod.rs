@@ -116,6 +116,8 @@ pub struct World<O> {
     digest: u64,
     /// Memory for what is written only to be hashed.
     scratch: Vec<u8>,
+    /// Memory for what a session wants.
+    wanted: Vec<sdk::Output>,
     #[cfg(test)]
     pub(crate) sabotage: Option<Sabotage>,
     /// Where the master's inputs are recorded.
@@ -143,6 +145,7 @@ impl<O: Observer> World<O> {
             batches: 0,
             digest: 0,
             scratch: Vec::new(),
+            wanted: Vec::new(),
             #[cfg(test)]
             sabotage: None,
             #[cfg(test)]
@@ -227,13 +230,13 @@ impl<O: Observer> World<O> {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Master { life, over, input } => self.master_arrival(life, over, *input),
+            Event::Master { life, over, input } => self.master_arrival(life, over, input),
             Event::MasterBatch { life } => self.master_batch(life),
             Event::MasterWritten { life } => self.master_written(life),
             Event::MasterDies { life, doom } => self.master_dies(life, doom),
             Event::MasterWake { life } => self.master_wake(life),
             Event::StartMaster => self.start_master(),
-            Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, *input),
+            Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, input),
             Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
             Event::AgentWritten { agent, life } => self.agent_written(agent, life),
             Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
@@ -242,7 +245,7 @@ impl<O: Observer> World<O> {
             Event::SchedulerRejoined(who) => self.scheduler_rejoined(who),
             Event::AgentWake { agent, life } => self.agent_wake(agent, life),
             Event::StartAgent(agent) => self.start_agent(agent),
-            Event::Light { agent, epoch, message } => self.light_message(agent, epoch, *message),
+            Event::Light { agent, epoch, message } => self.light_message(agent, epoch, message),
             Event::LightTask { agent, task, serial, state } => self.light_task(agent, task, serial, state),
             Event::Scheduler { who, connection, what } => self.scheduler_arrival(who, connection, what),
             Event::SchedulerWake { who, life } => self.scheduler_wake(who, life),

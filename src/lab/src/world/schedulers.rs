@@ -26,6 +26,8 @@ pub(super) struct SchedulerHost {
     /// The session is over.
     pub ended: bool,
     connection: Option<u64>,
+    /// The text of its `Mesos-Stream-Id`.
+    stream_text: String,
     /// The connection carries nothing any more, and neither end has noticed.
     broken: bool,
     pub calls: Lane,
@@ -47,6 +49,7 @@ impl SchedulerHost {
             life: 0,
             ended: false,
             connection: None,
+            stream_text: String::new(),
             broken: false,
             calls: Lane::default(),
             events: Lane::default(),
@@ -89,7 +92,7 @@ impl<O: Observer> World<O> {
         debug_assert!(restored, "a session cannot read what it saved");
         host.session = Some(session);
         self.observer.noted(&Note::SchedulerStarts { who }, self.now);
-        self.session_outputs(who, outputs);
+        self.wanted = self.session_outputs(who, outputs);
         self.session_input(who, sdk::Input::Wake);
     }
 
@@ -176,20 +179,20 @@ impl<O: Observer> World<O> {
     fn session_input(&mut self, who: u32, input: sdk::Input) {
         let host = &mut self.schedulers[who as usize];
         let Some(session) = &mut host.session else { return };
-        let mut outputs = Vec::new();
+        let mut outputs = std::mem::take(&mut self.wanted);
         session.handle(input, host.clock.show(self.now), &mut outputs);
-        self.session_outputs(who, outputs);
+        self.wanted = self.session_outputs(who, outputs);
     }
 
     /// Does what a session wants, in its order; a doomed process gets only so far.
-    fn session_outputs(&mut self, who: u32, mut outputs: Vec<Output>) {
+    fn session_outputs(&mut self, who: u32, mut outputs: Vec<Output>) -> Vec<Output> {
         let host = &mut self.schedulers[who as usize];
         let doom = if outputs.is_empty() { None } else { host.doom.take() };
         if let Some(doom) = doom {
             let (Moment::Writing(most) | Moment::After(most)) = doom.moment;
             outputs.truncate(most as usize % (outputs.len() + 1));
         }
-        for output in outputs {
+        for output in outputs.drain(..) {
             match output {
                 Output::Save(changes) => self.save(who, changes),
                 Output::Subscribe(call) => self.subscribe(who, &call),
@@ -207,6 +210,7 @@ impl<O: Observer> World<O> {
             self.queue.push(self.now + doom.away, Event::StartScheduler(who));
         }
         self.plan_scheduler_wake(who);
+        outputs
     }
 
     /// Makes changes durable at once.
@@ -230,18 +234,20 @@ impl<O: Observer> World<O> {
         let (now, life) = (self.now, self.master.life);
         let host = &mut self.schedulers[who as usize];
         (host.connection, host.broken) = (Some(connection), false);
+        let text = stream_text(connection);
+        host.stream_text = text.to_string();
         if self.master.core.is_none() {
             let event = Event::Scheduler { who, connection, what: ToScheduler::Closed };
             return self.queue.push(now + delay, event);
         }
         self.master.streams.insert(connection, who);
-        let input = Box::new(Input::Subscribe {
+        let input = Input::Subscribe {
             request: RequestId(request),
             stream: StreamId(connection),
-            stream_text: stream_text(connection),
+            stream_text: text,
             call: Box::new(twins::again(call)),
             principal: None,
-        });
+        };
         if let Some(at) = host.calls.send(now, now + delay) {
             let over = Some(Over::Scheduler(who, host.calls.epoch()));
             self.queue.push(at, Event::Master { life, over, input });
@@ -258,25 +264,27 @@ impl<O: Observer> World<O> {
         }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
-        let old = twins::call(&call);
+        let written = call.encode_to_vec();
+        let old = Box::new(twins::call(*call));
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.
+            let call = Box::new(v1::Call::decode(written.as_slice()).unwrap_or_default());
             let what = ToScheduler::Refused { call, why };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
-        if self.schedulers[who as usize].broken {
+        let host = &mut self.schedulers[who as usize];
+        if host.broken {
             return;
         }
-        let lane = &mut self.schedulers[who as usize].calls;
-        let Some(at) = lane.send(now, now + delay) else { return };
-        let over = Some(Over::Scheduler(who, lane.epoch()));
-        self.master.requests.insert(request, Waiting { who, connection, call });
-        let input = Box::new(Input::SchedulerCall {
+        let Some(at) = host.calls.send(now, now + delay) else { return };
+        let over = Some(Over::Scheduler(who, host.calls.epoch()));
+        self.master.requests.insert(request, Waiting { who, connection, call: written });
+        let input = Input::SchedulerCall {
             request: RequestId(request),
-            stream_id: Some(stream_text(connection).to_string()),
-            call: Box::new(old),
+            stream_id: Some(host.stream_text.clone()),
+            call: old,
             principal: None,
-        });
+        };
         self.queue.push(at, Event::Master { life, over, input });
     }
 

@@ -59,9 +59,41 @@ fn status(status: old::TaskStatus) -> new::TaskStatus {
         healthy: status.healthy,
         check_status: status.check_status.map(|part| again(&part)),
         labels: status.labels.map(|part| again(&part)),
-        container_status: status.container_status.map(|part| again(&part)),
+        container_status: status.container_status.map(container_status),
         unreachable_time: status.unreachable_time.map(|part| again(&part)),
         limitation: status.limitation.map(|part| again(&part)),
+    }
+}
+
+fn container_status(status: old::ContainerStatus) -> new::ContainerStatus {
+    let plain_address = |address: &old::network_info::IpAddress| address.protocol.is_none();
+    let plain_network = |network: &old::NetworkInfo| {
+        network.name.is_none()
+            && network.groups.is_empty()
+            && network.labels.is_none()
+            && network.port_mappings.is_empty()
+            && network.ip_addresses.iter().all(plain_address)
+    };
+    let plain_id = |id: &old::ContainerId| id.parent.is_none();
+    let plain = status.cgroup_info.is_none()
+        && status.container_id.as_ref().is_none_or(plain_id)
+        && status.network_infos.iter().all(plain_network);
+    if !plain {
+        return again(&status);
+    }
+    let address = |address: old::network_info::IpAddress| new::network_info::IpAddress {
+        ip_address: address.ip_address,
+        ..new::network_info::IpAddress::default()
+    };
+    let network = |network: old::NetworkInfo| new::NetworkInfo {
+        ip_addresses: network.ip_addresses.into_iter().map(address).collect(),
+        ..new::NetworkInfo::default()
+    };
+    new::ContainerStatus {
+        container_id: status.container_id.map(|id| new::ContainerId { value: id.value, parent: None }),
+        network_infos: status.network_infos.into_iter().map(network).collect(),
+        executor_pid: status.executor_pid,
+        ..new::ContainerStatus::default()
     }
 }
 
@@ -106,49 +138,49 @@ fn resource(resource: old::Resource) -> new::Resource {
 }
 
 /// A call as the master reads it.
-pub(super) fn call(call: &v1::Call) -> v0::Call {
-    let framework_id = || call.framework_id.as_ref().map(|id| old::FrameworkId { value: id.value.clone() });
-    let blank = || v0::Call { framework_id: framework_id(), r#type: call.r#type, ..v0::Call::default() };
-    let filters = |filters: &Option<new::Filters>| {
-        filters.as_ref().map(|filters| old::Filters { refuse_seconds: filters.refuse_seconds })
-    };
-    if let Some(part) = &call.acknowledge {
-        let acknowledge = v0::call::Acknowledge {
-            slave_id: old::SlaveId { value: part.agent_id.value.clone() },
-            task_id: old::TaskId { value: part.task_id.value.clone() },
-            uuid: part.uuid.clone(),
-        };
-        v0::Call { acknowledge: Some(acknowledge), ..blank() }
-    } else if let Some(part) = &call.decline {
-        let decline = v0::call::Decline { offer_ids: offer_ids(&part.offer_ids), filters: filters(&part.filters) };
-        v0::Call { decline: Some(decline), ..blank() }
-    } else if let Some(part) = &call.accept {
-        let accept = v0::call::Accept {
-            offer_ids: offer_ids(&part.offer_ids),
-            operations: part.operations.iter().map(operation).collect(),
-            filters: filters(&part.filters),
-        };
-        v0::Call { accept: Some(accept), ..blank() }
-    } else {
-        again(call)
+pub(super) fn call(call: v1::Call) -> v0::Call {
+    if call.acknowledge.is_none() && call.decline.is_none() && call.accept.is_none() {
+        return again(&call);
+    }
+    let filters =
+        |filters: Option<new::Filters>| filters.map(|filters| old::Filters { refuse_seconds: filters.refuse_seconds });
+    v0::Call {
+        framework_id: call.framework_id.map(|id| old::FrameworkId { value: id.value }),
+        r#type: call.r#type,
+        acknowledge: call.acknowledge.map(|part| v0::call::Acknowledge {
+            slave_id: old::SlaveId { value: part.agent_id.value },
+            task_id: old::TaskId { value: part.task_id.value },
+            uuid: part.uuid,
+        }),
+        decline: call
+            .decline
+            .map(|part| v0::call::Decline { offer_ids: offer_ids(part.offer_ids), filters: filters(part.filters) }),
+        accept: call.accept.map(|part| v0::call::Accept {
+            offer_ids: offer_ids(part.offer_ids),
+            operations: part.operations.into_iter().map(operation).collect(),
+            filters: filters(part.filters),
+        }),
+        ..v0::Call::default()
     }
 }
 
-fn offer_ids(ids: &[new::OfferId]) -> Vec<old::OfferId> {
-    ids.iter().map(|id| old::OfferId { value: id.value.clone() }).collect()
+fn offer_ids(ids: Vec<new::OfferId>) -> Vec<old::OfferId> {
+    ids.into_iter().map(|id| old::OfferId { value: id.value }).collect()
 }
 
-fn operation(operation: &new::offer::Operation) -> old::offer::Operation {
-    match &operation.launch {
-        Some(launch) if operation.id.is_none() && operation.r#type() == new::offer::operation::Type::Launch => {
-            let launch = old::offer::operation::Launch { task_infos: launch.task_infos.iter().map(task).collect() };
-            old::offer::Operation { r#type: operation.r#type, launch: Some(launch), ..old::offer::Operation::default() }
+fn operation(mut operation: new::offer::Operation) -> old::offer::Operation {
+    let kind = operation.r#type();
+    match operation.launch.take_if(|_| operation.id.is_none() && kind == new::offer::operation::Type::Launch) {
+        Some(launch) => {
+            let task_infos = launch.task_infos.into_iter().map(task).collect();
+            let launch = Some(old::offer::operation::Launch { task_infos });
+            old::offer::Operation { r#type: operation.r#type, launch, ..old::offer::Operation::default() }
         }
-        _ => again(operation),
+        None => again(&operation),
     }
 }
 
-fn task(task: &new::TaskInfo) -> old::TaskInfo {
+fn task(task: new::TaskInfo) -> old::TaskInfo {
     let plain_command = |command: &new::CommandInfo| command.uris.is_empty() && command.environment.is_none();
     let plain = task.executor.is_none()
         && task.container.is_none()
@@ -162,37 +194,34 @@ fn task(task: &new::TaskInfo) -> old::TaskInfo {
         && task.command.as_ref().is_some_and(plain_command)
         && task.resources.iter().all(|resource| is_plain!(resource));
     if !plain {
-        return again(task);
+        return again(&task);
     }
-    let command = task.command.as_ref().map(|command| old::CommandInfo {
+    let command = task.command.map(|command| old::CommandInfo {
         shell: command.shell,
-        value: command.value.clone(),
-        arguments: command.arguments.clone(),
-        user: command.user.clone(),
+        value: command.value,
+        arguments: command.arguments,
+        user: command.user,
         ..old::CommandInfo::default()
     });
-    let label = |label: &new::Label| old::Label { key: label.key.clone(), value: label.value.clone() };
+    let label = |label: new::Label| old::Label { key: label.key, value: label.value };
     old::TaskInfo {
-        name: task.name.clone(),
-        task_id: old::TaskId { value: task.task_id.value.clone() },
-        slave_id: old::SlaveId { value: task.agent_id.value.clone() },
-        resources: task.resources.iter().map(plain_resource).collect(),
+        name: task.name,
+        task_id: old::TaskId { value: task.task_id.value },
+        slave_id: old::SlaveId { value: task.agent_id.value },
+        resources: task.resources.into_iter().map(plain_resource).collect(),
         command,
-        labels: task.labels.as_ref().map(|all| old::Labels { labels: all.labels.iter().map(label).collect() }),
+        labels: task.labels.map(|all| old::Labels { labels: all.labels.into_iter().map(label).collect() }),
         ..old::TaskInfo::default()
     }
 }
 
-fn plain_resource(resource: &new::Resource) -> old::Resource {
+fn plain_resource(resource: new::Resource) -> old::Resource {
     old::Resource {
-        name: resource.name.clone(),
+        name: resource.name,
         r#type: resource.r#type,
-        scalar: resource.scalar.as_ref().map(|scalar| old::value::Scalar { value: scalar.value }),
-        role: resource.role.clone(),
-        allocation_info: resource
-            .allocation_info
-            .as_ref()
-            .map(|info| old::resource::AllocationInfo { role: info.role.clone() }),
+        scalar: resource.scalar.map(|scalar| old::value::Scalar { value: scalar.value }),
+        role: resource.role,
+        allocation_info: resource.allocation_info.map(|info| old::resource::AllocationInfo { role: info.role }),
         ..old::Resource::default()
     }
 }
@@ -249,6 +278,18 @@ mod tests {
             timestamp: Some(1.5),
             uuid: Some(vec![7; 16]),
             healthy: Some(true),
+            container_status: Some(old::ContainerStatus {
+                container_id: Some(old::ContainerId { value: "c".to_owned(), parent: None }),
+                network_infos: vec![old::NetworkInfo {
+                    ip_addresses: vec![old::network_info::IpAddress {
+                        ip_address: Some("10.0.0.1".to_owned()),
+                        ..old::network_info::IpAddress::default()
+                    }],
+                    ..old::NetworkInfo::default()
+                }],
+                executor_pid: Some(7),
+                ..old::ContainerStatus::default()
+            }),
             labels: Some(old::Labels { labels: vec![old::Label { key: "k".to_owned(), value: None }] }),
             ..old::TaskStatus::default()
         };
@@ -298,7 +339,8 @@ mod tests {
             },
         ];
         for one in calls {
-            assert_eq!(call(&one), again(&one));
+            let expected: v0::Call = again(&one);
+            assert_eq!(call(one), expected);
         }
     }
 }

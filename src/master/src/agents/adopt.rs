@@ -155,7 +155,7 @@ impl Master {
         update.status.healthy = last.healthy;
         update.status.check_status = last.check_status;
         update.status.container_status = last.container_status;
-        self.tell_update(framework, update, None, out);
+        self.tell_update(framework, &update, None, out);
     }
 }
 

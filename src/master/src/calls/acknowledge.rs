@@ -22,13 +22,13 @@ impl Master {
     }
 
     fn pass_acknowledgement(&mut self, key: FrameworkKey, call: Acknowledge, out: &mut Outbox) -> Result<(), String> {
-        let (agent_id, task_id) = (call.slave_id.value.clone(), call.task_id.value.clone());
-        let agent = self.agent_by_id(&agent_id).and_then(|agent| self.agent(agent));
+        let (agent_id, task_id) = (call.slave_id.value.as_str(), call.task_id.value.as_str());
+        let agent = self.agent_by_id(agent_id).and_then(|agent| self.agent(agent));
         let agent = agent.ok_or_else(|| format!("agent {agent_id} of task {task_id} is not registered"))?;
         if !agent.connected {
             return Err(format!("agent {agent_id} of task {task_id} is not connected"));
         }
-        let task = self.task_by_id(key, &task_id);
+        let task = self.task_by_id(key, task_id);
         let row = task.and_then(|task| self.task(key, task));
         if row.is_some_and(|row| row.proto.status_update_state.is_none()) {
             return Err(format!("no update of task {task_id} has been sent"));

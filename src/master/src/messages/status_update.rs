@@ -22,7 +22,7 @@ impl Master {
 
     fn forward_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) -> Result<(), String> {
         let StatusUpdateMessage { mut update, pid } = message;
-        let task_id = update.status.task_id.value.clone();
+        let task_id = update.status.task_id.value.as_str();
         let pid = Pid::parse_lenient(pid.as_deref().unwrap_or_default());
         if pid.is_empty() {
             return Err(format!("that of task {task_id} names no agent's pid"));
@@ -37,17 +37,18 @@ impl Master {
         let framework_id = update.framework_id.value.as_str();
         let framework =
             self.framework_by_id(framework_id).ok_or_else(|| format!("framework {framework_id} is not known"))?;
-        fill(&mut update);
         // Also of a task that is not known here: the scheduler must acknowledge it, or the agent asks for ever.
-        let task = self.task_by_id(framework, &task_id);
+        let task = self.task_by_id(framework, task_id);
         let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
-        if let Some(task) = task {
-            self.tell_update(framework, update.clone(), Some(&pid), out);
-            self.update_task(framework, task, &update, out);
-            return Ok(());
+        fill(&mut update);
+        self.tell_update(framework, &update, Some(&pid), out);
+        match task {
+            Some(task) => {
+                self.update_task(framework, task, update, out);
+                Ok(())
+            }
+            None => Err(format!("task {} is not known on that agent", update.status.task_id.value)),
         }
-        self.tell_update(framework, update, Some(&pid), out);
-        Err(format!("task {task_id} is not known on that agent"))
     }
 }
 

@@ -16,11 +16,13 @@ impl Master {
     /// Books an active task and what it takes from its agent.
     pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
         let (framework, agent) = (task.framework, task.agent);
-        let used = (!task.released).then(|| task.resources.clone());
-        let key = TaskKey(self.framework_mut(framework)?.tasks.insert(Arc::new(task)));
-        if let (Some(used), Some(agent)) = (used, self.agent_mut(agent)) {
-            agent.used += &used;
+        self.framework(framework)?;
+        if !task.released
+            && let Some(agent) = self.agent_mut(agent)
+        {
+            agent.used += &task.resources;
         }
+        let key = TaskKey(self.framework_mut(framework)?.tasks.insert(Arc::new(task)));
         if let Some(book) = self.framework_books.get_mut(&framework) {
             book.tasks.insert(id, key);
         }
@@ -45,8 +47,8 @@ impl Master {
         if std::mem::replace(&mut row.released, true) {
             return;
         }
-        let (agent, resources) = (row.agent, row.resources.clone());
-        self.release(framework, agent, &resources);
+        let Some(row) = self.task(framework, task).cloned() else { return };
+        self.release(framework, row.agent, &row.resources);
     }
 
     /// Gives back what a task or executor took.
@@ -67,7 +69,9 @@ impl Master {
         }
         if let Some(book) = self.agent_books.get_mut(&row.agent) {
             book.tasks.remove(&(framework, task));
-            book.killed.remove(&(framework, row.id.clone()));
+            if !book.killed.is_empty() {
+                book.killed.remove(&(framework, row.id.clone()));
+            }
         }
         Some(row)
     }

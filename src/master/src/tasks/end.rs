@@ -22,7 +22,7 @@ impl Master {
         let (Some(row), Some(entry)) = (self.task(framework, task), self.framework(framework)) else { return };
         let status = MasterStatus::of(row, state, reason, "Framework has been removed");
         let update = status.into_update(entry.proto_id(), self.now);
-        self.update_task(framework, task, &update, out);
+        self.update_task(framework, task, update, out);
     }
 
     /// Updates a task on the master's own authority and tells its framework.
@@ -35,14 +35,14 @@ impl Master {
     ) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.update_task(framework, task, &update, out);
-        self.tell_update(framework, update, None::<&Pid>, out);
+        self.update_task(framework, task, update.clone(), out);
+        self.tell_update(framework, &update, None::<&Pid>, out);
     }
 
     /// Tells a framework of a task that the master does not keep.
     pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.tell_update(framework, update, None, out);
+        self.tell_update(framework, &update, None, out);
     }
 }

@@ -1,7 +1,7 @@
 //! A status changes what the master knows of a task (mesos-features.md TSK-05 to TSK-07, TSK-36).
 
 use protos::mesos::internal::StatusUpdate;
-use protos::mesos::task_status::Reason;
+use protos::mesos::task_status::{Reason, Source};
 use protos::mesos::{self, TaskState};
 
 use crate::io::Outbox;
@@ -18,7 +18,7 @@ impl Master {
         &mut self,
         framework: FrameworkKey,
         task: TaskKey,
-        update: &StatusUpdate,
+        update: StatusUpdate,
         out: &mut Outbox,
     ) {
         let Some(row) = self.task_mut(framework, task) else { return };
@@ -31,20 +31,24 @@ impl Master {
         // A quick task may be known to have ended when its first update comes: each state is still told once.
         let told = row.proto.status_update_state;
         row.proto.status_update_state = Some(update.status.state);
-        row.proto.status_update_uuid.clone_from(&update.uuid);
-        remember(&mut row.proto, &update.status);
-        if before != after || told != Some(update.status.state) || is_check(update.status.reason) {
-            self.announce_task_updated(framework, &update.status, after, out);
+        row.proto.status_update_uuid = update.uuid;
+        let status = update.status;
+        let (state, source, reason) = (status.state, status.source(), status.reason);
+        if before != after || told != Some(state) || is_check(reason) {
+            self.announce_task_updated(framework, &status, after, out);
+        }
+        if let Some(row) = self.task_mut(framework, task) {
+            remember(&mut row.proto, status);
         }
         if is_terminal(after) && !is_terminal(before) {
-            self.count_terminal(framework, after, &update.status);
+            self.count_terminal(framework, after, source, reason);
             self.release_task(framework, task);
         }
     }
 
-    fn count_terminal(&mut self, framework: FrameworkKey, state: TaskState, status: &mesos::TaskStatus) {
+    fn count_terminal(&mut self, framework: FrameworkKey, state: TaskState, source: Source, reason: Option<i32>) {
         self.snapshot = None;
-        self.counters.terminal(state, status.source() as i32, status.reason);
+        self.counters.terminal(state, source as i32, reason);
         if let Some(framework) = self.framework_mut(framework) {
             *framework.counts.terminal.entry(state as i32).or_default() += 1;
         }
@@ -57,12 +61,12 @@ fn is_check(reason: Option<i32>) -> bool {
 }
 
 /// Adds a status to a task's history without its data; one of the same state as the last replaces it.
-fn remember(task: &mut mesos::Task, status: &mesos::TaskStatus) {
+fn remember(task: &mut mesos::Task, status: mesos::TaskStatus) {
     if task.statuses.last().is_some_and(|last| last.state == status.state) {
         task.statuses.pop();
     }
     if task.statuses.len() >= MAX_STATUSES {
         task.statuses.remove(0);
     }
-    task.statuses.push(mesos::TaskStatus { data: None, ..status.clone() });
+    task.statuses.push(mesos::TaskStatus { data: None, ..status });
 }
