@@ -9,6 +9,7 @@ mod binpack;
 mod containers;
 mod disks;
 mod examples;
+mod lab_live;
 mod marathon;
 mod mpi;
 mod networks;

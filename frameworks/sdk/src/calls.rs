@@ -195,6 +195,17 @@ impl Calls {
         self.stop = true;
     }
 
+    /// The calls so far, in their order: for a scheduler that runs another one, to look at or change what that one calls.
+    /// Some may have been made before the event that is being handled.
+    pub fn made(&mut self) -> &mut [Call] {
+        &mut self.queue
+    }
+
+    /// The instant that was given to [`wake_at`](Calls::wake_at), if there is one, for the same use.
+    pub fn wake(&mut self) -> &mut Option<Time> {
+        &mut self.wake
+    }
+
     /// A call of the wire that has no method here. The framework's id is filled in.
     pub fn push(&mut self, call: Call) {
         self.queue.push(call);

@@ -48,6 +48,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationTextError> {
     Ok(Duration::from_nanos(total.round() as u64))
 }
 
+/// Units that people write in files, beside those of the flags.
+const SHORT: [(&str, &str); 6] =
+    [("s", "secs"), ("sec", "secs"), ("m", "mins"), ("min", "mins"), ("h", "hrs"), ("d", "days")];
+
+/// Reads a duration as people write it in files: `5s`, `10m`, `2h`, `1d`, and all that [`parse_duration`] reads. Flags
+/// have Mesos's rule, and take only the latter.
+///
+/// # Errors
+/// Names the text and what is wrong with it.
+pub fn parse_span(text: &str) -> Result<Duration, DurationTextError> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    match SHORT.iter().find(|(short, _)| *short == unit) {
+        Some((_, long)) => parse_duration(&format!("{number}{long}")),
+        None => parse_duration(text),
+    }
+}
+
 /// Writes a duration with the largest unit that divides it exactly: 60 s is `1mins`, 0 is `0ns`.
 pub fn format_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
@@ -72,6 +90,14 @@ mod tests {
         ] {
             assert_eq!(format_duration(parse_duration(text).unwrap()), written);
         }
+    }
+
+    #[test]
+    fn reads_short_units() {
+        for (text, long) in [("5s", "5secs"), ("1.5m", "90secs"), ("2h", "2hrs"), ("1d", "24hrs"), ("250ms", "250ms")] {
+            assert_eq!(parse_span(text), parse_duration(long), "{text}");
+        }
+        assert!(parse_duration("5s").is_err() && parse_span("5y").is_err() && parse_span("s").is_err());
     }
 
     #[test]

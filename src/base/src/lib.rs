@@ -8,7 +8,7 @@ mod ids;
 mod pid;
 mod time;
 
-pub use duration_text::{DurationTextError, format_duration, parse_duration};
+pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use pid::{Pid, PidError};
 pub use time::Time;

@@ -1,11 +1,13 @@
 //! Reading from a master: where it is, following a follower's redirect, and errors that say what to do.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::de::DeserializeOwned;
 use wire::client::{Address, Client, ClientError, Reply};
 use wire::http::StatusCode;
+
+use crate::read::model::Agents;
 
 const JSON: &str = "application/json";
 /// How long ZooKeeper may take to say who leads.
@@ -53,31 +55,64 @@ impl MasterArgs {
         self.ask(&Question { path: "/api/v1", call: Some(call.to_string()) }).await
     }
 
+    /// Makes a call of the operator API that has no answer but that it is done.
+    ///
+    /// # Errors
+    /// As [`call`](MasterArgs::call).
+    pub async fn order(&self, call: &serde_json::Value) -> Result<()> {
+        self.reply(&Question { path: "/api/v1", call: Some(call.to_string()) }).await.map(|_| ())
+    }
+
+    /// Waits until so many agents are registered.
+    ///
+    /// # Errors
+    /// There are fewer of them after `patience`, or there is no master.
+    pub async fn wait_for_agents(&self, wanted: usize, patience: Duration) -> Result<()> {
+        let began = now();
+        loop {
+            let problem = match self.read::<Agents>("/slaves").await {
+                Ok(agents) if agents.slaves.iter().filter(|a| a.active).count() >= wanted => return Ok(()),
+                Ok(agents) => anyhow!("{} of {wanted} agents registered", agents.slaves.len()),
+                Err(error) => error,
+            };
+            if began.elapsed() > patience {
+                return Err(problem.context(format!("no cluster within {} s", patience.as_secs())));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     async fn ask<T: DeserializeOwned>(&self, question: &Question<'_>) -> Result<T> {
+        let (address, reply) = self.reply(question).await?;
+        serde_json::from_slice(&reply.body).with_context(|| {
+            format!("{address} answered {} with something else: is it a Mesos or tepui master?", question.path)
+        })
+    }
+
+    /// What the first of the masters says that answers.
+    async fn reply(&self, question: &Question<'_>) -> Result<(Address, Reply)> {
         let mut last = anyhow!("--master names no master");
         for address in sdk::driver::addresses(&self.master, ZOOKEEPER).await.context("--master")? {
-            match self.ask_one(address, question).await {
-                Ok(document) => return Ok(document),
+            match self.ask_one(&address, question).await {
+                Ok(reply) => return Ok((address, reply)),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    async fn ask_one<T: DeserializeOwned>(&self, address: Address, question: &Question<'_>) -> Result<T> {
+    async fn ask_one(&self, address: &Address, question: &Question<'_>) -> Result<Reply> {
         let path = question.path;
         let mut reply = self.send(address.clone(), question).await?;
         if let Some((leader, path)) = reply.redirect() {
             reply = self.send(leader, &Question { path: &path, call: question.call.clone() }).await?;
         }
         match reply.status {
-            StatusCode::OK => {}
+            StatusCode::OK => Ok(reply),
             StatusCode::BAD_REQUEST if question.call.is_some() => bail!("{}", reply.text().trim()),
             StatusCode::UNAUTHORIZED => bail!("{address} wants to know who asks: give --principal and --secret"),
             status => bail!("{address} answered {path} with {status}: {}", reply.text().trim()),
         }
-        serde_json::from_slice(&reply.body)
-            .with_context(|| format!("{address} answered {path} with something else: is it a Mesos or tepui master?"))
     }
 
     async fn send(&self, address: Address, question: &Question<'_>) -> Result<Reply> {
@@ -91,6 +126,11 @@ impl MasterArgs {
         };
         reply.map_err(|error| explain(error, &address))
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long to wait for processes is real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// An error with what to do about it.

@@ -51,8 +51,13 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
     crate::show_warnings();
     let given = args.work_dir.is_some();
     let work_dir = args.work_dir.map_or_else(temporary_folder, Ok)?;
-    let options =
-        LocalOptions { agents: args.agents, port: args.port, resources: args.resources, work_dir: work_dir.clone() };
+    let options = LocalOptions {
+        agents: args.agents,
+        port: args.port,
+        resources: args.resources,
+        work_dir: work_dir.clone(),
+        ..LocalOptions::default()
+    };
     daemon::process::runtime()?.block_on(async {
         let cluster = daemon::local::start(&options).await?;
         let (master, folder) = (cluster.master, work_dir.display());
@@ -73,12 +78,18 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
 }
 
 /// What an embedded cluster is to be like.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ClusterOptions {
     /// How many agents.
     pub agents: usize,
     /// What each agent offers, as in `--resources`.
     pub resources: String,
+    /// Other flags of the master, by their names.
+    pub master_flags: Vec<(String, String)>,
+    /// Other flags of each agent, if they have any; they come after `resources`.
+    pub agent_flags: Vec<Vec<(String, String)>>,
+    /// The text of a file for the master's `--policies`.
+    pub policies: Option<String>,
 }
 
 /// A cluster in this process; it ends when this is dropped.
@@ -99,11 +110,19 @@ pub trait Cluster {
 /// This machine does not let it: no free port, no place for the work folder.
 pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
     let work_dir = temporary_folder()?;
+    let mut master_flags = options.master_flags.clone();
+    if let Some(text) = &options.policies {
+        let file = work_dir.join("policies.json");
+        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        master_flags.push(("policies".to_owned(), file.to_string_lossy().into_owned()));
+    }
     let options = LocalOptions {
         agents: options.agents,
         port: 0,
         resources: Some(options.resources.clone()),
         work_dir: work_dir.clone(),
+        master_flags,
+        agent_flags: options.agent_flags.clone(),
     };
     let (started, seen) = mpsc::channel();
     let (stop, stopped) = oneshot::channel();

@@ -16,7 +16,7 @@ use crate::flags::{Flags, Part};
 use crate::{logging, master};
 
 /// What the cluster is to be like.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LocalOptions {
     /// How many agents.
     pub agents: usize,
@@ -26,6 +26,10 @@ pub struct LocalOptions {
     pub resources: Option<String>,
     /// Where state and sandboxes go.
     pub work_dir: PathBuf,
+    /// Other flags of the master, by their names.
+    pub master_flags: Vec<(String, String)>,
+    /// Other flags of each agent; those that are not named have none. They come after `resources`.
+    pub agent_flags: Vec<Vec<(String, String)>>,
 }
 
 /// A running cluster. Dropping it ends it without waiting.
@@ -49,6 +53,7 @@ pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
     flags.set("ip", "127.0.0.1")?;
     flags.set("port", &options.port.to_string())?;
     flags.set("registry", "in_memory")?;
+    set_all(&mut flags, &options.master_flags)?;
     let running = master::start(flags, log_level.clone()).await?;
     let address = running.address;
     let leader = tokio::spawn(running.run_until(told(stopped.clone())));
@@ -85,7 +90,15 @@ fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyh
     if let Some(resources) = &options.resources {
         flags.set("resources", resources)?;
     }
+    set_all(&mut flags, options.agent_flags.get(index).map_or(&[], Vec::as_slice))?;
     Ok(flags)
+}
+
+fn set_all(flags: &mut Flags, others: &[(String, String)]) -> anyhow::Result<()> {
+    for (name, value) in others {
+        flags.set(name, value)?;
+    }
+    Ok(())
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {

@@ -3,6 +3,7 @@
 //! Each finished run is a file; started again, what is there already is not run again. The folder of a scenario that
 //! has changed since is begun anew.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -36,6 +37,9 @@ pub enum CampaignError {
         #[source]
         source: serde_json::Error,
     },
+    /// A run failed, elsewhere than in a world.
+    #[error("a run failed")]
+    Run(#[source] Box<dyn Error + Send + Sync>),
     /// It was interrupted; what is finished is kept.
     #[error("interrupted with {done} of {all} runs finished; the same command goes on from there")]
     Interrupted {
@@ -56,7 +60,13 @@ pub struct Campaign {
     points: Vec<Point>,
     /// Point and seed of each run.
     runs: Vec<(usize, u64)>,
+    /// In which way it is run, beside what the scenario says.
+    way: String,
 }
+
+/// How a run is made: a scenario, a seed, the folder of its traces, and who hears what part of it is over and may stop it.
+pub type Runner<'a> =
+    dyn Fn(&Scenario, u64, &Path, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, CampaignError> + Sync + 'a;
 
 /// What the threads of a campaign tell.
 pub trait Progress: Sync {
@@ -89,7 +99,15 @@ impl Campaign {
             traces: file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned),
             points,
             runs,
+            way: String::new(),
         })
+    }
+
+    /// The same campaign run in another way than in worlds, with [`run_with`](Campaign::run_with). Results of another way are not
+    /// mistaken for its own.
+    #[must_use]
+    pub fn in_another_way(self, way: &str) -> Campaign {
+        Campaign { way: format!("# {}\n", way.replace('\n', " ")), ..self }
     }
 
     /// How many runs there are.
@@ -102,6 +120,19 @@ impl Campaign {
     /// # Errors
     /// The first thing that went wrong; what is finished is kept.
     pub fn run(&self, threads: usize, progress: &dyn Progress) -> Result<Results, CampaignError> {
+        self.run_with(threads, progress, &|scenario, seed, traces, told| Ok(run(scenario, seed, traces, told)?))
+    }
+
+    /// The same, with runs of another kind than worlds.
+    ///
+    /// # Errors
+    /// As [`run`](Campaign::run).
+    pub fn run_with(
+        &self,
+        threads: usize,
+        progress: &dyn Progress,
+        runner: &Runner<'_>,
+    ) -> Result<Results, CampaignError> {
         self.open()?;
         let (next, stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let slots: Mutex<Vec<Option<Outcome>>> = Mutex::new(vec![None; self.runs.len()]);
@@ -118,7 +149,7 @@ impl Campaign {
                             stopped.fetch_or(!goes_on, Ordering::Relaxed);
                             goes_on
                         };
-                        match self.one(point, seed, &mut told) {
+                        match self.one((point, seed), runner, &mut told) {
                             Ok(_) if stopped.load(Ordering::Relaxed) => {}
                             Ok(outcome) => {
                                 progress.finished(&outcome);
@@ -150,13 +181,18 @@ impl Campaign {
     }
 
     /// One run, or what it has left when it was run before.
-    fn one(&self, point: usize, seed: u64, told: &mut dyn FnMut(f64) -> bool) -> Result<Outcome, CampaignError> {
+    fn one(
+        &self,
+        (point, seed): (usize, u64),
+        runner: &Runner<'_>,
+        told: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Outcome, CampaignError> {
         let path = self.folder.join("runs").join(format!("{point:04}-{seed}.json"));
         if path.exists() {
             return read_outcome(&path);
         }
         let mut complete = true;
-        let outcome = run(&self.points[point].scenario, seed, &self.traces, &mut |part| {
+        let outcome = runner(&self.points[point].scenario, seed, &self.traces, &mut |part| {
             complete = told(part);
             complete
         })?;
@@ -173,26 +209,47 @@ impl Campaign {
     fn open(&self) -> Result<(), CampaignError> {
         let runs = self.folder.join("runs");
         let known = self.folder.join("scenario.toml");
-        let same = std::fs::read_to_string(&known).is_ok_and(|text| text == self.text);
+        let own = format!("{}{}", self.way, self.text);
+        let same = std::fs::read_to_string(&known).is_ok_and(|text| text == own);
         if !same && runs.exists() {
             std::fs::remove_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
         }
         std::fs::create_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
-        write(&known, &self.text)
+        write(&known, &own)
     }
 
     fn report(&self, results: &Results) -> Result<(), CampaignError> {
-        let all: Vec<_> = results
-            .iter()
-            .flat_map(|(values, outcomes)| outcomes.iter().map(|outcome| (values.clone(), outcome)))
-            .collect();
-        write(&self.folder.join("summary.csv"), &report::summary_csv(&all))?;
-        if let Some(first) = results.iter().find_map(|(_, outcomes)| outcomes.first()) {
-            write(&self.folder.join("series.csv"), &report::series_csv(first))?;
-        }
-        let page = report::page(&self.scenario.name, &self.scenario.about, &self.text, results);
-        write(&self.folder.join("report.html"), &page)
+        write_report(&self.folder, &self.scenario.name, &self.scenario.about, &self.text, results)
     }
+}
+
+/// Writes the results and the report of a single run that is no part of a campaign, in the place of what was in the folder.
+///
+/// # Errors
+/// A file that cannot be written.
+pub fn save_one(folder: &Path, text: &str, about: &str, outcome: &Outcome) -> Result<(), CampaignError> {
+    let runs = folder.join("runs");
+    let broken = |source| CampaignError::File { path: runs.clone(), source };
+    if runs.exists() {
+        std::fs::remove_dir_all(&runs).map_err(broken)?;
+    }
+    std::fs::create_dir_all(&runs).map_err(broken)?;
+    write(&folder.join("scenario.toml"), text)?;
+    write(&runs.join(format!("0000-{}.json", outcome.seed)), &serde_json::to_string(outcome).unwrap_or_default())?;
+    write_report(folder, &outcome.scenario, about, text, &vec![(Vec::new(), vec![outcome.clone()])])
+}
+
+/// The tables and the page.
+fn write_report(folder: &Path, name: &str, about: &str, text: &str, results: &Results) -> Result<(), CampaignError> {
+    let all: Vec<_> = results
+        .iter()
+        .flat_map(|(values, outcomes)| outcomes.iter().map(|outcome| (values.clone(), outcome)))
+        .collect();
+    write(&folder.join("summary.csv"), &report::summary_csv(&all))?;
+    if let Some(first) = results.iter().find_map(|(_, outcomes)| outcomes.first()) {
+        write(&folder.join("series.csv"), &report::series_csv(first))?;
+    }
+    write(&folder.join("report.html"), &report::page(name, about, text, results))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

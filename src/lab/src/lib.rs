@@ -6,6 +6,7 @@
 pub mod campaign;
 pub mod dist;
 pub mod faults;
+pub mod live;
 pub mod measure;
 pub mod replay;
 pub mod report;

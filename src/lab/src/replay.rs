@@ -50,10 +50,9 @@ pub struct Deeds {
     pub declined: u64,
     /// Offers that were taken back.
     pub rescinded: u64,
-    /// Its mean dominant share, offers included, as the master has sampled it; none of this and what follows is known of a
-    /// framework that has ended.
+    /// Its mean dominant share, offers included, from when it first had something until the end or its own.
     pub share: f64,
-    /// What would have been fair, in the mean.
+    /// What would have been fair, in the mean over the master's samples.
     pub target: f64,
     /// How long it waited for offers, in all; seconds.
     pub waited: f64,
@@ -177,6 +176,11 @@ fn tell(core: &mut Master, mut put: impl FnMut(String, Deeds)) {
             deeds.share += client.sampled.share / seconds;
             deeds.target += client.sampled.target / seconds;
             deeds.waited += client.waiting.total.as_secs_f64();
+        }
+        if let Some((sampled, waited)) = &counts.over_time {
+            let seconds = sampled.seconds.max(1e-9);
+            (deeds.share, deeds.target) = (sampled.share / seconds, sampled.target / seconds);
+            deeds.waited = waited.as_secs_f64();
         }
         put(format!("{} ({})", framework.info.name, framework.id), deeds);
     }

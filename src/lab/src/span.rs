@@ -2,24 +2,8 @@
 
 use std::time::Duration;
 
-use base::{DurationTextError, parse_duration};
-
-/// Units that people write, beside those of the flags.
-const SHORT: [(&str, &str); 6] =
-    [("s", "secs"), ("sec", "secs"), ("m", "mins"), ("min", "mins"), ("h", "hrs"), ("d", "days")];
-
-/// Reads a duration.
-///
-/// # Errors
-/// Names the text and what is wrong with it.
-pub fn parse_span(text: &str) -> Result<Duration, DurationTextError> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    match SHORT.iter().find(|(short, _)| *short == unit) {
-        Some((_, long)) => parse_duration(&format!("{number}{long}")),
-        None => parse_duration(text),
-    }
-}
+use base::DurationTextError;
+pub use base::parse_span;
 
 /// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
 pub fn show_span(span: Duration) -> String {

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use protos::mesos::{CommandInfo, TaskInfo};
+use rand_distr::{Distribution, StandardUniform};
 
+use crate::seeds::Seed;
 use crate::span::{parse_span, show_span};
 
 /// The label that says how long a task works.
@@ -42,6 +44,35 @@ impl Work {
         labels.extend(self.span.map(|span| (WORK, show_span(span))));
         labels.extend((self.exit != 0).then(|| (EXIT, self.exit.to_string())));
         labels
+    }
+}
+
+/// The shares of tasks that fail or are slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mishaps {
+    /// Tasks that fail at a random moment of their run: 0 to 1.
+    pub failures: f64,
+    /// Tasks that take `straggling` times as long: 0 to 1.
+    pub stragglers: f64,
+    /// See `stragglers`; at least 1.
+    pub straggling: f64,
+}
+
+impl Mishaps {
+    /// How long a task takes, and whether it fails before. The draw belongs to `task`, the branch of the seeds that has the task's
+    /// name, so that it is the same under every policy.
+    pub fn draw(&self, span: Duration, task: impl FnOnce() -> Seed) -> (Duration, bool) {
+        if self.failures <= 0.0 && self.stragglers <= 0.0 {
+            return (span, false);
+        }
+        let mut rng = task().rng();
+        let mut unit = || -> f64 { StandardUniform.sample(&mut rng) };
+        let (fails, straggles, when) = (unit(), unit(), unit());
+        let span = if straggles < self.stragglers { span.mul_f64(self.straggling) } else { span };
+        match fails < self.failures {
+            true => (span.mul_f64(when), true),
+            false => (span, false),
+        }
     }
 }
 

@@ -78,6 +78,18 @@ pub struct Sampled {
     pub missing: f64,
 }
 
+impl Sampled {
+    /// With so many seconds more, in which it `had` so many share-seconds.
+    fn and(self, seconds: f64, had: f64, target: f64) -> Sampled {
+        Sampled {
+            seconds: self.seconds + seconds,
+            share: self.share + had,
+            target: self.target + target * seconds,
+            missing: self.missing + (target * seconds - had).max(0.0),
+        }
+    }
+}
+
 /// See the module's text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
@@ -134,21 +146,27 @@ impl Ledger {
 
     /// The share is another one from now on.
     pub(crate) fn share_is(&mut self, share: f64, now: Time) {
-        self.integral += self.share * now.since(self.since).as_secs_f64();
+        self.integral = self.integral_at(now);
         (self.share, self.since) = (share, now);
+        // What it has counts from the first moment on, also if it is gone before the first sample.
+        self.mark.get_or_insert((now, self.integral));
+    }
+
+    fn integral_at(&self, now: Time) -> f64 {
+        self.integral + self.share * now.since(self.since).as_secs_f64()
+    }
+
+    /// All samples, and what has passed since the last one, held against a fair share of `target`.
+    pub(crate) fn so_far(&self, target: f64, now: Time) -> Sampled {
+        self.mark.map_or(self.sampled, |(last, integral)| {
+            self.sampled.and(now.since(last).as_secs_f64(), self.integral_at(now) - integral, target)
+        })
     }
 
     /// Adds what has passed since the last sample, held against a fair share of `target`.
     pub(crate) fn sample(&mut self, target: f64, now: Time) {
         self.share_is(self.share, now);
-        if let Some((last, integral)) = self.mark {
-            let seconds = now.since(last).as_secs_f64();
-            let had = self.integral - integral;
-            self.sampled.seconds += seconds;
-            self.sampled.share += had;
-            self.sampled.target += target * seconds;
-            self.sampled.missing += (target * seconds - had).max(0.0);
-        }
+        self.sampled = self.so_far(target, now);
         self.mark = Some((now, self.integral));
     }
 }
@@ -189,6 +207,8 @@ mod tests {
         ledger.sample(0.5, at(0));
         ledger.share_is(0.1, at(4));
         ledger.sample(0.5, at(8));
+        let later = ledger.so_far(0.1, at(10));
+        assert!((later.share - 2.6).abs() < 1e-9 && later.seconds == 10.0, "{later:?}");
         assert_eq!(ledger.sampled.seconds, 8.0);
         assert!((ledger.sampled.share - 2.4).abs() < 1e-9);
         assert!((ledger.sampled.target - 4.0).abs() < 1e-9);

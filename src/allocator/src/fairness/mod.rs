@@ -135,7 +135,7 @@ impl Allocator {
                     wants: self.tree.is_active(node),
                     share: self.tree.dominant_share(node),
                     target: targets.of(node),
-                    sampled: ledger.sampled,
+                    sampled: ledger.so_far(targets.of(node), self.now),
                     offers: ledger.offers,
                     holding: ledger.holding,
                     waiting: ledger.waiting,
@@ -147,6 +147,25 @@ impl Allocator {
         report.clients.sort_by(|a, b| (&a.framework, &a.role).cmp(&(&b.framework, &b.role)));
         report.measures = Measures::of(&report.clients);
         report
+    }
+
+    /// What share a framework has had until now, over all its roles, and how long it has waited for offers. What would have been fair
+    /// is known up to the last sample only.
+    #[must_use]
+    pub fn over_time(&self, framework: &FrameworkId) -> (Sampled, Duration) {
+        let (mut all, mut waited) = (Sampled::default(), Duration::ZERO);
+        let clients =
+            self.framework(framework).into_iter().flat_map(|ix| self.frameworks[ix as usize].clients.values());
+        for client in clients {
+            let ledger = &self.clients.get(*client).ledger;
+            let one = ledger.so_far(0.0, self.now);
+            all.seconds = all.seconds.max(one.seconds);
+            all.share += one.share;
+            all.target += one.target;
+            all.missing += one.missing;
+            waited += ledger.waiting.total;
+        }
+        (all, waited)
     }
 
     /// Holds shares against what is fair, if that was not done lately.

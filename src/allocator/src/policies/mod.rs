@@ -26,7 +26,7 @@ pub(crate) use slices::Slicer;
 /// How many roles, and how many frameworks, may have policies of their own.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// All policies. Read from TOML or JSON with durations as `5secs`, then to be [checked](Policies::check).
+/// All policies. Read from TOML or JSON with durations as `5secs` or `5s`, then to be [checked](Policies::check).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Policies {

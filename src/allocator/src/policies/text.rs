@@ -1,6 +1,6 @@
 //! Durations, amounts and roles as the texts that operators write.
 
-/// `Option<Duration>` as `5secs`.
+/// `Option<Duration>` as `5secs` or `5s`.
 pub(super) mod span {
     use std::time::Duration;
 
@@ -15,11 +15,11 @@ pub(super) mod span {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
         let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
-        base::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+        base::parse_span(&text).map(Some).map_err(serde::de::Error::custom)
     }
 }
 
-/// `Duration` as `5secs`.
+/// `Duration` as `5secs` or `5s`.
 pub(super) mod plain_span {
     use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(super) mod plain_span {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        base::parse_duration(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+        base::parse_span(&String::deserialize(from)?).map_err(serde::de::Error::custom)
     }
 }
 

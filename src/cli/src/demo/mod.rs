@@ -16,7 +16,6 @@ use anyhow::{Context, Result, bail};
 use crate::connect::MasterArgs;
 use crate::daemons::{self, ClusterOptions};
 use crate::interrupt::Interrupt;
-use crate::read::model::Agents;
 use frame::Story;
 use work::{Frameworks, Sharing};
 
@@ -84,7 +83,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         return result;
     }
-    let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone() };
+    let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone(), ..ClusterOptions::default() };
     let cluster = daemons::start_cluster(&options).context("cannot start a cluster")?;
     eprintln!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
     let folder = cluster.work_dir();
@@ -100,7 +99,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Runs everything on a cluster that has, or will soon have, so many agents.
 async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
     let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
-    wait_for_agents(&reader, agents).await?;
+    reader.wait_for_agents(agents, READY).await?;
     let interrupt = Interrupt::watch()?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let (mut runs, mut wrong) = (Vec::new(), Vec::new());
@@ -160,20 +159,4 @@ async fn play(
 #[expect(clippy::disallowed_methods, reason = "how long the demo takes is shown to a person")]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// Reads the agents until there are enough.
-async fn wait_for_agents(master: &MasterArgs, wanted: usize) -> Result<()> {
-    let began = now();
-    loop {
-        let problem = match master.read::<Agents>("/slaves").await {
-            Ok(agents) if agents.slaves.iter().filter(|a| a.active).count() >= wanted => return Ok(()),
-            Ok(agents) => anyhow::anyhow!("{} of {wanted} agents registered", agents.slaves.len()),
-            Err(error) => error,
-        };
-        if began.elapsed() > READY {
-            return Err(problem.context(format!("no cluster within {} s", READY.as_secs())));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }

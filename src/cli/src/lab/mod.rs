@@ -1,20 +1,25 @@
-//! `tepui lab`: runs in the laboratory, and what came out of them.
+//! `tepui lab`: runs in the laboratory or on a real cluster, and what came out of them.
 
 mod compare;
 mod faults;
+mod live;
+mod load;
 mod replay;
 mod run;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Run a scenario under virtual time, with all its seeds and the points of its sweep, and write a report
+    /// Run a scenario under virtual time or on a real cluster, with all its seeds and the points of its sweep, and write a report
     #[command(visible_alias = "sweep")]
     Run(run::Args),
+    /// Submit tasks at a chosen rate on a real cluster, and measure how long it takes until they run
+    Load(Box<load::Args>),
     /// Put the results of two runs side by side
     Compare(compare::Args),
     /// Let much go wrong in random small clusters, and check that the rules hold all the same
@@ -27,9 +32,31 @@ impl LabCommand {
     pub fn run(self) -> Result<ExitCode> {
         match self {
             LabCommand::Run(args) => run::run(&args),
+            LabCommand::Load(args) => load::run(&args),
             LabCommand::Compare(args) => compare::run(&args),
             LabCommand::Faults(args) => faults::run(&args),
             LabCommand::Replay(args) => replay::run(&args),
         }
     }
+}
+
+/// Ctrl-C makes `interrupted` true, for the work to look at.
+fn interruptible<T>(interrupted: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (ended, end) = tokio::sync::oneshot::channel::<()>();
+        scope.spawn(move || {
+            // Without a runtime there is only no graceful stop.
+            let _ = crate::block_on(async {
+                tokio::select! {
+                    _ = crate::interrupt::wait_for_end() => interrupted.store(true, Ordering::Relaxed),
+                    _ = end => {}
+                }
+                Ok(())
+            });
+        });
+        let result = work();
+        // Whoever waits for it may have heard of an end already.
+        let _ = ended.send(());
+        result
+    })
 }

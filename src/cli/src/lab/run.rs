@@ -1,5 +1,6 @@
 //! `tepui lab run SCENARIO`: every seed of every point, with progress, tables and a report.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,10 +8,12 @@ use std::thread::available_parallelism;
 
 use ::lab::campaign::{Campaign, Progress, Results};
 use ::lab::measure::Outcome;
-use ::lab::report::{Spread, spreads, with_interval};
-use anyhow::{Context, Result};
+use ::lab::report::{Spread, passed, spreads, with_interval};
+use anyhow::{Context, Result, bail};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use super::interruptible;
+use super::live::{self, PlaceArgs};
 use crate::read::table::table;
 
 #[derive(Debug, clap::Args)]
@@ -29,6 +32,15 @@ pub struct Args {
     /// Print all numbers as JSON instead of tables
     #[arg(long)]
     json: bool,
+    /// Run on a real cluster, in real time: real frameworks, and processes that sleep as tasks. A cluster is started for each
+    /// run, unless --master names one
+    #[arg(long, conflicts_with = "threads")]
+    live: bool,
+    /// With --live: how many seconds of the scenario pass in a real one
+    #[arg(long, requires = "live", value_name = "TIMES", default_value = "1", value_parser = live::speed)]
+    speed: f64,
+    #[command(flatten)]
+    place: PlaceArgs,
 }
 
 /// Bars on a terminal: one for all runs, one for each thread.
@@ -80,40 +92,37 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let text = std::fs::read_to_string(&args.scenario)
         .with_context(|| format!("{} cannot be read", args.scenario.display()))?;
     let name = args.scenario.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = if args.live { format!("{name}-live") } else { name };
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
     let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds)?;
     let threads = args.threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).min(campaign.runs());
+    let threads = if args.live { 1 } else { threads };
     let bars = Bars::new(campaign.runs(), threads, args.json);
-    let results = interruptible(&bars, || campaign.run(threads, &bars));
+    let results = if args.live {
+        crate::show_warnings();
+        let (place, speed) = (&args.place, args.speed);
+        place.check(&text, &args.scenario, speed)?;
+        let campaign = campaign.in_another_way(&place.way(speed));
+        interruptible(&bars.interrupted, || {
+            campaign.run_with(threads, &bars, &|scenario, seed, traces, told| {
+                place.run(scenario, seed, traces, speed, told)
+            })
+        })
+    } else {
+        if args.place.master.is_some() || args.place.burn {
+            bail!("--master and --burn need --live: without it a scenario runs under virtual time, with no cluster");
+        }
+        interruptible(&bars.interrupted, || campaign.run(threads, &bars))
+    };
     bars.clear();
     let results = results?;
     if args.json {
-        println!("{}", json(&results)?);
-    } else {
-        tables(&results);
-        println!("The report is {}", folder.join("report.html").display());
+        return crate::read::print(&json(&results)?);
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Ctrl-C stops the runs; what is finished is kept.
-fn interruptible<T>(bars: &Bars, work: impl FnOnce() -> T) -> T {
-    std::thread::scope(|scope| {
-        let (ended, end) = tokio::sync::oneshot::channel::<()>();
-        scope.spawn(move || {
-            // Without a runtime there is only no graceful stop.
-            let _ = crate::block_on(async {
-                tokio::select! {
-                    _ = tokio::signal::ctrl_c() => bars.interrupted.store(true, Ordering::Relaxed),
-                    _ = end => {}
-                }
-                Ok(())
-            });
-        });
-        let result = work();
-        let _ = ended.send(());
-        result
-    })
+    let mut text = tables(&results);
+    // Writing to a string cannot fail, here and below.
+    let _ = write!(text, "The report is {}", folder.join("report.html").display());
+    crate::read::print(&text)
 }
 
 fn json(results: &Results) -> Result<String> {
@@ -142,13 +151,15 @@ const WINDOWS: [&str; 8] =
 /// Rows of frameworks that are printed.
 const ROWS: usize = 20;
 
-fn tables(results: &Results) {
+fn tables(results: &Results) -> String {
+    let mut text = String::new();
     for (values, outcomes) in results {
         let Some(first) = outcomes.first() else { continue };
         let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         let seeds =
             if outcomes.len() == 1 { format!("seed {}", first.seed) } else { format!("{} seeds", outcomes.len()) };
-        println!("{}", values.into_iter().chain([seeds]).collect::<Vec<_>>().join(", "));
+        let live = first.live.is_some().then(|| passed(first));
+        let _ = writeln!(text, "{}", values.into_iter().chain([seeds]).chain(live).collect::<Vec<_>>().join(", "));
         let all = spreads(outcomes);
         let cell = |name: String| all.iter().find(|spread| spread.name == name).map(with_interval).unwrap_or_default();
         let mut frameworks = table(&FRAMEWORKS);
@@ -168,9 +179,9 @@ fn tables(results: &Results) {
                 of("offers.held"),
             ]);
         }
-        println!("{frameworks}");
+        let _ = writeln!(text, "{frameworks}");
         if first.frameworks.len() > ROWS {
-            println!("and {} more", first.frameworks.len() - ROWS);
+            let _ = writeln!(text, "and {} more", first.frameworks.len() - ROWS);
         }
         let mut windows = table(&WINDOWS);
         for window in &first.windows {
@@ -186,6 +197,7 @@ fn tables(results: &Results) {
                 of("offered"),
             ]);
         }
-        println!("\n{windows}\n");
+        let _ = writeln!(text, "\n{windows}\n");
     }
+    text
 }

@@ -109,6 +109,11 @@ impl Amounts {
         self.0.get(name).and_then(Value::as_f64).unwrap_or(0.0)
     }
 
+    /// Every resource that is an amount.
+    pub(crate) fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.as_f64()?)))
+    }
+
     /// All that is not nothing, as in the text form of resources.
     pub(crate) fn text(&self) -> String {
         let one = |(name, value): (&String, &Value)| match value {

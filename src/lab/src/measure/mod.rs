@@ -2,14 +2,16 @@
 //!
 //! It looks on; nothing that runs depends on it.
 
+mod area;
 mod fairness;
 mod outcome;
 mod recorder;
 mod stats;
 mod window;
 
+pub use area::{Area, Areas};
 pub use fairness::Unfairness;
-pub use outcome::{FrameworkOutcome, Outcome, Series, Track, WindowOutcome};
+pub use outcome::{FrameworkOutcome, Live, Outcome, Series, Track, WindowOutcome};
 pub use recorder::{FrameworkState, Recorder, TaskRecord};
 pub use stats::{Summary, mean_and_interval};
 pub use window::WindowSums;

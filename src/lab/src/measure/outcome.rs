@@ -20,6 +20,9 @@ pub struct Outcome {
     pub seconds: f64,
     /// Every job was done by then.
     pub done: bool,
+    /// It ran on a real cluster: how. All times are the scenario's nevertheless.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<Live>,
     /// By framework.
     pub frameworks: Vec<FrameworkOutcome>,
     /// By window.
@@ -29,6 +32,21 @@ pub struct Outcome {
     /// Tasks on agents for a Gantt chart: agent, framework, from, to (seconds); the first ones only.
     #[serde(default)]
     pub strips: Vec<(u32, u32, f64, f64)>,
+}
+
+/// How a scenario ran on a real cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// How many seconds of the scenario passed in a real one.
+    pub speed: f64,
+    /// Tasks used a processor for all of their time.
+    pub burn: bool,
+    /// How many agents there were.
+    pub agents: usize,
+    /// The master, if it was not the run's own.
+    pub master: Option<String>,
+    /// Calls of frameworks that were refused, and why the last one was.
+    pub refused: (u64, String),
 }
 
 /// What came out for a framework. Times are in seconds.

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use sdk::v1::scheduler::{Call, Event, call};
 use sdk::v1::{Resource, TaskState};
 
+use super::area::{Area, Areas};
 use crate::users::{Needs, is_tried_again, task_number};
 use crate::world::{BEGIN, Observer};
 
@@ -50,6 +51,8 @@ pub(super) struct Books {
     kinds: Vec<u16>,
     /// What its tasks use, from launch to end.
     pub used: Quantities,
+    /// Its dominant share in use.
+    share: Area,
     /// What its tasks that wait need.
     pub waiting: Quantities,
     pub waiting_tasks: u64,
@@ -74,13 +77,49 @@ pub struct Recorder {
     /// Strips for a Gantt chart: agent, framework, task, from, to; kept up to a limit.
     pub(super) strips: Vec<(u32, u32, f64, f64)>,
     strips_max: usize,
+    /// All that the agents have, and by name the same with what is used of it.
+    total: Quantities,
+    used: Vec<(Name, Area)>,
+    used_now: Quantities,
+    held_now: Quantities,
+    /// The part of the cluster in unanswered offers.
+    offered: Area,
 }
 
 impl Recorder {
-    /// Books for so many frameworks, and so many strips of a Gantt chart.
-    pub fn new(frameworks: usize, strips_max: usize) -> Recorder {
+    /// Books for so many frameworks, and so many strips of a Gantt chart; `total` is all that the agents have.
+    pub fn new(frameworks: usize, strips_max: usize, total: Quantities) -> Recorder {
         let books = (0..frameworks).map(|_| Books::default()).collect();
-        Recorder { books, strips_max, ..Recorder::default() }
+        let used = total.iter().map(|(name, _)| (name, Area::default())).collect();
+        Recorder { books, strips_max, total, used, ..Recorder::default() }
+    }
+
+    /// A framework uses so much more, or less.
+    fn uses(&mut self, who: usize, needs: &Quantities, times: i32, now: f64) {
+        let books = &mut self.books[who];
+        books.used.change(needs, times);
+        books.share.set(books.used.ratio(&self.total), now);
+        self.used_now.change(needs, times);
+        for (name, area) in &mut self.used {
+            area.set(self.used_now.get(name).to_f64(), now);
+        }
+    }
+
+    /// A framework holds so much more as offers, or less.
+    fn holds(&mut self, who: usize, offered: &Quantities, times: i32, now: f64) {
+        self.books[who].held.change(offered, times);
+        self.held_now.change(offered, times);
+        self.offered.set(self.held_now.ratio(&self.total), now);
+    }
+
+    /// The integrals up to now.
+    pub fn areas(&self, now: f64) -> Areas {
+        Areas {
+            at: now,
+            shares: self.books.iter().map(|books| books.share.at(now)).collect(),
+            used: self.used.iter().map(|(_, area)| area.at(now)).collect(),
+            offered: self.offered.at(now),
+        }
     }
 
     /// So many tasks are submitted to a framework. The number of the first.
@@ -112,6 +151,11 @@ impl Recorder {
         first
     }
 
+    /// How many frameworks there are.
+    pub fn frameworks(&self) -> usize {
+        self.books.len()
+    }
+
     /// The tasks of a framework.
     pub fn tasks(&self, who: usize) -> &[TaskRecord] {
         &self.books[who].tasks
@@ -132,11 +176,11 @@ impl Recorder {
         books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
         books.running_tasks += 1;
         let needs = books.needs_of(task);
-        books.used.change(&needs, 1);
         books.waiting.change(&needs, -1);
+        self.uses(who, &needs, 1, seconds(now));
     }
 
-    fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, now: Time) {
+    pub(crate) fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, now: Time) {
         let books = &mut self.books[who];
         let Some(record) = books.tasks.get_mut(task as usize) else { return };
         let now = seconds(now);
@@ -151,7 +195,6 @@ impl Recorder {
         let retried = is_tried_again(state) && attempt < books.jobs[job].retries;
         books.running_tasks = books.running_tasks.saturating_sub(1);
         let needs = books.needs_of(task);
-        books.used.change(&needs, -1);
         if state != TaskState::TaskFinished {
             books.failed += 1;
         }
@@ -171,17 +214,19 @@ impl Recorder {
         if self.strips.len() < self.strips_max {
             self.strips.push(strip);
         }
+        self.uses(who, &needs, -1, now);
     }
 
+    /// An offer is not held any more.
     fn answered(&mut self, who: usize, id: &str, now: Time) {
         let books = &mut self.books[who];
         if let Some((held, since)) = books.offers.remove(id) {
-            books.held.change(&held, -1);
             books.offer_seconds += now.since(since).as_secs_f64();
+            self.holds(who, &held, -1, seconds(now));
         }
     }
 
-    fn offered(&mut self, who: usize, id: &str, resources: &[Resource], now: Time) {
+    pub(crate) fn offered(&mut self, who: usize, id: &str, resources: &[Resource], now: Time) {
         let books = &mut self.books[who];
         let mut all = Quantities::new();
         for resource in resources {
@@ -190,8 +235,23 @@ impl Recorder {
             }
         }
         books.offers_received += 1;
-        books.held.change(&all, 1);
-        books.offers.insert(id.to_owned(), (all, now));
+        self.holds(who, &all, 1, seconds(now));
+        self.books[who].offers.insert(id.to_owned(), (all, now));
+    }
+}
+
+impl Recorder {
+    /// An offer was taken back.
+    pub(crate) fn rescinded(&mut self, who: usize, id: &str, now: Time) {
+        self.books[who].offers_rescinded += 1;
+        self.answered(who, id, now);
+    }
+
+    /// All offers of a framework are void: it has lost its connection, or made another one.
+    pub(crate) fn void(&mut self, who: usize, now: Time) {
+        let mut ids: Vec<String> = self.books[who].offers.keys().cloned().collect();
+        ids.sort_unstable();
+        ids.iter().for_each(|id| self.rescinded(who, id, now));
     }
 }
 
@@ -230,8 +290,7 @@ impl Observer for Recorder {
             self.offered(who, &offer.id.value, &offer.resources, now);
         }
         if let Some(rescind) = &event.rescind {
-            self.books[who].offers_rescinded += 1;
-            self.answered(who, &rescind.offer_id.value, now);
+            self.rescinded(who, &rescind.offer_id.value, now);
         }
     }
 
@@ -272,6 +331,8 @@ pub struct FrameworkState {
     pub held: Quantities,
     /// Tasks that wait.
     pub waiting_tasks: u64,
+    /// Tasks that were launched and have not ended.
+    pub running_tasks: u64,
     /// Tries that did not end well.
     pub failed: u64,
     /// Offers that it was made.
@@ -296,6 +357,7 @@ impl Recorder {
             waiting: books.waiting.clone(),
             held: books.held.clone(),
             waiting_tasks: books.waiting_tasks,
+            running_tasks: books.running_tasks,
             failed: books.failed,
             offers_received: books.offers_received,
             offers_accepted: books.offers_accepted,

@@ -1,21 +1,22 @@
-//! Sums over the moments of a window.
+//! What is summed up in a window: shares, what is used and what is offered exactly, over all its time; and beside what would
+//! be fair, at the moments at which that is worked out.
 
-use resources::{Name, Quantities};
-
+use super::area::Areas;
 use super::fairness::{Sums, Unfairness};
 
-/// Sums over the moments of a window.
+/// What is summed up in a window.
 #[derive(Clone, Debug)]
 pub struct WindowSums {
     /// By framework, over contended moments.
     contended_sums: Vec<Sums>,
-    /// By framework, over all moments: share and target.
-    all: Vec<(f64, f64)>,
-    /// By resource, of what is used, in units.
-    used: Vec<(Name, f64)>,
-    offered: f64,
+    /// By framework, over all moments, what would be fair.
+    targets: Vec<f64>,
     contended: usize,
     moments: usize,
+    /// The integrals at its beginning.
+    begin: Option<Areas>,
+    /// And at its end.
+    end: Option<Areas>,
 }
 
 impl WindowSums {
@@ -23,28 +24,29 @@ impl WindowSums {
     pub fn new(frameworks: usize) -> WindowSums {
         WindowSums {
             contended_sums: vec![Sums::default(); frameworks],
-            all: vec![(0.0, 0.0); frameworks],
-            used: Vec::new(),
-            offered: 0.0,
+            targets: vec![0.0; frameworks],
             contended: 0,
             moments: 0,
+            begin: None,
+            end: None,
         }
     }
 
-    /// A moment: shares and targets by framework, whether it matters who gets what, what is used, and the part of the
-    /// cluster in offers.
-    pub fn add(&mut self, shares: &[f64], targets: &[f64], contended: bool, used: &Quantities, offered: f64) {
+    /// It begins.
+    pub fn begins(&mut self, areas: Areas) {
+        self.begin = Some(areas);
+    }
+
+    /// It ends, unless it has.
+    pub fn ends(&mut self, areas: Areas) {
+        self.end.get_or_insert(areas);
+    }
+
+    /// A moment: shares and targets by framework, and whether it matters who gets what.
+    pub fn add(&mut self, shares: &[f64], targets: &[f64], contended: bool) {
         self.moments += 1;
-        self.offered += offered;
-        for (name, amount) in used.iter() {
-            match self.used.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += amount.to_f64(),
-                None => self.used.push((name, amount.to_f64())),
-            }
-        }
         for (at, (share, target)) in shares.iter().zip(targets).enumerate() {
-            self.all[at].0 += share;
-            self.all[at].1 += target;
+            self.targets[at] += target;
             if contended {
                 let sums = &mut self.contended_sums[at];
                 sums.share += share;
@@ -60,28 +62,31 @@ impl WindowSums {
         Unfairness::of(&self.contended_sums, self.contended, self.moments)
     }
 
-    /// The part of a resource in use, in the mean.
-    pub fn utilisation(&self, name: &Name, total: &Quantities) -> f64 {
-        let sum = self.used.iter().find(|(known, _)| known == name).map_or(0.0, |(_, sum)| *sum);
-        self.mean(sum) / total.get(name).to_f64().max(f64::MIN_POSITIVE)
+    /// By resource, in the order of the cluster's, how much is used in the mean, in units.
+    pub fn used(&self) -> Vec<f64> {
+        self.means(|areas| &areas.used)
     }
 
     /// The part of the cluster in offers, in the mean.
     pub fn offered(&self) -> f64 {
-        self.mean(self.offered)
+        self.means(|areas| std::slice::from_ref(&areas.offered)).first().copied().unwrap_or_default()
     }
 
     /// By framework, the mean share.
     pub fn shares(&self) -> Vec<f64> {
-        self.all.iter().map(|(share, _)| self.mean(*share)).collect()
+        self.means(|areas| &areas.shares)
     }
 
     /// By framework, the mean fair share.
     pub fn targets(&self) -> Vec<f64> {
-        self.all.iter().map(|(_, target)| self.mean(*target)).collect()
+        self.targets.iter().map(|sum| sum / self.moments.max(1) as f64).collect()
     }
 
-    fn mean(&self, sum: f64) -> f64 {
-        sum / self.moments.max(1) as f64
+    /// Means over the window's time; zeros if the run did not come to it.
+    fn means(&self, of: impl Fn(&Areas) -> &[f64]) -> Vec<f64> {
+        let Some(end) = &self.end else { return Vec::new() };
+        let Some(begin) = &self.begin else { return vec![0.0; of(end).len()] };
+        let seconds = (end.at - begin.at).max(f64::MIN_POSITIVE);
+        of(begin).iter().zip(of(end)).map(|(before, after)| (after - before) / seconds).collect()
     }
 }

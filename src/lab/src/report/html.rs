@@ -33,7 +33,7 @@ pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> St
             page.heading(&values.join(", "));
         }
         let seeds = if outcomes.len() == 1 { "one seed".to_owned() } else { format!("{} seeds", outcomes.len()) };
-        page.text(&format!("{:.0} s of virtual time, {seeds}; pictures of seed {}.", first.seconds, first.seed));
+        page.text(&format!("{}, {seeds}; pictures of seed {}.", passed(first), first.seed));
         tables(&mut page, outcomes);
         pictures(&mut page, first);
     }
@@ -43,6 +43,28 @@ pub fn page(name: &str, about: &str, text: &str, points: &[PointOutcomes]) -> St
     page.heading("The scenario");
     page.verbatim(text);
     page.html()
+}
+
+/// How much time has passed, and where.
+pub fn passed(outcome: &Outcome) -> String {
+    let seconds = outcome.seconds;
+    let Some(live) = &outcome.live else { return format!("{seconds:.0} s of virtual time") };
+    let tasks = if live.burn { "tasks that use a processor" } else { "tasks that sleep" };
+    let agents = match live.agents {
+        1 => "one agent".to_owned(),
+        agents => format!("{agents} agents"),
+    };
+    let cluster = match &live.master {
+        Some(master) => format!("the cluster of {master} ({agents})"),
+        None => format!("a real cluster of {agents}"),
+    };
+    match live.speed == 1.0 {
+        true => format!("{seconds:.1} s on {cluster}, with {tasks}"),
+        false => format!(
+            "{seconds:.1} s of the scenario in {:.1} s on {cluster}, with {tasks}; all times are the scenario's",
+            seconds / live.speed
+        ),
+    }
 }
 
 /// Points that are shown one by one.

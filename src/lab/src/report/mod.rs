@@ -4,6 +4,6 @@ mod html;
 mod metrics;
 mod series;
 
-pub use html::{Course, comparison_page, course, page};
+pub use html::{Course, comparison_page, course, page, passed};
 pub use metrics::{Metric, Spread, metrics, number, spreads, with_interval};
 pub use series::{series_csv, summary_csv};

@@ -6,23 +6,23 @@ use allocator::fairness::{Competitor, fill};
 use resources::{Name, Quantities};
 
 use crate::measure::{
-    FrameworkOutcome, FrameworkState, Outcome, Recorder, Series, Summary, Track, WindowOutcome, WindowSums,
+    FrameworkOutcome, FrameworkState, Live, Outcome, Recorder, Series, Summary, Track, WindowOutcome, WindowSums,
 };
 use crate::scenario::{PreparedFramework, Scenario, Window};
 use crate::span::Span;
-use crate::world::Setup;
 
 /// Frameworks that get a track of their own in the series.
 const TRACKS: usize = 40;
 
 /// What an outcome begins with.
-pub(super) struct Head {
+pub(crate) struct Head {
     pub scenario: String,
     pub seed: u64,
-    pub digest: u64,
+    pub digest: String,
     pub events: u64,
     pub seconds: f64,
     pub done: bool,
+    pub live: Option<Live>,
 }
 
 /// Looks at the books.
@@ -36,9 +36,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub fn new(scenario: &Scenario, setup: &Setup, frameworks: &[PreparedFramework]) -> Sampler {
-        let mut total = Quantities::new();
-        setup.agents.iter().for_each(|agent| total += &agent.resources.quantities());
+    /// `total` is all that the agents have.
+    pub fn new(scenario: &Scenario, total: Quantities, frameworks: &[PreparedFramework]) -> Sampler {
         // Frameworks of one role share its weight.
         let of_role = |role: &str| frameworks.iter().filter(|framework| framework.role == role).count().max(1) as f64;
         let weight = |role: &str| scenario.roles.get(role).and_then(|part| part.weight).unwrap_or(1.0);
@@ -51,6 +50,23 @@ impl Sampler {
             total,
             windows: windows.into_iter().map(|window| (window, WindowSums::new(frameworks.len()))).collect(),
             series: Series { tracks: vec![Track::default(); frameworks.len().min(TRACKS)], ..Series::default() },
+        }
+    }
+
+    /// The moments at which windows begin and end.
+    pub fn edges(&self) -> Vec<Duration> {
+        self.windows.iter().flat_map(|(window, _)| [window.from.0, window.to.0]).collect()
+    }
+
+    /// Begins and ends the windows of which this is an edge.
+    pub fn edge(&mut self, at: Duration, recorder: &Recorder) {
+        for (window, sums) in &mut self.windows {
+            if window.from.0 == at {
+                sums.begins(recorder.areas(at.as_secs_f64()));
+            }
+            if window.to.0 == at {
+                sums.ends(recorder.areas(at.as_secs_f64()));
+            }
         }
     }
 
@@ -74,7 +90,7 @@ impl Sampler {
         let contended = wanting >= 2 && short && demands > 0.0;
         for (window, sums) in &mut self.windows {
             if (window.from.0..window.to.0).contains(&at) {
-                sums.add(&shares, &targets, contended, &used, offered.ratio(&self.total));
+                sums.add(&shares, &targets, contended);
             }
         }
         self.series.at.push(at.as_secs_f64());
@@ -104,9 +120,15 @@ impl Sampler {
     pub fn outcome(mut self, head: Head, recorder: &Recorder) -> Outcome {
         let names: Vec<Name> = self.total.iter().map(|(name, _)| name).collect();
         let windows = std::mem::take(&mut self.windows);
-        let windows = windows.into_iter().map(|(window, sums)| WindowOutcome {
+        let all = self.total.iter().map(|(_, all)| all.to_f64().max(f64::MIN_POSITIVE)).collect::<Vec<_>>();
+        let part = |((name, all), used): ((&Name, &f64), f64)| (name.to_string(), used / all);
+        let ended = |(window, mut sums): (Window, WindowSums)| {
+            sums.ends(recorder.areas(head.seconds));
+            (window, sums)
+        };
+        let windows = windows.into_iter().map(ended).map(|(window, sums)| WindowOutcome {
             unfairness: sums.unfairness(),
-            utilisation: names.iter().map(|name| (name.to_string(), sums.utilisation(name, &self.total))).collect(),
+            utilisation: names.iter().zip(&all).zip(sums.used()).map(part).collect(),
             offered: sums.offered(),
             shares: sums.shares(),
             targets: sums.targets(),
@@ -118,10 +140,11 @@ impl Sampler {
         Outcome {
             scenario: head.scenario,
             seed: head.seed,
-            digest: format!("{:016x}", head.digest),
+            digest: head.digest,
             events: head.events,
             seconds: head.seconds,
             done: head.done,
+            live: head.live,
             frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder)).collect(),
             windows,
             series: self.series,

@@ -69,6 +69,28 @@ fn quota_and_weights_hold() {
 }
 
 #[test]
+fn windows_are_exact_however_seldom_one_looks() {
+    // Tasks of a second, looked at every seven: the work done is what it is.
+    let text = TWO.replace("exponential 20s", "1s").replace("time = \"20s\"", "time = \"1s\"");
+    let text = text.replace("until_done = true", "sample = '7s'").replace("20m", "10m");
+    let outcome = outcome(&text);
+    let window = &outcome.windows[0];
+    for (framework, share) in outcome.frameworks.iter().zip(&window.shares) {
+        // A task has 1 of 32 cores for a second and a few milliseconds.
+        let done = framework.finished as f64 / 32.0 / outcome.seconds;
+        assert!((share / done - 1.0).abs() < 0.05, "{}: {share}, not {done}", framework.name);
+    }
+    let used: f64 = window.shares.iter().sum();
+    assert!((window.utilisation[0].1 - used).abs() < 1e-9, "{window:?}");
+}
+
+#[test]
+fn agents_of_a_region_take_part() {
+    let outcome = outcome(&TWO.replace("count = 4", "count = 4\nregion = 'r'\nzone = 'z'"));
+    assert!(outcome.done, "{:?}", outcome.frameworks);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outcome() {
     let text = |outcome: &Outcome| format!("{outcome:?}");
     assert_eq!(text(&outcome(TWO)), text(&outcome(TWO)));

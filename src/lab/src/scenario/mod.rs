@@ -11,11 +11,11 @@ mod setup;
 mod sweep;
 mod trace;
 
+pub(crate) use error::Broken;
 pub use error::ScenarioError;
 pub use jobs::{Arrival, Arrivals};
-pub use schema::{AgentGroup, Framework, JobKind, RolePart, Scenario, Window};
-pub(crate) use setup::quotas;
-pub use setup::{Prepared, PreparedFramework, prepare};
+pub use schema::{AgentGroup, Framework, JobKind, MasterPart, RolePart, Scenario, Window};
+pub use setup::{Prepared, PreparedFramework, prepare, quotas};
 pub use sweep::{MOST_POINTS, Point, points};
 
 use std::path::Path;

@@ -65,7 +65,7 @@ fn second() -> Span {
 }
 
 /// The master's settings: its flags, by their names.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MasterPart {
     /// `--allocation_interval`.
@@ -82,6 +82,13 @@ pub struct MasterPart {
     pub min_allocatable_resources: Option<String>,
     /// `--policies`: the same table as in that file.
     pub policies: Policies,
+}
+
+impl MasterPart {
+    /// Nothing is set.
+    pub fn is_default(&self) -> bool {
+        *self == MasterPart::default()
+    }
 }
 
 /// The modelled parts.

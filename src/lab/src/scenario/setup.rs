@@ -168,7 +168,7 @@ fn conduct_of(framework: &Framework) -> Conduct {
 }
 
 /// The quota of each role that has one, as the operator's call wants it.
-pub(crate) fn quotas(scenario: &Scenario) -> Vec<pb::quota::QuotaConfig> {
+pub fn quotas(scenario: &Scenario) -> Vec<pb::quota::QuotaConfig> {
     let scalars = |text: &Option<String>| {
         let amounts = text.as_deref().and_then(|text| parse_quantities(text).ok()).unwrap_or_default();
         let scalar = |(name, amount): (resources::Name, resources::Amount)| {

@@ -88,6 +88,18 @@ pub enum Preset {
 }
 
 impl Preset {
+    /// Its name in a scenario.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Plain => "plain",
+            Preset::Marathon => "marathon",
+            Preset::Aurora => "aurora",
+            Preset::Spark => "spark",
+            Preset::Scylla => "scylla",
+            Preset::Hoarder => "hoarder",
+        }
+    }
+
     /// What it does.
     pub fn conduct(self) -> Conduct {
         let plain = Conduct::default();

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::Event;
 use super::{Observer, World};
-use crate::work::Work;
+use crate::work::{Mishaps, Work};
 
 /// What there is of such an agent.
 pub(super) struct LightAgent {
@@ -208,15 +208,11 @@ impl<O: Observer> World<O> {
     pub(super) fn task_span(&mut self, framework: &str, task: &str, work: Work) -> Option<(Duration, TaskState)> {
         let span = work.span?;
         let ending = if work.exit == 0 { TaskState::TaskFinished } else { TaskState::TaskFailed };
-        if self.model.failures <= 0.0 && self.model.stragglers <= 0.0 {
-            return Some((span, ending));
-        }
-        let mut rng = self.seed.child("tasks").child(framework).child(task).rng();
-        let (fails, straggles, when) = (Self::unit(&mut rng), Self::unit(&mut rng), Self::unit(&mut rng));
-        let span = if straggles < self.model.stragglers { span.mul_f64(self.model.straggling) } else { span };
-        match fails < self.model.failures {
-            true => Some((span.mul_f64(when), TaskState::TaskFailed)),
-            false => Some((span, ending)),
+        let model = &self.model;
+        let mishaps = Mishaps { failures: model.failures, stragglers: model.stragglers, straggling: model.straggling };
+        match mishaps.draw(span, || self.seed.child("tasks").child(framework).child(task)) {
+            (span, true) => Some((span, TaskState::TaskFailed)),
+            (span, false) => Some((span, ending)),
         }
     }
 }

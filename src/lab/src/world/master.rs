@@ -118,6 +118,8 @@ impl<O: Observer> World<O> {
             pid: Some(self.master.pid().to_string()),
             hostname: Some("master".to_owned()),
             version: Some("1.11.0".to_owned()),
+            // An agent with a domain is let in by a master with one only.
+            domain: self.agents.iter().find_map(|host| host.spec.domain.clone()),
             ..MasterInfo::default()
         };
         let seed = self.seed.nth("master", life as usize).number();

@@ -49,6 +49,7 @@ impl Master {
         self.snapshot = None;
         let Some(row) = self.frameworks.remove(key.0) else { return };
         let mut framework = Arc::unwrap_or_clone(row);
+        framework.counts.over_time = Some(self.allocation.allocator().over_time(&framework.id));
         self.allocation.remove_framework(&framework.id);
         self.framework_ids.remove(&framework.id);
         if let Some(book) = self.framework_books.remove(&key) {

@@ -4,7 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use allocator::fairness::Sampled;
 use base::{AgentId, FrameworkId, Pid, TaskId, Time};
 use protos::mesos::{self, scheduler};
 use rustc_hash::FxHashMap;
@@ -53,6 +55,8 @@ pub struct FrameworkCounts {
     pub offers_declined: u64,
     /// Offers that were taken back.
     pub offers_rescinded: u64,
+    /// Of one that has ended: its share over time, and how long it waited for offers. Of others the allocator knows it.
+    pub over_time: Option<(Sampled, Duration)>,
 }
 
 /// A framework.

@@ -1,0 +1,121 @@
+//! Runs of the laboratory on a real cluster: one that is started for the run, or one that is there.
+//!
+//! What is played, and what is measured in it, is the laboratory's (`lab::live`); here are processes, sockets and the clock.
+
+mod cluster;
+mod play;
+
+use std::path::Path;
+
+use ::lab::campaign::CampaignError;
+use ::lab::live::{Pace, check};
+use ::lab::measure::Outcome;
+use ::lab::scenario::{Scenario, ScenarioError};
+use anyhow::{Context, Result};
+
+use crate::connect::MasterArgs;
+pub(super) use play::{Glance, Played};
+
+/// Where a live run takes place, and how.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PlaceArgs {
+    /// Use the cluster of this master (host:port, several separated by commas, or zk://...) instead of starting one
+    #[arg(long, short, value_name = "MASTER")]
+    pub master: Option<String>,
+    /// Who calls, if the master wants to know
+    #[arg(long, requires_all = ["secret", "master"])]
+    pub principal: Option<String>,
+    /// The principal's secret
+    #[arg(long, env = "TEPUI_SECRET", hide_env_values = true)]
+    pub secret: Option<String>,
+    /// Let every task use a processor for all of its time, instead of sleeping
+    #[arg(long)]
+    pub burn: bool,
+}
+
+/// Slower than this nobody wants to wait, faster than this starting a task takes longer than the task.
+const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
+
+/// Reads how many seconds of a scenario pass in a real one.
+pub(super) fn speed(text: &str) -> Result<f64, String> {
+    let read = text.parse().ok().filter(|speed| SPEEDS.contains(speed));
+    read.ok_or_else(|| format!("'{text}' is no speed: a number from {} to {}", SPEEDS.start(), SPEEDS.end()))
+}
+
+impl PlaceArgs {
+    /// Checks what is to be played there before anything runs, and says what is left out.
+    ///
+    /// # Errors
+    /// What a real cluster cannot do.
+    pub(super) fn check(&self, text: &str, file: &Path, speed: f64) -> Result<(), ScenarioError> {
+        for warning in check(text, file, self.pace(speed), self.master.is_none())? {
+            eprintln!("tepui: {}: {warning}", file.display());
+        }
+        Ok(())
+    }
+
+    pub(super) fn pace(&self, speed: f64) -> Pace {
+        Pace { speed, burn: self.burn }
+    }
+
+    /// In which way runs are made, for results not to be mistaken for others.
+    pub(super) fn way(&self, speed: f64) -> String {
+        let cluster = self.master.as_deref().unwrap_or("a cluster of its own");
+        format!("run live on {cluster}, speed {speed}{}", if self.burn { ", burning" } else { "" })
+    }
+
+    fn master(&self, address: String) -> MasterArgs {
+        MasterArgs { master: address, principal: self.principal.clone(), secret: self.secret.clone() }
+    }
+
+    /// Plays a scenario once. `look` hears now and then how it stands, and ends the run by answering false.
+    ///
+    /// # Errors
+    /// There is no cluster, or it does not do what is asked of it.
+    pub(super) fn play(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: &Path,
+        speed: f64,
+        look: &mut dyn FnMut(&Glance<'_>) -> bool,
+    ) -> Result<Played> {
+        // Every agent of a cluster of our own, and every framework, has some of them.
+        if let Err(error) = wire::raise_open_files_limit() {
+            tracing::warn!("the limit of open files cannot be raised: {error}");
+        }
+        let pace = self.pace(speed);
+        match &self.master {
+            Some(address) => crate::block_on(async {
+                let place = cluster::join(self.master(address.clone())).await?;
+                play::play(scenario, seed, folder, &place, pace, look).await
+            }),
+            None => {
+                let own = cluster::start(scenario, pace).context("cannot start a cluster")?;
+                let result = crate::block_on(async {
+                    let place = cluster::ready(scenario, self.master(own.master())).await?;
+                    play::play(scenario, seed, folder, &place, pace, look).await
+                });
+                own.stop(false)?;
+                result
+            }
+        }
+    }
+
+    /// The same as a run of a campaign.
+    pub(super) fn run(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        folder: &Path,
+        speed: f64,
+        told: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Outcome, CampaignError> {
+        let all = scenario.duration.0.as_secs_f64();
+        let played = self
+            .play(scenario, seed, folder, speed, &mut |glance| told(glance.now.as_secs_f64() / all))
+            .map_err(|error| CampaignError::Run(error.into()))?;
+        played.warn();
+        Ok(played.outcome)
+    }
+}

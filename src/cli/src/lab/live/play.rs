@@ -1,0 +1,241 @@
+//! One run on a cluster that is ready: connects the frameworks, lets jobs arrive at their time, and leaves nothing behind.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::lab::live::{Control, Pace, Player, Setting, Stage};
+use ::lab::measure::{Live, Outcome, Recorder};
+use ::lab::scenario::Scenario;
+use anyhow::{Result, bail};
+use sdk::driver::{Finished, Options, run};
+use sdk::{Ending, Scheduler};
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+use super::cluster::Place;
+use crate::execute::user;
+
+/// How often somebody may look, and stop the run.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long the first subscription may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the frameworks have to leave the master.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// How a run stands.
+pub struct Glance<'a> {
+    /// How much of the scenario's time has passed.
+    pub now: Duration,
+    /// The books.
+    pub books: &'a Recorder,
+}
+
+/// What came out of a run.
+pub struct Played {
+    /// As of a world.
+    pub outcome: Outcome,
+    /// What the books had at the end.
+    pub books: Books,
+    /// Frameworks that could not be told to leave.
+    pub left: Vec<String>,
+}
+
+/// How long tasks took, in seconds of the scenario, whichever framework had them.
+#[derive(Debug, Default)]
+pub struct Books {
+    /// From submission to the word that the task runs.
+    pub wait: Vec<f64>,
+    /// From launch to that.
+    pub start: Vec<f64>,
+    /// From submission to the word that it has ended well.
+    pub whole: Vec<f64>,
+    /// When each came to run, since the beginning.
+    pub ran: Vec<f64>,
+}
+
+impl Books {
+    /// How many tasks had come to run by then.
+    pub fn started_by(&self, seconds: f64) -> usize {
+        self.ran.iter().filter(|at| **at <= seconds).count()
+    }
+
+    fn of(recorder: &Recorder) -> Books {
+        let mut books = Books::default();
+        for task in (0..recorder.frameworks()).flat_map(|who| recorder.tasks(who)) {
+            if task.running.is_finite() {
+                books.wait.push(task.running - task.submitted);
+                books.ran.push(task.running);
+                books.start.extend(Some(task.running - task.launched).filter(|time| time.is_finite()));
+            }
+            if task.finished {
+                books.whole.push(task.ended - task.submitted);
+            }
+        }
+        books
+    }
+}
+
+impl Played {
+    /// Tells a person what was not as it should be.
+    pub fn warn(&self) {
+        if !self.left.is_empty() {
+            let names = self.left.join(", ");
+            eprintln!("tepui: the master did not hear that these leave, and will forget them in a while: {names}");
+        }
+        let refused = self.outcome.live.as_ref().map(|live| &live.refused);
+        if let Some((number, why)) = refused.filter(|(number, _)| *number > 0) {
+            eprintln!("tepui: {number} calls were refused, the last one because: {why}");
+        }
+    }
+}
+
+/// A framework whose driver runs.
+struct Member {
+    name: String,
+    control: Rc<Control>,
+    nudge: Arc<Notify>,
+    driver: JoinHandle<()>,
+    driven: Rc<RefCell<Driven>>,
+}
+
+/// How far a framework's driver has come.
+#[derive(Debug)]
+enum Driven {
+    /// Its time has not come.
+    Waits,
+    Runs,
+    Ended(Ending),
+}
+
+impl Member {
+    fn runs(&self) -> bool {
+        matches!(*self.driven.borrow(), Driven::Runs)
+    }
+
+    /// Why it has ended, in words, if it has.
+    fn ended(&self) -> Option<String> {
+        let Driven::Ended(ending) = &*self.driven.borrow() else { return None };
+        Some(match ending {
+            Ending::Stopped => "it has stopped".to_owned(),
+            Ending::Error(why) => format!("the master refuses it: {why}"),
+            Ending::Unreachable(why) => format!("no master takes it in: {why}"),
+            Ending::State(why) => why.clone(),
+        })
+    }
+}
+
+/// Plays a scenario; it ends when the scenario does or `look` says false.
+pub(super) async fn play(
+    scenario: &Scenario,
+    seed: u64,
+    folder: &Path,
+    place: &Place,
+    pace: Pace,
+    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+) -> Result<Played> {
+    LocalSet::new().run_until(on_stage(scenario, seed, folder, place, pace, look)).await
+}
+
+async fn on_stage(
+    scenario: &Scenario,
+    seed: u64,
+    folder: &Path,
+    place: &Place,
+    pace: Pace,
+    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+) -> Result<Played> {
+    let began = now();
+    let clock = move || pace.told(began.elapsed());
+    let setting =
+        Setting { scenario, seed, folder, total: place.total.clone(), pace, user: user(), clock: Rc::new(clock) };
+    let (mut stage, players) = Stage::new(setting)?;
+    // What arrives with the first moment is there when the frameworks subscribe, as in a world.
+    stage.step(Duration::ZERO);
+    let members: Vec<Member> = players.into_iter().map(|player| member(player, place, pace)).collect::<Result<_>>()?;
+    let result = perform(&mut stage, &members, pace, &clock, look).await;
+    let end = clock().min(scenario.duration.0);
+    let books = Books::of(&stage.books());
+    let left = leave(&members).await;
+    result?;
+    let refused = members.iter().map(|member| member.control.refused());
+    let refused = refused.reduce(|a, b| (a.0 + b.0, if b.0 > 0 { b.1 } else { a.1 })).unwrap_or_default();
+    let live = Live {
+        speed: pace.speed,
+        burn: pace.burn,
+        agents: place.agents,
+        master: place.foreign.then(|| place.reader.master.clone()),
+        refused,
+    };
+    Ok(Played { outcome: stage.outcome(end, live), books, left })
+}
+
+#[expect(clippy::disallowed_methods, reason = "a live run takes real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Lets the driver of a framework run, once it is its time.
+fn member(player: Player, place: &Place, pace: Pace) -> Result<Member> {
+    let Player { start, info, scheduler, control } = player;
+    let (name, nudge) = (info.name.clone(), Arc::new(Notify::new()));
+    let info = sdk::v1::FrameworkInfo { principal: place.reader.principal.clone(), ..info };
+    let mut options = Options::new(&place.reader.master, info)?;
+    options.credential = place.reader.credential();
+    options.give_up_after = Some(PATIENCE);
+    options.nudge = Some(Arc::clone(&nudge));
+    let driven = Rc::new(RefCell::new(Driven::Waits));
+    let driver = spawn_local(drive(scheduler, options, pace.real(start), Rc::clone(&driven)));
+    Ok(Member { name, control, nudge, driver, driven })
+}
+
+async fn drive(scheduler: impl Scheduler, options: Options, start: Duration, driven: Rc<RefCell<Driven>>) {
+    tokio::time::sleep(start).await;
+    driven.replace(Driven::Runs);
+    let Finished { ending, .. } = run(scheduler, options).await;
+    driven.replace(Driven::Ended(ending));
+}
+
+/// Lets things happen at their time, until there is an end.
+async fn perform(
+    stage: &mut Stage,
+    members: &[Member],
+    pace: Pace,
+    clock: &dyn Fn() -> Duration,
+    look: &mut dyn FnMut(&Glance<'_>) -> bool,
+) -> Result<()> {
+    while let Some(next) = stage.next_at() {
+        let passed = clock();
+        if next <= passed {
+            stage.step(passed).into_iter().for_each(|who| members[who].nudge.notify_one());
+        }
+        if let Some((name, why)) = members.iter().find_map(|member| Some((&member.name, member.ended()?))) {
+            bail!("the framework {name} cannot go on: {why}");
+        }
+        if stage.is_over() || !look(&Glance { now: passed, books: &stage.books() }) {
+            break;
+        }
+        let next = stage.next_at().map_or(Duration::ZERO, |next| pace.real(next.saturating_sub(clock())));
+        tokio::time::sleep(next.min(LOOK)).await;
+    }
+    Ok(())
+}
+
+/// Lets all frameworks end their tasks and leave the master. Those that could not.
+async fn leave(members: &[Member]) -> Vec<String> {
+    for member in members {
+        member.control.leave();
+        member.nudge.notify_one();
+    }
+    let all_left = async {
+        while members.iter().any(Member::runs) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    // Who has not left by then is named.
+    let _ = tokio::time::timeout(FAREWELL, all_left).await;
+    members.iter().for_each(|member| member.driver.abort());
+    members.iter().filter(|member| member.runs()).map(|member| member.name.clone()).collect()
+}

@@ -1,0 +1,116 @@
+//! `tepui lab load`: tasks at a chosen rate on a real cluster, and how long it takes until they run.
+//!
+//! A load is a scenario that is written here and played as any other (`live`): its folder of results has it, so that the same can be
+//! run under virtual time, and be compared.
+
+mod plan;
+mod tell;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ::lab::campaign::save_one;
+use ::lab::dist::Dist;
+use ::lab::scenario::Scenario;
+use ::lab::users::Preset;
+use anyhow::{Context, Result, bail};
+
+use super::live::PlaceArgs;
+use plan::Plan;
+use tell::Line;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// How many tasks are submitted in a second, over all frameworks: 0.01 to 2000
+    #[arg(long, value_name = "NUMBER", default_value = "10", value_parser = plan::rate)]
+    rate: f64,
+    /// For how long tasks are submitted; then what is there is waited for
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = base::parse_span)]
+    duration: std::time::Duration,
+    /// How many frameworks submit them
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=200))]
+    frameworks: u32,
+    /// How long a task works: 1s, 'uniform 1s 5s', 'exponential 2s', ...
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    time: Dist,
+    /// What a task needs
+    #[arg(long, value_name = "RESOURCES", default_value = "cpus:0.1;mem:32")]
+    needs: String,
+    /// How tasks arrive: at random moments, or evenly
+    #[arg(long, value_name = "WAY", default_value = "poisson")]
+    arrivals: plan::Arrivals,
+    /// The framework that the frameworks behave like (docs/lab-guide.md); if not given: one that answers at once, and asks for
+    /// offers whenever a task is submitted
+    #[arg(long, value_name = "NAME")]
+    like: Option<plan::Like>,
+    /// The role of the frameworks
+    #[arg(long, default_value = "*")]
+    role: String,
+    /// The seed of arrivals and times
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many agents the cluster has that is started, if --master names none
+    #[arg(long, value_name = "NUMBER", default_value_t = 4, conflicts_with = "master", value_parser = clap::value_parser!(u32).range(1..=64))]
+    agents: u32,
+    /// What each of these agents has
+    #[arg(long, value_name = "RESOURCES", default_value = "cpus:16;mem:16384", conflicts_with = "master")]
+    resources: String,
+    /// Where the report goes
+    #[arg(long, value_name = "FOLDER", default_value = "lab-results/load")]
+    out: PathBuf,
+    /// Print the latencies as JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    crate::show_warnings();
+    let plan = Plan {
+        rate: args.rate,
+        duration: args.duration,
+        frameworks: args.frameworks,
+        time: args.time.clone(),
+        needs: args.needs.clone(),
+        arrivals: args.arrivals,
+        like: args.like.map(Preset::from),
+        role: args.role.clone(),
+        seed: args.seed,
+        agents: args.agents,
+        resources: args.resources.clone(),
+    };
+    plan.check(args.place.master.is_none())?;
+    let text = plan.scenario();
+    // A refusal names the lines of what was made of the flags.
+    let file = Path::new("load.toml");
+    let scenario = Scenario::read(&text, file).with_context(|| format!("no such load can be made:\n{text}"))?;
+    if args.place.master.is_none() {
+        args.place.check(&text, file, 1.0).with_context(|| format!("no such load can be made:\n{text}"))?;
+    }
+    let interrupted = AtomicBool::new(false);
+    let line = Line::new(&plan, args.json);
+    let played = super::interruptible(&interrupted, || {
+        args.place.play(&scenario, args.seed, Path::new("."), 1.0, &mut |glance| {
+            line.show(glance);
+            !interrupted.load(Ordering::Relaxed)
+        })
+    });
+    line.clear();
+    let played = played?;
+    played.warn();
+    save_one(&args.out, &text, &scenario.about, &played.outcome)?;
+    let told = tell::Told::of(&played, &plan, interrupted.load(Ordering::Relaxed));
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&told)?);
+    } else {
+        crate::read::print(&told.text())?;
+        println!("The report is {}", args.out.join("report.html").display());
+    }
+    match interrupted.load(Ordering::Relaxed) {
+        true => Ok(ExitCode::from(130)),
+        false if told.failed > 0 => bail!("{} tasks failed", told.failed),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}

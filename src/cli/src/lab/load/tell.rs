@@ -1,0 +1,161 @@
+//! What a person, or a program, is told of a load: a line while it goes on, and latencies at the end.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use ::lab::measure::Summary;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::plan::Plan;
+use crate::lab::live::{Glance, Played};
+use crate::read::table::{number, table};
+
+/// How often the line is written anew.
+const ANEW: Duration = Duration::from_millis(500);
+/// The newest tasks of each framework, whose waits the line has.
+const NEWEST: usize = 200;
+
+/// The line of a load that goes on.
+pub(super) struct Line {
+    bar: ProgressBar,
+    next: Cell<Duration>,
+    /// Offers so far, and when that was.
+    before: Cell<(u64, Duration)>,
+}
+
+impl Line {
+    pub fn new(plan: &Plan, quiet: bool) -> Line {
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(plan.duration.as_millis() as u64) };
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
+            bar.set_style(style);
+        }
+        Line { bar, next: Cell::new(Duration::ZERO), before: Cell::new((0, Duration::ZERO)) }
+    }
+
+    pub fn show(&self, glance: &Glance<'_>) {
+        if glance.now < self.next.get() || self.bar.is_hidden() {
+            return;
+        }
+        self.next.set(glance.now + ANEW);
+        let (mut submitted, mut waiting, mut left, mut offers) = (0, 0, 0, 0);
+        let mut waits = Vec::new();
+        for who in 0..glance.books.frameworks() {
+            let (state, tasks) = (glance.books.state(who), glance.books.tasks(who));
+            submitted += tasks.len() as u64;
+            waiting += state.waiting_tasks;
+            left += state.waiting_tasks + state.running_tasks;
+            offers += state.offers_received;
+            let newest = tasks.iter().rev().take(NEWEST).filter(|task| task.running.is_finite());
+            waits.extend(newest.map(|task| task.running - task.submitted));
+        }
+        let (before, since) = self.before.replace((offers, glance.now));
+        let seconds = (glance.now - since).as_secs_f64().max(1e-3);
+        let waits = Summary::of(waits);
+        self.bar.set_position(glance.now.as_millis() as u64);
+        self.bar.set_message(format!(
+            "{:.0} s, {submitted} submitted, {waiting} wait, {} run, {} ended; newest wait {} ms (p99 {}); {:.0} offers/s",
+            glance.now.as_secs_f64(),
+            left - waiting,
+            submitted - left,
+            millis(waits.p50),
+            millis(waits.p99),
+            (offers - before) as f64 / seconds,
+        ));
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn millis(seconds: f64) -> String {
+    let millis = seconds * 1000.0;
+    if millis < 100.0 { format!("{millis:.1}") } else { format!("{millis:.0}") }
+}
+
+/// What came out of a load. Times are in seconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Told {
+    /// It was ended before its time.
+    pub interrupted: bool,
+    /// How long it was.
+    pub seconds: f64,
+    pub agents: usize,
+    pub frameworks: u32,
+    /// Tasks a second that were wanted.
+    pub rate: f64,
+    pub submitted: u64,
+    pub finished: u64,
+    pub failed: u64,
+    /// Tasks that had not ended.
+    pub left: u64,
+    /// Tasks a second that came to run, over the time in which they were submitted.
+    pub started_per_second: f64,
+    pub offers_per_second: f64,
+    pub accepted: u64,
+    pub declined: u64,
+    /// From submission to the word that the task runs.
+    pub submit_to_running: Summary,
+    /// From launch to that.
+    pub launch_to_running: Summary,
+    /// From submission to the word that it has ended well.
+    pub submit_to_finished: Summary,
+}
+
+impl Told {
+    pub fn of(played: &Played, plan: &Plan, interrupted: bool) -> Told {
+        let (outcome, books) = (&played.outcome, &played.books);
+        let sum = |of: fn(&::lab::measure::FrameworkOutcome) -> u64| outcome.frameworks.iter().map(of).sum::<u64>();
+        let seconds = outcome.seconds.max(1e-3);
+        let submitting = plan.duration.as_secs_f64().min(seconds);
+        Told {
+            interrupted,
+            seconds: outcome.seconds,
+            agents: outcome.live.as_ref().map_or(0, |live| live.agents),
+            frameworks: plan.frameworks,
+            rate: plan.rate,
+            submitted: sum(|framework| framework.submitted),
+            finished: sum(|framework| framework.finished),
+            failed: sum(|framework| framework.failed),
+            left: sum(|framework| framework.left),
+            started_per_second: books.started_by(submitting) as f64 / submitting,
+            offers_per_second: sum(|framework| framework.offers_received) as f64 / seconds,
+            accepted: sum(|framework| framework.offers_accepted),
+            declined: sum(|framework| framework.offers_declined),
+            submit_to_running: Summary::of(books.wait.clone()),
+            launch_to_running: Summary::of(books.start.clone()),
+            submit_to_finished: Summary::of(books.whole.clone()),
+        }
+    }
+
+    /// For a person.
+    pub fn text(&self) -> String {
+        let end = if self.interrupted { ", interrupted" } else { "" };
+        let mut times = table(&["MILLISECONDS", ">TASKS", ">MEAN", ">p50", ">p90", ">p99", ">MAX"]);
+        for (name, summary) in [
+            ("submit to running", &self.submit_to_running),
+            ("launch to running", &self.launch_to_running),
+            ("submit to finished", &self.submit_to_finished),
+        ] {
+            let Summary { count, mean, p50, p90, p99, max } = *summary;
+            let numbers = [mean, p50, p90, p99, max].map(millis);
+            times.add_row([name.to_owned(), count.to_string()].into_iter().chain(numbers));
+        }
+        format!(
+            "{:.1} s on {} agents{end}: {} of {} tasks finished, {} failed, {} left\n\
+             {} tasks/s came to run ({} wanted); {} offers/s, {} accepted, {} declined\n\n{times}\n",
+            self.seconds,
+            self.agents,
+            self.finished,
+            self.submitted,
+            self.failed,
+            self.left,
+            number((self.started_per_second * 10.0).round() / 10.0),
+            number(self.rate),
+            number((self.offers_per_second * 10.0).round() / 10.0),
+            self.accepted,
+            self.declined,
+        )
+    }
+}

@@ -1,0 +1,149 @@
+//! What of a scenario a real cluster cannot do: refused before anything runs, or left out where that harms nobody.
+
+use std::path::Path;
+use std::time::Duration;
+
+use resources::{Quantities, Role, parse_quantities, parse_text};
+
+use super::Pace;
+use crate::scenario::{Broken, Scenario, ScenarioError, points};
+use crate::world::Fidelity;
+
+/// Agents of a cluster that is started for a run.
+pub const MOST_AGENTS: u64 = 64;
+/// Frameworks of a run.
+pub const MOST_FRAMEWORKS: u64 = 200;
+/// Tasks that may run at once on a cluster that is started for a run: each of them is two processes.
+pub const MOST_TASKS: u64 = 2_000;
+/// How long a run may take.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
+/// Checks that a scenario, with all points of its sweep, can be played. `own` says whether a cluster is started for it; else it is
+/// another one, which has its own agents and settings. In words, what is left out.
+///
+/// # Errors
+/// The first thing that cannot be done, with file, line and rule.
+pub fn check(text: &str, file: &Path, pace: Pace, own: bool) -> Result<Vec<String>, ScenarioError> {
+    let points = points(text, file)?;
+    for point in &points {
+        one(&point.scenario, pace, own).map_err(|broken| broken.at(file, text))?;
+    }
+    let mut warnings: Vec<String> = points.iter().flat_map(|point| left_out(&point.scenario, pace, own)).collect();
+    warnings.sort();
+    warnings.dedup();
+    Ok(warnings)
+}
+
+fn one(scenario: &Scenario, pace: Pace, own: bool) -> Result<(), Broken> {
+    let frameworks: u64 = scenario.frameworks.iter().map(|framework| u64::from(framework.count)).sum();
+    if frameworks > MOST_FRAMEWORKS {
+        return Err(Broken::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
+    }
+    if pace.real(scenario.duration.0) > LONGEST {
+        return Err(Broken::new("duration", "a live run takes a day at most; make it shorter, or give more --speed"));
+    }
+    if own { of_own(scenario) } else { of_another(scenario) }
+}
+
+fn of_own(scenario: &Scenario) -> Result<(), Broken> {
+    let agents: u64 = scenario.agents.iter().map(|group| u64::from(group.count)).sum();
+    if agents > MOST_AGENTS {
+        return Err(Broken::new(
+            "agents",
+            format!("a cluster that is started for a live run has {MOST_AGENTS} agents at most, not {agents}"),
+        ));
+    }
+    let tasks = tasks_at_once(scenario);
+    if tasks > MOST_TASKS {
+        let rule = format!("a live run has room for {MOST_TASKS} tasks at once at most, and here is room for {tasks}");
+        return Err(Broken::new("agents", rule));
+    }
+    Ok(())
+}
+
+fn of_another(scenario: &Scenario) -> Result<(), Broken> {
+    const OWN: &str = "a cluster that runs keeps its own settings: take this out, or leave out --master";
+    if !scenario.master.is_default() {
+        return Err(Broken::new("master", OWN));
+    }
+    match scenario.roles.keys().next() {
+        Some(role) => Err(Broken::new(format!("roles.{role}"), OWN)),
+        None => Ok(()),
+    }
+}
+
+/// For how many tasks there is room, of the kind that is smallest on each agent.
+fn tasks_at_once(scenario: &Scenario) -> u64 {
+    let kinds = scenario.frameworks.iter().flat_map(|framework| &framework.jobs);
+    let needs: Vec<Quantities> = kinds
+        .filter_map(|kind| parse_quantities(kind.needs.as_deref()?).ok())
+        .filter(|needs| !needs.is_empty())
+        .collect();
+    let room = |all: &Quantities, needs: &Quantities| {
+        let times = needs.iter().map(|(name, amount)| all.get(&name).to_f64() / amount.to_f64().max(1e-3));
+        times.fold(f64::INFINITY, f64::min) as u64
+    };
+    let of_group = |resources: &str| {
+        let all = parse_text(resources, &Role::star()).unwrap_or_default().quantities();
+        needs.iter().map(|needs| room(&all, needs)).max().unwrap_or(0)
+    };
+    scenario.agents.iter().map(|group| u64::from(group.count).saturating_mul(of_group(&group.resources))).sum()
+}
+
+/// What is not as the scenario has it, in words.
+fn left_out(scenario: &Scenario, pace: Pace, own: bool) -> Vec<String> {
+    let model = &scenario.model;
+    let modelled = [
+        ("latency", model.latency.is_some()),
+        ("master_cost", model.master_cost.is_some()),
+        ("registry_write", model.registry_write.is_some()),
+        ("agent_write", model.agent_write.is_some()),
+        ("container_start", model.container_start.is_some()),
+        ("fidelity", model.fidelity != Fidelity::Full),
+    ];
+    let names = modelled.iter().filter(|(_, given)| *given);
+    let mut all: Vec<String> =
+        names.map(|(name, _)| format!("model.{name} is left out: a real cluster has its own")).collect();
+    if !own {
+        all.push("the scenario's agents are left out: those of the cluster are used".to_owned());
+    }
+    if !own && pace.speed != 1.0 {
+        all.push("the times of the cluster's own settings are not divided by --speed".to_owned());
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "name = 's'\nduration = '1m'\n[model]\nlatency = '1ms'\n[master]\nallocation_interval = '2s'\n[[agents]]\ncount = 8\n\
+        resources = 'cpus:4;mem:4096'\n[roles.a]\nweight = 2.0\n[[frameworks]]\nname = 'f'\n[[frameworks.jobs]]\nat = '0s'\n\
+        needs = 'cpus:1;mem:64'\ntime = '2s'\n";
+
+    fn checked(text: &str, pace: Pace, own: bool) -> Result<Vec<String>, String> {
+        check(text, Path::new("s.toml"), pace, own).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn what_a_real_cluster_cannot_do() {
+        let pace = Pace::default();
+        let warnings = checked(SMALL, pace, true).unwrap();
+        assert!(warnings.len() == 1 && warnings[0].starts_with("model.latency"), "{warnings:?}");
+        for (from, to, own, start) in [
+            ("count = 8", "count = 65", true, "s.toml:7: agents: "),
+            ("cpus:1;mem:64", "cpus:0.01", true, "s.toml:7: agents: a live run has room for 2000 tasks"),
+            ("name = 'f'", "name = 'f'\ncount = 201", true, "s.toml:12: frameworks: "),
+            ("duration = '1m'", "duration = '2d'", true, "s.toml:2: duration: "),
+            ("name", "name", false, "s.toml:5: master: "),
+            ("[master]\nallocation_interval = '2s'", "", false, "s.toml:9: roles.a: "),
+        ] {
+            let why = checked(&SMALL.replacen(from, to, 1), pace, own).unwrap_err();
+            assert!(why.starts_with(start), "{to}: {why}");
+        }
+        let fast = Pace { speed: 100.0, burn: false };
+        assert!(checked(&SMALL.replacen("'1m'", "'2d'", 1), fast, true).is_ok());
+        let swept = format!("{SMALL}[sweep]\n'agents.0.count' = [8, 80]\n");
+        assert!(checked(&swept, pace, true).unwrap_err().contains("64 agents at most, not 80"));
+    }
+}

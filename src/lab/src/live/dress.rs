@@ -1,0 +1,95 @@
+//! What a modelled scheduler calls, as a real cluster is to get it: refusals and tasks at the pace of the run.
+
+use std::time::Duration;
+
+use sdk::v1::scheduler::Call;
+use sdk::v1::{CommandInfo, Filters, TaskInfo};
+
+use super::Pace;
+use crate::seeds::Seed;
+use crate::span::parse_span;
+use crate::work::{Mishaps, WORK};
+
+/// How the calls of one framework are changed.
+#[derive(Debug)]
+pub(super) struct Dress {
+    pub pace: Pace,
+    pub mishaps: Mishaps,
+    /// Where the mishaps of its tasks are drawn.
+    pub seed: Seed,
+}
+
+impl Dress {
+    /// Changes what is counted in the scenario's time.
+    pub fn call(&self, call: &mut Call) {
+        if let Some(decline) = &mut call.decline {
+            self.filters(&mut decline.filters);
+        }
+        let Some(accept) = &mut call.accept else { return };
+        self.filters(&mut accept.filters);
+        let launches = accept.operations.iter_mut().filter_map(|operation| operation.launch.as_mut());
+        launches.flat_map(|launch| &mut launch.task_infos).for_each(|task| self.task(task));
+    }
+
+    fn filters(&self, filters: &mut Option<Filters>) {
+        if let Some(seconds) = filters.as_mut().and_then(|filters| filters.refuse_seconds.as_mut()) {
+            *seconds /= self.pace.speed;
+        }
+    }
+
+    fn task(&self, task: &mut TaskInfo) {
+        let labels = task.labels.iter().flat_map(|labels| &labels.labels);
+        let said = labels.filter(|label| label.key == WORK).find_map(|label| label.value.as_deref());
+        let Some(span) = said.and_then(|text| parse_span(text).ok()) else { return };
+        let (span, fails) = self.mishaps.draw(span, || self.seed.child(&task.task_id.value));
+        task.command = Some(command(self.pace.real(span), fails, self.pace.burn));
+    }
+}
+
+/// What takes so long, and then ends well or not.
+fn command(span: Duration, fails: bool, burn: bool) -> CommandInfo {
+    // timeout(1) takes 0 for "for ever".
+    let seconds = format!("{:.3}", span.as_secs_f64().max(0.001));
+    if !fails && !burn {
+        return CommandInfo {
+            shell: Some(false),
+            value: Some("sleep".to_owned()),
+            arguments: vec!["sleep".to_owned(), seconds],
+            ..CommandInfo::default()
+        };
+    }
+    let work = if burn { format!("timeout {seconds} sh -c 'while :; do :; done'") } else { format!("sleep {seconds}") };
+    let value = format!("{work}; exit {}", u8::from(fails));
+    CommandInfo { shell: Some(true), value: Some(value), ..CommandInfo::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sdk::v1::TaskId;
+
+    #[test]
+    fn tasks_take_their_time_at_the_runs_pace() {
+        let mut dress = Dress {
+            pace: Pace { speed: 10.0, burn: false },
+            mishaps: Mishaps { failures: 0.0, stragglers: 1.0, straggling: 2.0 },
+            seed: Seed::root(1),
+        };
+        let task = TaskInfo {
+            task_id: TaskId { value: "t1".to_owned() },
+            labels: Some(sdk::task::labels([(WORK, "15s")])),
+            ..TaskInfo::default()
+        };
+        let dressed = |dress: &Dress| {
+            let mut task = task.clone();
+            dress.task(&mut task);
+            task.command.unwrap()
+        };
+        assert_eq!(dressed(&dress).arguments, ["sleep", "3.000"]);
+        dress.mishaps = Mishaps { failures: 1.0, ..Mishaps::default() };
+        let failing = dressed(&dress).value.unwrap();
+        assert!(failing.starts_with("sleep ") && failing.ends_with("; exit 1"), "{failing}");
+        (dress.mishaps, dress.pace.burn) = (Mishaps::default(), true);
+        assert_eq!(dressed(&dress).value.unwrap(), "timeout 1.500 sh -c 'while :; do :; done'; exit 0");
+    }
+}

@@ -1,0 +1,79 @@
+//! How fast a scenario's time passes, and policies at that pace.
+
+use std::time::Duration;
+
+use allocator::policies::{Policies, Refusing};
+
+/// How a scenario is played on a real cluster.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// How many seconds of the scenario pass in a real one.
+    pub speed: f64,
+    /// Tasks use a processor for all of their time.
+    pub burn: bool,
+}
+
+impl Default for Pace {
+    /// As the scenario says, and tasks that sleep.
+    fn default() -> Pace {
+        Pace { speed: 1.0, burn: false }
+    }
+}
+
+impl Pace {
+    /// How long something takes that takes `span` in the scenario.
+    pub fn real(&self, span: Duration) -> Duration {
+        if self.speed == 1.0 {
+            return span;
+        }
+        // What is too long to be told stays as it is.
+        Duration::try_from_secs_f64(span.as_secs_f64() / self.speed).unwrap_or(span)
+    }
+
+    /// How much of the scenario's time passes meanwhile.
+    pub fn told(&self, real: Duration) -> Duration {
+        Duration::try_from_secs_f64(real.as_secs_f64() * self.speed).unwrap_or(Duration::MAX)
+    }
+}
+
+/// The same policies for a master whose frameworks live so much faster.
+pub fn sped(policies: &Policies, pace: Pace) -> Policies {
+    let mut policies = policies.clone();
+    let short = |span: &mut Option<Duration>| *span = span.map(|span| pace.real(span));
+    let refusing = |refusing: &mut Refusing| {
+        let Refusing { default, min, max, timed_out, backoff } = refusing;
+        [default, min, max, timed_out].into_iter().for_each(short);
+        if let Some(backoff) = backoff {
+            backoff.max = pace.real(backoff.max);
+        }
+    };
+    short(&mut policies.offer_timeout);
+    if let Some(adaptive) = &mut policies.adaptive_timeout {
+        (adaptive.min, adaptive.max) = (pace.real(adaptive.min), pace.real(adaptive.max));
+    }
+    refusing(&mut policies.refusal);
+    for role in policies.roles.values_mut() {
+        short(&mut role.offer_timeout);
+        refusing(&mut role.refusal);
+    }
+    policies.frameworks.values_mut().for_each(|framework| short(&mut framework.offer_timeout));
+    policies
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_divided_and_nothing_else() {
+        let text = "offer_timeout = '10s'\nmax_offered_share = 0.5\nrefusal = { min = '1s', backoff = { factor = 2.0, max = '1m' } }\n\
+                    [roles.a]\noffer_timeout = '20s'\n[frameworks.f]\noffer_timeout = '30s'\n";
+        let divided = "offer_timeout = '1s'\nmax_offered_share = 0.5\nrefusal = { min = '100ms', backoff = { factor = 2.0, max = '6s' } }\n\
+                       [roles.a]\noffer_timeout = '2s'\n[frameworks.f]\noffer_timeout = '3s'\n";
+        let read = |text: &str| toml::from_str::<Policies>(text).unwrap();
+        let pace = Pace { speed: 10.0, burn: false };
+        assert_eq!(sped(&read(text), pace), read(divided));
+        assert_eq!(sped(&read(text), Pace::default()), read(text));
+        assert_eq!(pace.told(pace.real(Duration::from_secs(7))), Duration::from_secs(7));
+    }
+}

@@ -1,0 +1,120 @@
+//! A modelled scheduler as a real driver runs it: it lives in the scenario's time, the books see what passes, and it leaves
+//! the master when it is told to.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::Time;
+use sdk::{Calls, Event, Scheduler};
+
+use super::dress::Dress;
+use crate::measure::Recorder;
+use crate::users::task_number;
+use crate::world::Observer;
+
+/// Tells the scenario's time.
+pub(super) type Clock = Rc<dyn Fn() -> Time>;
+
+/// What is said to a framework, and known of it, while its driver has it.
+#[derive(Debug, Default)]
+pub struct Control {
+    leaves: Cell<bool>,
+    subscribed: Cell<bool>,
+    refused: Cell<u64>,
+    last_refusal: RefCell<String>,
+}
+
+impl Control {
+    /// It is to end its tasks and leave the master, as soon as it hears of anything.
+    pub fn leave(&self) {
+        self.leaves.set(true);
+    }
+
+    /// Whether it is subscribed.
+    pub fn subscribed(&self) -> bool {
+        self.subscribed.get()
+    }
+
+    /// How many of its calls were refused, and why the last one was.
+    pub fn refused(&self) -> (u64, String) {
+        (self.refused.get(), self.last_refusal.borrow().clone())
+    }
+}
+
+/// See the module's text.
+pub struct Watched {
+    pub(super) who: usize,
+    pub(super) inner: Box<dyn Scheduler>,
+    pub(super) books: Rc<RefCell<Recorder>>,
+    pub(super) clock: Clock,
+    pub(super) dress: Dress,
+    pub(super) control: Rc<Control>,
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("who", &self.who).field("control", &self.control).finish_non_exhaustive()
+    }
+}
+
+impl Watched {
+    fn hear(&self, event: &Event, now: Time) {
+        let mut books = self.books.borrow_mut();
+        match event {
+            Event::Subscribed { .. } | Event::Disconnected { .. } => {
+                self.control.subscribed.set(matches!(event, Event::Subscribed { .. }));
+                books.void(self.who, now);
+            }
+            Event::Offers(offers) => {
+                offers.iter().for_each(|offer| books.offered(self.who, &offer.id.value, &offer.resources, now));
+            }
+            Event::Rescinded(id) => books.rescinded(self.who, &id.value, now),
+            Event::Update(status) => {
+                if let Some(task) = task_number(&status.task_id.value) {
+                    books.updated(self.who, task, status.state(), now);
+                }
+            }
+            Event::Refused { why, .. } => {
+                self.control.refused.set(self.control.refused.get() + 1);
+                self.control.last_refusal.replace(why.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Scheduler for Watched {
+    fn on_event(&mut self, event: Event, real: Time, calls: &mut Calls) {
+        let now = (self.clock)();
+        if self.control.leaves.get() {
+            match event {
+                Event::Subscribed { .. } => self.control.subscribed.set(true),
+                Event::Disconnected { .. } => self.control.subscribed.set(false),
+                _ => {}
+            }
+            // Without a connection nobody would hear of it.
+            if self.control.subscribed() {
+                calls.teardown();
+            }
+            return;
+        }
+        self.hear(&event, now);
+        let (before, wake) = (calls.made().len(), calls.wake().take());
+        self.inner.on_event(event, now, calls);
+        let speed = self.dress.pace.speed;
+        let until =
+            |then: Time| real + Duration::try_from_secs_f64(then.since(now).as_secs_f64() / speed).unwrap_or(NEVER);
+        let own = calls.wake().take().map(until);
+        *calls.wake() = wake.into_iter().chain(own).min();
+        let mut books = self.books.borrow_mut();
+        for call in &mut calls.made()[before..] {
+            books.called(self.who, call, now);
+            self.dress.call(call);
+        }
+    }
+}
+
+/// "Never", for what is further away than can be told.
+const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);

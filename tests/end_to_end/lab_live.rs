@@ -1,0 +1,144 @@
+//! The laboratory on real clusters.
+//!
+//! - A scenario run under virtual time and live comes to the same waits and shares. The bound is wide, since the machine may be
+//!   busy; SPECIFICATION.md has what a quiet one comes to.
+//! - A load that is interrupted tells what it measured, and leaves no framework behind.
+//! - What a real cluster cannot do is refused before anything runs.
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Cluster, Folder, call, signal, tepui, until};
+
+/// Where there is a file system in memory.
+const MEMORY: &str = "/dev/shm";
+/// How far waits and shares may be apart, as a part of those under virtual time.
+const APART: f64 = 0.35;
+
+/// Tasks of seconds: how long a busy machine takes to start one matters little. It begins when all agents are there, which under
+/// virtual time register in the first second. The first framework is there first on both sides, and takes everything; then the second
+/// one gets what becomes free until each has what is fair.
+const SCENARIO: &str = r#"
+name = "both"
+duration = "2m"
+until_done = true
+sample = "100ms"
+
+[[agents]]
+count = 8
+resources = "cpus:4;mem:4096"
+
+[roles.first]
+weight = 2.0
+
+[[frameworks]]
+name = "first"
+role = "first"
+start = "2s"
+[[frameworks.jobs]]
+at = "2s"
+tasks = 60
+needs = "cpus:1;mem:512"
+time = "uniform 3s 5s"
+
+[[frameworks]]
+name = "second"
+role = "second"
+start = "2500ms"
+[[frameworks.jobs]]
+at = "2s"
+tasks = 60
+needs = "cpus:1;mem:256"
+time = "uniform 3s 5s"
+
+[[windows]]
+name = "sharing"
+from = "6s"
+to = "11s"
+"#;
+
+fn output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The numbers of a run by name.
+fn numbers(scenario: &str, out: &str, more: &[&str]) -> BTreeMap<String, f64> {
+    let mut run = tepui();
+    run.args(["lab", "run", scenario, "--json", "--out", out]).args(more);
+    // A disk that is busy with other things makes tasks start late.
+    if Path::new(MEMORY).is_dir() {
+        run.env("TMPDIR", MEMORY);
+    }
+    let text = output(&mut run);
+    let points: Value = serde_json::from_str(&text).unwrap();
+    let of = |number: &Value| Some((number["name"].as_str()?.to_owned(), number["mean"].as_f64()?));
+    points[0]["numbers"].as_array().unwrap().iter().filter_map(of).collect()
+}
+
+#[test]
+fn the_same_scenario_under_virtual_time_and_live() {
+    let folder = Folder::new("lab-live");
+    let scenario = folder.write("both.toml", SCENARIO);
+    let in_lab = numbers(&scenario, &folder.join("lab"), &[]);
+    let live = numbers(&scenario, &folder.join("live"), &["--live"]);
+    for name in ["first.wait.mean", "second.wait.mean", "sharing.share.first", "sharing.share.second"] {
+        let (expected, got) = (in_lab[name], live[name]);
+        println!("{name}: {expected:.3} in the laboratory, {got:.3} live");
+        assert!((got / expected - 1.0).abs() < APART, "{name}: {expected} in the laboratory, {got} live");
+    }
+    assert_eq!((live["first.finished"], live["second.finished"]), (60.0, 60.0));
+    let compared = output(tepui().args(["lab", "compare", &folder.join("lab"), &folder.join("live")]));
+    assert!(compared.contains("first.wait.mean") && !compared.contains("equal to the byte"), "{compared}");
+    let page = std::fs::read_to_string(folder.join("live/report.html")).unwrap();
+    assert!(page.contains("on a real cluster of 8 agents"), "the report says where it ran");
+}
+
+#[test]
+fn an_interrupted_load_tells_what_it_has_and_leaves() {
+    let cluster = Cluster::start("lab-load", 2, "cpus:4;mem:2048;disk:64");
+    let mut load = tepui();
+    load.args(["lab", "load", "--json", "--rate=20", "--frameworks=2", "--duration=10m", "--time=200ms"])
+        .args(["--master", &cluster.master, "--out", &cluster.folder.join("out")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let load = load.spawn().unwrap();
+    until("tasks of both frameworks have finished", || {
+        let Some(all) = call(&cluster.master, "GET", "/frameworks") else { return false };
+        let frameworks = all["frameworks"].as_array().map_or(&[][..], Vec::as_slice);
+        let busy = |one: &&Value| one["completed_tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
+        frameworks.iter().filter(busy).count() == 2
+    });
+    signal(&load, "-INT");
+    let output = load.wait_with_output().unwrap();
+    let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(130), "{said}{why}");
+    let told: Value = serde_json::from_str(&said).unwrap();
+    assert!(told["interrupted"] == true && told["agents"] == 2, "{said}");
+    let latency = &told["submit_to_running"];
+    assert!(latency["count"].as_u64() > Some(1) && latency["p50"].as_f64() > Some(0.0), "{said}");
+    assert!(cluster.folder.path().join("out/report.html").exists());
+    let frameworks = call(&cluster.master, "GET", "/frameworks").unwrap();
+    assert_eq!(frameworks["frameworks"].as_array().map(Vec::len), Some(0), "{frameworks}");
+}
+
+#[test]
+fn what_cannot_be_done_live_is_refused_with_its_line() {
+    let folder = Folder::new("lab-refused");
+    let cluster = ["--live", "--master=127.0.0.1:1"];
+    for (from, to, more, why) in [
+        ("count = 8", "count = 65", &cluster[..1], "big.toml:7: agents: "),
+        ("duration = \"2m\"", "duration = \"25h\"", &cluster[..1], "big.toml:3: duration: "),
+        ("", "", &cluster[..], "big.toml:11: roles.first: a cluster that runs keeps its own settings"),
+        ("", "", &cluster[1..], "--live"),
+    ] {
+        let scenario = folder.write("big.toml", &SCENARIO.replacen(from, to, 1));
+        let output = tepui().args(["lab", "run", &scenario, "--out", &folder.join("out")]).args(more).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{said}");
+        assert!(!folder.path().join("out/runs").exists(), "nothing has run");
+    }
+}
