@@ -9,4 +9,9 @@ fn main() {
     if std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "gnu") {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+    // Generic code comes out the same for many types: one copy is enough. Rust's own linker for this target knows the option.
+    let target = std::env::var("TARGET").unwrap_or_default();
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") && target == "x86_64-unknown-linux-gnu" {
+        println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
+    }
 }
