@@ -12,7 +12,7 @@ use sdk::v1::TaskState;
 
 use super::{Reply, Request, State, Submitted, Taken, Unwanted};
 use crate::constraint::Constraint;
-use crate::job::{Job, Kind};
+use crate::job::{Job, Kind, Syntax};
 use crate::{Knobs, Need};
 use world::World;
 
@@ -155,6 +155,49 @@ fn ports_and_environment_reach_the_task() {
     assert_eq!(value("TEPUI_INDEX").as_deref(), Some("1"));
     assert_eq!(value("A").as_deref(), Some("b"));
     assert_eq!(value("HOST").as_deref(), Some("host0"));
+}
+
+#[test]
+fn what_a_job_says_of_its_tasks_reaches_them() {
+    let mut world = World::new(Knobs::default(), &["cpus:8;mem:1000;ports:[1000-1009]"]);
+    let text = |check: &str| {
+        format!(
+            "name = 'j'\nprogram = ['a', 'b c']\nports = 2\nuser = 'u'\nimage = 'i:1'\nlabels = {{ team = 'x' }}\n\
+             kill_grace = 3\nuris = [{{ value = 'http://h/b', executable = true, output = 'c' }}]\nhealth = {{ {check}, \
+             interval = '2s', timeout = 1, grace = '500ms', failures = 2 }}\n"
+        )
+    };
+    let mut launched = |check: &str| {
+        let job = crate::job::read("j.toml", &text(check), Syntax::Toml).unwrap().remove(0);
+        let name = format!("j{}", world.tasks.len());
+        world.submit(vec![Job { name: name.clone(), ..job }]);
+        world.soon();
+        world.offer();
+        world.tasks[&world.of_job(&name)[0]].info.clone()
+    };
+    let task = launched("http = '/well', port = 1");
+    let command = task.command.unwrap();
+    assert_eq!(
+        (command.shell, command.arguments, command.user),
+        (Some(false), vec!["a".into(), "b c".into()], Some("u".into()))
+    );
+    let uri = &command.uris[0];
+    assert_eq!((uri.value.as_str(), uri.executable, uri.output_file.as_deref()), ("http://h/b", Some(true), Some("c")));
+    assert_eq!(task.labels.unwrap().labels[0].key, "team");
+    assert_eq!(task.kill_policy.unwrap().grace_period.unwrap().nanoseconds, 3_000_000_000);
+    assert_eq!(task.container.unwrap().mesos.unwrap().image.unwrap().docker.unwrap().name, "i:1");
+    let check = task.health_check.unwrap();
+    assert_eq!(
+        (check.interval_seconds, check.timeout_seconds, check.grace_period_seconds),
+        (Some(2.0), Some(1.0), Some(0.5))
+    );
+    assert_eq!(check.consecutive_failures, Some(2));
+    let http = check.http.unwrap();
+    assert_eq!((http.port, http.path.as_deref()), (1001, Some("/well")));
+    let tcp = launched("tcp = true").health_check.unwrap().tcp.unwrap();
+    assert_eq!(tcp.port, 1002, "the first port of the second task");
+    let own = launched("command = 'test -e well'").health_check.unwrap().command.unwrap();
+    assert_eq!((own.shell, own.value.as_deref()), (Some(true), Some("test -e well")));
 }
 
 #[test]
