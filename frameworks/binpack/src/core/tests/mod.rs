@@ -195,7 +195,7 @@ fn what_a_job_says_of_its_tasks_reaches_them() {
     let http = check.http.unwrap();
     assert_eq!((http.port, http.path.as_deref()), (1001, Some("/well")));
     let tcp = launched("tcp = true").health_check.unwrap().tcp.unwrap();
-    assert_eq!(tcp.port, 1002, "the first port of the second task");
+    assert_eq!(tcp.port, 1000, "the first port if none is named");
     let own = launched("command = 'test -e well'").health_check.unwrap().command.unwrap();
     assert_eq!((own.shell, own.value.as_deref()), (Some(true), Some("test -e well")));
 }
