@@ -15,7 +15,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use quality::allocate::Policy;
 use quality::job::Job;
-use support::{Curve, Outcome, PACE, SLOTS, comparison, sixteen};
+use quality::replay::{Curve, Outcome};
+use support::{PACE, SLOTS, comparison, recorded, sixteen};
 
 fn main() {
     let Ok(binary) = std::env::var("TEPUI") else {
@@ -92,6 +93,6 @@ fn read(record: &str) -> (Vec<Curve>, Outcome) {
     let ends = jobs.iter().zip(&of_jobs).map(seconds).collect();
     let makespan = of_jobs.iter().flatten().map(|(at, _)| *at).fold(0.0, f64::max);
     let losses = |of: &Vec<(f64, f64)>| of.iter().map(|(_, loss)| *loss).collect();
-    let curves = jobs.into_iter().zip(&of_jobs).map(|(job, of)| Curve::recorded(job, losses(of))).collect();
-    (curves, Outcome { ends, makespan })
+    let curves = jobs.iter().zip(&of_jobs).map(|(job, of)| recorded(job, losses(of))).collect();
+    (curves, Outcome { ends, makespan, epochs: Vec::new() })
 }

@@ -10,16 +10,18 @@
 mod support;
 
 use quality::allocate::Policy;
-use support::{Curve, comparison, replay, sixteen};
+use quality::replay::{Curve, replay};
+use support::{POOL, comparison, sixteen, train};
 
 fn main() {
     println!("sixteen trainings on eight slots, by policy; losses are real, time is virtual");
-    let curves: Vec<Curve> = sixteen().into_iter().map(Curve::train).collect();
-    for curve in &curves {
+    let jobs = sixteen();
+    let curves: Vec<Curve> = jobs.iter().map(train).collect();
+    for (job, curve) in jobs.iter().zip(&curves) {
         let to = |share: f64| (0..curve.losses.len()).find(|i| curve.left(*i) <= share).unwrap_or(0);
         println!(
             "  {:<14} {:5.2} s of one core an iteration; 90 % learnt after {:3}, 99 % after {:3} of {}",
-            curve.job.name,
+            job.name,
             curve.seconds(1),
             to(0.1),
             to(0.01),
@@ -27,7 +29,7 @@ fn main() {
         );
     }
     let policies = [Policy::Slaq, Policy::Fair, Policy::Fifo, Policy::Shortest];
-    let outcomes: Vec<_> = policies.iter().map(|p| (p.name(), replay(&curves, *p))).collect();
+    let outcomes: Vec<_> = policies.iter().map(|p| (p.name(), replay(&curves, *p, POOL))).collect();
     let outcomes: Vec<_> = outcomes.iter().map(|(name, outcome)| (*name, outcome)).collect();
     comparison(&curves, &outcomes);
 }

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use quality::allocate::{Bid, Policy, decide};
 use quality::predict::{Forecaster, HORIZON};
-use support::{Curve, line, sixteen};
+use quality::replay::Curve;
+use support::{line, sixteen, train};
 
 fn main() {
     println!("loss {HORIZON} iterations ahead: the error as a share of the loss that came");
@@ -18,7 +19,7 @@ fn main() {
     let mut forecasters = Vec::new();
     for job in sixteen() {
         let key = (!job.algorithm.is_convex(), job.algorithm.name());
-        let curve = Curve::train(job);
+        let curve = train(&job);
         let mut forecaster = Forecaster::new(None);
         for loss in &curve.losses {
             forecaster.observe(*loss);

@@ -4,6 +4,7 @@
 //! - [`job`], [`input`]: what a user wants trained, and from what data.
 //! - [`predict`]: what a job will gain, from the losses that it reports.
 //! - [`allocate`]: who gets how many cores.
+//! - [`replay`]: policies over losses that are known already, in virtual time.
 //! - [`scheduler`]: jobs in, worker tasks out.
 //! - [`frame`]: what a job's driver and its workers tell each other.
 //! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
@@ -17,6 +18,7 @@ pub mod input;
 pub mod job;
 pub mod learn;
 pub mod predict;
+pub mod replay;
 pub mod scheduler;
 #[cfg(feature = "service")]
 pub mod service;

@@ -1,5 +1,5 @@
 //! Distributions of times, as a scenario writes them: `5s`, `exponential 23s`, `uniform 1s 10s`, `lognormal 20s 1.2`,
-//! `pareto 10s 1.5`.
+//! `pareto 10s 1.5`, `normal 30s 10s`.
 //!
 //! It knows nothing of what the times are for.
 
@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use rand_distr::{Distribution, Exp1, LogNormal, Pareto, StandardUniform};
+use rand_distr::{Distribution, Exp1, LogNormal, Pareto, StandardNormal, StandardUniform};
 
 use crate::seeds::Rng;
 use crate::span::{parse_span, show_span};
@@ -26,6 +26,8 @@ pub enum Dist {
     LogNormal(Duration, f64),
     /// Pareto: at least this long, and the tail's exponent.
     Pareto(Duration, f64),
+    /// Normal with this mean and this standard deviation; nothing below 0.
+    Normal(Duration, Duration),
 }
 
 /// Nothing modelled takes longer than this: a hundred years.
@@ -34,8 +36,8 @@ const LONGEST: f64 = 100.0 * 365.0 * 86_400.0;
 /// Why a text is no distribution.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no distribution of times: allowed are '5s', 'uniform 1s 10s', 'exponential 23s', 'lognormal MEDIAN SIGMA' and \
-     'pareto LEAST EXPONENT'"
+    "'{0}' is no distribution of times: allowed are '5s', 'uniform 1s 10s', 'exponential 23s', 'lognormal MEDIAN SIGMA', \
+     'pareto LEAST EXPONENT' and 'normal MEAN DEVIATION'"
 )]
 pub struct DistError(String);
 
@@ -61,16 +63,20 @@ impl Dist {
             Dist::Pareto(least, exponent) => {
                 Pareto::new(least.as_secs_f64().max(1e-9), *exponent).map_or(0.0, |dist| dist.sample(rng))
             }
+            Dist::Normal(mean, deviation) => {
+                let one: f64 = StandardNormal.sample(rng);
+                mean.as_secs_f64() + one * deviation.as_secs_f64()
+            }
         };
         Duration::from_secs_f64(seconds.clamp(0.0, LONGEST))
     }
 
-    /// The mean; none where it is infinite.
+    /// The mean; none where it is infinite. Of a normal distribution the part below 0 is left out of account.
     pub fn mean(&self) -> Option<Duration> {
         let seconds = match self {
             Dist::Constant(always) => return Some(*always),
             Dist::Uniform(least, most) => (least.as_secs_f64() + most.as_secs_f64()) / 2.0,
-            Dist::Exponential(mean) => return Some(*mean),
+            Dist::Exponential(mean) | Dist::Normal(mean, _) => return Some(*mean),
             Dist::LogNormal(median, sigma) => median.as_secs_f64() * (sigma * sigma / 2.0).exp(),
             Dist::Pareto(_, exponent) if *exponent <= 1.0 => return None,
             Dist::Pareto(least, exponent) => least.as_secs_f64() * exponent / (exponent - 1.0),
@@ -97,6 +103,7 @@ impl FromStr for Dist {
             }
             ["exponential", mean] => time(mean).map(Dist::Exponential),
             ["lognormal", median, sigma] => time(median).zip(shape(sigma)).map(|(a, b)| Dist::LogNormal(a, b)),
+            ["normal", mean, deviation] => time(mean).zip(time(deviation)).map(|(a, b)| Dist::Normal(a, b)),
             ["pareto", least, exponent] => time(least).zip(shape(exponent)).map(|(a, b)| Dist::Pareto(a, b)),
             _ => None,
         };
@@ -121,6 +128,7 @@ impl fmt::Display for Dist {
             Dist::Exponential(mean) => write!(f, "exponential {}", text(mean)),
             Dist::LogNormal(median, sigma) => write!(f, "lognormal {} {sigma}", text(median)),
             Dist::Pareto(least, exponent) => write!(f, "pareto {} {exponent}", text(least)),
+            Dist::Normal(mean, deviation) => write!(f, "normal {} {}", text(mean), text(deviation)),
         }
     }
 }
@@ -132,7 +140,14 @@ mod tests {
 
     #[test]
     fn what_is_drawn_has_the_mean() {
-        for text in ["5secs", "uniform 1secs 9secs", "exponential 5secs", "lognormal 3secs 1", "pareto 2secs 3"] {
+        for text in [
+            "5secs",
+            "uniform 1secs 9secs",
+            "exponential 5secs",
+            "lognormal 3secs 1",
+            "pareto 2secs 3",
+            "normal 30secs 10secs",
+        ] {
             let dist: Dist = text.parse().unwrap();
             assert_eq!(dist.to_string().parse(), Ok(dist.clone()), "{text}");
             let mut rng = Seed::root(1).rng();

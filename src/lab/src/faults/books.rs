@@ -8,6 +8,7 @@ use master::{Snapshot, invariants};
 use resources::{Name, Resource, Resources, Role};
 
 use super::judge::Broken;
+use super::operate::LIMITED;
 use super::plan::Plan;
 use crate::world::{Observer, World};
 
@@ -18,8 +19,10 @@ pub(super) struct Books {
     seen: u64,
     /// The offers of this master below that number have been looked at.
     offers: (String, u64),
+    /// The limit when the books were last looked at, and what was reserved to the role then, in thousandths of a CPU.
     limit: Option<i64>,
-    /// What is reserved to role `a` on each agent's host.
+    kept: i64,
+    /// What is reserved by flags on each agent's host.
     reserved: BTreeMap<String, Resources>,
 }
 
@@ -27,18 +30,10 @@ fn broken(rule: &'static str, text: String) -> Result<(), Broken> {
     Err(Broken { rule, text })
 }
 
-/// The limited role.
-const LIMITED: &str = "a";
-
 impl Books {
     pub fn new(plan: &Plan) -> Books {
         let reserved = plan.specs().into_iter().map(|agent| (agent.hostname, reserved(&agent.resources)));
-        Books {
-            seen: 0,
-            offers: (String::new(), 0),
-            limit: plan.limit.map(|cpus| i64::try_from(cpus).unwrap_or(0) * 1000),
-            reserved: reserved.collect(),
-        }
+        Books { seen: 0, offers: (String::new(), 0), limit: None, kept: 0, reserved: reserved.collect() }
     }
 
     /// Looks at the books if anything was written into them.
@@ -78,20 +73,26 @@ impl Books {
             self.offers = (snapshot.info.id.clone(), 0);
         }
         let first = std::mem::replace(&mut self.offers.1, snapshot.offers.next_key());
-        let Some(limit) = self.limit else { return Ok(()) };
+        let quota = snapshot.quotas.iter().find(|(role, _)| role.as_str() == LIMITED).map(|(_, quota)| quota);
+        let limit = quota.and_then(|quota| quota.limits.get(&Name::Cpus)).map(|cpus| cpus.thousandths());
+        let kept =
+            snapshot.agents.values().flat_map(|agent| agent.total.iter()).filter(|resource| is_kept_cpu(resource));
+        let kept: i64 = kept.filter_map(Resource::amount).map(|amount| amount.thousandths()).sum();
+        let before = (std::mem::replace(&mut self.limit, limit), std::mem::replace(&mut self.kept, kept));
+        // An offer of this batch may have been made before an operator's call of this batch.
+        let (Some(limit), Some(last)) = (limit, before.0) else { return Ok(()) };
+        if last > limit || kept > before.1 {
+            return Ok(());
+        }
         let fresh = snapshot.offers.iter().filter(|(key, offer)| *key >= first && offer.role.as_str() == LIMITED);
         if !fresh.flat_map(|(_, offer)| offer.resources.iter()).any(is_plain_cpu) {
             return Ok(());
         }
-        let mut has = 0;
+        let mut has = kept;
         for agent in snapshot.agents.values() {
             let held = agent.used.iter().chain(agent.offered.iter()).filter(|resource| is_plain_cpu(resource));
             let held = held.filter(|resource| resource.allocation().is_some_and(|role| role.as_str() == LIMITED));
-            let kept = agent.total.iter().filter(|resource| {
-                *resource.name() == Name::Cpus
-                    && resource.reservation_role().is_some_and(|role| role.as_str() == LIMITED)
-            });
-            has += held.chain(kept).filter_map(Resource::amount).map(|amount| amount.thousandths()).sum::<i64>();
+            has += held.filter_map(Resource::amount).map(|amount| amount.thousandths()).sum::<i64>();
         }
         if has > limit {
             return broken(
@@ -101,6 +102,11 @@ impl Books {
         }
         Ok(())
     }
+}
+
+/// Whether it is a CPU that is reserved to the limited role.
+fn is_kept_cpu(resource: &Resource) -> bool {
+    *resource.name() == Name::Cpus && resource.reservation_role().is_some_and(|role| role.as_str() == LIMITED)
 }
 
 fn is_plain_cpu(resource: &Resource) -> bool {
@@ -114,5 +120,6 @@ fn is_kept(resource: &Resource) -> bool {
 }
 
 fn reserved(resources: &Resources) -> Resources {
-    resources.iter().filter(|resource| resource.is_reserved()).cloned().collect()
+    let is_static = |resource: &&Resource| resource.is_reserved() && !resource.is_dynamically_reserved();
+    resources.iter().filter(is_static).cloned().collect()
 }

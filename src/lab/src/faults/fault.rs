@@ -8,6 +8,7 @@ use crate::span::show_span;
 use crate::world::{Doom, Moment, Observer, Process, World};
 
 use super::dice::Dice;
+use super::operate::Action;
 
 /// A fault, and when it happens.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,8 @@ pub enum Kind {
     SlowDisk { process: Process, span: Duration, by: Duration },
     /// A clock goes too fast or too slow, in parts of a million.
     Drift { process: Process, drift: i32 },
+    /// An operator does something.
+    Operate(Action),
 }
 
 /// The longest pauses of processes and networks, but for the few that are longer than any timeout.
@@ -73,7 +76,8 @@ impl Fault {
             moment: if dice.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
             away: span,
         };
-        let kind = match dice.below(100) {
+        let kind = match dice.below(125) {
+            100.. => Kind::Operate(Action::draw(&mut dice, agent)),
             0..16 => Kind::Crash { process: dice.pick(&any), away: span, durable, arrives },
             16..34 => Kind::Doom { process: dice.pick(&any), doom: doom(&mut dice) },
             34..40 => Kind::FailOver { away: span, durable, arrives },
@@ -133,6 +137,7 @@ impl Fault {
                 Process::Scheduler(_) => {}
             },
             Kind::Drift { process, drift } => world.drift(process, drift),
+            Kind::Operate(action) => action.strike(world),
         }
     }
 
@@ -169,6 +174,7 @@ impl Fault {
             | Kind::CutExecutor { agent, .. }
             | Kind::FailContainers { agent, .. } => Process::Agent(agent) == process,
             Kind::FailOver { .. } => process == Process::Master,
+            Kind::Operate(action) => action.agent().is_some_and(|agent| Process::Agent(agent) == process),
         }
     }
 }
@@ -219,6 +225,7 @@ impl fmt::Display for Kind {
             Kind::SlowDisk { process, span, by } => {
                 write!(f, "writes of {process} take {} longer for {}", show_span(*by), show_span(*span))
             }
+            Kind::Operate(action) => action.fmt(f),
             Kind::Drift { process, drift } => write!(f, "the clock of {process} goes too fast by {drift} millionths"),
         }
     }

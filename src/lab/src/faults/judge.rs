@@ -63,6 +63,8 @@ pub(super) struct Judge {
     /// Updates that agents have said are safe, in that order.
     pub confirmed: Vec<Vec<u8>>,
     offers: FxHashMap<String, usize>,
+    /// Tasks that were launched together, and by whom.
+    groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
     ids: FxHashMap<String, usize>,
     /// What happened, for a summary.
@@ -83,6 +85,7 @@ impl Judge {
             expected: FxHashMap::default(),
             confirmed: Vec::new(),
             offers: FxHashMap::default(),
+            groups: Vec::new(),
             ids: FxHashMap::default(),
             tasks: 0,
             updates: 0,
@@ -92,6 +95,19 @@ impl Judge {
     /// A rule does not hold; the first one counts.
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
         self.broken.get_or_insert_with(|| Broken { rule, text: text() });
+    }
+
+    /// A group of which some tasks were started and others not.
+    pub fn torn_group(&self) -> Option<&[String]> {
+        let started = |who: usize, task: &String| {
+            let mut ids = self.ids.iter().filter(|(_, owner)| **owner == who);
+            ids.any(|(id, _)| self.started.contains(&(id.clone(), task.clone())))
+        };
+        let torn = self.groups.iter().find(|(who, tasks)| {
+            let count = tasks.iter().filter(|task| started(*who, task)).count();
+            count > 0 && count < tasks.len()
+        });
+        torn.map(|(_, tasks)| tasks.as_slice())
     }
 
     fn update(&mut self, who: usize, status: &TaskStatus) {
@@ -160,6 +176,11 @@ impl Observer for Judge {
 
     fn called(&mut self, who: usize, call: &Call, now: Time) {
         self.log.line(now, || log::called(who, call));
+        let operations = call.accept.iter().flat_map(|accept| &accept.operations);
+        for group in operations.filter_map(|operation| operation.launch_group.as_ref()) {
+            let tasks = group.task_group.tasks.iter().map(|task| task.task_id.value.clone());
+            self.groups.push((who, tasks.collect()));
+        }
         for task in log::launched(call) {
             if self.parties[who].tasks.insert(task.task_id.value.clone(), None).is_some() {
                 let id = &task.task_id.value;

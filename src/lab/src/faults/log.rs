@@ -84,6 +84,9 @@ pub(super) fn called(who: usize, call: &Call) -> String {
         let tasks = launched(call).map(|task| task.task_id.value.as_str()).collect::<Vec<_>>().join(" ");
         let ids = accept.offer_ids.iter().map(|id| id.value.as_str()).collect::<Vec<_>>().join(" ");
         line += &format!(" {ids} for {tasks}");
+        if accept.operations.iter().any(|operation| operation.launch_group.is_some()) {
+            line += ", LAUNCH_GROUP";
+        }
     }
     if let Some(decline) = &call.decline {
         decline.offer_ids.iter().for_each(|id| line += &format!(" {}", id.value));
@@ -103,7 +106,10 @@ pub(super) fn called(who: usize, call: &Call) -> String {
 /// The tasks that a call launches.
 pub(super) fn launched(call: &Call) -> impl Iterator<Item = &sdk::v1::TaskInfo> {
     let operations = call.accept.iter().flat_map(|accept| &accept.operations);
-    operations.flat_map(|operation| operation.launch.iter().flat_map(|launch| &launch.task_infos))
+    operations.flat_map(|operation| {
+        let plain = operation.launch.iter().flat_map(|launch| &launch.task_infos);
+        plain.chain(operation.launch_group.iter().flat_map(|launch| &launch.task_group.tasks))
+    })
 }
 
 impl fmt::Display for Note<'_> {

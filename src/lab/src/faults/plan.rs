@@ -83,6 +83,8 @@ pub struct FrameworkPlan {
     pub kills: u64,
     /// Percent of updates that it acknowledges late.
     pub late: u64,
+    /// Percent of times at which it launches two tasks as a group, if it has two to launch.
+    pub groups: u64,
     /// Percent of tasks that it gets wrong at first.
     pub wrong: u64,
     /// It tears itself down then, whatever it has.
@@ -211,6 +213,7 @@ impl FrameworkPlan {
             wrong: if dice.chance(30) { 10 } else { 0 },
             quits: dice.chance(12).then(|| seconds(dice.within(5, 200))),
             tears_down: dice.chance(70),
+            groups: if dice.chance(35) { 60 } else { 0 },
         }
     }
 

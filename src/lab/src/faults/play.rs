@@ -12,6 +12,7 @@ use super::books::Books;
 use super::dice::Dice;
 use super::judge::{Broken, Judge};
 use super::log::Log;
+use super::operate;
 use super::plan::Plan;
 use super::rest;
 use super::worker::{View, Worker};
@@ -157,9 +158,14 @@ impl Play {
     fn rest(&mut self, plan: &Plan, finished: bool) -> Result<(), Broken> {
         let end = self.world.now() + REST;
         loop {
+            let settling = operate::settle(&mut self.world, plan);
             let at = self.world.now() + LOOK;
             self.until(at.since(BEGIN))?;
-            let Err(text) = rest::unrest(&mut self.world, plan.agents.len(), finished) else { return Ok(()) };
+            let calm = match settling {
+                0 => rest::unrest(&mut self.world, plan.agents.len(), finished),
+                calls => Err(format!("operators have set {calls} things right")),
+            };
+            let Err(text) = calm else { return Ok(()) };
             if at > end {
                 return Err(Broken { rule: "the world comes to rest", text });
             }

@@ -28,6 +28,9 @@ pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) ->
     }
     agents_and_master(world, agents, &snapshot)?;
     ended_frameworks(world, &snapshot)?;
+    if let Some(tasks) = world.observer().torn_group() {
+        return Err(format!("of the group {tasks:?} a part was started"));
+    }
     acknowledged(world, agents)?;
     confirmed(world)?;
     if finished { empty(world, &snapshot) } else { Ok(()) }

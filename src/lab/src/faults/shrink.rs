@@ -116,6 +116,7 @@ impl Shrinker<'_> {
             let mut plan = self.best.clone();
             let framework = &mut plan.frameworks[n];
             (framework.services, framework.kills, framework.late, framework.wrong) = (0, 0, 0, 0);
+            framework.groups = 0;
             self.try_out(plan);
         }
         let mut plan = self.best.clone();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base::Time;
 use resources::{Resources, Role, parse_text};
-use sdk::v1::{Offer, TaskState, TaskStatus};
+use sdk::v1::{ExecutorId, ExecutorInfo, FrameworkId, Offer, TaskInfo, TaskState, TaskStatus, executor_info};
 use sdk::{Calls, Event, Packer, Scheduler, is_terminal};
 
 use super::dice::Dice;
@@ -222,24 +222,67 @@ impl Worker {
         }
     }
 
+    /// Two tasks start together in one executor, if an offer has room for them.
+    fn launch_group(&mut self, calls: &mut Calls) {
+        // A service would keep its executor's part for ever, and plans leave room for tasks only.
+        let two: Vec<usize> = self.waiting().filter(|n| !self.is_service(*n)).take(2).collect();
+        let (Some(id), Ok(room)) = (self.view.borrow().id.clone(), parse_text("cpus:2.1;mem:160", &Role::star()))
+        else {
+            return;
+        };
+        let fits = |offer: &Offer| {
+            let all = sdk::task::from_v1(&offer.resources).unwrap_or_default();
+            let plain: Resources = all.unallocated().iter().filter(|one| one.is_unreserved()).cloned().collect();
+            plain.contains(&room)
+        };
+        let Some(at) = self.held.iter().position(fits).filter(|_| two.len() == 2) else { return };
+        let offer = self.held.remove(at);
+        let mut tasks: Vec<TaskInfo> = Vec::new();
+        for n in two {
+            let id = task_id(n, self.jobs[n].attempt + 1);
+            tasks.push(sdk::task::shell(&id, &self.command(n), &self.needs));
+            self.launched(n, calls);
+        }
+        let needs = parse_text("cpus:0.1;mem:32", &Role::star()).unwrap_or_default();
+        let executor = ExecutorInfo {
+            r#type: Some(executor_info::Type::Default as i32),
+            executor_id: ExecutorId { value: format!("group-{}", tasks[0].task_id.value) },
+            framework_id: Some(FrameworkId { value: id }),
+            resources: sdk::task::to_v1(&needs),
+            ..ExecutorInfo::default()
+        };
+        calls.launch_group(&offer, executor, tasks, self.plan.refuse);
+    }
+
+    /// What the next task for a piece of work does. The time belongs to the work, so that it is the same in each try.
+    fn command(&self, n: usize) -> String {
+        let seconds = self.plan.longest.as_secs_f64() * ((n * 37 + 11) % 100) as f64 / 100.0;
+        if self.is_service(n) { "sleep infinity".to_owned() } else { format!("sleep {seconds:.3}") }
+    }
+
+    /// The next task for a piece of work is on its way: that is written down.
+    fn launched(&mut self, n: usize, calls: &mut Calls) {
+        (self.jobs[n].attempt, self.jobs[n].running) = (self.jobs[n].attempt + 1, true);
+        self.save(n, calls);
+    }
+
     fn decide(&mut self, calls: &mut Calls) {
+        if self.plan.groups > 0 && self.dice.chance(self.plan.groups) {
+            self.launch_group(calls);
+        }
         let mut packer = Packer::new(std::mem::take(&mut self.held));
         let waiting: Vec<usize> = self.waiting().take(self.plan.at_once).collect();
         for n in waiting {
             let attempt = self.jobs[n].attempt + 1;
             let id = task_id(n, attempt);
-            // The draw belongs to the job, so that it is the same whenever it is launched.
-            let seconds = self.plan.longest.as_secs_f64() * ((n * 37 + 11) % 100) as f64 / 100.0;
-            let command = if self.is_service(n) { "sleep infinity".to_owned() } else { format!("sleep {seconds:.3}") };
-            let mut task = sdk::task::shell(&id, &command, &self.needs);
+            let mut task = sdk::task::shell(&id, &self.command(n), &self.needs);
             if attempt == 1 && self.plan.wrong > 0 && self.dice.chance(self.plan.wrong) {
                 task.command = None;
             }
             if packer.place(task).is_err() {
                 break;
             }
-            (self.jobs[n].attempt, self.jobs[n].running) = (attempt, true);
-            self.save(n, calls);
+            self.launched(n, calls);
         }
         packer.finish(calls, self.plan.refuse);
     }

@@ -70,6 +70,9 @@ pub struct FrameworkOutcome {
     pub start: Summary,
     /// From a job's submission to the end of its last task.
     pub job: Summary,
+    /// The same for the jobs of each kind that has a name.
+    #[serde(default)]
+    pub kinds: Vec<(String, Summary)>,
     /// Offers that it was made.
     pub offers_received: u64,
     /// Offers that it used.

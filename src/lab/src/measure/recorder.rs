@@ -161,6 +161,13 @@ impl Recorder {
         &self.books[who].tasks
     }
 
+    /// When the last task of a task's job ended; infinite before.
+    pub fn job_end(&self, who: usize, task: u64) -> f64 {
+        let books = &self.books[who];
+        let job = books.tasks.get(task as usize).and_then(|task| books.jobs.get(task.job as usize));
+        job.map_or(NOT_YET, |job| job.ended)
+    }
+
     /// Whether every submitted task has ended for good.
     pub fn all_done(&self) -> bool {
         self.books.iter().all(|books| books.waiting_tasks == 0 && books.running_tasks == 0)

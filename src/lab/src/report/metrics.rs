@@ -44,6 +44,10 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
             put(format!("{name}.{what}.p50"), summary.p50);
             put(format!("{name}.{what}.p99"), summary.p99);
         }
+        put(format!("{name}.job.sum"), framework.job.mean * framework.job.count as f64);
+        for (kind, job) in &framework.kinds {
+            put(format!("{name}.{kind}.job.mean"), job.mean);
+        }
         put(format!("{name}.finished"), framework.finished as f64);
         put(format!("{name}.failed"), framework.failed as f64);
         put(format!("{name}.left"), framework.left as f64);
@@ -53,6 +57,13 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
         put(format!("{name}.offers.rescinded"), framework.offers_rescinded as f64);
         put(format!("{name}.offers.held"), framework.offer_held);
     }
+    let waits = || outcome.frameworks.iter().map(|framework| &framework.wait);
+    let tasks: usize = waits().map(|wait| wait.count).sum();
+    let mean = waits().map(|wait| wait.mean * wait.count as f64).sum::<f64>() / tasks.max(1) as f64;
+    put("all.wait.mean".to_owned(), mean);
+    // How far the mean wait of the framework is from it that is furthest.
+    let apart = waits().filter(|wait| wait.count > 0).map(|wait| (wait.mean - mean).abs()).fold(0.0, f64::max);
+    put("all.wait.apart".to_owned(), apart / mean.max(f64::MIN_POSITIVE));
     put("seconds".to_owned(), outcome.seconds);
     put("events".to_owned(), outcome.events as f64);
     all

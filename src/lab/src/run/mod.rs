@@ -2,6 +2,7 @@
 
 mod course;
 mod sampler;
+mod source;
 
 use std::path::Path;
 use std::time::Duration;

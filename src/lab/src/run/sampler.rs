@@ -11,6 +11,8 @@ use crate::measure::{
 use crate::scenario::{PreparedFramework, Scenario, Window};
 use crate::span::Span;
 
+use super::source::Sources;
+
 /// Frameworks that get a track of their own in the series.
 const TRACKS: usize = 40;
 
@@ -117,7 +119,7 @@ impl Sampler {
     }
 
     /// Sums up.
-    pub fn outcome(mut self, head: Head, recorder: &Recorder) -> Outcome {
+    pub fn outcome(mut self, head: Head, recorder: &Recorder, sources: &Sources) -> Outcome {
         let names: Vec<Name> = self.total.iter().map(|(name, _)| name).collect();
         let windows = std::mem::take(&mut self.windows);
         let all = self.total.iter().map(|(_, all)| all.to_f64().max(f64::MIN_POSITIVE)).collect::<Vec<_>>();
@@ -145,14 +147,14 @@ impl Sampler {
             seconds: head.seconds,
             done: head.done,
             live: head.live,
-            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder)).collect(),
+            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder, sources)).collect(),
             windows,
             series: self.series,
             strips: recorder.strips().to_vec(),
         }
     }
 
-    fn framework(&self, who: usize, recorder: &Recorder) -> FrameworkOutcome {
+    fn framework(&self, who: usize, recorder: &Recorder, sources: &Sources) -> FrameworkOutcome {
         let tasks = recorder.tasks(who);
         let over = |from: fn(&crate::measure::TaskRecord) -> f64, to: fn(&crate::measure::TaskRecord) -> f64| {
             Summary::of(tasks.iter().map(|task| to(task) - from(task)).filter(|time| time.is_finite()).collect())
@@ -169,6 +171,7 @@ impl Sampler {
             wait: over(|task| task.submitted, |task| task.running),
             start: over(|task| task.launched, |task| task.running),
             job: Summary::of(recorder.job_times(who)),
+            kinds: sources.kinds(who, recorder),
             offers_received: state.offers_received,
             offers_accepted: state.offers_accepted,
             offers_declined: state.offers_declined,

@@ -37,6 +37,9 @@ pub(crate) fn check(scenario: &Scenario) -> Checked {
         Role::parse(role).map_err(|why| Broken::new(format!("roles.{role}"), why.to_string()))?;
         role_part(part).map_err(|broken| broken.below(&format!("roles.{role}")))?;
     }
+    if let Some(manager) = &scenario.manager {
+        positive("manager.every", manager.every.0)?;
+    }
     frameworks(&scenario.frameworks)?;
     for (n, window) in scenario.windows.iter().enumerate() {
         self::window(window, duration).map_err(|broken| broken.below(&format!("windows.{n}")))?;
@@ -122,6 +125,9 @@ fn framework(framework: &Framework) -> Checked {
         return Err(Broken::new("conduct", "attempt and tasks_per_offer must be at least 1"));
     }
     for (n, kind) in framework.jobs.iter().enumerate() {
+        if let Some(of_jobs) = &kind.name {
+            name("name", of_jobs).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
+        }
         jobs::check(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
     }
     Ok(())

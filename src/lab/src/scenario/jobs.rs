@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rand_distr::{Distribution, Exp1, StandardUniform};
-use resources::{Amount, Name, Quantities, parse_quantities};
+use resources::{Amount, Name, parse_quantities};
 
 use super::error::{Broken, ScenarioError};
 use super::schema::JobKind;
@@ -44,12 +44,13 @@ pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
         kind.poisson.is_some(),
         kind.burst.is_some(),
         kind.diurnal.is_some(),
+        kind.chain.is_some(),
         kind.trace.is_some(),
     ];
     if ways.iter().filter(|given| **given).count() != 1 {
         return Err(Broken::new(
             "",
-            "exactly one of at, every, poisson, burst, diurnal and trace says when jobs arrive",
+            "exactly one of at, every, poisson, burst, diurnal, chain and trace says when jobs arrive",
         ));
     }
     for (field, span) in [
@@ -62,6 +63,9 @@ pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
         if span.is_some_and(|span| span.0.is_zero()) {
             return Err(Broken::new(field, "must be more than 0"));
         }
+    }
+    if kind.chain.is_some() && (kind.count.is_none() || kind.until.is_some()) {
+        return Err(Broken::new("chain", "needs a `count`, and goes without `until`"));
     }
     if kind.burst.is_some() && kind.gap.is_none() {
         return Err(Broken::new("burst", "needs a `gap`: how far apart the bursts are"));
@@ -182,10 +186,11 @@ impl Arrivals {
         let row = self.rows.next()?;
         let needs = match self.needs.is_empty() {
             false => self.needs.clone(),
-            true => Arc::new(Quantities::from_iter([
-                (Name::Cpus, Amount::from_f64(row.cpus)),
-                (Name::Mem, Amount::from_f64(row.mem_mb)),
-            ])),
+            true => {
+                let all = [(Name::Cpus, row.cpus), (Name::Mem, row.mem_mb), (Name::Gpus, row.gpus)];
+                let named = all.into_iter().filter(|(_, amount)| *amount > 0.0);
+                Arc::new(named.map(|(name, amount)| (name, Amount::from_f64(amount))).collect())
+            }
         };
         Some(Arrival {
             at: row.submit + self.kind.from.0,

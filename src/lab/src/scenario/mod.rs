@@ -14,8 +14,8 @@ mod trace;
 pub(crate) use error::Broken;
 pub use error::ScenarioError;
 pub use jobs::{Arrival, Arrivals};
-pub use schema::{AgentGroup, Framework, JobKind, MasterPart, RolePart, Scenario, Window};
-pub use setup::{Prepared, PreparedFramework, prepare, quotas};
+pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
+pub use setup::{Prepared, PreparedFramework, PreparedJobs, prepare, quotas};
 pub use sweep::{MOST_POINTS, Point, points};
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::dist::Dist;
 use crate::span::Span;
-use crate::users::{Place, Preset};
+use crate::users::{Place, Preset, Release};
 use crate::world::Fidelity;
 
 /// A whole scenario.
@@ -44,6 +44,8 @@ pub struct Scenario {
     /// Roles with weights or quota, by name.
     #[serde(default)]
     pub roles: BTreeMap<String, RolePart>,
+    /// A queue manager in front of the frameworks.
+    pub manager: Option<ManagerPart>,
     /// The frameworks.
     pub frameworks: Vec<Framework>,
     /// Parts of the run that are measured for themselves. Without any: the whole run.
@@ -89,6 +91,17 @@ impl MasterPart {
     pub fn is_default(&self) -> bool {
         *self == MasterPart::default()
     }
+}
+
+/// A queue manager in front of the frameworks: it holds their jobs back, and releases task by task.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManagerPart {
+    /// Whose task is released next.
+    pub release: Release,
+    /// How often it looks at what is free.
+    #[serde(default = "second")]
+    pub every: Span,
 }
 
 /// The modelled parts.
@@ -200,6 +213,8 @@ pub struct ConductPart {
     pub think_per_task: Option<Span>,
     /// One job at a time.
     pub job_at_a_time: Option<bool>,
+    /// Of all that waits, the task of the job with the fewest running ones is the next.
+    pub fair_jobs: Option<bool>,
     /// Tasks launched at once, at most.
     pub attempt: Option<usize>,
     /// Tasks on one offer, at most.
@@ -212,10 +227,12 @@ pub struct ConductPart {
     pub hoard: Option<bool>,
 }
 
-/// Jobs of one kind, and when they arrive: one of `at`, `every`, `poisson`, `burst`, `diurnal` and `trace`.
+/// Jobs of one kind, and when they arrive: one of `at`, `every`, `poisson`, `burst`, `diurnal`, `chain` and `trace`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobKind {
+    /// Its name, if its jobs are to be measured for themselves.
+    pub name: Option<String>,
     /// All at this moment.
     pub at: Option<Span>,
     /// One after another, so far apart.
@@ -232,6 +249,8 @@ pub struct JobKind {
     pub period: Option<Span>,
     /// How far the rate goes up and down: 0 to 1.
     pub amplitude: Option<f64>,
+    /// One after another: the next one so long after the one before has ended.
+    pub chain: Option<Span>,
     /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`.
     pub trace: Option<String>,
     /// How many jobs, at most.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use allocator::SorterKind;
 use master::Config;
@@ -15,7 +16,7 @@ use sdk::v1::framework_info::{Capability, capability};
 
 use super::error::{Broken, ScenarioError};
 use super::jobs::Arrivals;
-use super::schema::{AgentGroup, Framework, Scenario};
+use super::schema::{AgentGroup, Framework, JobKind, Scenario};
 use crate::seeds::Seed;
 use crate::users::{Conduct, Inbox, User};
 use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
@@ -37,7 +38,17 @@ pub struct PreparedFramework {
     /// Where its jobs go.
     pub inbox: Inbox,
     /// Its jobs, by kind.
-    pub arrivals: Vec<Arrivals>,
+    pub arrivals: Vec<PreparedJobs>,
+}
+
+/// Jobs of one kind.
+pub struct PreparedJobs {
+    /// The name under which they are measured.
+    pub name: Option<String>,
+    /// If each waits for the one before: how long after its end it arrives. Times of arrivals then count for nothing.
+    pub chain: Option<Duration>,
+    /// The jobs.
+    pub arrivals: Arrivals,
 }
 
 /// Makes a world out of a scenario. `folder` is where traces are.
@@ -64,8 +75,11 @@ pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepare
                 start: part.start.0,
             });
             let jobs = part.jobs.iter().enumerate();
-            let arrivals = jobs.map(|(at, kind)| Arrivals::new(kind, branch.nth("jobs", at), folder));
-            let arrivals = arrivals.collect::<Result<_, _>>()?;
+            let prepared = |(at, kind): (usize, &JobKind)| {
+                let arrivals = Arrivals::new(kind, branch.nth("jobs", at), folder)?;
+                Ok(PreparedJobs { name: kind.name.clone(), chain: kind.chain.map(|span| span.0), arrivals })
+            };
+            let arrivals = jobs.map(prepared).collect::<Result<_, _>>()?;
             frameworks.push(PreparedFramework { name, role: part.role.clone(), inbox, arrivals });
         }
     }
@@ -159,6 +173,7 @@ fn conduct_of(framework: &Framework) -> Conduct {
         think: part.think.map_or(like.think, |span| span.0),
         think_per_task: part.think_per_task.map_or(like.think_per_task, |span| span.0),
         job_at_a_time: part.job_at_a_time.unwrap_or(like.job_at_a_time),
+        fair_jobs: part.fair_jobs.unwrap_or(like.fair_jobs),
         attempt: part.attempt.unwrap_or(like.attempt),
         tasks_per_offer: part.tasks_per_offer.unwrap_or(like.tasks_per_offer),
         suppress: part.suppress.unwrap_or(like.suppress),

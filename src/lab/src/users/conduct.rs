@@ -36,6 +36,8 @@ pub struct Conduct {
     pub think_per_task: Duration,
     /// Looks at one job at a time, as the schedulers of Omega's simulator do.
     pub job_at_a_time: bool,
+    /// Of all that waits, the task of the job with the fewest running ones is the next: Hadoop's fair scheduler.
+    pub fair_jobs: bool,
     /// At most so many tasks are launched at once; the others wait until the next time.
     pub attempt: usize,
     /// At most so many tasks are put on one offer.
@@ -59,6 +61,7 @@ impl Default for Conduct {
             think: Duration::ZERO,
             think_per_task: Duration::ZERO,
             job_at_a_time: false,
+            fair_jobs: false,
             attempt: usize::MAX,
             tasks_per_offer: usize::MAX,
             suppress: false,

@@ -4,6 +4,7 @@
 
 mod conduct;
 mod held;
+mod manager;
 mod user;
 
 use std::cell::RefCell;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 pub use conduct::{Conduct, Place, Preset};
 pub use held::Needs;
+pub use manager::{Manager, Release};
 pub use user::User;
 
 /// Some tasks of one kind that are submitted together.

@@ -121,6 +121,25 @@ impl User {
         }
     }
 
+    /// Brings the tasks of jobs with few running ones to the front: those are counted as if the tasks before in the queue ran.
+    fn by_fairness(&mut self) {
+        let mut having: FxHashMap<u64, u64> = FxHashMap::default();
+        for task in self.running.values() {
+            *having.entry(task.job).or_default() += 1;
+        }
+        let place = |task: &Pending| {
+            let has = having.entry(task.job).or_default();
+            let before = *has;
+            // A gang stays together.
+            *has += u64::from(task.with <= 1);
+            before
+        };
+        let places: Vec<u64> = self.waiting.iter().map(place).collect();
+        let mut order: Vec<(u64, Pending)> = places.into_iter().zip(self.waiting.drain(..)).collect();
+        order.sort_by_key(|(place, _)| *place);
+        self.waiting.extend(order.into_iter().map(|(_, task)| task));
+    }
+
     /// How many tasks the next decision looks at.
     fn looked_at(&self) -> usize {
         let of_job = match (self.conduct.job_at_a_time, self.waiting.front()) {
@@ -162,6 +181,9 @@ impl User {
 
     /// Places what fits onto the offers that have been thought about.
     fn decide(&mut self, calls: &mut Calls) {
+        if self.conduct.fair_jobs {
+            self.by_fairness();
+        }
         let mut used = vec![0; self.held.len()];
         let mut launches: Vec<Vec<TaskInfo>> = vec![Vec::new(); self.held.len()];
         let (mut left, mut at, mut passed) = (self.looked_at(), 0, 0);

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! <!-- lab table SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->      a row for each point of the sweep
-//! <!-- lab picture SCENARIO: POINT share|waiting|held -->            over time, of the first seed
+//! <!-- lab factors SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->    a row for each number: the first point against the last
+//! <!-- lab picture SCENARIO: POINT share|waiting|held -->            over time, of the first seed; replays have others
 //! <!-- lab end -->
 //! ```
 //!
@@ -13,15 +14,21 @@
 //! means and what the paper says stands in the page, and is not touched.
 #![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 
+mod row;
+mod streams;
+mod training;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lab::campaign::{Campaign, Progress, Results};
+use lab::campaign::{Campaign, Progress};
 use lab::measure::Outcome;
-use lab::report::{Course, spreads};
 use plot::Lines;
+use row::Row;
+use streams::Streams;
+use training::Training;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -52,21 +59,36 @@ fn block(line: &str) -> Option<Block> {
 /// Scenarios that have been run, by name.
 #[derive(Default)]
 struct Shelf {
-    results: BTreeMap<String, Results>,
+    rows: BTreeMap<String, Vec<Row>>,
 }
 
 impl Shelf {
-    fn of(&mut self, name: &str) -> Result<&Results, Failed> {
-        if !self.results.contains_key(name) {
+    fn of(&mut self, name: &str) -> Result<&[Row], Failed> {
+        if !self.rows.contains_key(name) {
             let file = PathBuf::from("lab/papers").join(format!("{name}.toml"));
             let text = std::fs::read_to_string(&file).map_err(|why| format!("{}: {why}", file.display()))?;
-            let campaign = Campaign::new(&text, &file, &Path::new("lab-results").join(name), None)?;
-            let (began, threads) = (Instant::now(), std::thread::available_parallelism().map_or(1, usize::from));
-            let results = campaign.run(threads, &Silent)?;
-            println!("{name}: {} runs in {:.1} s", campaign.runs(), began.elapsed().as_secs_f64());
-            self.results.insert(name.to_owned(), results);
+            let began = Instant::now();
+            let rows = rows(name, &file, &text)?;
+            println!("{name}: {} points in {:.1} s", rows.len(), began.elapsed().as_secs_f64());
+            self.rows.insert(name.to_owned(), rows);
         }
-        Ok(&self.results[name])
+        Ok(&self.rows[name])
+    }
+}
+
+/// Runs a scenario: in the laboratory's world, or, where it says `replay`, as a replay of a framework's policies alone.
+fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
+    let folder = Path::new("lab/papers");
+    let table: toml::Table = toml::from_str(text)?;
+    match table.get("replay").and_then(toml::Value::as_str) {
+        Some("training") => Training::rows(text, folder),
+        Some("streams") => Streams::rows(text, folder),
+        Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
+        None => {
+            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None)?;
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            Ok(row::of_world(&campaign.run(threads, &Silent)?))
+        }
     }
 }
 
@@ -80,56 +102,67 @@ fn number(value: f64) -> String {
     }
 }
 
-/// The table of a block, in Markdown.
-fn table(results: &Results, wanted: &str) -> Result<String, Failed> {
-    let columns: Result<Vec<(&str, &str)>, Failed> = wanted
+/// The columns of a block: title and the number's name.
+fn columns(wanted: &str) -> Result<Vec<(&str, &str)>, Failed> {
+    let columns = wanted
         .split(';')
         .map(|column| column.split_once('=').map(|(title, name)| (title.trim(), name.trim())))
-        .map(|column| column.ok_or_else(|| format!("'{wanted}': a column is TITLE = NUMBER").into()))
-        .collect();
-    let columns = columns?;
-    let fields = results.first().map(|(values, _)| values.as_slice()).unwrap_or_default();
+        .map(|column| column.ok_or_else(|| format!("'{wanted}': a column is TITLE = NUMBER").into()));
+    columns.collect()
+}
+
+/// A number of a row with its interval.
+fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
+    let found = row.numbers.iter().find(|spread| spread.name == name);
+    let found = found.ok_or_else(|| format!("there is no number '{name}'"))?;
+    let times = if title.ends_with('%') { 100.0 } else { 1.0 };
+    let interval = if found.half > 0.0 { format!(" ± {}", number(found.half * times)) } else { String::new() };
+    Ok((found.mean, format!("{}{interval}", number(found.mean * times))))
+}
+
+/// The table of a block, in Markdown: a row for each point.
+fn table(rows: &[Row], wanted: &str) -> Result<String, Failed> {
+    let columns = columns(wanted)?;
+    let fields = rows.first().map(|row| row.values.as_slice()).unwrap_or_default();
     let titles = fields.iter().map(|(field, _)| format!("`{}`", field.rsplit('.').next().unwrap_or(field)));
     let titles: Vec<String> = titles.chain(columns.iter().map(|(title, _)| (*title).to_owned())).collect();
     let mut text = format!("| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
-    for (values, outcomes) in results {
-        let all = spreads(outcomes);
+    for row in rows {
         let mut cells: Vec<String> =
-            values.iter().map(|(_, value)| value.trim_matches('"').replace('|', "/")).collect();
+            row.values.iter().map(|(_, value)| value.trim_matches('"').replace('|', "/")).collect();
         for (title, name) in &columns {
-            let found = all.iter().find(|spread| spread.name == *name);
-            let found = found.ok_or_else(|| format!("there is no number '{name}'"))?;
-            let times = if title.ends_with('%') { 100.0 } else { 1.0 };
-            let interval = if found.half > 0.0 { format!(" ± {}", number(found.half * times)) } else { String::new() };
-            cells.push(format!("{}{interval}", number(found.mean * times)));
+            cells.push(cell(row, title, name)?.1);
         }
         writeln!(text, "| {} |", cells.join(" | "))?;
     }
     Ok(text)
 }
 
+/// The same the other way round: a row for each number, and how many times as much the first point has as the last.
+fn factors(rows: &[Row], wanted: &str) -> Result<String, Failed> {
+    let [first, .., last] = rows else { return Err("factors are of two points or more".into()) };
+    let mut text = "| | first | last | first / last |\n|---|---|---|---|\n".to_owned();
+    for (title, name) in columns(wanted)? {
+        let ((before, shown), (after, then)) = (cell(first, title, name)?, cell(last, title, name)?);
+        writeln!(text, "| {title} | {shown} | {then} | {:.2} |", before / after)?;
+    }
+    Ok(text)
+}
+
 /// The picture of a block: written beside the page, and named in it.
-fn picture(block: &Block, results: &Results) -> Result<String, Failed> {
-    let (point, what) = block.wanted.split_once(' ').ok_or("a picture is POINT share|waiting|held")?;
+fn picture(block: &Block, rows: &[Row]) -> Result<String, Failed> {
+    let (point, what) = block.wanted.split_once(' ').ok_or("a picture is POINT share|waiting|held|...")?;
     let point: usize = point.parse()?;
-    let (values, outcomes) = results.get(point).ok_or_else(|| format!("there is no point {point}"))?;
-    let outcome = outcomes.first().ok_or("no outcome")?;
-    let course = match what {
-        "share" => Course::Share,
-        "waiting" => Course::Waiting,
-        "held" => Course::Held,
-        _ => return Err(format!("'{what}' is neither share nor waiting nor held").into()),
-    };
-    let values: Vec<String> = values
+    let row = rows.get(point).ok_or_else(|| format!("there is no point {point}"))?;
+    let lines = row.pictures.iter().find(|(name, _)| *name == what).map(|(_, lines)| lines);
+    let lines = lines.ok_or_else(|| format!("there is no picture '{what}'"))?;
+    let values: Vec<String> = row
+        .values
         .iter()
         .map(|(field, value)| format!("{} = {value}", field.rsplit('.').next().unwrap_or(field)))
         .collect();
     let title = if values.is_empty() { block.scenario.clone() } else { values.join(", ") };
-    let mut lines = Lines { title: title.clone(), ..lab::report::course(outcome, course) };
-    // The title does not say what the lines are.
-    if course == Course::Waiting {
-        lines.y = "tasks that wait".to_owned();
-    }
+    let lines = Lines { title: title.clone(), ..lines.clone() };
     let name = format!("pictures/{}-{point}-{what}.svg", block.scenario);
     std::fs::create_dir_all("docs/papers/pictures")?;
     std::fs::write(Path::new("docs/papers").join(&name), lines.svg())?;
@@ -144,12 +177,13 @@ fn filled(text: &str, filters: &[String], shelf: &mut Shelf) -> Result<Option<St
     while let Some(line) = lines.next() {
         writeln!(new, "{line}")?;
         let Some(block) = block(line).filter(|block| wanted(&block.scenario)) else { continue };
-        let results = shelf.of(&block.scenario)?;
+        let rows = shelf.of(&block.scenario)?;
         any = true;
         new.push_str(&match block.kind.as_str() {
-            "table" => table(results, &block.wanted)?,
-            "picture" => picture(&block, results)?,
-            other => return Err(format!("'{other}' is neither table nor picture").into()),
+            "table" => table(rows, &block.wanted)?,
+            "factors" => factors(rows, &block.wanted)?,
+            "picture" => picture(&block, rows)?,
+            other => return Err(format!("'{other}' is neither table nor factors nor picture").into()),
         });
         let end = lines.find(|line| line.trim() == "<!-- lab end -->");
         writeln!(new, "{}", end.ok_or_else(|| format!("'{line}' has no end"))?)?;

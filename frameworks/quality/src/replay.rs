@@ -1,0 +1,265 @@
+//! Policies over the losses of trainings that are known already, in virtual time: epochs, whole iterations, and cores that
+//! all work at one pace. What a training loses does not depend on who computes which shard, so the losses are those that
+//! it would have under any policy; only when each iteration ends is modelled.
+//!
+//! It decides nothing: [`decide`] does, on what [`Forecaster`]s have seen so far. It trains nothing either.
+
+use crate::allocate::{Bid, Policy, decide};
+use crate::predict::{Forecaster, Outlook};
+
+/// A job with its losses, first to last. Not empty.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// The loss after each iteration.
+    pub losses: Vec<f64>,
+    /// Seconds after the beginning at which it is submitted.
+    pub after: f64,
+    /// What its gain counts, against 1 for others.
+    pub priority: f64,
+    /// In how many parts its work can be done at once; the worker with most of them decides how long a round takes.
+    pub shards: u32,
+    /// The most cores that it can use.
+    pub ceiling: u32,
+    /// Seconds that one core computes in a round.
+    pub work: f64,
+    /// Seconds that a round takes beside, on any number of cores.
+    pub overhead: f64,
+    /// Rounds of an iteration.
+    pub rounds: f64,
+}
+
+impl Curve {
+    /// The lowest loss that the job reaches.
+    pub fn end(&self) -> f64 {
+        self.losses.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The share of what there is to learn that is not learnt after so many iterations.
+    pub fn left(&self, iterations: usize) -> f64 {
+        let at = self.losses[iterations.min(self.losses.len() - 1)];
+        (at - self.end()) / (self.losses[0] - self.end())
+    }
+
+    /// How long an iteration takes on so many cores.
+    pub fn seconds(&self, cores: u32) -> f64 {
+        let most = f64::from(self.shards.div_ceil(cores)) / f64::from(self.shards);
+        self.rounds * (self.work * most + self.overhead)
+    }
+
+    /// Core-seconds that an iteration computes.
+    pub fn busy(&self) -> f64 {
+        self.rounds * self.work
+    }
+}
+
+/// What is shared out, and how often.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pool {
+    /// Cores.
+    pub cores: u32,
+    /// For how long a decision holds, in seconds.
+    pub epoch: f64,
+    /// Whether cores that change hands work for their new job at once. Else an iteration ends with the cores with which it
+    /// began, which is near the truth while iterations are shorter than epochs.
+    pub at_once: bool,
+}
+
+/// What a policy did with the jobs.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// For each job the seconds from its submission until each iteration's end.
+    pub ends: Vec<Vec<f64>>,
+    /// When the last job ended.
+    pub makespan: f64,
+    /// At the beginning of each epoch: its time, and the cores of each job that runs, with what it has left to learn.
+    pub epochs: Vec<(f64, Vec<(u32, f64)>)>,
+}
+
+impl Outcome {
+    /// The mean over all jobs of the share that is left to learn, over the time from a job's submission to `until`; a
+    /// job that has ended counts with what it left.
+    pub fn mean_left(&self, curves: &[Curve], until: f64) -> f64 {
+        let mut sums = (0.0, 0.0);
+        for (curve, ends) in curves.iter().zip(&self.ends) {
+            let span = until - curve.after;
+            let mut last = 0.0;
+            for (iteration, end) in ends.iter().enumerate() {
+                sums.0 += curve.left(iteration) * (end.min(span) - last);
+                last = end.min(span);
+            }
+            sums.0 += curve.left(ends.len()) * (span - last);
+            sums.1 += span;
+        }
+        sums.0 / sums.1
+    }
+
+    /// At moments `step` seconds apart, the mean over the jobs that run then of what they have left to learn, as SLAQ's
+    /// paper plots it.
+    pub fn left_of_running(&self, curves: &[Curve], step: f64) -> Vec<(f64, f64)> {
+        let mut course = Vec::new();
+        let mut now = 0.0;
+        while now < self.makespan {
+            let mut running = Vec::new();
+            for (curve, ends) in curves.iter().zip(&self.ends) {
+                let age = now - curve.after;
+                if age >= 0.0 && ends.last().is_some_and(|end| age < *end) {
+                    running.push(curve.left(ends.partition_point(|end| *end <= age)));
+                }
+            }
+            if !running.is_empty() {
+                course.push((now, running.iter().sum::<f64>() / running.len() as f64));
+            }
+            now += step;
+        }
+        course
+    }
+
+    /// The mean of [`Outcome::left_of_running`] over time.
+    pub fn mean_left_of_running(&self, curves: &[Curve]) -> f64 {
+        let course = self.left_of_running(curves, 0.25);
+        course.iter().map(|(_, left)| left).sum::<f64>() / course.len().max(1) as f64
+    }
+
+    /// The mean over all jobs of the seconds until only this share is left to learn.
+    pub fn mean_time_to(&self, curves: &[Curve], share: f64) -> f64 {
+        let time = |(curve, ends): (&Curve, &Vec<f64>)| {
+            let done = (0..ends.len()).find(|i| curve.left(*i + 1) <= share).unwrap_or(ends.len() - 1);
+            ends[done]
+        };
+        curves.iter().zip(&self.ends).map(time).sum::<f64>() / curves.len() as f64
+    }
+}
+
+/// An iteration that has begun.
+#[derive(Clone, Copy)]
+struct UnderWay {
+    cores: u32,
+    /// The part of it that is still to be done.
+    left: f64,
+    seconds: f64,
+    core_seconds: f64,
+}
+
+struct Running {
+    forecaster: Forecaster,
+    cores: u32,
+    under_way: Option<UnderWay>,
+    received: f64,
+    waited: u32,
+    served: u32,
+}
+
+/// Runs a policy over the jobs until all have had their last iteration.
+pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
+    let mut ends: Vec<Vec<f64>> = vec![Vec::new(); curves.len()];
+    let fresh = |_| Running {
+        forecaster: Forecaster::new(None),
+        cores: 0,
+        under_way: None,
+        received: 0.0,
+        waited: 0,
+        served: 0,
+    };
+    let mut jobs: Vec<Running> = (0..curves.len()).map(fresh).collect();
+    let (mut now, mut epochs) = (0.0, Vec::new());
+    while ends.iter().zip(curves).any(|(e, c)| e.len() < c.losses.len()) {
+        let active: Vec<usize> =
+            (0..curves.len()).filter(|j| curves[*j].after <= now && ends[*j].len() < curves[*j].losses.len()).collect();
+        let bids: Vec<Bid> = active.iter().map(|j| bid(&curves[*j], &jobs[*j], &ends[*j])).collect();
+        for (job, cores) in active.iter().zip(decide(policy, &bids, pool.cores, pool.epoch)) {
+            jobs[*job].cores = cores;
+            jobs[*job].served = if cores == 0 { 0 } else { jobs[*job].served + 1 };
+            jobs[*job].waited = if cores == 0 { jobs[*job].waited + 1 } else { 0 };
+            jobs[*job].received += f64::from(cores) * pool.epoch;
+        }
+        epochs.push((now, active.iter().map(|j| (jobs[*j].cores, curves[*j].left(ends[*j].len()))).collect()));
+        // The next decision: after an epoch, or when a job comes.
+        let next = curves.iter().map(|c| c.after).filter(|a| *a > now).fold(now + pool.epoch, f64::min);
+        for job in active {
+            run(&curves[job], &mut jobs[job], &mut ends[job], (now, next), pool.at_once);
+        }
+        now = next;
+    }
+    let makespan = curves.iter().zip(&ends).map(|(c, e)| c.after + e[e.len() - 1]).fold(0.0, f64::max);
+    Outcome { ends, makespan, epochs }
+}
+
+fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
+    let outlook = job.forecaster.outlook();
+    let remaining = match outlook {
+        Outlook::Clear { .. } => Some((curve.losses.len() - ends.len()) as f64 * curve.busy()),
+        _ => None,
+    };
+    Bid {
+        priority: curve.priority,
+        floor: 1,
+        ceiling: curve.ceiling,
+        held: job.cores,
+        outlook,
+        reached: false,
+        waited: job.waited,
+        served: job.served,
+        received: job.received,
+        remaining,
+    }
+}
+
+/// What a job does between two instants.
+fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f64, f64), at_once: bool) {
+    let mut now = from;
+    while ends.len() < curve.losses.len() {
+        let fresh = UnderWay { cores: job.cores, left: 1.0, seconds: 0.0, core_seconds: 0.0 };
+        let mut it = job.under_way.take().unwrap_or(fresh);
+        if at_once {
+            it.cores = job.cores;
+        }
+        if it.cores == 0 {
+            job.under_way = (it.left < 1.0).then_some(it);
+            return;
+        }
+        let whole = curve.seconds(it.cores);
+        let works = (it.left * whole).min(until - now);
+        it.seconds += works;
+        it.core_seconds += works * f64::from(it.cores);
+        if now + it.left * whole > until {
+            it.left -= works / whole;
+            job.under_way = Some(it);
+            return;
+        }
+        now += works;
+        let cores = (it.core_seconds / it.seconds).round().max(1.0) as u32;
+        job.forecaster.observe(curve.losses[ends.len()]);
+        job.forecaster.observe_time(it.seconds, cores, curve.busy());
+        ends.push(now - curve.after);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(after: f64, iterations: usize) -> Curve {
+        let losses = (0..iterations).map(|n| 1.0 / (n as f64 + 1.0)).collect();
+        Curve { losses, after, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
+    }
+
+    #[test]
+    fn a_job_alone_gets_all_cores_and_a_second_one_its_part() {
+        let pool = Pool { cores: 8, epoch: 1.0, at_once: false };
+        let alone = replay(&[curve(0.0, 20)], Policy::Fair, pool);
+        assert!((alone.makespan - 20.0 * 0.6).abs() < 1e-9, "{}", alone.makespan);
+        let two = replay(&[curve(0.0, 20), curve(0.0, 20)], Policy::Fair, pool);
+        assert!((two.makespan - 20.0 * 1.1).abs() < 2.0, "{}", two.makespan);
+    }
+
+    #[test]
+    fn slaq_prefers_who_learns_most() {
+        let pool = Pool { cores: 8, epoch: 1.0, at_once: true };
+        let curves: Vec<Curve> = (0..6).map(|n| curve(f64::from(n) * 8.0, 60)).collect();
+        let [slaq, fair] = [Policy::Slaq, Policy::Fair].map(|policy| replay(&curves, policy, pool));
+        let time = |outcome: &Outcome| outcome.mean_time_to(&curves, 0.1);
+        assert!(time(&slaq) < time(&fair), "{} {}", time(&slaq), time(&fair));
+        let given = slaq.epochs.iter().map(|(_, jobs)| jobs.iter().map(|(cores, _)| cores).sum::<u32>());
+        assert!(given.into_iter().all(|cores| cores <= 8));
+    }
+}

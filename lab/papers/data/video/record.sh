@@ -1,0 +1,17 @@
+#!/bin/sh
+# Makes the profiles anew that video.toml uses: three streets in three sizes, and what each kind of query costs and gives there.
+# Quality is the same on every machine; cores are those of the machine that it runs on. About ten minutes of one core.
+#   TEPUI=target/release/tepui lab/papers/data/video/record.sh
+set -e
+here=$(dirname "$0")
+videos=$(mktemp -d)
+n=0
+for size in "640 360" "960 540" "1280 720"; do
+    n=$((n + 1))
+    set -- $size
+    "$TEPUI" framework video generate --seed $n --seconds 12 --width "$1" --height "$2" "$videos/street$n.mp4"
+    for kind in cars people plates tracks; do
+        "$TEPUI" framework video profile --kind $kind --output "$here/street$n-$kind.json" "$videos/street$n.mp4"
+    done
+done
+rm -r "$videos"

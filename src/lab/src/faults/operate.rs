@@ -1,0 +1,208 @@
+//! What operators do to a cluster while other things go wrong, and how they set it right in the end.
+//!
+//! Their calls go to whichever master leads; what is lost with it is lost, as with a person who does not look at the answer.
+
+use std::fmt;
+
+use master::Snapshot;
+use protos::mesos::master::{Call, call};
+use protos::mesos::quota::QuotaConfig;
+use protos::mesos::value::Scalar;
+use protos::mesos::{SlaveId, WeightInfo};
+use resources::{Amount, Format, Name, Resources, Role, parse_text};
+
+use super::dice::Dice;
+use super::plan::Plan;
+use crate::world::{Observer, World};
+
+/// The role that may be limited.
+pub(super) const LIMITED: &str = "a";
+/// The role that may be guaranteed something.
+pub(super) const GUARANTEED: &str = "b";
+
+/// Something that an operator wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "agents are numbers, CPUs whole ones, and the rest is what the calls name so")]
+pub enum Action {
+    /// A role's weight, in tenths.
+    Weight { role: &'static str, tenths: u32 },
+    /// The most CPUs of role `a`; no limit if there is none.
+    Limit { cpus: Option<u64> },
+    /// What role `b` is guaranteed.
+    Guarantee { cpus: Option<u64> },
+    /// An agent's tasks end, and it is not offered.
+    Drain { agent: usize },
+    /// An agent is not offered.
+    Deactivate { agent: usize },
+    /// An agent is offered again.
+    Reactivate { agent: usize },
+    /// A CPU and some memory of an agent are reserved to a role.
+    Reserve { agent: usize, role: &'static str },
+    /// All that has been reserved so is free again.
+    Unreserve { agent: usize },
+}
+
+impl Action {
+    /// One of them, in a cluster of so many agents of which `agent` is one.
+    pub(super) fn draw(dice: &mut Dice, agent: usize) -> Action {
+        let role = dice.pick(&[LIMITED, GUARANTEED]);
+        let cpus = if dice.chance(30) { None } else { Some(dice.within(0, 4)) };
+        match dice.below(100) {
+            0..12 => Action::Weight { role, tenths: dice.within(1, 50) as u32 },
+            12..26 => Action::Limit { cpus },
+            26..38 => Action::Guarantee { cpus },
+            38..58 => Action::Drain { agent },
+            58..66 => Action::Deactivate { agent },
+            66..78 => Action::Reactivate { agent },
+            78..92 => Action::Reserve { agent, role },
+            _ => Action::Unreserve { agent },
+        }
+    }
+
+    /// The agent that it is about.
+    pub(super) fn agent(self) -> Option<usize> {
+        match self {
+            Action::Weight { .. } | Action::Limit { .. } | Action::Guarantee { .. } => None,
+            Action::Drain { agent }
+            | Action::Deactivate { agent }
+            | Action::Reactivate { agent }
+            | Action::Reserve { agent, .. }
+            | Action::Unreserve { agent } => Some(agent),
+        }
+    }
+
+    /// The operator makes the call, if the master that leads knows the agent.
+    pub(super) fn strike<O: Observer>(self, world: &mut World<O>) {
+        let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return };
+        if let Some(call) = self.call(&snapshot) {
+            world.operate(call);
+        }
+    }
+
+    fn call(self, snapshot: &Snapshot) -> Option<Call> {
+        let on_agent = |agent: usize| {
+            let hostname = format!("agent{agent}");
+            snapshot.agents.values().find(|known| known.info.hostname == hostname)
+        };
+        let id = |agent: usize| on_agent(agent).map(|agent| SlaveId { value: agent.id.to_string() });
+        Some(match self {
+            Action::Weight { role, tenths } => weight(role, f64::from(tenths) / 10.0),
+            Action::Limit { cpus } => quota(LIMITED, cpus, Bound::Limit),
+            Action::Guarantee { cpus } => quota(GUARANTEED, cpus, Bound::Guarantee),
+            Action::Drain { agent } => Call {
+                drain_agent: Some(call::DrainAgent { slave_id: id(agent)?, max_grace_period: None, mark_gone: None }),
+                ..of(call::Type::DrainAgent)
+            },
+            Action::Deactivate { agent } => Call {
+                deactivate_agent: Some(call::DeactivateAgent { slave_id: id(agent)? }),
+                ..of(call::Type::DeactivateAgent)
+            },
+            Action::Reactivate { agent } => reactivate(id(agent)?),
+            Action::Reserve { agent, role } => {
+                let reserved = parse_text("cpus:1;mem:64", &Role::star()).ok()?;
+                let mut resources = reserved.to_proto(Format::PostRefinement);
+                for resource in &mut resources {
+                    resource.reservations = vec![protos::mesos::resource::ReservationInfo {
+                        r#type: Some(protos::mesos::resource::reservation_info::Type::Dynamic as i32),
+                        role: Some(role.to_owned()),
+                        ..Default::default()
+                    }];
+                }
+                let reserve = call::ReserveResources { slave_id: id(agent)?, source: Vec::new(), resources };
+                Call { reserve_resources: Some(reserve), ..of(call::Type::ReserveResources) }
+            }
+            Action::Unreserve { agent } => unreserve(id(agent)?, &dynamic(&on_agent(agent)?.total))?,
+        })
+    }
+}
+
+/// Makes the calls that set right what is not as the plan has it; how many there were. An agent that is still being
+/// drained needs another look later.
+pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan) -> usize {
+    let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return 1 };
+    let mut calls = Vec::new();
+    let wanted = [(LIMITED, plan.limit, Bound::Limit), (GUARANTEED, plan.guarantee, Bound::Guarantee)];
+    for (role, cpus, bound) in wanted {
+        let set = snapshot.quotas.iter().find(|(known, _)| known.as_str() == role).map(|(_, quota)| quota);
+        let now = set.and_then(|quota| match bound {
+            Bound::Limit => quota.limits.get(&Name::Cpus),
+            Bound::Guarantee => Some(quota.guarantees.get(&Name::Cpus)).filter(|cpus| *cpus != Amount::ZERO),
+        });
+        if now != cpus.map(|cpus| Amount::from_f64(cpus as f64)) {
+            calls.push(quota(role, cpus, bound));
+        }
+    }
+    for agent in snapshot.agents.values() {
+        let id = SlaveId { value: agent.id.to_string() };
+        if agent.deactivated {
+            calls.push(reactivate(id.clone()));
+        }
+        // What tasks use of it stays reserved until they end.
+        let idle = &dynamic(&agent.total) - &dynamic(&agent.used.unallocated());
+        calls.extend(unreserve(id, &idle));
+    }
+    let count = calls.len();
+    calls.into_iter().for_each(|call| world.operate(call));
+    count
+}
+
+/// What has been reserved while the cluster ran.
+fn dynamic(resources: &Resources) -> Resources {
+    resources.iter().filter(|resource| resource.is_dynamically_reserved()).cloned().collect()
+}
+
+/// Which side of a quota.
+#[derive(Clone, Copy, PartialEq)]
+enum Bound {
+    Limit,
+    Guarantee,
+}
+
+fn of(kind: call::Type) -> Call {
+    Call { r#type: Some(kind as i32), ..Call::default() }
+}
+
+fn quota(role: &str, cpus: Option<u64>, bound: Bound) -> Call {
+    let amounts = cpus.iter().map(|cpus| ("cpus".to_owned(), Scalar { value: *cpus as f64 })).collect();
+    let role = role.to_owned();
+    let config = match bound {
+        Bound::Limit => QuotaConfig { role, limits: amounts, ..QuotaConfig::default() },
+        Bound::Guarantee => QuotaConfig { role, guarantees: amounts, ..QuotaConfig::default() },
+    };
+    let update = call::UpdateQuota { force: Some(true), quota_configs: vec![config] };
+    Call { update_quota: Some(update), ..of(call::Type::UpdateQuota) }
+}
+
+fn weight(role: &str, weight: f64) -> Call {
+    let weight_infos = vec![WeightInfo { role: Some(role.to_owned()), weight }];
+    Call { update_weights: Some(call::UpdateWeights { weight_infos }), ..of(call::Type::UpdateWeights) }
+}
+
+fn reactivate(slave_id: SlaveId) -> Call {
+    Call { reactivate_agent: Some(call::ReactivateAgent { slave_id }), ..of(call::Type::ReactivateAgent) }
+}
+
+fn unreserve(slave_id: SlaveId, reserved: &Resources) -> Option<Call> {
+    if reserved.is_empty() {
+        return None;
+    }
+    let resources = reserved.unallocated().to_proto(Format::PostRefinement);
+    let unreserve = call::UnreserveResources { slave_id, resources };
+    Some(Call { unreserve_resources: Some(unreserve), ..of(call::Type::UnreserveResources) })
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let amount = |cpus: Option<u64>| cpus.map_or("nothing".to_owned(), |cpus| format!("{cpus} CPUs"));
+        match self {
+            Action::Weight { role, tenths } => write!(f, "the operator gives {role} the weight {tenths}/10"),
+            Action::Limit { cpus } => write!(f, "the operator sets the limit of {LIMITED} to {}", amount(*cpus)),
+            Action::Guarantee { cpus } => write!(f, "the operator guarantees {} to {GUARANTEED}", amount(*cpus)),
+            Action::Drain { agent } => write!(f, "the operator drains agent {agent}"),
+            Action::Deactivate { agent } => write!(f, "the operator deactivates agent {agent}"),
+            Action::Reactivate { agent } => write!(f, "the operator reactivates agent {agent}"),
+            Action::Reserve { agent, role } => write!(f, "the operator reserves a CPU of agent {agent} to {role}"),
+            Action::Unreserve { agent } => write!(f, "the operator unreserves what it has reserved of agent {agent}"),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Where the work of a run comes from: arrivals, job after job, through a queue manager if there is one.
+//!
+//! It knows when what arrives, and hands it over; what becomes of it is the frameworks' business.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+use std::time::Duration;
+
+use base::Time;
+use resources::Quantities;
+
+use crate::measure::{Recorder, Summary};
+use crate::scenario::{Arrival, Arrivals, ManagerPart, PreparedFramework, PreparedJobs, Scenario};
+use crate::users::{Inbox, Job, Manager};
+use crate::world::BEGIN;
+
+/// Jobs of one kind at one framework.
+struct Kind {
+    name: Option<String>,
+    arrivals: Peekable<Arrivals>,
+    chain: Option<Chain>,
+    /// The first tasks of its jobs, if they are measured for themselves.
+    jobs: Vec<(u64, f64)>,
+}
+
+/// Jobs of which each waits for the one before.
+struct Chain {
+    pause: Duration,
+    /// The first task of the job that has not ended.
+    waits_for: Option<u64>,
+    /// The next one arrives then.
+    next: Duration,
+}
+
+impl Kind {
+    fn new(jobs: PreparedJobs) -> Kind {
+        let mut arrivals = jobs.arrivals.peekable();
+        let begin = arrivals.peek().map_or(Duration::ZERO, |first| first.at);
+        let chain = jobs.chain.map(|pause| Chain { pause, waits_for: None, next: begin });
+        Kind { name: jobs.name, arrivals, chain, jobs: Vec::new() }
+    }
+
+    fn next_at(&mut self) -> Option<Duration> {
+        let arrival = self.arrivals.peek()?.at;
+        match &self.chain {
+            None => Some(arrival),
+            Some(chain) => chain.waits_for.is_none().then_some(chain.next),
+        }
+    }
+
+    fn next(&mut self, at: Duration) -> Option<Arrival> {
+        if self.next_at()? > at { None } else { self.arrivals.next() }
+    }
+
+    /// Whether the job has just ended that the next one waits for.
+    fn look(&mut self, who: usize, recorder: &Recorder, now: Duration) -> bool {
+        let Some(chain) = &mut self.chain else { return false };
+        let ended = chain.waits_for.map(|task| recorder.job_end(who, task)).filter(|end| end.is_finite());
+        if let Some(ended) = ended {
+            chain.waits_for = None;
+            chain.next = (Duration::from_secs_f64(ended) + chain.pause).max(now);
+        }
+        ended.is_some()
+    }
+}
+
+/// The work of one framework.
+struct Source {
+    inbox: Inbox,
+    kinds: Vec<Kind>,
+}
+
+impl Source {
+    fn next_at(&mut self) -> Option<Duration> {
+        self.kinds.iter_mut().filter_map(Kind::next_at).min()
+    }
+}
+
+/// The work of all frameworks.
+pub(super) struct Sources {
+    all: Vec<Source>,
+    /// When each framework's next job arrives.
+    due: BinaryHeap<Reverse<(Duration, usize)>>,
+    manager: Option<(Manager, Duration)>,
+    /// The manager looks then.
+    looks: Duration,
+}
+
+impl Sources {
+    pub fn new(scenario: &Scenario, frameworks: Vec<PreparedFramework>, total: &Quantities) -> Sources {
+        let source = |framework: PreparedFramework| Source {
+            inbox: framework.inbox,
+            kinds: framework.arrivals.into_iter().map(Kind::new).collect(),
+        };
+        let mut all: Vec<Source> = frameworks.into_iter().map(source).collect();
+        let first = all.iter_mut().enumerate().filter_map(|(who, source)| Some(Reverse((source.next_at()?, who))));
+        let due = first.collect();
+        let managed = |part: &ManagerPart| (Manager::new(part.release, all.len(), total.clone()), part.every.0);
+        let manager = scenario.manager.as_ref().map(managed);
+        Sources { all, due, manager, looks: Duration::ZERO }
+    }
+
+    /// When the next job arrives or the manager looks, after the beginning. `None`: neither.
+    pub fn next_at(&self) -> Option<Duration> {
+        let looks = self.manager.as_ref().map(|_| self.looks);
+        self.due.peek().map(|Reverse((at, _))| *at).into_iter().chain(looks).min()
+    }
+
+    /// Whether no job will arrive any more.
+    pub fn is_dry(&mut self) -> bool {
+        self.due.is_empty()
+            && self.all.iter_mut().flat_map(|source| &mut source.kinds).all(|kind| kind.arrivals.peek().is_none())
+    }
+
+    /// Looks at which jobs have ended that others wait for.
+    pub fn look(&mut self, books: &Recorder, now: Duration) {
+        for (who, source) in self.all.iter_mut().enumerate() {
+            for kind in &mut source.kinds {
+                if kind.look(who, books, now) {
+                    self.due.extend(kind.next_at().map(|at| Reverse((at, who))));
+                }
+            }
+        }
+    }
+
+    /// All that is due arrives, and the manager releases what it wants to, if it is time. The frameworks for which there is
+    /// new work.
+    pub fn submit(&mut self, books: &mut Recorder, at: Duration) -> Vec<usize> {
+        let mut told = Vec::new();
+        while self.due.peek().is_some_and(|Reverse((due, _))| *due <= at)
+            && let Some(Reverse((job_at, who))) = self.due.pop()
+        {
+            self.submit_to(who, books, job_at);
+            if self.manager.is_none() {
+                told.push(who);
+            }
+            self.due.extend(self.all[who].next_at().map(|at| Reverse((at, who))));
+        }
+        told.extend(self.release(books, at));
+        told
+    }
+
+    fn submit_to(&mut self, who: usize, books: &mut Recorder, at: Duration) {
+        let Source { inbox, kinds } = &mut self.all[who];
+        for kind in kinds {
+            while let Some(arrival) = kind.next(at) {
+                let job = booked(books, who, arrival, BEGIN + at);
+                if kind.name.is_some() {
+                    kind.jobs.push((job.first, at.as_secs_f64()));
+                }
+                if let Some(chain) = &mut kind.chain {
+                    chain.waits_for = Some(job.first);
+                }
+                match &mut self.manager {
+                    Some((manager, _)) => manager.submit(who, job),
+                    None => inbox.borrow_mut().push_back(job),
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, books: &Recorder, at: Duration) -> Vec<usize> {
+        let Some((manager, every)) = &mut self.manager else { return Vec::new() };
+        if at < self.looks {
+            return Vec::new();
+        }
+        self.looks = at + *every;
+        let running = |who: usize| {
+            let state = books.state(who);
+            let mut running = state.used;
+            running += &state.waiting.saturating_sub(manager.waiting(who));
+            running
+        };
+        let running: Vec<Quantities> = (0..self.all.len()).map(running).collect();
+        let mut told = Vec::new();
+        for (who, job) in manager.release(&running) {
+            self.all[who].inbox.borrow_mut().push_back(job);
+            told.push(who);
+        }
+        told.sort_unstable();
+        told.dedup();
+        told
+    }
+
+    /// From submission to end, of the jobs of each kind of a framework that has a name.
+    pub fn kinds(&self, who: usize, recorder: &Recorder) -> Vec<(String, Summary)> {
+        let time = |(task, from): &(u64, f64)| recorder.job_end(who, *task) - from;
+        let summary = |jobs: &[(u64, f64)]| Summary::of(jobs.iter().map(time).filter(|t| t.is_finite()).collect());
+        let named = self.all[who].kinds.iter().filter_map(|kind| Some((kind.name.clone()?, summary(&kind.jobs))));
+        named.collect()
+    }
+}
+
+/// The job of an arrival, written into the books.
+fn booked(recorder: &mut Recorder, who: usize, arrival: Arrival, now: Time) -> Job {
+    let tasks = arrival.spans.len() as u32;
+    let first = recorder.submit(who, &arrival.needs, tasks, arrival.retries, now);
+    Job { first, needs: arrival.needs, spans: arrival.spans, gang: arrival.gang, retries: arrival.retries }
+}

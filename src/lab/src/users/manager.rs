@@ -1,0 +1,209 @@
+//! A queue manager in front of frameworks that share a cluster, after Tromino (Saha et al., UCC 2018): it knows what waits
+//! as well as what runs, and releases tasks to their frameworks one by one, only as many as there is room for.
+//!
+//! Shares are dominant shares: of what a framework's released tasks need (`running`, DS in the paper) and of what waits here
+//! (`waiting`, DDS). The paper's policies are known by name; how the third one combines the two is ours (papers.md 2.3). It
+//! talks to nobody: whoever owns it asks what to release, and when.
+
+use std::collections::VecDeque;
+
+use resources::Quantities;
+
+use super::Job;
+
+/// Whose task is released next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Release {
+    /// Everybody's, at once: as without a manager.
+    All,
+    /// Of the one with the least running.
+    Drf,
+    /// Of the one with most waiting.
+    Demand,
+    /// Of the one whose part of all that waits is furthest above its part of all that runs.
+    DemandDrf,
+}
+
+/// The queues, one a framework.
+#[derive(Debug)]
+pub struct Manager {
+    release: Release,
+    /// All that there is.
+    total: Quantities,
+    queues: Vec<VecDeque<Job>>,
+    /// What the tasks in each queue need.
+    waiting: Vec<Quantities>,
+}
+
+impl Manager {
+    /// Empty queues for so many frameworks, on a cluster that has `total`.
+    pub fn new(release: Release, frameworks: usize, total: Quantities) -> Manager {
+        Manager {
+            release,
+            total,
+            queues: vec![VecDeque::new(); frameworks],
+            waiting: vec![Quantities::new(); frameworks],
+        }
+    }
+
+    /// A job waits for its framework.
+    pub fn submit(&mut self, who: usize, job: Job) {
+        self.waiting[who] += &job.needs.scale(job.spans.len() as f64);
+        self.queues[who].push_back(job);
+    }
+
+    /// What the tasks need that are still held back.
+    pub fn waiting(&self, who: usize) -> &Quantities {
+        &self.waiting[who]
+    }
+
+    /// Releases what fits beside the tasks that have been released and have not ended; `running` is what these need, by
+    /// framework. A gang is released whole.
+    pub fn release(&mut self, running: &[Quantities]) -> Vec<(usize, Job)> {
+        if self.release == Release::All {
+            self.waiting.iter_mut().for_each(|waiting| *waiting = Quantities::new());
+            let all = self.queues.iter_mut().enumerate();
+            return all.flat_map(|(who, queue)| queue.drain(..).map(move |job| (who, job))).collect();
+        }
+        let mut running = running.to_vec();
+        let mut released = Vec::new();
+        while let Some(who) = self.next(&running) {
+            let Some(job) = self.take(who) else { break };
+            let all = job.needs.scale(job.spans.len() as f64);
+            running[who] += &all;
+            self.waiting[who] = self.waiting[who].saturating_sub(&all);
+            released.push((who, job));
+        }
+        released
+    }
+
+    /// Whose task is the next, of those whose next one fits.
+    fn next(&self, running: &[Quantities]) -> Option<usize> {
+        let mut free = self.total.clone();
+        running.iter().for_each(|used| free = free.saturating_sub(used));
+        let fits = |who: &usize| self.queues[*who].front().is_some_and(|job| free.contains(&head(job)));
+        let run = |who: usize| running[who].ratio(&self.total);
+        let wait = |who: usize| self.waiting[who].ratio(&self.total);
+        let all = |of: &dyn Fn(usize) -> f64| (0..self.queues.len()).map(of).sum::<f64>().max(f64::MIN_POSITIVE);
+        let (all_run, all_wait) = (all(&run), all(&wait));
+        let urge = |who: usize| match self.release {
+            Release::All | Release::Drf => -run(who),
+            Release::Demand => wait(who),
+            Release::DemandDrf => wait(who) / all_wait - run(who) / all_run,
+        };
+        let better = |a: &usize, b: &usize| {
+            let by_share = run(*b).total_cmp(&run(*a));
+            urge(*a).total_cmp(&urge(*b)).then(by_share).then(b.cmp(a))
+        };
+        (0..self.queues.len()).filter(fits).max_by(better)
+    }
+
+    /// The first task of a queue, or the whole gang.
+    fn take(&mut self, who: usize) -> Option<Job> {
+        let queue = &mut self.queues[who];
+        let first = queue.front_mut()?;
+        if first.gang || first.spans.len() <= 1 {
+            return queue.pop_front();
+        }
+        let span = first.spans.remove(0);
+        let one = Job {
+            first: first.first,
+            needs: first.needs.clone(),
+            spans: vec![span],
+            gang: false,
+            retries: first.retries,
+        };
+        first.first += 1;
+        Some(one)
+    }
+}
+
+/// What must fit before anything of a job is released.
+fn head(job: &Job) -> Quantities {
+    let tasks = if job.gang { job.spans.len() } else { 1 };
+    job.needs.scale(tasks as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use resources::parse_quantities;
+
+    use super::*;
+
+    fn job(first: u64, tasks: usize, needs: &str, gang: bool) -> Job {
+        let needs = Arc::new(parse_quantities(needs).unwrap());
+        Job { first, needs, spans: vec![Duration::from_secs(1); tasks], gang, retries: 0 }
+    }
+
+    fn manager(release: Release, tasks: [usize; 2]) -> Manager {
+        let mut manager = Manager::new(release, 2, parse_quantities("cpus:10;mem:1000").unwrap());
+        manager.submit(0, job(0, tasks[0], "cpus:1;mem:10", false));
+        manager.submit(1, job(0, tasks[1], "cpus:1;mem:10", false));
+        manager
+    }
+
+    fn released(manager: &mut Manager, running: [&str; 2]) -> [usize; 2] {
+        let running = running.map(|text| parse_quantities(text).unwrap());
+        let all = manager.release(&running);
+        [0, 1].map(|who| all.iter().filter(|(of, _)| *of == who).map(|(_, job)| job.spans.len()).sum())
+    }
+
+    #[test]
+    fn each_policy_looks_at_its_own_part() {
+        // Four slots are free; the first framework has most waiting, and most running.
+        let running = ["cpus:4;mem:40", "cpus:2;mem:20"];
+        assert_eq!(released(&mut manager(Release::Drf, [90, 10]), running), [1, 3]);
+        assert_eq!(released(&mut manager(Release::Demand, [90, 10]), running), [4, 0]);
+        // Nine tenths of what waits, and two thirds of what runs.
+        assert_eq!(released(&mut manager(Release::DemandDrf, [90, 10]), running), [4, 0]);
+        assert_eq!(released(&mut manager(Release::DemandDrf, [30, 30]), running), [1, 3]);
+        assert_eq!(released(&mut manager(Release::All, [90, 10]), running), [90, 10]);
+    }
+
+    #[test]
+    fn a_gang_goes_whole_or_waits() {
+        let mut manager = Manager::new(Release::Demand, 1, parse_quantities("cpus:10").unwrap());
+        manager.submit(0, job(0, 8, "cpus:1", true));
+        assert!(manager.release(&[parse_quantities("cpus:3").unwrap()]).is_empty());
+        let all = manager.release(&[parse_quantities("cpus:2").unwrap()]);
+        assert_eq!(all.iter().map(|(_, job)| job.spans.len()).collect::<Vec<_>>(), [8]);
+        assert!(manager.waiting(0).is_empty());
+    }
+
+    proptest! {
+        // What is released fits, comes in the order of submission, each task once; and nothing that fits is held back.
+        #[test]
+        fn what_is_released_fits_and_nothing_is_lost(
+            tasks in prop::collection::vec((0usize..3, 1usize..6, 1u32..4), 1..12),
+            cpus in 1u32..20,
+            release in prop::sample::select(vec![Release::Drf, Release::Demand, Release::DemandDrf]),
+        ) {
+            let total = parse_quantities(&format!("cpus:{cpus}")).unwrap();
+            let mut manager = Manager::new(release, 3, total.clone());
+            let mut next = [0; 3];
+            for (who, count, size) in &tasks {
+                manager.submit(*who, job(next[*who], *count, &format!("cpus:{size}"), false));
+                next[*who] += *count as u64;
+            }
+            let mut seen = [0; 3];
+            for _ in 0..100 {
+                let mut used = Quantities::new();
+                for (who, job) in manager.release(&vec![Quantities::new(); 3]) {
+                    prop_assert_eq!((job.first, job.spans.len()), (seen[who], 1));
+                    seen[who] += 1;
+                    used += &job.needs;
+                }
+                prop_assert!(total.contains(&used));
+            }
+            for who in 0..3 {
+                let blocked = tasks.iter().any(|(of, _, size)| *of == who && *size > cpus);
+                prop_assert!(blocked || seen[who] == next[who], "{} of {} of {}", seen[who], next[who], who);
+            }
+        }
+    }
+}
