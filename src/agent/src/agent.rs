@@ -110,6 +110,8 @@ pub struct Agent {
     pub(crate) registration: Option<TimerKey>,
     /// The longest wait before the next registration attempt.
     pub(crate) registration_wait: std::time::Duration,
+    /// Whether this process has asked the present master to admit it.
+    pub(crate) asked: bool,
     pub(crate) ping: Option<TimerKey>,
     pub(crate) ping_timeout: std::time::Duration,
     pub(crate) drain: Option<pb::DrainConfig>,
@@ -163,6 +165,7 @@ impl Agent {
             resource_version,
             registration: None,
             registration_wait,
+            asked: false,
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),
             drain: None,

@@ -44,6 +44,7 @@ impl Agent {
         let factor = self.config.registration_backoff_factor;
         let wait = self.random.up_to(factor);
         self.registration_wait = factor * 2;
+        self.asked = false;
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
@@ -56,6 +57,7 @@ impl Agent {
         out.outputs.push(Output::Link { to: master.clone() });
         let message = if self.id.is_none() { self.register_slave() } else { self.reregister_slave() };
         self.send(&master, message, out);
+        self.asked = true;
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
         self.registration = Some(self.timers.set(now + wait, Timer::Register));

@@ -41,6 +41,8 @@ impl Agent {
             (_, Err(_)) => return,
         }
         match self.state {
+            // The answer to a process that ran here before: what it listed may have ended with it, so this one asks for itself.
+            AgentState::Disconnected if !self.asked => return,
             AgentState::Disconnected => self.connected(answer.connection, now, out),
             AgentState::Running => {}
             AgentState::Recovering | AgentState::Terminating => return,
