@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
@@ -11,6 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::agent::{self, Stop};
 use crate::flags::{Flags, Part, help};
 use crate::{logging, master};
+
+/// When a daemon has done what it does only once: registered, or recovered and elected itself.
+const STARTED: Duration = Duration::from_secs(1);
 
 /// Runs a daemon with Mesos's flags until it ends or is told to.
 ///
@@ -27,6 +31,11 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
         tracing::warn!("the limit of open files cannot be raised: {error}");
     }
     runtime()?.block_on(async move {
+        tokio::spawn(async {
+            tokio::time::sleep(STARTED).await;
+            // The code of the start is not needed again; what is needed comes back by itself.
+            containers::trim_program();
+        });
         match part {
             Part::Master => {
                 let running = master::start(flags, log_level).await?;
