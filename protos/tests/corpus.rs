@@ -5,7 +5,7 @@
 mod fuzzed;
 
 fn replay(target: &str, check: fn(&[u8])) {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+    let folder = std::path::Path::new("../fuzz/corpus").join(target);
     let mut files = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         check(&std::fs::read(entry.unwrap().path()).unwrap());

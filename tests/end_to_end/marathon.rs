@@ -35,7 +35,7 @@ fn an_unmodified_client_lives_with_its_apps() {
         return;
     };
     let cluster = Cluster::start("marathon", 2, "cpus:2;mem:512;disk:512;ports:[31000-31100]");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/marathon_client.py");
+    let script = "tests/python/marathon_client.py";
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let service = runtime.block_on(framework(&cluster.master));
     let url = format!("http://{}", service.address());

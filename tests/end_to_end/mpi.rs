@@ -66,7 +66,7 @@ fn a_ring_and_a_reduction_across_two_agents() {
     // None of the two agents has room for both ranks.
     let cluster = Cluster::start("mpi", 2, "cpus:1;mem:256;disk:256;ports:[31200-31210]");
     let ring = cluster.folder.path().join("ring");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/end_to_end/ring.c");
+    let source = "tests/end_to_end/ring.c";
     match Command::new("mpicc").arg("-o").arg(&ring).arg(source).status() {
         Ok(status) => assert!(status.success()),
         Err(error) => return println!("not run: no mpicc ({error}); `cargo xtask test` installs libopenmpi-dev"),

@@ -13,7 +13,7 @@ fn twenty_tasks_one_killed_all_reconciled() {
         return;
     };
     let cluster = Cluster::start("pymesos", 2, "cpus:4;mem:1024;disk:1024");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/pymesos_scheduler.py");
+    let script = "tests/python/pymesos_scheduler.py";
     let output = Command::new(python).args(["-W", "ignore", script, &cluster.master]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

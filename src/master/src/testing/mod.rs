@@ -26,7 +26,7 @@ mod scenarios {
 
     #[test]
     fn scenarios_come_out_as_written() {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+        let folder = "tests/scenarios";
         let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         assert!(!files.is_empty());
