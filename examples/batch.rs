@@ -48,9 +48,8 @@ impl Scheduler for Batch {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
             Event::Restored(saved) => {
-                for (job, state) in saved.iter().filter_map(|(k, v)| Some((k.parse::<usize>().ok()?, v))) {
-                    self.jobs[job] = (state[0], state[1] == 1);
-                }
+                let kept = |job: usize| saved.get(&job.to_string()).map(|kept| (kept[0], kept[1] == 1));
+                (0..).zip(&mut self.jobs).for_each(|(job, state)| *state = kept(job).unwrap_or(*state));
             }
             Event::Offers(offers) => self.launch(offers, now, calls),
             Event::Update(status) if is_terminal(status.state()) => {

@@ -77,13 +77,14 @@ impl World {
 
     /// Starts the framework, with its state in the world's folder, and waits until the master knows it.
     fn framework(&self) -> Running {
-        let running = Running::start(tepui().args([
-            "framework",
-            "binpack",
-            "--json",
-            &format!("--master={}", self.cluster.master),
-            &format!("--state-dir={}", self.path("state")),
-        ]));
+        self.framework_with(&[])
+    }
+
+    /// The same with further words.
+    fn framework_with(&self, words: &[&str]) -> Running {
+        let (master, state) =
+            (format!("--master={}", self.cluster.master), format!("--state-dir={}", self.path("state")));
+        let running = Running::start(tepui().args(["framework", "binpack", "--json", &master, &state]).args(words));
         until("the framework is known to the master", || self.job(&["list"]).status.success());
         running
     }
@@ -150,6 +151,57 @@ fn killed_in_mid_run_it_loses_and_doubles_nothing() {
 }
 
 #[test]
+fn killed_and_started_again_with_the_same_words_it_goes_on() {
+    let world = World::start("words");
+    let done = world.path("done");
+    let jobs = format!(
+        "[[job]]\nname = 'once'\ncommand = 'echo once >> {done}'\n\
+         [[job]]\nname = 'runs'\nkind = 'array'\ncount = 2\ncpus = 0.1\ncommand = 'exec sleep 1000'\n\
+         [[job]]\nname = 'ring'\nkind = 'gang'\ncount = 2\ncpus = 0.1\ncommand = 'exec sleep 1000'\n"
+    );
+    let file = world.file("jobs.toml", &jobs);
+    let mut framework = world.framework_with(&[&file]);
+    framework.wait_for(&["\"name\":\"once\"", "ended", "finished"]);
+    let running = |job: &str| world.fields(job, "state") == ["running", "running"];
+    until("all run", || running("runs") && running("ring"));
+    let before = (world.fields("runs", "task_id"), world.fields("ring", "task_id"));
+    framework.signal("-KILL");
+
+    let mut framework = world.framework_with(&[&file]);
+    until("it has its tasks again", || running("runs") && running("ring"));
+    assert_eq!((world.fields("runs", "task_id"), world.fields("ring", "task_id")), before);
+    assert!(matches!(framework.process.try_wait(), Ok(None)), "it goes on");
+    assert_eq!(std::fs::read_to_string(&done).unwrap(), "once\n", "what has finished is not run again");
+    world.ok(&["stop", "runs", "ring"]);
+}
+
+#[test]
+fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
+    let world = World::start("damaged");
+    let mut framework = world.framework();
+    let file = world.file("keep.toml", "[[job]]\nname = 'keep'\nkind = 'service'\ncommand = 'exec sleep 1000'\n");
+    world.ok(&["submit", "--wait", &file]);
+    framework.signal("-KILL");
+    {
+        use sdk::state::State as _;
+        let mut store = sdk::state::File::open(world.path("state").as_ref()).unwrap();
+        let head = store.load().unwrap().into_keys().find(|key| key.starts_with("own/job/")).unwrap();
+        store.commit(&[sdk::state::Change::set(head, b"{}".to_vec())]).unwrap();
+    }
+    let (master, state) =
+        (format!("--master={}", world.cluster.master), format!("--state-dir={}", world.path("state")));
+    for words in [&[][..], &[file.as_str()][..]] {
+        let output = tepui().args(["framework", "binpack", &master, &state]).args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot be read") && said.contains("the tasks go on"), "{said}");
+    }
+    let tasks = tepui().args(["tasks", &master]).output().unwrap();
+    let said = String::from_utf8_lossy(&tasks.stdout).into_owned();
+    assert!(said.contains("keep.1.0.0") && said.contains("RUNNING"), "{said}");
+}
+
+#[test]
 fn gangs_services_and_their_versions() {
     let world = World::start("kinds");
     let framework = world.framework();
@@ -185,6 +237,17 @@ fn gangs_services_and_their_versions() {
     framework.wait_for(&["\"name\":\"web\"", "\"healthy\":false"]);
     std::fs::remove_file(&sick).unwrap();
     framework.wait_for(&["\"name\":\"web\"", "TASK_RUNNING", "\"healthy\":true"]);
+    // What it says, while it says it, and on either stream; and all anew on request.
+    let before = world.fields("web", "task_id");
+    world.ok(&["restart", "web"]);
+    framework.wait_for(&["\"name\":\"web\"", "deployed", "\"version\":3"]);
+    assert!(world.fields("web", "task_id").iter().all(|id| !before.contains(id)));
+    let talk = "[[job]]\nname = 'talk'\ncommand = 'echo first; echo aside >&2; sleep 1; echo last'\n";
+    world.ok(&["submit", &world.file("talk.toml", talk)]);
+    framework.wait_for(&["\"name\":\"talk\"", "TASK_RUNNING"]);
+    until("it has begun to talk", || world.job(&["logs", "talk"]).stdout.starts_with(b"first\n"));
+    assert_eq!(world.ok(&["logs", "--follow", "talk", "0"]), "first\nlast\n");
+    assert!(world.ok(&["logs", "--error", "talk"]).contains("aside\n"));
     world.ok(&["scale", "web", "3"]);
     framework.wait_for(&["\"name\":\"web\"", "deployed"]);
     assert_eq!(world.fields("web", "state").len(), 3);

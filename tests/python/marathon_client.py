@@ -113,6 +113,22 @@ assert client.get_version("/prod/web", old.version).env == {"COLOUR": "red"}
 deployed(client.rollback_app("/prod/web", old.version))
 assert settled("/prod/web", 1).env == {"COLOUR": "red"}
 
+# Read, changed in one field, and given back whole: nothing but that changes, and no task is replaced.
+before = {t.id for t in client.list_tasks("/prod/web")}
+whole = client.get_app("/prod/web")
+whole.instances = 2
+deployed(client.update_app("/prod/web", whole, minimal=False))
+again = settled("/prod/web", 2)
+assert before < {t.id for t in client.list_tasks("/prod/web")}, "tasks were replaced"
+for field in ["cmd", "env", "labels", "ports", "port_definitions", "uris", "fetch", "constraints", "health_checks"]:
+    was, now = getattr(whole, field), getattr(again, field)
+    show = lambda value: [getattr(v, "json_repr", lambda v=v: v)() for v in value] if isinstance(value, list) else value
+    assert show(was) == show(now), (field, was, now)
+whole = client.get_app("/prod/web")
+whole.instances = 1
+deployed(client.update_app("/prod/web", whole))
+settled("/prod/web", 1)
+
 # Restart and kill.
 before = {t.id for t in client.list_tasks("/prod/web")}
 deployed(client.restart_app("/prod/web"))

@@ -33,6 +33,9 @@ pub struct Knobs {
     /// For how long resources are refused that come while nothing waits.
     #[serde(with = "seconds")]
     pub refuse_idle: Duration,
+    /// For how long what tasks leave over of an offer that is used is refused.
+    #[serde(with = "seconds")]
+    pub refuse_rest: Duration,
     /// Whether to ask for no offers while nothing waits.
     pub suppress_idle: bool,
     /// Whether to ask for offers anew when work comes; at most once in this time. `None`: never, refusals run out.
@@ -69,6 +72,7 @@ impl Default for Knobs {
             decline_fast: true,
             refuse: Duration::from_secs(5),
             refuse_idle: Duration::from_secs(5),
+            refuse_rest: Duration::from_secs(5),
             suppress_idle: true,
             revive_every: Some(Duration::from_millis(500)),
             pace: None,
@@ -84,8 +88,8 @@ impl Default for Knobs {
 pub enum Behaviour {
     /// [`Knobs::default`].
     Tepui,
-    /// Marathon: answers at once, first fit, refuses for 120 s (`--decline_offer_duration`), revives when an app comes
-    /// but at most every 5 s (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
+    /// Marathon: answers at once, first fit, refuses what it declines for 120 s (`--decline_offer_duration`) and the rest of
+    /// what it uses not at all, revives when an app comes but at most every 5 s (`--min_revive_offers_interval`), 100 tasks on an offer (`--max_instances_per_offer` as DC/OS sets it).
     Marathon,
     /// Aurora: holds for 5 min (`-min_offer_hold_time`) and up to 1 min more (`-offer_hold_jitter_window`), refuses
     /// for 5 s (`-offer_filter_duration`), 40 attempts a second with 5 tasks each, first fit, no revive.
@@ -109,6 +113,7 @@ impl Behaviour {
                 policy: Policy::FirstFit,
                 refuse: seconds(120),
                 refuse_idle: seconds(120),
+                refuse_rest: Duration::ZERO,
                 revive_every: Some(seconds(5)),
                 tasks_per_offer: Some(100),
                 ..own

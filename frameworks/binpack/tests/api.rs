@@ -7,16 +7,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use binpack::Knobs;
 use binpack::service::{Options, Service};
-use sdk::Ending;
+use sdk::state::{Change, Memory, State, StateError};
 use sdk::v1::FrameworkInfo;
+use sdk::{AskError, Ending};
 use serde_json::Value;
 use wire::client::Client;
 use wire::http::Method;
 
 async fn start() -> Service {
+    start_with(None).await
+}
+
+async fn start_with(state: Option<Box<dyn State>>) -> Service {
     // Nothing listens at this port, so that there is no master.
     let framework = FrameworkInfo { user: "u".into(), name: "binpack".into(), ..Default::default() };
-    let driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
+    let mut driver = sdk::driver::Options::new("127.0.0.1:1", framework).unwrap();
+    driver.state = state;
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     Service::start(Options { driver, listen, knobs: Knobs::default() }).await.unwrap()
 }
@@ -127,4 +133,121 @@ async fn events_are_streamed() {
         said.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
     }
     assert!(follower.next().await.unwrap().is_some());
+}
+
+/// A disk that writes when it is let, and breaks when it is told.
+#[derive(Debug)]
+struct Slow {
+    memory: Memory,
+    writing: std::sync::mpsc::Sender<()>,
+    may_write: std::sync::mpsc::Receiver<bool>,
+}
+
+impl State for Slow {
+    fn load(&mut self) -> Result<std::collections::BTreeMap<String, Vec<u8>>, StateError> {
+        self.memory.load()
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StateError> {
+        self.writing.send(()).unwrap();
+        match self.may_write.recv().unwrap_or(true) {
+            true => self.memory.commit(changes),
+            false => Err(StateError { action: "write", place: "disk".into(), source: "it is full".into() }),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_acknowledged_when_it_is_on_disk() {
+    let (writing, is_writing) = std::sync::mpsc::channel();
+    let (write, may_write) = std::sync::mpsc::channel();
+    let memory = Memory::default();
+    let service = start_with(Some(Box::new(Slow { memory: memory.clone(), writing, may_write }))).await;
+    let submit = |name: &'static str| {
+        let handle = service.handle();
+        let jobs = binpack::job::read("j", &format!("name = '{name}'\ncommand = 'x'"), binpack::job::Syntax::Toml);
+        tokio::spawn(async move { handle.submit(jobs.unwrap()).await })
+    };
+    let first = submit("first");
+    let is_writing =
+        tokio::task::spawn_blocking(move || is_writing.recv().map(|()| is_writing)).await.unwrap().unwrap();
+    assert!(!first.is_finished(), "it is not written yet");
+    write.send(true).unwrap();
+    assert_eq!(first.await.unwrap().unwrap()[0].name, "first");
+    let kept = memory.clone().load().unwrap();
+    assert!(kept.values().any(|value| String::from_utf8_lossy(value).contains("\"name\":\"first\"")), "{kept:?}");
+    // What cannot be written was not done, and nobody is told that it was.
+    let second = submit("second");
+    tokio::task::spawn_blocking(move || is_writing.recv()).await.unwrap().unwrap();
+    write.send(false).unwrap();
+    let refused = second.await.unwrap().unwrap_err();
+    assert!(matches!(refused, binpack::service::Error::Ask(AskError::Gone)), "{refused:?}");
+}
+
+#[tokio::test]
+async fn damaged_state_ends_it_with_what_to_do() {
+    let mut memory = Memory::default();
+    memory.commit(&[Change::set("own/job/00000000000000000001", b"{".to_vec())]).unwrap();
+    let mut service = start_with(Some(Box::new(memory))).await;
+    let ending = service.wait().await;
+    let Ending::State(why) = ending else { panic!("{ending:?}") };
+    assert!(why.contains("cannot be read") && why.contains("put a copy of it back"), "{why}");
+}
+
+#[tokio::test]
+async fn a_deployment_that_nobody_noted_is_taken_back_or_refused() {
+    let memory = Memory::default();
+    let service = start_with(Some(Box::new(memory.clone()))).await;
+    let mut api = Api::of(&service);
+    for (id, cmd) in [("/old", "one"), ("/old", "two"), ("/new", "x")] {
+        let app = format!(r#"{{"id": "{id}", "cmd": "{cmd}"}}"#);
+        assert!(api.ask(Method::PUT, &format!("/v2/apps{id}?force=true"), "application/json", &app).await.0 < 300);
+    }
+    assert_eq!(service.stop(false).await, Ending::Stopped);
+    // The next start knows of no deployments, and yet both go on.
+    let service = start_with(Some(Box::new(memory))).await;
+    let mut api = Api::of(&service);
+    let app = r#"{"id": "/noted", "cmd": "x"}"#;
+    assert_eq!(api.post("/v2/apps", app).await.0, 201);
+    let (_, all) = api.get("/v2/deployments").await;
+    let id_of = |app: &str| {
+        let of = |d: &&Value| d["affectedApps"][0] == app;
+        all.as_array().unwrap().iter().find(of).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (status, answer) = api.ask(Method::DELETE, &format!("/v2/deployments/{}", id_of("/new")), "", "").await;
+    assert_eq!(status, 409, "{answer}");
+    let (status, answer) = api.ask(Method::DELETE, &format!("/v2/deployments/{}", id_of("/old")), "", "").await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(api.get("/v2/apps//old").await.1["app"]["cmd"], "one");
+    assert_eq!(api.get("/v2/apps//new").await.1["app"]["cmd"], "x", "it goes on");
+    let (_, left) = api.get("/v2/deployments").await;
+    let noted = |d: &Value| d["affectedApps"][0] == "/noted" && d["id"] == id_of("/noted");
+    assert!(left.as_array().unwrap().iter().any(noted), "another one's note stays: {left}");
+    service.stop(true).await;
+}
+
+#[tokio::test]
+async fn marathons_answers() {
+    let service = start().await;
+    let mut api = Api::of(&service);
+    let put = async |api: &mut Api, path: &str, body: &str| api.ask(Method::PUT, path, "application/json", body).await;
+    let (status, new) = put(&mut api, "/v2/apps/a", r#"{"cmd": "one", "instances": 1}"#).await;
+    assert_eq!(status, 201);
+    assert!(new["deploymentId"].is_string() && new["version"].is_string(), "{new}");
+    let (status, answer) = api.ask(Method::DELETE, "/v2/apps/a", "", "").await;
+    assert_eq!((status, &answer["deployments"][0]["id"]), (409, &new["deploymentId"]), "it is locked: {answer}");
+    // Another count is another version, which can be gone back to; the configuration is as it was.
+    let (_, scaled) = put(&mut api, "/v2/apps/a?force=true", r#"{"instances": 5}"#).await;
+    assert!(scaled["version"].as_str() > new["version"].as_str(), "{scaled}");
+    let info = api.get("/v2/apps/a").await.1["app"]["versionInfo"].clone();
+    assert_eq!((&info["lastScalingAt"], &info["lastConfigChangeAt"]), (&scaled["version"], &new["version"]));
+    put(&mut api, "/v2/apps/a?force=true", r#"{"cmd": "two"}"#).await;
+    let back = format!(r#"{{"id": "/a", "version": {}}}"#, scaled["version"]);
+    assert_eq!(put(&mut api, "/v2/apps/a?force=true", &back).await.0, 200);
+    let app = api.get("/v2/apps/a").await.1["app"].clone();
+    assert_eq!((&app["cmd"], &app["instances"]), (&"one".into(), &5.into()));
+    let (status, answer) = api.post("/v2/apps", r#"{"id": "/b", "cmd": "x", "colour": "red"}"#).await;
+    assert_eq!((status, &answer["details"][0]["path"]), (422, &"/colour".into()), "{answer}");
+    assert_eq!(api.ask(Method::DELETE, "/v2/apps/a?force=true", "", "").await.0, 200);
+    service.stop(true).await;
 }

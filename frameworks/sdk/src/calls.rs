@@ -7,7 +7,9 @@ use std::time::Duration;
 use base::Time;
 
 use crate::ledger::Ledger;
+use crate::requests::{Deferred, Request};
 use crate::saved;
+use crate::session::Ending;
 use crate::state::Change;
 use crate::v1::scheduler::{Call, call};
 use crate::v1::{
@@ -27,7 +29,8 @@ pub struct Calls {
     pub(crate) saves: Vec<Change>,
     pub(crate) wake: Option<Time>,
     pub(crate) hold_acknowledgement: bool,
-    pub(crate) stop: bool,
+    pub(crate) answers: Vec<Deferred>,
+    pub(crate) ending: Option<Ending>,
 }
 
 impl Calls {
@@ -114,7 +117,8 @@ impl Calls {
     }
 
     /// Keeps back the acknowledgement of the update that is being handled. Updates of that task stop until
-    /// [`acknowledge`](Calls::acknowledge) is called with it.
+    /// [`acknowledge`](Calls::acknowledge) is called with it. The agent repeats the update meanwhile, which this scheduler
+    /// does not hear; one that is started anew before the acknowledgement does.
     pub fn hold_acknowledgement(&mut self) {
         self.hold_acknowledgement = true;
     }
@@ -122,8 +126,16 @@ impl Calls {
     /// Acknowledges an update whose acknowledgement was kept back. One that wants none is left alone.
     pub fn acknowledge(&mut self, status: &TaskStatus) {
         if let Some(call) = acknowledgement(status) {
+            self.ledger.release(&status.task_id.value, status.uuid());
             self.push(call);
         }
+    }
+
+    /// Takes a task out of the ledger without waiting for its end: one that was given up, and whose agent the master does
+    /// not know (`TASK_UNKNOWN`), so that nobody will ever tell of it. It is not killed, nor asked about any more. Should
+    /// it be heard of all the same, it enters the ledger again.
+    pub fn forget_task(&mut self, task_id: &str) {
+        self.ledger.forget(task_id);
     }
 
     /// Asks for offers for all roles: drops refusals, ends a [`suppress`](Calls::suppress).
@@ -178,21 +190,36 @@ impl Calls {
         self.saves.push(saved::own(key, None));
     }
 
+    /// Answers a request when what this event saves is durable, so that nobody is told of what a crash could take back. If
+    /// it cannot be written, who asked hears that the scheduler has ended.
+    pub fn answer<Q, A: Send + 'static>(&mut self, request: Request<Q, A>, answer: A) {
+        self.answers.push(request.deferred(answer));
+    }
+
     /// Makes an [`Event::Wake`](crate::Event::Wake) happen at this instant. The earliest of several counts.
     pub fn wake_at(&mut self, at: Time) {
         self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
     }
 
-    /// Ends the framework: the master kills its tasks and forgets it. The session ends too.
+    /// Ends the framework: the master kills its tasks and forgets it. The session ends too. Without a connection it
+    /// waits for one first, for 10 s at most; then it ends with [`Ending::Unreachable`], and the framework's tasks go on for
+    /// its failover timeout.
     pub fn teardown(&mut self) {
         self.push(of(call::Type::Teardown));
-        self.stop = true;
+        self.stop();
     }
 
     /// Ends the session and leaves the framework: its tasks go on for its failover timeout, and another session with
     /// the framework's id can take over.
     pub fn stop(&mut self) {
-        self.stop = true;
+        self.ending.get_or_insert(Ending::Stopped);
+    }
+
+    /// Ends the session with [`Ending::State`], because what was kept cannot be used; `why` is in words. Nothing that was
+    /// called or saved is sent or written any more: tasks go on for the framework's failover timeout, and all that was
+    /// kept is as it was.
+    pub fn fail(&mut self, why: String) {
+        self.ending = Some(Ending::State(why));
     }
 
     /// The calls so far, in their order: for a scheduler that runs another one, to look at or change what that one calls.

@@ -51,6 +51,10 @@ pub struct Ledger {
     touched: BTreeSet<Arc<str>>,
     /// The number of the first task that ended since then.
     ended_unsaved: u64,
+    /// The uuids of the updates whose acknowledgement the scheduler keeps back, by the task's id.
+    held: BTreeMap<Arc<str>, Vec<u8>>,
+    /// Tasks whose end was acknowledged since changes were asked for last, long after it was heard.
+    ended_late: Vec<Arc<str>>,
 }
 
 /// The last update of a task that has ended.
@@ -151,8 +155,9 @@ impl Ledger {
         id
     }
 
-    /// Takes a task out that was entered and then not launched.
+    /// Takes a task out of which nothing more is expected: it was not launched after all, or nobody knows of it.
     pub(crate) fn forget(&mut self, task_id: &str) {
+        self.held.remove(task_id);
         self.take(task_id);
     }
 
@@ -163,6 +168,33 @@ impl Ledger {
         if let Some(entry) = self.live.get_mut(task_id) {
             entry.kill = Some(policy);
             self.killed.insert(id);
+        }
+    }
+
+    /// The scheduler keeps the acknowledgement of this update back: to who is started anew it is new again.
+    pub(crate) fn hold(&mut self, task_id: &str, uuid: &[u8]) {
+        let id = match self.live.get_key_value(task_id) {
+            Some((id, _)) => Arc::clone(id),
+            None => task_id.into(),
+        };
+        self.held.insert(id, uuid.to_vec());
+    }
+
+    /// Whether the acknowledgement of this update is kept back.
+    pub(crate) fn is_held(&self, task_id: &str, uuid: &[u8]) -> bool {
+        self.held.get(task_id).is_some_and(|held| held == uuid)
+    }
+
+    /// An update is acknowledged whose acknowledgement was kept back.
+    pub(crate) fn release(&mut self, task_id: &str, uuid: &[u8]) {
+        if !self.is_held(task_id, uuid) {
+            return;
+        }
+        if let Some((id, _)) = self.held.remove_entry(task_id) {
+            self.touch(&id);
+            if self.keeping && !self.live.contains_key(&id) {
+                self.ended_late.push(id);
+            }
         }
     }
 
@@ -193,8 +225,11 @@ impl Ledger {
         if let Some(agent_id) = status.agent_id.as_ref().filter(|id| !id.value.is_empty()) {
             entry.agent_id.value.clone_from(&agent_id.value);
         }
-        entry.uuid.clear();
-        entry.uuid.extend_from_slice(uuid);
+        // An answer to a reconciliation has none; the update before it may come again all the same.
+        if !uuid.is_empty() {
+            entry.uuid.clear();
+            entry.uuid.extend_from_slice(uuid);
+        }
         Novelty::New
     }
 
@@ -218,20 +253,39 @@ impl Ledger {
 
     /// What has changed since the last time, for a store.
     pub(crate) fn changes(&mut self) -> Vec<Change> {
-        let mut changes: Vec<Change> = self.touched.iter().map(|id| saved::task(id, self.live.get(id))).collect();
+        let mut changes: Vec<Change> = self.touched.iter().filter_map(|id| self.task_to_save(id)).collect();
         let fresh = self.ended_order.iter().rev().take_while(|(number, _)| *number >= self.ended_unsaved);
-        for (number, id) in fresh {
+        for (number, id) in fresh.filter(|(_, id)| !self.is_end_held(id)) {
             if let Some(ended) = self.ended.get(id).filter(|e| e.number == *number) {
                 changes.push(saved::ended(id, ended));
             }
         }
+        let late = self.ended_late.iter().filter_map(|id| Some(saved::ended(id, self.ended.get(id)?)));
+        changes.extend(late);
         self.settle();
         changes
+    }
+
+    /// A task as the next life of the scheduler is to find it: an update that is held is unknown then, and a task whose
+    /// end is held has not ended.
+    fn task_to_save(&self, id: &Arc<str>) -> Option<Change> {
+        match (self.live.get(id), self.held.get(id)) {
+            (Some(entry), Some(held)) if entry.uuid == *held => {
+                Some(saved::task(id, Some(&Entry { uuid: Vec::new(), ..entry.clone() })))
+            }
+            (None, Some(_)) if self.is_end_held(id) => None,
+            (entry, _) => Some(saved::task(id, entry)),
+        }
+    }
+
+    fn is_end_held(&self, id: &str) -> bool {
+        self.ended.get(id).is_some_and(|ended| self.is_held(id, &ended.uuid))
     }
 
     /// Takes what there is as known to the store.
     pub(crate) fn settle(&mut self) {
         self.touched.clear();
+        self.ended_late.clear();
         self.ended_unsaved = self.ended_next;
     }
 

@@ -46,7 +46,7 @@ pub use metrics::Metrics;
 pub use needs::{Constraint, Need};
 pub use packer::{Bin, Packer};
 pub use protos::mesos::v1;
-pub use requests::{Answer, AskError, Request, Requester, Requests, requests};
+pub use requests::{Answer, AskError, Deferred, Request, Requester, Requests, requests};
 pub use restarts::{RestartPolicy, Restarts};
 pub use saved::{Damaged, Kept};
 pub use session::{Ending, Input, Output, Session, Settings};

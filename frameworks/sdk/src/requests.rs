@@ -124,9 +124,49 @@ fn put<Q, A>(queue: &Mutex<Queue<Q, A>>, question: Q) -> Result<Answer<A>, AskEr
 }
 
 impl<Q, A> Request<Q, A> {
-    /// Answers; nobody minds if who asked has gone away.
+    /// Answers at once; nobody minds if who asked has gone away. What was saved in the same event may not be durable yet:
+    /// see [`Calls::answer`](crate::Calls::answer).
     pub fn answer(self, answer: A) {
         self.slot.fill(Slot::Answered(answer));
+    }
+
+    /// The answer, to be given later.
+    pub(crate) fn deferred(self, answer: A) -> Deferred
+    where
+        A: Send + 'static,
+    {
+        let slot = self.slot;
+        let give = move || slot.fill(Slot::Answered(answer));
+        Deferred(Arc::new(Mutex::new(Some(Box::new(give)))))
+    }
+}
+
+/// The answer to a request, on its way to who asked. Dropped, it tells who asked [`AskError::Gone`].
+#[derive(Clone)]
+pub struct Deferred(Arc<Mutex<Option<Give>>>);
+
+type Give = Box<dyn FnOnce() + Send>;
+
+impl Deferred {
+    /// Lets who asked have the answer.
+    pub fn give(self) {
+        let give = lock(&self.0).take();
+        if let Some(give) = give {
+            give();
+        }
+    }
+}
+
+/// An answer is equal to itself only.
+impl PartialEq for Deferred {
+    fn eq(&self, other: &Deferred) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for Deferred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deferred").finish_non_exhaustive()
     }
 }
 

@@ -16,6 +16,7 @@ use base::Time;
 use crate::backoff::Backoff;
 use crate::calls::{self, Calls};
 use crate::ledger::Novelty;
+use crate::requests::Deferred;
 use crate::saved::{self, Damaged, Saved};
 use crate::state::Change;
 use crate::v1::scheduler::{self, Call, call};
@@ -23,6 +24,7 @@ use crate::v1::{AgentId, FrameworkId, FrameworkInfo, TaskId, TaskState, TaskStat
 use crate::{Event, Metrics, Scheduler};
 use reconciler::{Question, Reconciler};
 
+mod leaving;
 mod reconciler;
 mod watch;
 
@@ -90,6 +92,8 @@ pub enum Output {
     Subscribe(Box<Call>),
     /// Send this call on the stream's subscription.
     Send(Box<Call>),
+    /// Let whoever asked have this answer: [`Deferred::give`].
+    Answer(Deferred),
     /// Close the stream, if there is one.
     Disconnect,
     /// Close the stream, and end.
@@ -103,7 +107,8 @@ pub enum Ending {
     Stopped,
     /// The master refused the framework for good, in its words.
     Error(String),
-    /// No master took the framework in for as long as the driver was told to try; why the last try failed.
+    /// No master took the framework in for as long as the driver was told to try, or none could be told that the framework
+    /// is to end; why the last try failed.
     Unreachable(String),
     /// What must survive could not be read or written, so nothing more may be done. In words, why.
     State(String),
@@ -143,6 +148,8 @@ pub struct Session<S> {
     keeping: bool,
     /// Whether the framework's id came from the store, and no master has confirmed it since.
     id_is_old: bool,
+    /// Until when a connection is waited for, only to tell a master that the framework is to end.
+    leaving: Option<Time>,
     reconciler: Reconciler,
 }
 
@@ -159,6 +166,7 @@ impl<S: Scheduler> Session<S> {
             was_subscribed: false,
             keeping: false,
             id_is_old: false,
+            leaving: None,
             reconciler: Reconciler::new(settings.reconcile_every, settings.seed),
             settings,
         }
@@ -194,6 +202,7 @@ impl<S: Scheduler> Session<S> {
         }
         match (self.state, input) {
             (State::Ended, _) => {}
+            (_, Input::Nudge | Input::Refused(..)) if self.leaving.is_some() => {}
             (_, Input::Wake) => self.wake(now, outputs),
             (State::Waiting(_), Input::MasterFound) => {
                 self.state = State::Waiting(now);
@@ -220,7 +229,8 @@ impl<S: Scheduler> Session<S> {
             }
             State::Ended => return None,
         };
-        Some(self.calls.wake.map_or(own, |w| w.min(own)))
+        let scheduler = self.calls.wake.filter(|_| self.leaving.is_none());
+        scheduler.into_iter().chain(self.leaving).chain([own]).min()
     }
 
     /// The framework's id, once there is one.
@@ -243,6 +253,9 @@ impl<S: Scheduler> Session<S> {
     }
 
     fn wake(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        if self.leaving.is_some_and(|until| until <= now) {
+            return self.end_without_master(outputs);
+        }
         match self.state {
             State::Waiting(at) if at <= now => {
                 self.state = State::Subscribing(now);
@@ -260,7 +273,7 @@ impl<S: Scheduler> Session<S> {
             State::Subscribed(_) => self.ask_again(now, outputs),
             _ => {}
         }
-        if self.calls.wake.is_some_and(|at| at <= now) {
+        if self.leaving.is_none() && self.calls.wake.is_some_and(|at| at <= now) {
             self.calls.wake = None;
             self.tell(Event::Wake, now, outputs);
         }
@@ -278,7 +291,7 @@ impl<S: Scheduler> Session<S> {
         self.state = State::Waiting(now + self.backoff.next_wait());
         self.reconciler.pause();
         watch::connected(&self.settings.metrics, false);
-        if was_subscribed {
+        if was_subscribed && self.leaving.is_none() {
             self.tell(Event::Disconnected { why }, now, outputs);
         }
     }
@@ -292,6 +305,9 @@ impl<S: Scheduler> Session<S> {
         }
         let again = self.was_subscribed;
         let Some(event) = Event::from_wire(event, again) else { return };
+        if self.leaving.is_some() {
+            return self.event_while_leaving(&event, now, outputs);
+        }
         match event {
             Event::Subscribed { .. } => {
                 self.was_subscribed = true;
@@ -378,16 +394,19 @@ impl<S: Scheduler> Session<S> {
         let acknowledgement = calls::acknowledgement(&status);
         self.reconciler.heard(&status.task_id.value, now);
         watch::update(&self.settings.metrics, status.state());
+        let (id, uuid) = (status.task_id.value.clone(), status.uuid().to_vec());
         if self.calls.ledger.update(&status, now) == Novelty::Repeated {
-            self.calls.queue.extend(acknowledgement);
+            self.calls.queue.extend(acknowledgement.filter(|_| !self.calls.ledger.is_held(&id, &uuid)));
             self.send(outputs);
             return;
         }
         self.calls.hold_acknowledgement = false;
         self.scheduler.on_event(Event::Update(status), now, &mut self.calls);
-        if !self.calls.hold_acknowledgement
-            && let Some(acknowledgement) = acknowledgement
-        {
+        if self.calls.hold_acknowledgement {
+            if acknowledgement.is_some_and(|wanted| !self.calls.queue.contains(&wanted)) {
+                self.calls.ledger.hold(&id, &uuid);
+            }
+        } else if let Some(acknowledgement) = acknowledgement {
             // A framework that is torn down cannot acknowledge any more.
             let teardown = self.calls.queue.iter().position(|c| c.r#type() == call::Type::Teardown);
             self.calls.queue.insert(teardown.unwrap_or(self.calls.queue.len()), acknowledgement);
@@ -418,6 +437,11 @@ impl<S: Scheduler> Session<S> {
     /// Sends the calls that were made, enters the launches among them into the ledger, and ends if that is wanted.
     /// Gives the calls back that were not sent because they would double a task; their offers are declined.
     fn flush(&mut self, now: Time, outputs: &mut Vec<Output>) -> Vec<(Call, String)> {
+        let ending = self.calls.ending.take();
+        if let Some(failure @ Ending::State(_)) = ending {
+            self.fail(failure, outputs);
+            return Vec::new();
+        }
         let mut refused = Vec::new();
         let launches = self.calls.queue.iter().any(|call| call.accept.is_some());
         let queue = if launches { std::mem::take(&mut self.calls.queue) } else { Vec::new() };
@@ -431,27 +455,17 @@ impl<S: Scheduler> Session<S> {
                 }
             }
         }
-        let torn_down = self.is_subscribed() && self.calls.queue.iter().any(|c| c.r#type() == call::Type::Teardown);
+        let teardown = self.calls.queue.iter().any(|c| c.r#type() == call::Type::Teardown);
         self.send(outputs);
-        if torn_down {
+        if teardown && self.is_subscribed() {
             self.forget_framework(outputs);
         }
-        if self.calls.stop {
-            self.end(Ending::Stopped, outputs);
+        match ending {
+            Some(_) if teardown && !self.is_subscribed() => self.leave(now, outputs),
+            Some(ending) => self.end(ending, outputs),
+            None => {}
         }
         refused
-    }
-
-    /// After the teardown: a next session with this store is a new framework.
-    fn forget_framework(&mut self, outputs: &mut Vec<Output>) {
-        let ids: Vec<String> = self.calls.ledger.iter().map(|(id, _)| id.to_owned()).collect();
-        for id in ids {
-            self.calls.ledger.forget(&id);
-        }
-        if self.keeping {
-            self.calls.saves.push(saved::framework(None));
-        }
-        self.save(outputs);
     }
 
     /// Enters the tasks that a call launches; refuses a call with a task that is in the ledger, and enters none of it.
@@ -492,11 +506,12 @@ impl<S: Scheduler> Session<S> {
         }
     }
 
-    /// Lets what has changed be written.
+    /// Lets what has changed be written, and then the answers be given that were made upon it.
     fn save(&mut self, outputs: &mut Vec<Output>) {
         let own = std::mem::take(&mut self.calls.saves);
         if !self.keeping {
             self.calls.ledger.settle();
+            outputs.extend(self.calls.answers.drain(..).map(Output::Answer));
             return;
         }
         let mut changes = self.calls.ledger.changes();
@@ -504,6 +519,7 @@ impl<S: Scheduler> Session<S> {
         if !changes.is_empty() {
             outputs.push(Output::Save(changes));
         }
+        outputs.extend(self.calls.answers.drain(..).map(Output::Answer));
     }
 
     fn end(&mut self, ending: Ending, outputs: &mut Vec<Output>) {

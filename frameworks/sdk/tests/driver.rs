@@ -141,6 +141,77 @@ async fn follows_a_redirect_and_passes_over_dead_masters() {
 }
 
 #[tokio::test]
+async fn passes_over_masters_that_do_not_answer() {
+    let leader = Fake::start().await;
+    // One whose connections are taken and never read, and one that takes none: its queue is full.
+    let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let full = tokio::net::TcpSocket::new_v4().unwrap();
+    full.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let full = full.listen(1).unwrap();
+    let address = full.local_addr().unwrap();
+    let mut waiting = Vec::new();
+    while let Ok(stream) =
+        tokio::time::timeout(Duration::from_millis(200), tokio::net::TcpStream::connect(address)).await
+    {
+        waiting.push(stream.unwrap());
+    }
+    let mut options = options(&format!("{address},{},{}", mute.local_addr().unwrap(), leader.address()));
+    options.answer_within = Duration::from_millis(100);
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Subscribed { .. } = event {
+            calls.stop();
+        }
+    });
+    assert_eq!(soon(run(scheduler, options)).await.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn a_leader_that_has_gone_silent_is_left() {
+    let silent = Fake::start().await;
+    let other = Fake::start().await;
+    let mut options = options(&format!("{},{}", silent.address(), other.address()));
+    options.answer_within = Duration::from_millis(100);
+    options.settings.missed_heartbeats = 0;
+    let scheduler = With(|event, calls: &mut Calls| {
+        if let Event::Subscribed { again: true, .. } = event {
+            calls.stop();
+        }
+    });
+    // Without a heartbeat each subscription is over at once; the second one is with the other master.
+    let (finished, ()) = soon(async {
+        tokio::join!(run(scheduler, options), async {
+            silent.call().await;
+            silent.answer_with(fake::Answer::Nothing);
+            assert_eq!(other.call().await.r#type(), call::Type::Subscribe);
+        })
+    })
+    .await;
+    assert_eq!(finished.ending, Ending::Stopped);
+}
+
+#[tokio::test]
+async fn answers_that_pass_do_not_end_the_run() {
+    for status in [429, 502, 504] {
+        let fake = Fake::start().await;
+        fake.answer_with(fake::Answer::Status(status));
+        let scheduler = With(|event, calls: &mut Calls| {
+            if let Event::Subscribed { .. } = event {
+                calls.stop();
+            }
+        });
+        let (finished, ()) = soon(async {
+            tokio::join!(run(scheduler, options(&fake.address())), async {
+                fake.call().await;
+                fake.call().await;
+                fake.answer_with(fake::Answer::Stream);
+            })
+        })
+        .await;
+        assert_eq!(finished.ending, Ending::Stopped, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn tries_again_while_there_is_no_leader() {
     let fake = Fake::start().await;
     fake.answer_with(fake::Answer::Unavailable);
@@ -361,4 +432,40 @@ async fn a_request_reaches_the_scheduler_and_comes_back() {
     });
     let (_, answer) = soon(async { tokio::join!(run(scheduler, options), requester.ask(41)) }).await;
     assert_eq!(answer, Ok(41));
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_made_durable_is_not_given() {
+    let fake = Fake::start().await;
+    let mut options = options(&fake.address());
+    options.state = Some(Box::new(Full));
+    let (requester, mut requests) = sdk::requests::<(), ()>();
+    options.nudge = Some(requester.nudge());
+    let scheduler = With(move |event, calls: &mut Calls| {
+        if let Event::Wake = event {
+            for request in requests.by_ref() {
+                calls.save("taken", Vec::new());
+                calls.answer(request, ());
+            }
+        }
+    });
+    let (finished, answer) = soon(async { tokio::join!(run(scheduler, options), requester.ask(())) }).await;
+    assert!(matches!(finished.ending, Ending::State(_)));
+    assert_eq!(answer, Err(sdk::AskError::Gone));
+}
+
+#[tokio::test]
+async fn who_stops_or_fails_before_the_first_subscription_ends_at_once() {
+    for fails in [false, true] {
+        let fake = Fake::start().await;
+        let mut options = options(&fake.address());
+        options.state = Some(Box::new(Memory::default()));
+        let scheduler = With(|event, calls: &mut Calls| {
+            assert!(matches!(event, Event::Restored(_)));
+            if fails { calls.fail("damaged".into()) } else { calls.stop() }
+        });
+        let ending = soon(run(scheduler, options)).await.ending;
+        assert_eq!(ending, if fails { Ending::State("damaged".into()) } else { Ending::Stopped });
+        fake.stop_and_expect_no_call().await;
+    }
 }

@@ -105,6 +105,8 @@ impl Core {
         gang.gather_until = None;
         gang.rest_until = Some(now + time);
         self.gathering = None;
+        // What it kept is free for others.
+        self.dirty = true;
         self.queue.remove(key, 0);
         self.queue.add(key, 0, now + time, now);
     }

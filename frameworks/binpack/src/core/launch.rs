@@ -29,7 +29,7 @@ impl Core {
                 tasks.entry(room).or_default().push(task);
             }
         }
-        let refuse = self.refusal();
+        let refuse = self.knobs.refuse_rest;
         for (room, tasks) in tasks {
             let room = &plan.rooms[room];
             self.seen.left(&room.site.agent_id, room.free());

@@ -15,6 +15,7 @@ mod round;
 mod seen;
 mod served;
 mod services;
+mod silent;
 mod stamp;
 mod updates;
 mod view;
@@ -22,6 +23,7 @@ mod why;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use base::Time;
 use sdk::{Calls, Event, Scheduler};
@@ -32,6 +34,7 @@ use offers::Offers;
 use queue::{JobKey, Queue};
 use record::{META, Meta, Phase, Record, head_key, instance_key, instance_value};
 use seen::Seen;
+use silent::Silent;
 
 pub use record::{Counts, Damaged, Outcome, Past, Place, Stage};
 pub use requests::{Reply, Request, Submitted, Taken, Unwanted};
@@ -44,6 +47,12 @@ pub const JOBS_MAX: usize = 20_000;
 pub const TASKS_MAX: u64 = 1_000_000;
 /// How many ended jobs are remembered.
 pub const ENDED_MAX: usize = 1_000;
+/// How many tasks these may have had; the last job that ended is remembered in any case.
+pub const ENDED_TASKS_MAX: u64 = 200_000;
+/// A service with more tasks than this is large: to look at all of them after each update of one would take too long.
+const LARGE: usize = 500;
+/// How often a large service is looked at.
+const LOOK: Duration = Duration::from_millis(50);
 /// How many happenings wait for somebody to take them; the oldest go first.
 const HAPPENINGS_MAX: usize = 10_000;
 
@@ -57,6 +66,8 @@ pub struct Core {
     names: BTreeMap<String, u64>,
     /// Ended jobs, oldest first.
     ended: VecDeque<u64>,
+    /// How many tasks they have.
+    ended_tasks: u64,
     next_serial: u64,
     queue: Queue,
     offers: Offers,
@@ -66,12 +77,16 @@ pub struct Core {
     changed: Changed,
     /// What this framework's tasks use of each agent.
     usage: BTreeMap<String, Need>,
-    /// Tasks on agents that do not answer, and since when.
-    unreachable: BTreeMap<(u64, u32), Time>,
+    /// Tasks on agents that do not answer.
+    unreachable: Silent,
     /// The gang that holds offers.
     gathering: Option<u64>,
     /// Jobs that may not be as they are wanted.
     unsettled: BTreeSet<u64>,
+    /// Large services, and when they may be looked at again.
+    looked_at: BTreeMap<u64, Time>,
+    /// Something has changed, beside offers and the queue, that can make room for a task that waits.
+    dirty: bool,
     happenings: VecDeque<Happening>,
     totals: view::Totals,
     framework_id: Option<String>,
@@ -114,6 +129,7 @@ impl Core {
             records: BTreeMap::new(),
             names: BTreeMap::new(),
             ended: VecDeque::new(),
+            ended_tasks: 0,
             next_serial: 1,
             queue: Queue::default(),
             offers: Offers::default(),
@@ -122,9 +138,11 @@ impl Core {
             attention: Attention::default(),
             changed: Changed::default(),
             usage: BTreeMap::new(),
-            unreachable: BTreeMap::new(),
+            unreachable: Silent::default(),
             gathering: None,
             unsettled: BTreeSet::new(),
+            looked_at: BTreeMap::new(),
+            dirty: false,
             happenings: VecDeque::new(),
             totals: view::Totals::default(),
             framework_id: None,
@@ -161,12 +179,7 @@ impl Core {
 
     /// Does all that follows from a change.
     fn settle(&mut self, now: Time, calls: &mut Calls) {
-        if self.damaged.is_some() {
-            return;
-        }
-        while let Some(serial) = self.unsettled.pop_first() {
-            self.settle_job(serial, now, calls);
-        }
+        self.settle_jobs(now, calls);
         self.queue.mature(now);
         if self.attention.subscribed {
             self.round(now, calls);
@@ -176,6 +189,23 @@ impl Core {
         if let Some(at) = self.next_wake() {
             calls.wake_at(at);
         }
+    }
+
+    fn settle_jobs(&mut self, now: Time, calls: &mut Calls) {
+        let mut later = BTreeSet::new();
+        while let Some(serial) = self.unsettled.pop_first() {
+            if self.looked_at.get(&serial).is_some_and(|next| now < *next) {
+                later.insert(serial);
+                continue;
+            }
+            self.looked_at.remove(&serial);
+            self.settle_job(serial, now, calls);
+            let large = self.records.get(&serial).is_some_and(|r| r.is_large_service());
+            if large {
+                self.looked_at.insert(serial, now + LOOK);
+            }
+        }
+        self.unsettled = later;
     }
 
     fn settle_job(&mut self, serial: u64, now: Time, calls: &mut Calls) {
@@ -205,10 +235,17 @@ impl Core {
         record.head.ended = Some(now);
         record.head.deploying = false;
         let name = record.name().to_owned();
+        self.ended_tasks += record.instances().len() as u64;
         self.ended.push_back(serial);
+        self.looked_at.remove(&serial);
         self.changed.heads.insert(serial);
         self.tell(Happening::Ended { name, outcome });
-        while self.ended.len() > ENDED_MAX {
+        self.forget_oldest();
+    }
+
+    /// Forgets ended jobs when there are too many of them.
+    fn forget_oldest(&mut self) {
+        while self.ended.len() > ENDED_MAX || (self.ended.len() > 1 && self.ended_tasks > ENDED_TASKS_MAX) {
             if let Some(oldest) = self.ended.pop_front() {
                 self.forget(oldest);
             }
@@ -220,6 +257,9 @@ impl Core {
         let Some(record) = self.records.remove(&serial) else { return };
         if self.names.get(record.name()) == Some(&serial) {
             self.names.remove(record.name());
+        }
+        if record.is_over() {
+            self.ended_tasks = self.ended_tasks.saturating_sub(record.instances().len() as u64);
         }
         self.changed.heads.remove(&serial);
         self.changed.gone.push(head_key(serial));
@@ -279,24 +319,32 @@ impl Core {
         }
     }
 
-    /// Takes up what was kept. What cannot be read stops everything: to go on without it would double tasks.
-    fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time) {
-        match record::restore(entries) {
+    /// Takes up what was kept. What cannot be read stops everything: without it this scheduler would know none of its
+    /// tasks, and end or double them.
+    fn restore(&mut self, entries: &BTreeMap<String, Vec<u8>>, now: Time, calls: &mut Calls) {
+        match record::restore(entries, now) {
             Ok((records, next_serial)) => {
                 self.next_serial = next_serial;
                 self.records = records;
             }
             Err(damaged) => {
-                self.damaged = Some(damaged.to_string());
+                let why = format!(
+                    "{damaged}. Nothing was changed, and the tasks go on. Start the version that wrote this state, or put \
+                     a copy of it back; to begin without it, move it away"
+                );
+                calls.fail(why.clone());
+                self.damaged = Some(why);
                 return;
             }
         }
         let mut ended: Vec<(Option<Time>, u64)> = Vec::new();
+        let mut ended_tasks = 0;
         let mut waiting = Vec::new();
         for (serial, record) in &self.records {
             self.names.insert(record.name().to_owned(), *serial);
             if record.is_over() {
                 ended.push((record.head.ended, *serial));
+                ended_tasks += record.instances().len() as u64;
                 continue;
             }
             self.unsettled.insert(*serial);
@@ -306,12 +354,14 @@ impl Core {
                 let usage = self.usage.entry(live.place.agent_id.clone()).or_default();
                 *usage = usage.plus(&live.need);
                 if live.stage == Stage::Unreachable {
-                    self.unreachable.insert((*serial, number), now);
+                    self.unreachable.add((*serial, number), now);
                 }
             }
         }
         ended.sort_unstable();
         self.ended = ended.into_iter().map(|(_, serial)| serial).collect();
+        self.ended_tasks = ended_tasks;
+        self.forget_oldest();
         for (serial, number) in waiting {
             self.enqueue(serial, number, now);
         }
@@ -328,17 +378,23 @@ impl Core {
             sooner(self.next_revive());
         }
         sooner(self.next_unreachable());
+        sooner(self.unsettled.iter().filter_map(|serial| self.looked_at.get(serial).copied()).min());
         next
     }
 }
 
 impl Scheduler for Core {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        if self.damaged.is_some() {
+            return;
+        }
         match event {
-            Event::Restored(entries) => self.restore(&entries, now),
+            Event::Restored(entries) => self.restore(&entries, now, calls),
             Event::Subscribed { framework_id, .. } => {
                 self.framework_id = Some(framework_id.value);
                 self.offers = Offers::default();
+                // Agents that went meanwhile were not told of.
+                self.seen = Seen::default();
                 self.attention = Attention { subscribed: true, ..Attention::default() };
             }
             Event::Disconnected { .. } => {
@@ -349,16 +405,21 @@ impl Scheduler for Core {
             Event::Offers(offers) => self.take_in(offers, now, calls),
             Event::Rescinded(offer_id) => {
                 let rest = self.offers.rescind(&offer_id);
-                calls.decline(rest, std::time::Duration::ZERO);
+                calls.decline(rest, Duration::ZERO);
             }
             Event::Update(status) => self.update(&status, now, calls),
-            Event::AgentLost(agent_id) => self.seen.lost(&agent_id.value),
+            Event::AgentLost(agent_id) => {
+                self.seen.lost(&agent_id.value);
+                self.dirty = true;
+            }
             // Tasks of a call that the master did not take are in the ledger and will be found missing.
             Event::Refused { call, .. } if call.accept.is_some() => calls.reconcile(),
             Event::Wake => self.check_unreachable(now, calls),
             _ => {}
         }
-        self.settle(now, calls);
+        if self.damaged.is_none() {
+            self.settle(now, calls);
+        }
     }
 }
 

@@ -149,8 +149,16 @@ pub(super) struct Offers {
     pub(super) rooms: Vec<Room>,
     /// Where the room of an agent and role is.
     places: BTreeMap<(String, Option<Role>), usize>,
+    /// Which room an offer is of.
+    of: BTreeMap<String, usize>,
+    /// Rooms that are void, until the next time that all are looked at.
+    void: usize,
     /// How many offers there have been; decides how long each is held beyond the least time.
     seen: u64,
+    /// Whether offers came since this was asked last.
+    changed: bool,
+    /// When the first is given back; earlier if that one is void.
+    due: Option<Time>,
 }
 
 impl Offers {
@@ -170,29 +178,57 @@ impl Offers {
         }
         let room = &mut self.rooms[place];
         room.left += resources.unallocated();
+        self.of.insert(offer.id.value.clone(), place);
         room.offers.push(offer.id);
         room.until = room.until.min(until);
+        self.due = Some(self.due.map_or(room.until, |due| due.min(room.until)));
+        self.changed = true;
         Some(place)
     }
 
     /// An offer is void: its room goes, with whatever else the agent offered, which is given back.
     pub(super) fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
-        let Some(place) = self.rooms.iter().position(|r| r.offers.contains(offer_id)) else { return Vec::new() };
-        let room = self.rooms.remove(place);
-        let rest = std::mem::take(&mut self.rooms);
-        self.set(rest);
-        room.offers.into_iter().filter(|id| id != offer_id).collect()
+        let Some(room) = self.of.get(&offer_id.value).and_then(|place| self.rooms.get_mut(*place)) else {
+            return Vec::new();
+        };
+        // It stays as an empty shell, so that the others keep their places.
+        let offers = std::mem::take(&mut room.offers);
+        room.left = Resources::new();
+        self.places.remove(&(room.site.agent_id.clone(), room.role.clone()));
+        for offer in &offers {
+            self.of.remove(&offer.value);
+        }
+        self.void += 1;
+        if self.void * 2 > self.rooms.len() {
+            let rest = std::mem::take(&mut self.rooms);
+            self.set(rest);
+        }
+        offers.into_iter().filter(|id| id != offer_id).collect()
     }
 
-    /// Keeps these rooms and no others.
-    pub(super) fn set(&mut self, rooms: Vec<Room>) {
+    /// Keeps these rooms and no others, and of these none that is void.
+    pub(super) fn set(&mut self, mut rooms: Vec<Room>) {
+        rooms.retain(|room| !room.offers.is_empty());
         self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
+        self.of = (0..).zip(&rooms).flat_map(|(n, r)| r.offers.iter().map(move |o| (o.value.clone(), n))).collect();
+        self.due = rooms.iter().map(|r| r.kept.unwrap_or(r.until)).min();
+        self.void = 0;
         self.rooms = rooms;
     }
 
-    /// When the first is given back.
+    /// How many agents' offers there are.
+    pub(super) fn len(&self) -> usize {
+        self.rooms.len() - self.void
+    }
+
+    /// When they are to be looked at, because the first may have to be given back.
     pub(super) fn next(&self) -> Option<Time> {
-        self.rooms.iter().map(|r| r.kept.unwrap_or(r.until)).min()
+        self.due
+    }
+
+    /// Whether offers came since this was asked last.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 }
 
@@ -238,7 +274,14 @@ mod tests {
         assert_eq!(room.free(), Need([2_000, 64_000, 0, 0, 4_000]));
         let other = offers.rescind(&OfferId { value: "o3".into() });
         assert_eq!(other, [OfferId { value: "o1".into() }]);
-        assert_eq!(offers.rooms.len(), 1);
+        assert_eq!(offers.len(), 1);
+        assert!(offers.rescind(&OfferId { value: "o1".into() }).is_empty());
+        // Anew, it is another room.
+        assert_eq!(offers.add(offer("o4", "a", "cpus:1;mem:64"), now, &knobs), Some(2));
+        assert_eq!(offers.rooms[2].free(), Need([1_000, 64_000, 0, 0, 0]));
+        assert!(offers.rescind(&OfferId { value: "o2".into() }).is_empty());
+        assert_eq!((offers.len(), offers.rooms.len()), (1, 1), "most were void");
+        assert_eq!(offers.rooms[0].offers, [OfferId { value: "o4".into() }]);
     }
 
     #[test]

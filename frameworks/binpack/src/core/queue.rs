@@ -15,29 +15,39 @@ pub(super) type JobKey = (Reverse<i32>, u64);
 pub(super) struct Queue {
     ready: BTreeMap<JobKey, BTreeSet<u32>>,
     delayed: BTreeSet<(Time, JobKey, u32)>,
+    /// The instants in `delayed`, by task.
+    instants: BTreeMap<(JobKey, u32), Time>,
     /// A task became ready since this was asked last.
     fresh: bool,
+    /// What is ready has changed since this was asked last.
+    changed: bool,
 }
 
 impl Queue {
     /// A task waits, and not before this instant.
     pub(super) fn add(&mut self, key: JobKey, number: u32, not_before: Time, now: Time) {
+        self.delay_no_more(key, number);
         if not_before <= now {
-            self.fresh |= self.ready.entry(key).or_default().insert(number);
+            let added = self.ready.entry(key).or_default().insert(number);
+            self.fresh |= added;
+            self.changed |= added;
         } else {
             self.delayed.insert((not_before, key, number));
+            self.instants.insert((key, number), not_before);
         }
     }
 
     /// A task does not wait any more.
     pub(super) fn remove(&mut self, key: JobKey, number: u32) {
-        if let Some(numbers) = self.ready.get_mut(&key) {
-            numbers.remove(&number);
-            if numbers.is_empty() {
-                self.ready.remove(&key);
-            }
+        self.changed = true;
+        self.launched(key, number);
+        self.delay_no_more(key, number);
+    }
+
+    fn delay_no_more(&mut self, key: JobKey, number: u32) {
+        if let Some(at) = self.instants.remove(&(key, number)) {
+            self.delayed.remove(&(at, key, number));
         }
-        self.delayed.retain(|(_, k, n)| (*k, *n) != (key, number));
     }
 
     /// A task that was ready was launched.
@@ -52,15 +62,19 @@ impl Queue {
 
     /// No task of a job waits any more.
     pub(super) fn remove_job(&mut self, key: JobKey) {
+        self.changed = true;
         self.ready.remove(&key);
-        self.delayed.retain(|(_, k, _)| *k != key);
+        let numbers: Vec<u32> = self.instants.range((key, 0)..=(key, u32::MAX)).map(|((_, n), _)| *n).collect();
+        for number in numbers {
+            self.delay_no_more(key, number);
+        }
     }
 
     /// Lets the tasks go whose instant has come.
     pub(super) fn mature(&mut self, now: Time) {
-        while let Some(first) = self.delayed.first().copied().filter(|(at, _, _)| *at <= now) {
-            self.delayed.remove(&first);
-            self.add(first.1, first.2, now, now);
+        while let Some((_, key, number)) = self.delayed.first().copied().filter(|(at, _, _)| *at <= now) {
+            self.delay_no_more(key, number);
+            self.add(key, number, now, now);
         }
     }
 
@@ -84,6 +98,11 @@ impl Queue {
         self.delayed.first().map(|(at, _, _)| *at)
     }
 
+    /// Whether what is ready has changed since this was asked last.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
     /// Whether a task became ready since this was asked last.
     pub(super) fn take_fresh(&mut self) -> bool {
         std::mem::take(&mut self.fresh)
@@ -92,10 +111,34 @@ impl Queue {
     /// What waits counts as if it had just become ready.
     pub(super) fn refresh(&mut self) {
         self.fresh |= !self.ready.is_empty();
+        self.changed |= !self.ready.is_empty();
     }
 
     /// Whether a task became ready since [`take_fresh`](Queue::take_fresh).
     pub(super) fn is_fresh(&self) -> bool {
         self.fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_waits_once_and_is_found_again() {
+        let (mut queue, at) = (Queue::default(), Time::from_secs);
+        let (first, second) = ((Reverse(0), 1), (Reverse(0), 2));
+        queue.add(first, 0, at(5), at(1));
+        queue.add(first, 0, at(9), at(1));
+        queue.add(first, 1, at(7), at(1));
+        queue.add(second, 0, at(8), at(1));
+        assert_eq!(queue.next(), Some(at(7)), "only its last instant counts");
+        queue.remove_job(first);
+        assert_eq!(queue.next(), Some(at(8)));
+        queue.add(first, 2, at(6), at(1));
+        queue.remove(first, 2);
+        queue.mature(at(8));
+        assert_eq!((queue.jobs(), queue.next()), (vec![second], None));
+        assert!(queue.take_changed() && !queue.take_changed() && queue.take_fresh());
     }
 }

@@ -1,6 +1,9 @@
 //! What is known of a job and of each of its tasks, and what of it is kept for the time after a restart.
 //!
 //! It keeps counts right and makes keys; it decides nothing.
+//!
+//! What is kept is read by every later version: a field that comes new has a default, so that what an older one wrote is
+//! not taken for damaged, and the scheduler does not stop over it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -56,13 +59,16 @@ pub(super) struct Live {
     /// What it was given.
     pub(super) need: Need,
     pub(super) stage: Stage,
+    #[serde(default)]
     pub(super) healthy: Option<bool>,
     #[serde(with = "stamp")]
     pub(super) launched: Time,
-    #[serde(with = "stamp::optional")]
+    #[serde(with = "stamp::optional", default)]
     pub(super) running: Option<Time>,
+    #[serde(default)]
     pub(super) stopping: Option<Stop>,
     /// The attributes of its agent that the job's constraints look at.
+    #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
 }
 
@@ -109,12 +115,16 @@ pub(super) struct Instance {
     /// How often it was launched.
     pub(super) attempts: u32,
     /// How often in a row it has failed.
+    #[serde(default)]
     pub(super) failures: u32,
     /// How often in a row it was lost through no fault of its own.
+    #[serde(default)]
     pub(super) losses: u32,
     pub(super) phase: Phase,
     /// Where it ran last, and what was said of it then.
+    #[serde(default)]
     pub(super) last: Option<Place>,
+    #[serde(default)]
     pub(super) message: String,
 }
 
@@ -200,6 +210,7 @@ pub(super) struct Version {
 
 /// A gang's gathering, and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Gang {
     /// A rank has ended badly: the others are ended, and then all begin anew or none.
     pub(super) broken: bool,
@@ -228,12 +239,14 @@ pub(super) struct Head {
     pub(super) outcome: Option<Outcome>,
     #[serde(with = "stamp")]
     pub(super) submitted: Time,
-    #[serde(with = "stamp::optional")]
+    #[serde(with = "stamp::optional", default)]
     pub(super) ended: Option<Time>,
     /// The number of the task that is made next.
     pub(super) next_number: u32,
+    #[serde(default)]
     pub(super) gang: Gang,
     /// For services: not all tasks were well since the last change.
+    #[serde(default)]
     pub(super) deploying: bool,
 }
 
@@ -309,6 +322,16 @@ impl Record {
         record
     }
 
+    /// The wall clock may have been set back since the record was written: nobody waits longer than the job says.
+    fn limit_waits(&mut self, now: Time) {
+        let latest = now + self.job().restart.longest;
+        for instance in self.instances.values_mut() {
+            if let Phase::Waiting { not_before, .. } = &mut instance.phase {
+                *not_before = latest.min(*not_before);
+            }
+        }
+    }
+
     pub(super) fn current(&self) -> &Version {
         // Made with one version, and versions are only dropped when there are several.
         &self.head.versions[self.head.versions.len() - 1]
@@ -331,23 +354,32 @@ impl Record {
         self.job().kind
     }
 
+    pub(super) fn is_large_service(&self) -> bool {
+        self.kind() == Kind::Service && self.instances.len() > super::LARGE
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.head.outcome.is_some()
     }
 
     /// Makes this the wanted version.
     pub(super) fn add_version(&mut self, job: Job, now: Time) {
-        let number = self.current().number + 1;
-        self.head.versions.push(Version { number, since: now, job: Arc::new(job) });
-        if self.head.versions.len() > VERSIONS_MAX {
-            self.head.versions.remove(0);
-        }
+        self.push_version(Version { number: self.current().number + 1, since: now, job: Arc::new(job) });
     }
 
-    /// Changes how many tasks the current version wants.
-    pub(super) fn set_count(&mut self, count: u32) {
-        if let Some(version) = self.head.versions.last_mut() {
-            version.job = Arc::new(Job { count, ..(*version.job).clone() });
+    /// Changes how many tasks are wanted. It is noted beside the others, under the number of the version that goes on.
+    pub(super) fn set_count(&mut self, count: u32, now: Time) {
+        let job = Arc::new(Job { count, ..(**self.job()).clone() });
+        self.push_version(Version { number: self.current().number, since: now, job });
+    }
+
+    fn push_version(&mut self, version: Version) {
+        let versions = &mut self.head.versions;
+        versions.push(version);
+        if versions.len() > VERSIONS_MAX {
+            // Other counts of the same go first.
+            let count = (1..versions.len() - 1).find(|n| versions[*n].number == versions[n - 1].number);
+            versions.remove(count.unwrap_or(0));
         }
     }
 
@@ -458,7 +490,7 @@ pub struct Damaged {
 }
 
 /// All jobs as they were kept, and the next serial.
-pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>) -> Result<(BTreeMap<u64, Record>, u64), Damaged> {
+pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>, now: Time) -> Result<(BTreeMap<u64, Record>, u64), Damaged> {
     let mut heads: BTreeMap<u64, Head> = BTreeMap::new();
     let mut tasks: BTreeMap<u64, BTreeMap<u32, Instance>> = BTreeMap::new();
     let mut meta = Meta::default();
@@ -469,8 +501,8 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>) -> Result<(BTreeMap<u
             meta = serde_json::from_slice(value).map_err(broken)?;
         } else if key.starts_with("job/") {
             let head: Head = serde_json::from_slice(value).map_err(broken)?;
-            if head.versions.is_empty() {
-                return Err(damaged("it has no version".to_owned()));
+            if head.versions.is_empty() || head.versions.iter().any(|v| v.job.name.is_empty()) {
+                return Err(damaged("it has no version, or one without a name".to_owned()));
             }
             heads.insert(head.serial, head);
         } else if let Some((serial, number)) = key.strip_prefix("task/").and_then(|k| k.split_once('/')) {
@@ -481,6 +513,11 @@ pub(super) fn restore(entries: &BTreeMap<String, Vec<u8>>) -> Result<(BTreeMap<u
         }
     }
     let next = heads.keys().next_back().map_or(1, |last| last + 1).max(meta.next_serial);
-    let record = |(serial, head)| (serial, Record::restored(head, tasks.remove(&serial).unwrap_or_default()));
-    Ok((heads.into_iter().map(record).collect(), next))
+    let mut records = BTreeMap::new();
+    for (serial, head) in heads {
+        let mut record = Record::restored(head, tasks.remove(&serial).unwrap_or_default());
+        record.limit_waits(now);
+        records.insert(serial, record);
+    }
+    Ok((records, next))
 }

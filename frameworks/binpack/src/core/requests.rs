@@ -1,5 +1,7 @@
 //! What can be asked of a running scheduler, and how it is done or refused.
 
+use std::collections::BTreeSet;
+
 use base::Time;
 use sdk::Calls;
 use serde::Serialize;
@@ -15,6 +17,9 @@ pub enum Request {
     /// Run these jobs, all of them or none. A service that is there already becomes a new version of itself, or just
     /// gets another count; another job's name is free again when it has ended.
     Submit(Vec<Job>),
+    /// The same for a start of this scheduler, which may not be the first with its state: a job that is there already,
+    /// exactly so, is left as it is, also if it has ended.
+    Resume(Vec<Job>),
     /// End all tasks of a job, and the job.
     Stop {
         /// The job's name.
@@ -119,6 +124,9 @@ pub enum Unwanted {
     /// A job of this name runs, and it cannot be changed.
     #[error("a job '{0}' is there and has not ended; stop it first, or take another name (only services are updated)")]
     NameTaken(String),
+    /// Two of the jobs have this name.
+    #[error("two of these jobs have the name '{0}'")]
+    Twice(String),
     /// The service of this name is being stopped.
     #[error("the job '{0}' is being stopped; wait for its end")]
     BeingStopped(String),
@@ -143,8 +151,9 @@ impl Core {
         }
         match request {
             Request::Submit(jobs) => self.submit(jobs, now),
+            Request::Resume(jobs) => self.resume(jobs, now),
             Request::Stop { name } => self.stop(&name, now, calls),
-            Request::Scale { name, count } => self.scale(&name, count),
+            Request::Scale { name, count } => self.scale(&name, count, now),
             Request::Restart { name } => self.restart(&name, now),
             Request::Kill { name, numbers, scale } => self.kill(&name, &numbers, scale, now, calls),
             Request::Forget { name } => self.forget_named(&name),
@@ -183,21 +192,55 @@ impl Core {
 
     fn submit(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
         self.check_room(&jobs)?;
+        let mut names = BTreeSet::new();
         for job in &jobs {
+            if !names.insert(&job.name) {
+                return Err(Unwanted::Twice(job.name.clone()));
+            }
             self.check_name(job)?;
         }
         let submitted = jobs.into_iter().map(|job| self.submit_one(job, now)).collect();
         Ok(Reply::Submitted(submitted))
     }
 
+    /// Submits what is not there already; answers for all in their order.
+    fn resume(&mut self, jobs: Vec<Job>, now: Time) -> Result<Reply, Unwanted> {
+        let there: Vec<Option<Submitted>> = jobs.iter().map(|job| self.is_there(job)).collect();
+        let missing = jobs.into_iter().zip(&there).filter(|(_, there)| there.is_none()).map(|(job, _)| job).collect();
+        let Reply::Submitted(submitted) = self.submit(missing, now)? else { return Ok(Reply::Done) };
+        let mut submitted = submitted.into_iter();
+        Ok(Reply::Submitted(there.into_iter().filter_map(|there| there.or_else(|| submitted.next())).collect()))
+    }
+
+    /// The newest job of this name, if it is exactly this one.
+    fn is_there(&self, job: &Job) -> Option<Submitted> {
+        let record = self.records.get(self.names.get(&job.name)?)?;
+        let version = record.current().number;
+        record.job().is_same_but_for_secret(job).then(|| Submitted {
+            name: job.name.clone(),
+            version,
+            taken: Taken::Unchanged,
+        })
+    }
+
+    /// Whether there is room for these; services that become new versions of themselves count once.
     fn check_room(&self, jobs: &[Job]) -> Result<(), Unwanted> {
-        let active = self.records.values().filter(|r| !r.is_over());
-        let (count, tasks) = active.fold((0, 0), |(n, tasks), r| (n + 1, tasks + u64::from(r.job().count)));
-        let more: u64 = jobs.iter().map(|job| u64::from(job.count)).sum();
         if jobs.iter().any(|job| job.count > COUNT_MAX) {
             return Err(Unwanted::TooMany);
         }
-        if count + jobs.len() > JOBS_MAX || tasks + more > TASKS_MAX { Err(Unwanted::Full) } else { Ok(()) }
+        let active = self.records.values().filter(|r| !r.is_over());
+        let (count, tasks) = active.fold((0, 0), |(n, tasks), r| (n + 1, tasks + u64::from(r.job().count)));
+        let replaced: Vec<&Record> = jobs.iter().filter_map(|job| self.running(&job.name)).collect();
+        let more: u64 = jobs.iter().map(|job| u64::from(job.count)).sum();
+        let fewer: u64 = replaced.iter().map(|record| u64::from(record.job().count)).sum();
+        let jobs_then = count + jobs.len() - replaced.len().min(jobs.len());
+        let full = jobs_then > JOBS_MAX || (tasks + more).saturating_sub(fewer) > TASKS_MAX;
+        if full { Err(Unwanted::Full) } else { Ok(()) }
+    }
+
+    /// The job of this name that has not ended.
+    fn running(&self, name: &str) -> Option<&Record> {
+        self.records.get(self.names.get(name)?).filter(|r| !r.is_over())
     }
 
     fn check_name(&self, job: &Job) -> Result<(), Unwanted> {
@@ -248,7 +291,7 @@ impl Core {
         self.changed.heads.insert(serial);
         record.head.deploying = true;
         if record.job().is_same_but_for_count(&job) {
-            record.set_count(job.count);
+            record.set_count(job.count, now);
             return Taken::Scaled;
         }
         let before = record.job().priority;
@@ -294,13 +337,12 @@ impl Core {
         Ok(Reply::Done)
     }
 
-    fn scale(&mut self, name: &str, count: u32) -> Result<Reply, Unwanted> {
+    fn scale(&mut self, name: &str, count: u32, now: Time) -> Result<Reply, Unwanted> {
         let serial = self.service(name)?;
-        if count > COUNT_MAX {
-            return Err(Unwanted::TooMany);
-        }
+        let wanted = Job { count, ..(**self.records[&serial].job()).clone() };
+        self.check_room(&[wanted])?;
         if let Some(record) = self.records.get_mut(&serial) {
-            record.set_count(count);
+            record.set_count(count, now);
             record.head.deploying = true;
             let version = record.current().number;
             self.changed.heads.insert(serial);
@@ -337,19 +379,22 @@ impl Core {
         if let Some(missing) = numbers.iter().find(|n| record.get(**n).is_none()) {
             return Err(Unwanted::NoSuchTask(name.to_owned(), *missing));
         }
-        let all: Vec<u32> = record.instances().keys().copied().collect();
-        let numbers = if numbers.is_empty() { &all } else { numbers };
+        // A number that is given twice is one task.
+        let numbers: BTreeSet<u32> = match numbers {
+            [] => record.instances().keys().copied().collect(),
+            some => some.iter().copied().collect(),
+        };
         if scale {
             let fewer = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
             let count = record.job().count.saturating_sub(fewer);
-            self.scale(name, count)?;
+            self.scale(name, count, now)?;
         }
         for number in numbers {
-            let waiting = self.records.get(&serial).and_then(|r| r.get(*number)).is_some_and(|i| i.is_waiting());
+            let waiting = self.records.get(&serial).and_then(|r| r.get(number)).is_some_and(|i| i.is_waiting());
             match (scale, waiting) {
-                (true, true) => self.drop_waiting(serial, *number, now),
-                (true, false) => self.stop_task(serial, *number, Stop::Surplus, calls),
-                (false, _) => self.stop_task(serial, *number, Stop::Replace, calls),
+                (true, true) => self.drop_waiting(serial, number, now),
+                (true, false) => self.stop_task(serial, number, Stop::Surplus, calls),
+                (false, _) => self.stop_task(serial, number, Stop::Replace, calls),
             }
         }
         self.unsettled.insert(serial);

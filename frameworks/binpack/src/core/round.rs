@@ -19,6 +19,15 @@ use crate::place::{Placer, Policy, Rules};
 /// Work that comes so soon is waited for without telling the master that there is none.
 const SOON: Duration = Duration::from_secs(2);
 
+/// Where graphics processors stand in a need.
+const GPUS: usize = 3;
+
+/// Which of these have graphics processors; empty if none has.
+fn special(free: &[Need]) -> Vec<bool> {
+    let special: Vec<bool> = free.iter().map(|free| free.0[GPUS] > 0).collect();
+    if special.contains(&true) { special } else { Vec::new() }
+}
+
 /// A task that was given a place in this round.
 #[derive(Debug)]
 pub(super) struct Placed {
@@ -37,6 +46,9 @@ pub(super) struct Plan {
     policy: Policy,
     /// How many tasks each room was given.
     counts: Vec<u32>,
+    /// Which rooms have graphics processors; empty if none has. They are for tasks that need some, as long as there is
+    /// other room for the rest.
+    special: Vec<bool>,
     most: u32,
     /// Until when a gang keeps a room.
     kept: Vec<Option<Time>>,
@@ -51,6 +63,7 @@ impl Plan {
             placer: Placer::new(policy, &free),
             policy,
             counts: vec![0; rooms.len()],
+            special: special(&free),
             most: most.unwrap_or(u32::MAX),
             kept: vec![None; rooms.len()],
             placed: Vec::new(),
@@ -68,8 +81,17 @@ impl Plan {
 
     /// Places one task; none if it has no room.
     fn put(&mut self, need: &Need, check: &mut Check) -> Option<(usize, Taken)> {
+        if need.0[GPUS] > 0 || self.special.is_empty() {
+            return self.put_in(need, check, false);
+        }
+        self.put_in(need, check, true).or_else(|| self.put_in(need, check, false))
+    }
+
+    /// Places one task, on rooms without graphics processors only if `plain` says so.
+    fn put_in(&mut self, need: &Need, check: &mut Check, plain: bool) -> Option<(usize, Taken)> {
         loop {
-            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, most: self.most };
+            let special = if plain { &self.special[..] } else { &[] };
+            let mut rules = JobRules { check, sites: &self.sites, counts: &mut self.counts, special, most: self.most };
             let room = self.placer.put(need, &mut rules)?;
             if let Some(taken) = self.rooms[room].take(need) {
                 return Some((room, taken));
@@ -127,12 +149,15 @@ struct JobRules<'a> {
     check: &'a mut Check,
     sites: &'a [Arc<Site>],
     counts: &'a mut [u32],
+    /// Rooms that are not to be used.
+    special: &'a [bool],
     most: u32,
 }
 
 impl Rules for JobRules<'_> {
     fn allows(&self, room: usize) -> bool {
-        self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
+        let barred = self.special.get(room).copied().unwrap_or(false);
+        !barred && self.counts[room] < self.most && self.check.allows(&self.sites[room], room)
     }
 
     fn placed(&mut self, room: usize) {
@@ -167,12 +192,26 @@ impl Core {
     pub(super) fn round(&mut self, now: Time, calls: &mut Calls) {
         self.end_gathering(now);
         self.refill(now);
+        if !self.needs_round(now) {
+            return;
+        }
         let kept = if self.queue.is_empty() || self.offers.rooms.is_empty() || self.paced_out() {
-            vec![None; self.offers.rooms.len()]
+            self.kept_before(&self.offers.rooms)
         } else {
             self.place_all(now, calls)
         };
         self.give_back(&kept, now, calls);
+    }
+
+    /// Whether anything has changed that makes a round find more than the last one did.
+    fn needs_round(&mut self, now: Time) -> bool {
+        let changed = [self.offers.take_changed(), self.queue.take_changed(), std::mem::take(&mut self.dirty)];
+        changed.contains(&true) || self.offers.next().is_some_and(|due| due <= now)
+    }
+
+    /// Until when each room is kept by a gang that gathers, as an earlier round found.
+    fn kept_before(&self, rooms: &[Room]) -> Vec<Option<Time>> {
+        rooms.iter().map(|room| room.kept.filter(|_| self.gathering.is_some())).collect()
     }
 
     /// Places tasks on all rooms at hand, and launches them. Says which of the rooms left are kept, and until when.
@@ -181,6 +220,9 @@ impl Core {
         let mut plan = Plan::new(rooms, self.knobs.policy, self.knobs.tasks_per_offer);
         for key in self.job_order(&plan) {
             if self.paced_out() {
+                // The gang that gathers may not have had its turn.
+                let before = self.kept_before(&plan.rooms);
+                plan.kept.iter_mut().zip(before).for_each(|(kept, before)| *kept = kept.or(before));
                 break;
             }
             let Some(job) = self.records.get(&key.1).map(|r| r.job().clone()) else { continue };
@@ -188,7 +230,7 @@ impl Core {
             if job.kind == Kind::Gang {
                 self.place_gang(key, &job, &mut plan, now);
             } else {
-                self.place_job(key, &job, &mut plan);
+                self.place_job(key, &job, &mut plan, now);
             }
         }
         self.launch(plan, now, calls)
@@ -204,8 +246,8 @@ impl Core {
         keys
     }
 
-    fn place_job(&mut self, key: JobKey, job: &Job, plan: &mut Plan) {
-        let mut check = self.check(key.1, job, &plan.sites);
+    fn place_job(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
+        let mut check = self.check(key.1, job, &plan.sites, now);
         let before = plan.placed.len();
         for number in self.queue.of(key) {
             if self.knobs.pace.is_some() && self.pace.left == 0 {
@@ -222,7 +264,7 @@ impl Core {
     }
 
     fn place_gang(&mut self, key: JobKey, job: &Job, plan: &mut Plan, now: Time) {
-        let mut check = self.check(key.1, job, &plan.sites);
+        let mut check = self.check(key.1, job, &plan.sites, now);
         match plan.put_gang(&job.need, job.count, &mut check) {
             Ok(ranks) => {
                 self.gang_formed(key.1);
@@ -241,12 +283,12 @@ impl Core {
     }
 
     /// A job's constraints, with the tasks counted that run already.
-    fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>]) -> Check {
+    fn check(&self, serial: u64, job: &Job, sites: &[Arc<Site>], now: Time) -> Check {
         let mut checker = Checker::new(&job.constraints);
         if checker.is_empty() {
             return Check { checker, allowed: Vec::new() };
         }
-        self.count_in(serial, &mut checker);
+        self.count_in(serial, &mut checker, now);
         for site in sites {
             checker.seen(&**site);
         }
@@ -255,11 +297,11 @@ impl Core {
     }
 
     /// Counts the tasks of a job that run already, and the values of agents that were seen.
-    pub(super) fn count_in(&self, serial: u64, checker: &mut Checker) {
+    pub(super) fn count_in(&self, serial: u64, checker: &mut Checker, now: Time) {
         if !checker.looks_at_others() {
             return;
         }
-        for agent in self.seen.agents() {
+        for agent in self.seen.fresh(now) {
             checker.seen(agent);
         }
         let Some(record) = self.records.get(&serial) else { return };
@@ -306,7 +348,7 @@ impl Core {
     }
 
     /// For how long what is given back now is refused.
-    pub(super) fn refusal(&self) -> Duration {
+    fn refusal(&self) -> Duration {
         if self.queue.is_empty() { self.knobs.refuse_idle } else { self.knobs.refuse }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Time;
 
@@ -11,6 +12,8 @@ use crate::constraint::Place;
 
 /// How many agents are remembered.
 const AGENTS_MAX: usize = 50_000;
+/// For how long an agent that offers nothing counts as being there.
+const FRESH: Duration = Duration::from_secs(15 * 60);
 
 /// What is known of one agent from its offers.
 #[derive(Clone, Debug)]
@@ -63,7 +66,13 @@ impl Seen {
         self.agents.remove(agent_id);
     }
 
+    /// All that is known, also of agents that are silent.
     pub(super) fn agents(&self) -> impl Iterator<Item = &Agent> {
         self.agents.values()
+    }
+
+    /// The agents that have offered something lately. One that is gone does not keep tasks off the others for ever.
+    pub(super) fn fresh(&self, now: Time) -> impl Iterator<Item = &Agent> {
+        self.agents.values().filter(move |agent| now < agent.when + FRESH)
     }
 }

@@ -41,9 +41,11 @@ impl<F: FnMut(Happening)> Scheduler for Served<F> {
         let woken = matches!(event, Event::Wake);
         self.core.on_event(event, now, calls);
         if woken {
-            for request in self.desk.by_ref() {
-                let answer = self.core.request(request.question.clone(), now, calls);
-                request.answer(answer);
+            for mut request in self.desk.by_ref() {
+                let question = std::mem::replace(&mut request.question, Request::Status);
+                let answer = self.core.request(question, now, calls);
+                // Who was told that a job is taken can rely on it, whatever happens next.
+                calls.answer(request, answer);
             }
         }
         for happening in self.core.take_happenings() {

@@ -90,7 +90,8 @@ impl Core {
             most += 1;
         }
         let waiting = census.current.iter().filter(|(_, _, _, waiting)| *waiting).count();
-        let room = if census.old.is_empty() { missing } else { most.saturating_sub(census.live + waiting) };
+        // Old tasks count until they have ended, also those that were asked to.
+        let room = most.saturating_sub(census.live + waiting);
         let mut taken: Vec<u32> = census.current.iter().map(|(_, slot, _, _)| *slot).collect();
         taken.sort_unstable();
         let mut slot = 0;
@@ -165,6 +166,7 @@ impl Core {
             live.stopping = Some(why);
             first.then(|| live.place.task_id.clone())
         });
+        self.dirty |= !record.job().constraints.is_empty();
         if let Some(Some(task_id)) = task_id {
             calls.kill(&task_id, grace);
         }

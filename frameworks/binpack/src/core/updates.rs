@@ -36,18 +36,33 @@ impl End {
     }
 }
 
+/// A task was replaced, or its job is forgotten, and yet it has not ended: nobody wants it.
+///
+/// A kill of a task whose agent does not answer is itself answered with the task's state. So only what is there is
+/// killed; the session repeats that, and the master does when the agent returns.
+fn unwanted(status: &TaskStatus, now: Time, calls: &mut Calls) {
+    let id = &status.task_id.value;
+    match status.state() {
+        // The master knows no such agent any more: nobody will ever tell of the task.
+        TaskState::TaskUnknown => calls.forget_task(id),
+        TaskState::TaskUnreachable | TaskState::TaskKilling => {}
+        state if is_terminal(state) => {}
+        _ => {
+            let entry = calls.tasks().get(id);
+            let is_back = entry.is_some_and(|entry| entry.changed == now);
+            if is_back || entry.is_none_or(|entry| entry.kill.is_none()) {
+                calls.kill(id, None);
+            }
+        }
+    }
+}
+
 impl Core {
     pub(super) fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
         let id = &status.task_id.value;
         let state = status.state();
         let found = owner(id).filter(|(serial, number)| self.is_current(*serial, *number, id));
-        let Some((serial, number)) = found else {
-            // It was replaced, or its job is forgotten, and yet it runs: nobody wants it.
-            if !is_terminal(state) && state != TaskState::TaskKilling {
-                calls.kill(id, None);
-            }
-            return;
-        };
+        let Some((serial, number)) = found else { return unwanted(status, now, calls) };
         self.tell_task(serial, number, status);
         if is_terminal(state) {
             self.ended(serial, number, status, now);
@@ -67,10 +82,14 @@ impl Core {
     fn tell_task(&mut self, serial: u64, number: u32, status: &TaskStatus) {
         let Some(record) = self.records.get(&serial) else { return };
         let Some(live) = record.get(number).and_then(|i| i.live()) else { return };
+        let version = record.get(number).map_or(0, |i| i.version);
+        let wanted = record.versions().iter().find(|v| v.number == version).unwrap_or(record.current());
         let happening = Happening::Task {
             name: record.name().to_owned(),
+            kind: record.kind(),
             number,
-            version: record.get(number).map_or(0, |i| i.version),
+            version,
+            since: wanted.since.as_secs_f64(),
             place: live.place.clone(),
             state: status.state().as_str_name().to_owned(),
             healthy: status.healthy,
@@ -89,9 +108,9 @@ impl Core {
             _ => None,
         };
         if stage == Some(Stage::Unreachable) {
-            self.unreachable.entry((serial, number)).or_insert(now);
+            self.unreachable.add((serial, number), now);
         } else if stage.is_some() {
-            self.unreachable.remove(&(serial, number));
+            self.unreachable.remove((serial, number));
         }
         record.change(number, |instance| {
             let Some(live) = instance.live_mut() else { return };
@@ -142,8 +161,11 @@ impl Core {
 
     /// What a task was given is its agent's again.
     fn release(&mut self, serial: u64, number: u32) {
-        self.unreachable.remove(&(serial, number));
-        let Some(live) = self.records.get(&serial).and_then(|r| r.get(number)).and_then(|i| i.live()) else { return };
+        self.unreachable.remove((serial, number));
+        let Some(record) = self.records.get(&serial) else { return };
+        // Where it ran another one may run now.
+        self.dirty |= !record.job().constraints.is_empty();
+        let Some(live) = record.get(number).and_then(|i| i.live()) else { return };
         if let Some(usage) = self.usage.get_mut(&live.place.agent_id) {
             *usage = usage.minus(&live.need);
             if usage.0.iter().all(|amount| *amount <= 0) {
@@ -176,9 +198,7 @@ impl Core {
 
     /// Gives up tasks on agents that have not answered for long: they are ended when they come back, and replaced now.
     pub(super) fn check_unreachable(&mut self, now: Time, calls: &mut Calls) {
-        let overdue = self.unreachable.iter().filter(|(_, since)| **since + UNREACHABLE_MAX <= now);
-        let overdue: Vec<(u64, u32)> = overdue.map(|(task, _)| *task).collect();
-        for (serial, number) in overdue {
+        for (serial, number) in self.unreachable.overdue(UNREACHABLE_MAX, now) {
             let live = self.records.get(&serial).and_then(|r| r.get(number)).and_then(|i| i.live());
             let Some(task_id) = live.map(|live| live.place.task_id.clone()) else { continue };
             calls.kill(&task_id, None);
@@ -194,8 +214,7 @@ impl Core {
 
     /// When the next task is given up.
     pub(super) fn next_unreachable(&self) -> Option<Time> {
-        let since = self.unreachable.values().min().copied();
-        since.map(|since| since + UNREACHABLE_MAX)
+        self.unreachable.first().map(|since| since + UNREACHABLE_MAX)
     }
 }
 

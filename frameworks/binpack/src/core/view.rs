@@ -79,10 +79,14 @@ pub enum Happening {
     Task {
         /// The job's name.
         name: String,
+        /// What kind of job that is.
+        kind: Kind,
         /// The task's number.
         number: u32,
         /// The version that it is of.
         version: u64,
+        /// Since when that version was wanted, in seconds since 1970.
+        since: f64,
         /// Where it is.
         #[serde(flatten)]
         place: Place,
@@ -182,7 +186,7 @@ pub struct JobView {
 /// A job as it was wanted from some instant on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct VersionView {
-    /// Counts from 1.
+    /// Counts from 1. Several that follow each other have the same if they differ in the count alone.
     pub number: u64,
     /// Since when it was wanted.
     pub since: f64,
@@ -234,7 +238,7 @@ impl Core {
             suppressed: self.attention.suppressed,
             knobs: self.knobs.clone(),
             policy: self.knobs.policy,
-            held: self.offers.rooms.len(),
+            held: self.offers.len(),
             tasks,
             used: self.usage.values().fold(Need::default(), |all, used| all.plus(used)),
             totals: self.totals,
@@ -287,6 +291,8 @@ fn job_state(record: &Record) -> State {
         (Some(Outcome::Stopped), _, _) => State::Stopped,
         (None, Goal::Stop, _) => State::Ending,
         (None, Goal::Run, Kind::Service) if record.head.deploying => State::Deploying,
+        // Nothing is wanted, and nothing is there.
+        (None, Goal::Run, Kind::Service) if record.job().count == 0 => State::Running,
         (None, Goal::Run, _) => {
             let states = record.instances().keys().map(|number| state_of(record, *number));
             let lively = |state: &State| match state {

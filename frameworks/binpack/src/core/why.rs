@@ -41,7 +41,7 @@ impl Core {
             why.push("no agent has offered anything yet".to_owned());
         }
         why.extend(self.gang_waits(record, now));
-        why.extend(self.obstacles(record));
+        why.extend(self.obstacles(record, now));
         if why.is_empty() {
             why.push("it waits for the next offers".to_owned());
         }
@@ -73,10 +73,10 @@ impl Core {
     }
 
     /// What stands in the way on the agents that have offered something.
-    fn obstacles(&self, record: &Record) -> Vec<String> {
+    fn obstacles(&self, record: &Record, now: Time) -> Vec<String> {
         let job = record.job();
         let mut checker = Checker::new(&job.constraints);
-        self.count_in(record.head.serial, &mut checker);
+        self.count_in(record.head.serial, &mut checker, now);
         let mut obstacles: BTreeMap<Obstacle, (usize, Need)> = BTreeMap::new();
         let (mut agents, mut possible, mut most) = (0, 0, Need::default());
         for agent in self.seen.agents() {

@@ -61,6 +61,11 @@ impl<'a> Collector<'a> {
         }
     }
 
+    /// Whether no more are noted.
+    pub(super) fn is_full(&self) -> bool {
+        self.faults.len() >= FAULTS_MAX
+    }
+
     /// How many there are so far.
     pub(super) fn len(&self) -> usize {
         self.faults.len()

@@ -198,6 +198,10 @@ impl<'a, 'f> Fields<'a, 'f> {
     /// Notes the fields that nobody took. `hint` explains names that are known elsewhere.
     pub(super) fn finish(self, hint: impl Fn(&str) -> Option<String>) {
         for field in self.fields.iter().filter(|f| !self.known.contains(&f.name.as_str())) {
+            // To look for the nearest name takes time, and nobody will read it.
+            if self.faults.is_full() {
+                return;
+            }
             let name = &field.name;
             let nearest =
                 self.known.iter().map(|k| (strsim::jaro_winkler(k, name), k)).max_by(|a, b| a.0.total_cmp(&b.0));

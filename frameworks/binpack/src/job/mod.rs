@@ -149,8 +149,9 @@ pub enum GangEnd {
     First,
 }
 
-/// A job that keeps all rules.
+/// A job that keeps all rules. What is kept of it on disk is read by later versions: what is missing there is the default.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default = "Job::unnamed")]
 pub struct Job {
     /// Letters, digits, `.`, `_` and `-`; unique among the jobs of a framework that have not ended.
     pub name: String,
@@ -223,12 +224,32 @@ impl Job {
         }
     }
 
+    /// Whether this is the same job, apart from the secret that a gang was given ([`TOKEN`]).
+    pub(crate) fn is_same_but_for_secret(&self, other: &Job) -> bool {
+        if self.kind != Kind::Gang || other.kind != Kind::Gang {
+            return self == other;
+        }
+        let bare = |job: &Job| {
+            let mut job = job.clone();
+            job.env.remove(TOKEN);
+            job
+        };
+        bare(self) == bare(other)
+    }
+
+    /// What stands for the fields that an older version did not write. Whoever reads it must see that it has a name.
+    fn unnamed() -> Job {
+        Job::new("", "", Need::default())
+    }
+
     /// Whether tasks of one can go on as tasks of the other: they differ in nothing but the count.
     pub fn is_same_but_for_count(&self, other: &Job) -> bool {
         *self == Job { count: self.count, ..other.clone() }
     }
 }
 
+/// The variable by which the ranks of a gang know each other: a secret that each gang is given unless it brings one.
+pub(crate) const TOKEN: &str = "TEPUI_TOKEN";
 /// How long a gang gathers offers unless it says otherwise.
 const GATHER: Duration = Duration::from_secs(30);
 

@@ -166,3 +166,17 @@ fn times() {
     );
     assert_eq!(["", "s", "1x", "2000000h"].map(seconds), [None; 4]);
 }
+
+#[test]
+fn a_file_of_a_hundred_thousand_wrong_names_is_refused_soon() {
+    let fields: Vec<String> = (0..200_000).map(|n| format!("\"comand{n}\":1")).collect();
+    let text = format!("{{\"name\":\"a\",\"command\":\"x\",{}}}", fields.join(","));
+    let faults = read("big.json", &text, Syntax::Json).unwrap_err();
+    assert_eq!(faults.0.len(), 50);
+    assert_eq!(faults.0[0].rule, "there is no field 'comand0'; did you mean 'command'?");
+    let twice = r#"{"name": "a", "command": "x", "env": {"A": 1, "A": 2}}"#;
+    assert_eq!(read("j.json", twice, Syntax::Json).unwrap_err().0[0].rule, "'A' stands here twice");
+    let nested = "[".repeat(1 << 20);
+    assert!(read("j.json", &nested, Syntax::Json).is_err());
+    assert!(read("j.toml", &format!("a = {nested}"), Syntax::Toml).is_err());
+}

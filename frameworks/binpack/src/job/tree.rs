@@ -2,6 +2,8 @@
 //!
 //! The two syntaxes differ in nothing beyond this file. What the values mean is not known here.
 
+use std::collections::BTreeSet;
+
 use jsonc_parser::ast::{ObjectPropName, Value as Json};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -131,13 +133,14 @@ fn json_node(value: Json) -> Result<Node, Broken> {
         Json::Array(list) => Value::List(list.elements.into_iter().map(json_node).collect::<Result<_, _>>()?),
         Json::Object(object) => {
             let mut fields: Vec<Field> = Vec::new();
+            let mut names = BTreeSet::new();
             for property in object.properties {
                 let at = property.range.start;
                 let name = match property.name {
                     ObjectPropName::String(text) => text.value.into_owned(),
                     ObjectPropName::Word(word) => word.value.to_owned(),
                 };
-                if fields.iter().any(|f| f.name == name) {
+                if !names.insert(name.clone()) {
                     return Err((at, format!("'{name}' stands here twice")));
                 }
                 fields.push(Field { at, name, node: json_node(property.value)? });

@@ -243,16 +243,19 @@ impl App {
             Ok(Value::Object(fields)) => fields,
             _ => Map::new(),
         };
-        // Ports and files can be described in two ways each; the newer description is the one that counts.
-        for (old, new) in [("ports", "portDefinitions"), ("uris", "fetch")] {
-            if given.contains_key(old) || given.contains_key(new) {
-                fields.remove(old);
-                fields.insert(new.to_owned(), json!([]));
+        let is_given = |name: &str| given.get(name).is_some_and(|value| !value.is_null());
+        for (name, value) in given {
+            if is_given(name) && !READ_ONLY.contains(&name.as_str()) {
+                fields.insert(name.clone(), value.clone());
             }
         }
-        for (name, value) in given {
-            if !value.is_null() && !READ_ONLY.contains(&name.as_str()) {
-                fields.insert(name.clone(), value.clone());
+        // Ports and files can be described in two ways each. Who has read an app and gives it back gives both: then the
+        // newer description counts, which says more.
+        for (old, new) in [("ports", "portDefinitions"), ("uris", "fetch")] {
+            if is_given(new) {
+                fields.remove(old);
+            } else if is_given(old) {
+                fields.insert(new.to_owned(), json!([]));
             }
         }
         for one_of in [["cmd", "args"], ["args", "cmd"]] {
@@ -260,7 +263,20 @@ impl App {
                 fields.remove(one_of[1]);
             }
         }
-        serde_json::from_value(Value::Object(fields)).map_err(|error| Problem::malformed(error.to_string()))
+        let app: App = serde_json::from_value(Value::Object(fields)).map_err(|error| Problem::unreadable(&error))?;
+        Ok(app.with_any_ports())
+    }
+
+    /// A port that was shown because any would do is still any: it was not chosen by whoever gives it back.
+    fn with_any_ports(mut self) -> App {
+        let free = (0..).map(|place| free_port(&self.id, place));
+        for (definition, free) in self.port_definitions.iter_mut().zip(free.clone()) {
+            definition.port = if definition.port == free { 0 } else { definition.port };
+        }
+        for (port, free) in self.ports.iter_mut().zip(free) {
+            *port = if *port == free { 0 } else { *port };
+        }
+        self
     }
 
     /// The service that this stands for.
@@ -274,39 +290,6 @@ impl App {
             Problem::invalid(faults.0.into_iter().map(|fault| ("/".to_owned(), fault.rule)).collect())
         })?;
         jobs.into_iter().next().ok_or_else(|| Problem::malformed("there is no app"))
-    }
-
-    /// Refuses what this framework cannot do.
-    fn check_supported(&self) -> Result<(), Problem> {
-        let container = self.container.clone().unwrap_or_default();
-        let docker = container.docker.clone().unwrap_or_default();
-        let bridged = docker.network.is_some_and(|n| n != "HOST");
-        let checks = [
-            (!self.dependencies.is_empty(), "/dependencies", "an app cannot depend on another here"),
-            (!self.store_urls.is_empty(), "/storeUrls", "there is no artifact store here; use fetch"),
-            (!self.readiness_checks.is_empty(), "/readinessChecks", "there are no readiness checks here"),
-            (self.health_checks.len() > 1, "/healthChecks", "an app has one health check here"),
-            (self.require_ports, "/requirePorts", "host ports are the cluster's to choose here"),
-            (self.residency.is_some(), "/residency", "apps have no persistent volumes here"),
-            (!self.secrets.is_empty(), "/secrets", "there is no store of secrets here"),
-            (self.ip_address.is_some(), "/ipAddress", "tasks share their host's network here"),
-            (self.networks.iter().any(|n| n.get("mode") != Some(&json!("host"))), "/networks", "only mode 'host'"),
-            (!matches!(self.executor.as_str(), "" | "//cmd"), "/executor", "there are no custom executors here"),
-            (!container.volumes.is_empty(), "/container/volumes", "containers have no volumes here"),
-            (!container.port_mappings.is_empty(), "/container/portMappings", "tasks share their host's network here"),
-            (
-                !docker.port_mappings.is_empty(),
-                "/container/docker/portMappings",
-                "tasks share their host's network here",
-            ),
-            (bridged, "/container/docker/network", "tasks share their host's network here"),
-            (!docker.parameters.is_empty(), "/container/docker/parameters", "docker's parameters are not known here"),
-            (docker.privileged, "/container/docker/privileged", "no container is privileged here"),
-            (self.labels.contains_key(KEPT), "/labels", "the label TEPUI_MARATHON is taken"),
-        ];
-        let found: Vec<(String, String)> =
-            checks.iter().filter(|c| c.0).map(|(_, path, why)| ((*path).to_owned(), (*why).to_owned())).collect();
-        if found.is_empty() { Ok(()) } else { Err(Problem::invalid(found)) }
     }
 
     /// The same as a job file.
@@ -448,12 +431,19 @@ impl App {
 
     /// The ports that a load balancer serves the app at: those asked for, or some that follow from the app's id.
     pub(super) fn service_ports(&self) -> Vec<u16> {
-        // FNV-1a (Fowler, Noll, Vo): the same id has the same ports after every restart.
-        let hash =
-            self.id.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        let free = |place: u32| 10_000 + (hash.wrapping_add(place) % 10_000) as u16;
-        (0..).zip(&self.port_definitions).map(|(place, p)| if p.port == 0 { free(place) } else { p.port }).collect()
+        let port = |(place, given): (u32, &PortDefinition)| match given.port {
+            0 => free_port(&self.id, place),
+            port => port,
+        };
+        (0..).zip(&self.port_definitions).map(port).collect()
     }
+}
+
+/// The port of an app that said nothing of it: the same after every restart (FNV-1a of its id; Fowler, Noll, Vo).
+fn free_port(app: &str, place: u32) -> u16 {
+    let id = app.trim_matches('/').bytes();
+    let hash = id.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    10_000 + (hash.wrapping_add(place) % 10_000) as u16
 }
 
 fn constraint(field: &str, operator: &Operator) -> Vec<String> {
@@ -523,5 +513,6 @@ impl HealthCheck {
     }
 }
 
+mod supported;
 #[cfg(test)]
 mod tests;

@@ -39,7 +39,8 @@ impl Action {
 #[derive(Clone, Debug)]
 pub(super) struct Deployment {
     pub(super) id: String,
-    pub(super) number: u64,
+    /// Under which it is noted; none if nobody asked for it here, and then it is not known what was before.
+    pub(super) number: Option<u64>,
     pub(super) version: String,
     pub(super) action: Action,
     /// The jobs, and what they were before; none for those that are new.
@@ -97,7 +98,7 @@ impl Deployments {
         noted.next += 1;
         let names = jobs.keys().cloned().collect::<Vec<_>>().join(",");
         let id = uuid(&format!("{names} {version} {number} {}", std::process::id()));
-        let deployment = Deployment { id, number, version: version.to_owned(), action, jobs };
+        let deployment = Deployment { id, number: Some(number), version: version.to_owned(), action, jobs };
         noted.all.retain(|_, other| !other.jobs.keys().any(|name| deployment.jobs.contains_key(name)));
         noted.all.insert(number, deployment.clone());
         if noted.all.len() > NOTED_MAX {
@@ -110,7 +111,7 @@ impl Deployments {
     pub(super) fn unnoted(name: &str, version: &str) -> Deployment {
         let jobs = BTreeMap::from([(name.to_owned(), None)]);
         let id = uuid(&format!("{name} {version}"));
-        Deployment { id, number: 0, version: version.to_owned(), action: Action::Scale, jobs }
+        Deployment { id, number: None, version: version.to_owned(), action: Action::Scale, jobs }
     }
 
     pub(super) fn all(&self) -> Vec<Deployment> {

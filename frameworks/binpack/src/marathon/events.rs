@@ -23,11 +23,19 @@ impl Default for Bus {
 }
 
 impl Bus {
+    /// Whether anybody listens.
+    pub(super) fn is_followed(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
     /// Tells of something; `body` is an object, and gets type and time.
     pub(super) fn tell(&self, kind: &str, mut body: Value) {
+        if !self.is_followed() {
+            return;
+        }
         body["eventType"] = json!(kind);
         body["timestamp"] = json!(iso(now()));
-        // Nobody may listen.
+        // They may have gone just now.
         let _ = self.0.send((kind.to_owned(), body.to_string()));
     }
 

@@ -10,6 +10,7 @@ mod events;
 mod id;
 mod problem;
 mod routes;
+mod select;
 mod stamp;
 mod view;
 
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 use crate::core::{Happening, Outcome, Request, Unwanted};
-use crate::job::Job;
+use crate::job::{Job, Kind};
 use crate::service::{Error, Follower, Handle};
 use deployments::{Action, Deployment, Deployments};
 use events::Bus;
@@ -80,12 +81,12 @@ async fn follow(inner: Arc<Inner>, mut follower: Follower) {
 impl Inner {
     async fn happened(&self, happening: &Happening) {
         match happening {
-            Happening::Task { name, version, place, state, healthy, message, .. } => {
+            Happening::Task { name, kind: Kind::Service, since, place, state, healthy, message, .. } => {
+                if !self.bus.is_followed() {
+                    return;
+                }
                 let Some(app) = id::app(name) else { return };
-                let version = match self.show(name).await {
-                    Ok(shown) => shown.version_of(*version),
-                    Err(_) => String::new(),
-                };
+                let version = iso(*since);
                 self.bus.tell(
                     "status_update_event",
                     json!({
@@ -108,7 +109,7 @@ impl Inner {
                     self.bus.tell("app_terminated_event", json!({ "appId": app }));
                 }
             }
-            Happening::Submitted { .. } | Happening::Stopping { .. } => {}
+            Happening::Submitted { .. } | Happening::Stopping { .. } | Happening::Task { .. } => {}
         }
     }
 
@@ -119,7 +120,7 @@ impl Inner {
             for name in deployment.jobs.keys() {
                 over &= self.is_settled(name, deployment.action).await;
             }
-            if over && let Some(deployment) = self.deployments.take(deployment.number) {
+            if over && let Some(deployment) = deployment.number.and_then(|number| self.deployments.take(number)) {
                 self.bus.tell("deployment_step_success", json!({ "plan": deployment.plan() }));
                 self.bus.tell("deployment_success", json!({ "id": deployment.id, "plan": deployment.plan() }));
             }
@@ -164,7 +165,7 @@ impl Inner {
     async fn apps(&self) -> Result<Vec<Shown>, Problem> {
         let mut apps = Vec::new();
         for job in self.handle.status().await?.jobs {
-            if job.kind == crate::job::Kind::Service
+            if job.kind == Kind::Service
                 && let Ok(shown) = self.show(&job.name).await
             {
                 apps.push(shown);

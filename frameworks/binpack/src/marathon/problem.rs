@@ -26,6 +26,18 @@ impl Problem {
         Problem::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// What `serde` says of a definition: a field that is not known here is named, as others that cannot be done are.
+    pub(super) fn unreadable(error: &serde_json::Error) -> Problem {
+        let text = error.to_string();
+        let unknown = text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+        match unknown {
+            Some((field, _)) => {
+                Problem::invalid(vec![(format!("/{field}"), "this field is not supported here".to_owned())])
+            }
+            None => Problem::malformed(text),
+        }
+    }
+
     pub(super) fn invalid(details: Vec<(String, String)>) -> Problem {
         Problem { details, ..Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "Object is not valid") }
     }
@@ -61,7 +73,9 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         let status = match &error {
             Error::Unwanted(Unwanted::NoSuchJob(_) | Unwanted::NoSuchTask(..)) => StatusCode::NOT_FOUND,
-            Error::Unwanted(Unwanted::TooMany | Unwanted::Full) => StatusCode::UNPROCESSABLE_ENTITY,
+            Error::Unwanted(Unwanted::TooMany | Unwanted::Full | Unwanted::Twice(_)) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Error::Unwanted(Unwanted::Damaged(_)) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::Unwanted(_) => StatusCode::CONFLICT,
             _ => StatusCode::SERVICE_UNAVAILABLE,

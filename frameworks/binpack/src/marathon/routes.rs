@@ -1,18 +1,19 @@
 //! Which path does what. Each function answers one call of Marathon's API.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sdk::driver::api::{self, Call, Response, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::App;
-use super::deployments::Action;
+use super::deployments::{Action, Deployment};
 use super::problem::Problem;
+use super::select::matches_label;
 use super::stamp::iso;
 use super::view::Shown;
 use super::{Inner, id, version_now};
-use crate::core::{Reply, Request};
+use crate::core::Request;
 use crate::job::Job;
 
 /// The version of Marathon whose API this is a part of.
@@ -87,7 +88,7 @@ async fn app(inner: &Inner, call: &Call, method: &str, rest: &[&str]) -> Answer 
             ok(&json!({ "app": shown.json(&deployments, true, true) }))
         }
         ("PUT", []) => update(inner, call, &name, &body(call)?).await,
-        ("DELETE", []) => delete(inner, &name).await,
+        ("DELETE", []) => delete(inner, call, &name).await,
         ("POST", ["restart"]) => {
             let shown = inner.show(&name).await?;
             unlocked(inner, call, &name)?;
@@ -130,45 +131,33 @@ async fn list(inner: &Inner, call: &Call) -> Answer {
     ok(&json!({ "apps": apps }))
 }
 
-/// Label selectors as `key`, `key==value` and `key!=value`, with commas between them.
-fn matches_label(selector: &str, labels: &Value) -> bool {
-    selector.split(',').map(str::trim).all(|one| {
-        if let Some((key, value)) = one.split_once("!=") {
-            labels[key.trim()] != json!(value.trim())
-        } else if let Some((key, value)) = one.split_once("==") {
-            labels[key.trim()] == json!(value.trim())
-        } else {
-            !labels[one].is_null()
-        }
-    })
-}
-
 async fn create(inner: &Inner, given: &Value) -> Answer {
     let name = given_name(given)?;
     if let Ok(shown) = inner.show(&name).await {
         return Err(Problem::new(StatusCode::CONFLICT, format!("An app with id [{}] already exists.", shown.id)));
     }
     let job = App::new(given)?.job(&name)?;
-    start(inner, &name, job).await
+    start(inner, &name, job).await?;
+    let shown = inner.show(&name).await?;
+    Ok(api::json(StatusCode::CREATED, &shown.json(&inner.deployments_of(&shown), true, false)))
 }
 
 /// Starts an app that is new.
-async fn start(inner: &Inner, name: &str, job: Job) -> Answer {
+async fn start(inner: &Inner, name: &str, job: Job) -> Result<Deployment, Problem> {
     inner.handle.submit(vec![job]).await?;
     let shown = inner.show(name).await?;
     inner.bus.tell(
         "api_post_event",
         json!({ "clientIp": "", "uri": "/v2/apps", "appDefinition": shown.json(&[], false, false) }),
     );
-    inner.deploy(Action::Start, BTreeMap::from([(name.to_owned(), None)]), &shown.version()).await;
-    let shown = inner.show(name).await?;
-    Ok(api::json(StatusCode::CREATED, &shown.json(&inner.deployments_of(&shown), true, false)))
+    Ok(inner.deploy(Action::Start, BTreeMap::from([(name.to_owned(), None)]), &shown.version()).await)
 }
 
 async fn update(inner: &Inner, call: &Call, name: &str, given: &Value) -> Answer {
     let Ok(shown) = inner.show(name).await else {
         let job = App::new(given)?.job(name)?;
-        return start(inner, name, job).await;
+        let deployment = start(inner, name, job).await?;
+        return Ok(api::json(StatusCode::CREATED, &Inner::changed(&deployment)));
     };
     let job = changed_job(&shown, name, given)?;
     unlocked(inner, call, name)?;
@@ -179,7 +168,10 @@ async fn update(inner: &Inner, call: &Call, name: &str, given: &Value) -> Answer
 
 /// What is wanted after an update: the current definition with the given fields, or an earlier one.
 fn changed_job(shown: &Shown, name: &str, given: &Value) -> Result<Job, Problem> {
-    if let (Some(version), true) = (given["version"].as_str(), given.as_object().is_some_and(|o| o.len() == 1)) {
+    let only_version = given.as_object().is_some_and(|fields| {
+        fields.iter().all(|(name, value)| ["id", "version"].contains(&name.as_str()) || value.is_null())
+    });
+    if let (Some(version), true) = (given["version"].as_str(), only_version) {
         return version_job(shown, version);
     }
     let job = current(shown)?;
@@ -222,8 +214,9 @@ async fn update_many(inner: &Inner, call: &Call, given: &Value) -> Answer {
     ok(&Inner::changed(&deployment))
 }
 
-async fn delete(inner: &Inner, name: &str) -> Answer {
+async fn delete(inner: &Inner, call: &Call, name: &str) -> Answer {
     let shown = inner.show(name).await?;
+    unlocked(inner, call, name)?;
     inner.handle.ask(Request::Stop { name: name.to_owned() }).await?;
     let before = BTreeMap::from([(name.to_owned(), Some(current(&shown)?))]);
     let deployment = inner.deploy(Action::Stop, before, &version_now()).await;
@@ -242,15 +235,21 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     let found = inner.under_way().await?.into_iter().find(|d| d.id == wanted);
     let missing = || Problem::new(StatusCode::NOT_FOUND, format!("DeploymentPlan {wanted} does not exist"));
     let deployment = found.ok_or_else(missing)?;
-    inner.deployments.take(deployment.number);
+    let drop_note = || deployment.number.and_then(|number| inner.deployments.take(number));
     if flag(call, "force") {
+        drop_note();
         return Ok(Response::empty(StatusCode::ACCEPTED));
     }
     if deployment.action == Action::Stop {
         return Err(Problem::new(StatusCode::CONFLICT, "what is being stopped cannot be brought back; create it anew"));
     }
+    let before = match deployment.number {
+        Some(_) => deployment.jobs.clone(),
+        None => before_unnoted(inner, &deployment).await?,
+    };
+    drop_note();
     let mut back = Vec::new();
-    for (name, before) in &deployment.jobs {
+    for (name, before) in &before {
         match before {
             Some(job) => back.push(job.clone()),
             None => {
@@ -262,8 +261,23 @@ async fn cancel(inner: &Inner, call: &Call, wanted: &str) -> Answer {
     if !back.is_empty() {
         inner.handle.submit(back).await?;
     }
-    let deployment = inner.deploy(action, deployment.jobs, &version_now()).await;
+    let deployment = inner.deploy(action, before, &version_now()).await;
     ok(&Inner::changed(&deployment))
+}
+
+/// What was before a deployment that nobody noted: the version before the one that is wanted. An app that has none may
+/// have been there for long under another count, or be new; it is not stopped for that.
+async fn before_unnoted(inner: &Inner, deployment: &Deployment) -> Result<BTreeMap<String, Option<Job>>, Problem> {
+    let mut before = BTreeMap::new();
+    for name in deployment.jobs.keys() {
+        let shown = inner.show(name).await?;
+        let Some(version) = shown.view.versions.iter().rev().nth(1) else {
+            let why = format!("it is not known what '{}' was before; change or delete the app instead", shown.id);
+            return Err(Problem::new(StatusCode::CONFLICT, why));
+        };
+        before.insert(name.clone(), Some((*version.job).clone()));
+    }
+    Ok(before)
 }
 
 async fn tasks(inner: &Inner) -> Answer {
@@ -296,17 +310,24 @@ async fn kill_of(inner: &Inner, call: &Call, name: &str, task: Option<&str>) -> 
 /// Kills tasks, and gives the deployment that follows if the app gets as many fewer.
 async fn kill(inner: &Inner, call: &Call, shown: &Shown, numbers: Vec<u32>) -> Result<Option<Response>, Problem> {
     let scale = flag(call, "scale");
-    // No numbers would mean all of them.
-    if !numbers.is_empty() {
-        let reply = inner.handle.ask(Request::Kill { name: shown.name.clone(), numbers, scale }).await?;
-        debug_assert_eq!(reply, Reply::Done);
-    }
+    kill_numbers(inner, shown, numbers, scale).await?;
     if scale { deployed(inner, Action::Scale, shown).await.map(Some) } else { Ok(None) }
 }
 
+async fn kill_numbers(inner: &Inner, shown: &Shown, numbers: Vec<u32>, scale: bool) -> Result<(), Problem> {
+    // No numbers would mean all of them.
+    if !numbers.is_empty() {
+        inner.handle.ask(Request::Kill { name: shown.name.clone(), numbers, scale }).await?;
+    }
+    Ok(())
+}
+
+/// Kills tasks of any apps; one deployment is for all that get fewer.
 async fn kill_given(inner: &Inner, call: &Call) -> Answer {
     let Kill { ids } = serde_json::from_value(body(call)?).map_err(|error| Problem::malformed(error.to_string()))?;
-    let (mut killed, mut last) = (Vec::new(), None);
+    let ids: BTreeSet<String> = ids.into_iter().collect();
+    let scale = flag(call, "scale");
+    let (mut killed, mut before) = (Vec::new(), BTreeMap::new());
     for shown in inner.apps().await? {
         let is_meant = |t: &&crate::core::TaskView| t.place.as_ref().is_some_and(|p| ids.contains(&p.task_id));
         let meant: Vec<_> = shown.live().filter(is_meant).collect();
@@ -314,13 +335,13 @@ async fn kill_given(inner: &Inner, call: &Call) -> Answer {
             continue;
         }
         killed.extend(meant.iter().filter_map(|t| shown.task(t)));
-        let numbers = meant.iter().map(|t| t.number).collect();
-        last = kill(inner, call, &shown, numbers).await?;
+        kill_numbers(inner, &shown, meant.iter().map(|t| t.number).collect(), scale).await?;
+        before.insert(shown.name.clone(), Some(current(&shown)?));
     }
-    match last {
-        Some(answer) => Ok(answer),
-        None => ok(&json!({ "tasks": killed })),
+    if !scale || before.is_empty() {
+        return ok(&json!({ "tasks": killed }));
     }
+    ok(&Inner::changed(&inner.deploy(Action::Scale, before, &version_now()).await))
 }
 
 /// Apps whose tasks wait.

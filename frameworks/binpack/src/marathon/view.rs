@@ -32,6 +32,7 @@ impl Shown {
         self.view.versions.last().map(|v| iso(v.since)).unwrap_or_default()
     }
 
+    /// Since when a version's tasks are wanted, in whatever count.
     pub(super) fn version_of(&self, number: u64) -> String {
         let version = self.view.versions.iter().find(|v| v.number == number);
         version.map_or_else(|| self.version(), |v| iso(v.since))
@@ -44,7 +45,8 @@ impl Shown {
         let runs = |t: &TaskView| matches!(t.state, State::Running | State::Unhealthy | State::Ending);
         fields.insert("id".to_owned(), json!(self.id));
         fields.insert("version".to_owned(), json!(self.version()));
-        let since = json!({ "lastScalingAt": self.version(), "lastConfigChangeAt": self.version() });
+        let changed = self.version_of(self.view.summary.version);
+        let since = json!({ "lastScalingAt": self.version(), "lastConfigChangeAt": changed });
         fields.insert("versionInfo".to_owned(), since);
         fields.insert("tasksStaged".to_owned(), json!(count(&|t| t.state == State::Staging)));
         fields.insert("tasksRunning".to_owned(), json!(count(&runs)));

@@ -175,7 +175,7 @@ fn refusal(error: &Error) -> Response {
             let status = match unwanted {
                 Unwanted::NoSuchJob(_) | Unwanted::NoSuchTask(..) => StatusCode::NOT_FOUND,
                 Unwanted::Damaged(_) => StatusCode::INTERNAL_SERVER_ERROR,
-                Unwanted::TooMany | Unwanted::Full => StatusCode::UNPROCESSABLE_ENTITY,
+                Unwanted::TooMany | Unwanted::Full | Unwanted::Twice(_) => StatusCode::UNPROCESSABLE_ENTITY,
                 _ => StatusCode::CONFLICT,
             };
             api::error(status, unwanted.to_string())

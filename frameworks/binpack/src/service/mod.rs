@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::Knobs;
 use crate::core::{Answer, Core, JobView, Reply, Request, Served, Status, Submitted, Unwanted};
-use crate::job::{Job, Kind};
+use crate::job::{Job, Kind, TOKEN};
 
 pub use follow::{Event, Follower, Lagged};
 
@@ -111,6 +111,17 @@ impl Service {
         self.handle.submit(jobs).await
     }
 
+    /// Runs jobs, all or none; those that are there already, exactly so, stay as they are, also if they have ended.
+    ///
+    /// # Errors
+    /// The scheduler refuses them, or has ended.
+    pub async fn resume(&self, jobs: Vec<Job>) -> Result<Vec<Submitted>, Error> {
+        match self.handle.ask(Request::Resume(jobs)).await? {
+            Reply::Submitted(submitted) => Ok(submitted),
+            _ => Err(Error::Confused),
+        }
+    }
+
     /// What happens from now on.
     pub fn follow(&self) -> Follower {
         self.handle.follow()
@@ -133,9 +144,6 @@ impl Service {
         ending
     }
 }
-
-/// The variable by which the ranks of a gang know each other.
-const TOKEN: &str = "TEPUI_TOKEN";
 
 /// A gang gets a secret that only its ranks share, unless it brings one.
 fn with_token(mut job: Job) -> Job {
@@ -161,6 +169,7 @@ impl Handle {
     pub async fn ask(&self, request: Request) -> Result<Reply, Error> {
         let request = match request {
             Request::Submit(jobs) => Request::Submit(jobs.into_iter().map(with_token).collect()),
+            Request::Resume(jobs) => Request::Resume(jobs.into_iter().map(with_token).collect()),
             other => other,
         };
         let mut reply = self.requester.ask(request).await??;

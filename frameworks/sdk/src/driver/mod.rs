@@ -39,6 +39,8 @@ use store::Store;
 
 /// How many events may wait until the scheduler has handled what came before; the master is not read from meanwhile.
 const EVENTS_WAITING_MAX: usize = 256;
+/// How long a master may take to answer SUBSCRIBE: one that is off would hold the others up.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long the calls that are still queued at the end may take.
 const FAREWELL: Duration = Duration::from_secs(10);
 
@@ -52,6 +54,8 @@ pub struct Options {
     pub encoding: Encoding,
     /// Principal and secret for HTTP Basic, if the master wants to know who calls.
     pub credential: Option<(String, String)>,
+    /// How long each master may take to answer SUBSCRIBE, before the next one is tried. 10 s by default.
+    pub answer_within: Duration,
     /// How long to try for the first subscription; without it, for ever.
     pub give_up_after: Option<Duration>,
     /// Each notification makes the scheduler hear [`Event::Wake`](crate::Event::Wake).
@@ -74,6 +78,7 @@ impl Options {
             settings,
             encoding: Encoding::default(),
             credential: None,
+            answer_within: ANSWER_WITHIN,
             give_up_after: None,
             nudge: None,
             state: None,
@@ -100,7 +105,7 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
         session: Session::new(scheduler, options.settings, clock.now()),
         clock,
         masters: options.masters,
-        caller: Caller { encoding: options.encoding, credential: options.credential },
+        caller: Caller { encoding: options.encoding, credential: options.credential, patience: options.answer_within },
         nudge: options.nudge.unwrap_or_default(),
         stream_news: Mailbox::new(EVENTS_WAITING_MAX),
         call_news: Mailbox::new(1),
@@ -119,6 +124,8 @@ pub async fn run<S: Scheduler>(scheduler: S, options: Options) -> Finished<S> {
 struct Caller {
     encoding: Encoding,
     credential: Option<(String, String)>,
+    /// How long a master may take to answer SUBSCRIBE.
+    patience: Duration,
 }
 
 impl Caller {
@@ -151,8 +158,10 @@ struct Driver<S> {
 
 impl<S: Scheduler> Driver<S> {
     async fn run(&mut self, give_up_at: Option<Time>) -> Ending {
-        if let Err(why) = self.restore().await {
-            return Ending::State(why);
+        match self.restore().await {
+            Ok(None) => {}
+            Ok(Some(ending)) => return ending,
+            Err(why) => return Ending::State(why),
         }
         let mut outputs = Vec::new();
         loop {
@@ -181,16 +190,13 @@ impl<S: Scheduler> Driver<S> {
         }
     }
 
-    /// Takes up what the store has. In words, why it cannot be had.
-    async fn restore(&mut self) -> Result<(), String> {
-        let Some(store) = &mut self.store else { return Ok(()) };
+    /// Takes up what the store has; the scheduler may end at once. In words, why it cannot be had.
+    async fn restore(&mut self) -> Result<Option<Ending>, String> {
+        let Some(store) = &mut self.store else { return Ok(None) };
         let entries = store.load().await?;
         let mut outputs = Vec::new();
         self.session.restore(entries, self.clock.now(), &mut outputs).map_err(|error| error.to_string())?;
-        match self.carry_out_all(outputs).await {
-            Some(Ending::State(why)) => Err(why),
-            _ => Ok(()),
-        }
+        Ok(self.carry_out_all(outputs).await)
     }
 
     /// Another master leads: a connection to the former one is of no use, and a new one may be tried at once.
@@ -280,7 +286,12 @@ impl<S: Scheduler> Driver<S> {
                     sender.send(*call);
                 }
             }
-            Output::Disconnect => self.close(),
+            Output::Answer(answer) => answer.give(),
+            // A master that is silent may be gone for long: the next try begins with another one.
+            Output::Disconnect => {
+                self.masters.lost();
+                self.close();
+            }
             Output::End(ending) => {
                 self.call_news.close();
                 if let Some(sender) = self.sender.take() {

@@ -54,7 +54,8 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
     let mut address = master.clone();
     for _ in 0..=REDIRECTS_MAX {
         let media = caller.encoding.media_type();
-        let answer = caller.client(address.clone()).subscribe(PATH, media, media, &[], body.clone()).await;
+        let client = caller.client(address.clone()).with_timeout(caller.patience);
+        let answer = client.subscribe(PATH, media, media, &[], body.clone()).await;
         match answer.map_err(|error| News::Lost(chain(&error)))? {
             Subscription::Stream(records) => {
                 let id = records.header(STREAM_ID).unwrap_or_default().to_owned();
@@ -69,11 +70,13 @@ async fn open_one(master: &Address, caller: &Caller, body: &Bytes) -> Result<(St
     Err(News::Lost(format!("{master} and others name each other as the leader")))
 }
 
-/// What an answer other than a stream means: some pass, some do not.
+/// What an answer other than a stream means: some pass, among them those of proxies and of who has too much to do.
 fn refused(address: &Address, reply: &Reply) -> News {
     let why = format!("{address} answered SUBSCRIBE with {}: {}", reply.status, reply.text());
+    let passes = reply.status.is_server_error() && reply.status != StatusCode::NOT_IMPLEMENTED;
     match reply.status {
-        StatusCode::SERVICE_UNAVAILABLE | StatusCode::NOT_FOUND | StatusCode::INTERNAL_SERVER_ERROR => News::Lost(why),
+        StatusCode::NOT_FOUND | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => News::Lost(why),
+        _ if passes => News::Lost(why),
         _ => News::Rejected(why),
     }
 }

@@ -250,6 +250,7 @@ impl World {
                 Output::Save(changes) => self.store.commit(&changes).unwrap(),
                 Output::Subscribe(_) => self.cluster.subscribe(),
                 Output::Send(call) => self.cluster.take(&call),
+                Output::Answer(answer) => answer.give(),
                 Output::Disconnect => self.cluster.disconnect(),
                 Output::End(ending) => panic!("{ending:?}"),
             }

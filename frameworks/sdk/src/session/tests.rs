@@ -9,6 +9,9 @@ use super::*;
 use crate::v1::scheduler::event::{self, Type};
 use crate::v1::{AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState};
 
+mod ending;
+mod holding;
+
 /// Keeps what it hears, and answers with the next of its prepared answers.
 #[derive(Default)]
 struct Script {
@@ -124,6 +127,7 @@ fn names(outputs: &[Output]) -> Vec<String> {
         Output::Subscribe(call) => format!("subscribe {}", call.framework_id.as_ref().map_or("", |id| &id.value)),
         Output::Send(call) => name(call),
         Output::Save(changes) => format!("save {}", changes.iter().map(shown).collect::<Vec<_>>().join(" ")),
+        Output::Answer(_) => "answer".to_owned(),
         Output::Disconnect => "disconnect".to_owned(),
         Output::End(ending) => format!("end {ending:?}"),
     };

@@ -19,6 +19,9 @@ pub enum Answer {
     Redirect(String),
     Unavailable,
     BadRequest(&'static str),
+    Status(u16),
+    /// None, for ever.
+    Nothing,
 }
 
 pub struct Fake {
@@ -111,6 +114,9 @@ impl Handler for Answering {
             true => Call::from_json(request.body.full(), Dialect::V1).unwrap(),
             false => Call::decode(request.body.full()).unwrap(),
         };
+        if call.r#type() == call::Type::Subscribe && matches!(*self.0.answer.lock().unwrap(), Answer::Nothing) {
+            std::future::pending::<()>().await;
+        }
         let response = match call.r#type() {
             call::Type::Subscribe => self.subscribe(json),
             _ => self.other(&request),
@@ -130,6 +136,8 @@ impl Answering {
             }
             Answer::Unavailable => Response::unavailable("No leader elected"),
             Answer::BadRequest(why) => Response::bad_request(*why),
+            Answer::Status(status) => Response::text(StatusCode::from_u16(*status).unwrap(), "told to"),
+            Answer::Nothing => Response::unavailable("unreachable: nothing is answered"),
         }
     }
 

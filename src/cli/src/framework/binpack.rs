@@ -9,13 +9,14 @@ use anyhow::{Context, Result, bail};
 use binpack::core::{Happening, State, Status, Taken};
 use binpack::job::{self, Job, Syntax};
 use binpack::place::Policy;
-use binpack::service::{Follower, Options, Service};
+use binpack::service::{Error, Follower, Options, Service};
 use binpack::{Behaviour, Knobs, Pace};
-use sdk::Ending;
+use sdk::{AskError, Ending};
 use tokio::time::MissedTickBehavior;
 
 use super::common::FrameworkArgs;
 use super::screen::Overdrawn;
+use crate::execute::capabilities;
 use crate::interrupt::Interrupt;
 use crate::job::model::Jobs;
 use crate::job::show::jobs_table;
@@ -29,7 +30,7 @@ const REDRAW: Duration = Duration::from_millis(250);
 pub struct Args {
     #[command(flatten)]
     framework: FrameworkArgs,
-    /// Job files to submit at the start
+    /// Job files to submit at the start; with --state-dir, jobs that are there already are left as they are
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// End when all jobs have ended; fail if one has failed
@@ -68,6 +69,9 @@ struct KnobArgs {
     /// For how long what comes while nothing waits is refused
     #[arg(long, value_name = "TIME", value_parser = time)]
     refuse_idle: Option<Duration>,
+    /// For how long what tasks leave over of the offers that they use is refused
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    refuse_rest: Option<Duration>,
     /// Whether no offers are wanted while nothing waits
     #[arg(long, value_name = "BOOL")]
     suppress_idle: Option<bool>,
@@ -112,6 +116,7 @@ impl KnobArgs {
             decline_fast: self.decline_fast.unwrap_or(base.decline_fast),
             refuse: self.refuse.unwrap_or(base.refuse),
             refuse_idle: self.refuse_idle.unwrap_or(base.refuse_idle),
+            refuse_rest: self.refuse_rest.unwrap_or(base.refuse_rest),
             suppress_idle: self.suppress_idle.unwrap_or(base.suppress_idle),
             revive_every: self.revive_every.map_or(base.revive_every, |r| r.0),
             pace: self.pace.or(base.pace),
@@ -129,18 +134,25 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     crate::show_warnings();
     let jobs = read(&args.files)?;
     let mut driver = args.framework.options("binpack")?;
+    // Without it no agent with graphics processors is offered; tasks that need none are kept off them.
+    driver.settings.framework.capabilities.extend(capabilities(&["GPU_RESOURCES"])?);
     driver.settings.seed = driver.settings.seed.wrapping_add(1);
     let knobs = Knobs { seed: driver.settings.seed, ..args.knobs.knobs() };
     let keeps = args.framework.state_dir.is_some();
     daemon::process::runtime()?.block_on(async {
-        let service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
+        let mut service = Service::start(Options { driver, listen: args.framework.listen, knobs }).await?;
         let mut follower = service.follow();
         if !args.json {
             let address = service.address();
             print(&format!("binpack  http://{address}\ntry      tepui job submit --service={address} FILE"))?;
         }
         if !jobs.is_empty() {
-            service.submit(jobs).await.context("the jobs were not taken")?;
+            // Started again after a crash, it goes on with what it had.
+            let taken = if keeps { service.resume(jobs).await } else { service.submit(jobs).await };
+            if let Err(Error::Ask(AskError::Gone)) = taken {
+                return ended(&service.wait().await, ExitCode::FAILURE);
+            }
+            taken.context("the jobs were not taken")?;
         }
         watch(service, &mut follower, args, keeps).await
     })
@@ -178,7 +190,11 @@ async fn watch(mut service: Service, follower: &mut Follower, args: &Args, keeps
             }
             _ = redraw.tick(), if screen.live || args.until_done => {}
         }
-        let status = service.status().await?;
+        let status = match service.status().await {
+            // It has ended just now, and says why.
+            Err(Error::Ask(AskError::Gone)) => return ended(&service.wait().await, ExitCode::FAILURE),
+            status => status?,
+        };
         // What the status knows is told first.
         while let Some(event) = follower.waiting() {
             screen.tell(&event, args.json)?;

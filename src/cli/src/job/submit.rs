@@ -74,10 +74,10 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         None => read_all(&args.files)?,
     };
     let service = args.service.find().await?;
-    let mut submitted = Vec::new();
-    for file in &files {
-        submitted.extend(submit(&service, file).await?);
-    }
+    let submitted = match files.as_slice() {
+        [file] => submit(&service, file).await?,
+        several => submit(&service, &together(several)?).await?,
+    };
     if args.service.json {
         print(&serde_json::to_string_pretty(&submitted)?)?;
     } else {
@@ -156,6 +156,38 @@ fn by_flags(name: &str, args: &Args) -> Result<File> {
     }
 }
 
+/// Several files as one, so that all of their jobs are taken or none.
+fn together(files: &[File]) -> Result<File> {
+    let (mut all, mut jobs) = (Vec::new(), Vec::new());
+    for file in files {
+        let document: Value = match file.syntax {
+            Syntax::Toml => plain(toml::from_str(&file.text).with_context(|| file.name.clone())?),
+            Syntax::Json => serde_json::from_str(&file.text).with_context(|| file.name.clone())?,
+        };
+        let listed = ["job", "jobs"].into_iter().find_map(|name| document.get(name)).unwrap_or(&document);
+        match listed {
+            Value::Array(list) => all.extend(list.iter().cloned()),
+            one => all.push(one.clone()),
+        }
+        jobs.extend(file.jobs.iter().cloned());
+    }
+    let name = files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join("+");
+    Ok(File { name, text: json!({ "job": all }).to_string(), syntax: Syntax::Json, jobs })
+}
+
+/// The same in JSON; a date is the text that it was written as.
+fn plain(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => json!(text),
+        toml::Value::Integer(number) => json!(number),
+        toml::Value::Float(number) => json!(number),
+        toml::Value::Boolean(flag) => json!(flag),
+        toml::Value::Datetime(date) => json!(date.to_string()),
+        toml::Value::Array(list) => list.into_iter().map(plain).collect(),
+        toml::Value::Table(table) => table.into_iter().map(|(name, value)| (name, plain(value))).collect(),
+    }
+}
+
 async fn submit(service: &Service, file: &File) -> Result<Vec<Value>> {
     let content_type = match file.syntax {
         Syntax::Toml => "application/toml",
@@ -198,4 +230,32 @@ async fn wait(service: &Service, names: &[&String], json: bool) -> Result<ExitCo
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_together_are_their_jobs_in_their_order() {
+        let file = |name: &str, text: &str| {
+            let syntax = Syntax::of_file(name);
+            let jobs = job::read(name, text, syntax).unwrap().into_iter().map(|job| job.name).collect();
+            File { name: name.into(), text: text.into(), syntax, jobs }
+        };
+        let toml = file(
+            "a.toml",
+            "[[job]]\nname = 'a'\ncommand = 'x'\nenv = { D = 1979-05-27 }\n[[job]]\nname = 'b'\nimage = 'i'",
+        );
+        let single = file("c.toml", "name = 'c'\ncommand = 'x'\nkill_grace = '1s'");
+        let json = file("d.json", r#"[{"name": "d", "program": ["x"], "cpus": 0.5}]"#);
+        let all = together(&[toml, single, json]).unwrap();
+        assert_eq!(
+            (all.name.as_str(), &all.jobs[..]),
+            ("a.toml+c.toml+d.json", &["a", "b", "c", "d"].map(str::to_owned)[..])
+        );
+        let read = job::read("all", &all.text, Syntax::Json).unwrap();
+        assert_eq!(read.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        assert_eq!(read[0].env["D"], "1979-05-27");
+    }
 }

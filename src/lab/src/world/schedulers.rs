@@ -197,6 +197,7 @@ impl<O: Observer> World<O> {
                 Output::Save(changes) => self.save(who, changes),
                 Output::Subscribe(call) => self.subscribe(who, &call),
                 Output::Send(call) => self.send_call(who, call),
+                Output::Answer(answer) => answer.give(),
                 Output::Disconnect => self.hang_up(who),
                 Output::End(ending) => {
                     self.schedulers[who as usize].ended = true;

@@ -63,7 +63,9 @@ fn marathon_refuses_for_two_minutes_and_revives_for_new_work() {
     world.submit(vec![job("small", 1.0)]);
     assert_eq!(world.kinds(), [Type::Revive]);
     world.offer();
-    assert_eq!(refusals(&mut world), [(Type::Accept, 120.0)]);
+    assert_eq!(refusals(&mut world), [(Type::Accept, 0.0)], "only what is declined is refused");
+    world.offer();
+    assert_eq!(refusals(&mut world), [(Type::Decline, 120.0)], "as the rest is when it comes");
     world.submit(vec![job("small2", 1.0)]);
     assert_eq!(world.kinds(), [], "5 s between revives");
     world.pass(5 * SECOND);
@@ -117,7 +119,7 @@ fn spark_spreads_and_refuses_long_when_it_has_enough() {
     let mut agents: Vec<usize> = world.tasks.values().map(|t| t.agent).collect();
     agents.sort_unstable();
     assert_eq!(agents, [0, 1]);
-    assert_eq!(refusals(&mut world), [(Type::Accept, 120.0), (Type::Accept, 120.0)]);
+    assert_eq!(refusals(&mut world), [(Type::Accept, 5.0), (Type::Accept, 5.0)]);
 }
 
 #[test]

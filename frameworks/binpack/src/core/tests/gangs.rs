@@ -4,10 +4,10 @@ use sdk::v1::TaskState;
 use sdk::v1::scheduler::call::Type;
 
 use super::world::World;
-use super::{SECOND, gang, job, stop};
-use crate::Knobs;
+use super::{SECOND, array, gang, job, stop};
 use crate::core::State;
 use crate::job::{GangEnd, Job};
+use crate::{Knobs, Pace};
 
 #[test]
 fn all_ranks_or_none() {
@@ -52,6 +52,25 @@ fn offers_are_given_back_when_the_time_is_over_and_others_go_first() {
     world.offer();
     let why = world.show("g").why;
     assert!(why[0].starts_with("the gang gathers: 1 of 3"), "it tries again: {why:?}");
+}
+
+#[test]
+fn a_pace_that_is_used_up_takes_nothing_from_a_gang() {
+    let pace = Some(Pace { tasks: 1, every: SECOND });
+    let mut world = World::new(Knobs { pace, ..Knobs::default() }, &["cpus:1;mem:1000"; 5]);
+    (world.agents[3].text, world.agents[4].text) = ("cpus:0.5;mem:1000", "cpus:0.5;mem:1000");
+    world.submit(vec![gang("g", 3, 1.0), array("a", 9, 0.1)]);
+    world.offer_of(&[0]);
+    world.offer_of(&[1]);
+    assert!(world.of_job("g").is_empty() && world.of_job("a").is_empty(), "the gang keeps both");
+    // The array's first task uses the pace up, on an offer of no use to the gang.
+    world.offer_of(&[3]);
+    assert_eq!(world.of_job("a").len(), 1);
+    world.offer_of(&[4]);
+    assert!(world.show("g").why[0].starts_with("the gang gathers: 2 of 3"), "{:?}", world.show("g").why);
+    world.pass(2 * SECOND);
+    world.offer_of(&[2]);
+    assert_eq!(world.of_job("g").len(), 3, "it had kept what it had: {:?}", world.show("g").why);
 }
 
 #[test]

@@ -274,11 +274,233 @@ fn a_task_that_nobody_wants_is_ended() {
 }
 
 #[test]
-fn damaged_state_stops_everything() {
-    let entries = [("job/00000000000000000001".to_owned(), b"{}".to_vec())].into();
-    let mut core = super::Core::new(Knobs::default());
-    let mut calls = sdk::Calls::default();
-    sdk::Scheduler::on_event(&mut core, sdk::Event::Restored(entries), base::Time::EPOCH, &mut calls);
-    let refused = core.request(Request::Status, base::Time::EPOCH, &mut calls).unwrap_err();
-    assert!(refused.to_string().contains("'job/00000000000000000001' cannot be read"), "{refused}");
+fn damaged_state_stops_everything_and_leaves_the_tasks_alone() {
+    let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
+    world.submit(vec![service("s", 2, 1.0)]);
+    world.soon();
+    world.run_all();
+    let (tasks, calls) = (world.tasks.clone().into_keys().collect::<Vec<_>>(), world.calls.len());
+    let head = world.store.get_mut("own/job/00000000000000000001").unwrap();
+    *head = b"{}".to_vec();
+    let before = world.store.clone();
+    world.restart();
+    let ending = world.ending.clone();
+    assert!(
+        matches!(&ending, Some(sdk::Ending::State(why)) if why.contains("'job/00000000000000000001' cannot be read")
+            && why.contains("the tasks go on")),
+        "{ending:?}"
+    );
+    world.offer();
+    world.pass(100 * SECOND);
+    for id in &tasks {
+        world.update(id, TaskState::TaskRunning);
+    }
+    assert_eq!(world.calls.len(), calls, "no kill, no teardown, not even a subscription");
+    assert_eq!(world.store, before);
+}
+
+#[test]
+fn what_an_older_version_kept_is_read() {
+    let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
+    world.submit(vec![array("a", 2, 1.0)]);
+    world.offer();
+    world.run_all();
+    // Fields that came later are missing, and some are there that this version does not know.
+    let head = world.store.get_mut("own/job/00000000000000000001").unwrap();
+    let mut value: serde_json::Value = serde_json::from_slice(head).unwrap();
+    for field in ["gang", "deploying", "outcome"] {
+        value.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    for field in ["labels", "priority", "kill_grace", "policy", "ends", "health"] {
+        value["versions"][0]["job"].as_object_mut().unwrap().remove(field).unwrap();
+    }
+    value["versions"][0]["job"]["colour"] = "red".into();
+    *head = serde_json::to_vec(&value).unwrap();
+    let task = world.store.get_mut("own/task/00000000000000000001/0000000000").unwrap();
+    let mut value: serde_json::Value = serde_json::from_slice(task).unwrap();
+    for field in ["failures", "losses", "message"] {
+        value.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    value["phase"]["live"].as_object_mut().unwrap().remove("healthy").unwrap();
+    *task = serde_json::to_vec(&value).unwrap();
+    world.restart();
+    assert_eq!(world.state("a"), State::Running);
+    assert_eq!(world.tasks.len(), 2);
+}
+
+#[test]
+fn a_task_on_a_silent_agent_is_replaced_and_not_killed_again_and_again() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    world.submit(vec![array("a", 4, 1.0)]);
+    world.offer();
+    world.run_all();
+    world.silence(1);
+    world.pass(61 * SECOND);
+    let kills = world.kills;
+    assert!(kills <= 4, "{kills} kills of two tasks");
+    world.pass(600 * SECOND);
+    assert!(world.kills <= kills + 2 * 21, "twice a minute at most: {}", world.kills);
+    world.restart();
+    let kills = world.kills;
+    world.pass(25 * SECOND);
+    assert_eq!(world.kills, kills);
+    // It comes back.
+    let back = world.of_agent(1);
+    for id in back {
+        world.update(&id, TaskState::TaskRunning);
+        assert!(!world.tasks.contains_key(&id), "it is ended at once");
+    }
+}
+
+#[test]
+fn a_task_that_no_master_knows_is_forgotten() {
+    let mut world = World::new(Knobs::default(), &["cpus:2;mem:1000", "cpus:2;mem:1000"]);
+    world.submit(vec![array("a", 4, 1.0)]);
+    world.offer();
+    world.run_all();
+    world.silence(1);
+    world.pass(61 * SECOND);
+    world.forget_agent(1);
+    world.pass(120 * SECOND);
+    assert_eq!(world.in_ledger(), 2, "those on the other agent");
+    let kills = world.kills;
+    world.pass(600 * SECOND);
+    assert_eq!(world.kills, kills);
+}
+
+#[test]
+fn the_same_jobs_at_the_next_start_are_left_as_they_are() {
+    let mut world = World::new(Knobs::default(), &["cpus:9;mem:1000"]);
+    let with_secret = |mut job: Job, secret: &str| {
+        job.env.insert("TEPUI_TOKEN".into(), secret.into());
+        job
+    };
+    let jobs = |secret: &str| {
+        vec![job("done", 1.0), array("runs", 2, 1.0), service("s", 1, 1.0), with_secret(gang("g", 2, 1.0), secret)]
+    };
+    let resume = |world: &mut World, jobs| match world.request(Request::Resume(jobs)) {
+        Ok(Reply::Submitted(submitted)) => submitted.into_iter().map(|s| s.taken).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(resume(&mut world, jobs("first")), [Taken::New; 4]);
+    world.offer();
+    world.run_all();
+    world.update("done.1.0.0", TaskState::TaskFinished);
+    let before: Vec<String> = world.tasks.keys().cloned().collect();
+    world.restart();
+    assert_eq!(resume(&mut world, jobs("second")), [Taken::Unchanged; 4]);
+    world.soon();
+    assert_eq!(world.tasks.keys().cloned().collect::<Vec<_>>(), before);
+    let changed = vec![job("done", 2.0), job("more", 1.0), array("runs", 2, 1.0)];
+    assert_eq!(resume(&mut world, changed), [Taken::New, Taken::New, Taken::Unchanged]);
+    let other = Request::Resume(vec![array("runs", 3, 1.0)]);
+    assert_eq!(world.request(other), Err(Unwanted::NameTaken("runs".into())));
+    let twice = Request::Submit(vec![job("x", 1.0), job("x", 1.0)]);
+    assert_eq!(world.request(twice), Err(Unwanted::Twice("x".into())));
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_nobody_wait_for_it() {
+    let mut world = World::new(Knobs::default(), &["cpus:3;mem:1000"]);
+    world.submit(vec![Job { retries: 1, ..job("b", 1.0) }]);
+    world.offer();
+    world.update("b.1.0.0", TaskState::TaskFailed);
+    world.now = base::Time::from_secs(10);
+    world.restart();
+    world.pass(301 * SECOND);
+    world.offer();
+    assert!(world.tasks.contains_key("b.1.0.1"), "after the longest wait of the job at most");
+}
+
+#[test]
+fn processors_for_graphics_are_for_who_needs_them() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000;gpus:2", "cpus:4;mem:1000"]);
+    let need = Need([1_000, 10_000, 0, 1_000, 0]);
+    world.submit(vec![array("plain", 3, 1.0), Job { need, ..array("gpu", 2, 1.0) }]);
+    world.offer();
+    assert!(world.of_job("plain").iter().all(|id| world.tasks[id].agent == 1), "they have room elsewhere");
+    assert!(world.of_job("gpu").iter().all(|id| world.tasks[id].agent == 0) && world.of_job("gpu").len() == 2);
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000;gpus:2", "cpus:1;mem:1000"]);
+    world.submit(vec![array("plain", 3, 1.0)]);
+    world.offer();
+    assert_eq!(world.tasks.len(), 3, "rather there than nowhere");
+}
+
+#[test]
+fn a_value_that_is_gone_keeps_no_task_off_the_others() {
+    let mut world = World::new(Knobs::default(), &["cpus:4;mem:1000", "cpus:4;mem:1000"]);
+    (world.agents[0].attributes, world.agents[1].attributes) = (vec![("rack", "r1")], vec![("rack", "r2")]);
+    let evenly = Constraint::new("rack", "group_by", None).unwrap();
+    world.submit(vec![Job { constraints: vec![evenly], ..service("s", 4, 1.0) }]);
+    world.soon();
+    assert_eq!((world.of_agent(0).len(), world.of_agent(1).len()), (2, 2));
+    // The rack is taken away while the scheduler is not there.
+    for id in world.of_agent(1) {
+        world.update(&id, TaskState::TaskLost);
+    }
+    world.agents[1].text = "cpus:0;mem:0";
+    world.restart();
+    for _ in 0..5 {
+        world.pass(10 * SECOND);
+        world.offer();
+    }
+    assert_eq!(world.of_agent(0).len(), 4);
+}
+
+#[test]
+fn the_limits_hold() {
+    let mut world = World::new(Knobs::default(), &["cpus:1;mem:1000"]);
+    let full = |world: &mut World, jobs| matches!(world.request(Request::Submit(jobs)), Err(Unwanted::Full));
+    let many = |n: usize| -> Vec<Job> { (0..n).map(|k| job(&format!("j{k}"), 1.0)).collect() };
+    assert!(full(&mut world, many(super::JOBS_MAX + 1)));
+    assert!(full(&mut world, (0..11).map(|k| array(&format!("a{k}"), 100_000, 1.0)).collect()));
+    // A service that is updated or scaled counts once.
+    let services = (0..10).map(|k| service(&format!("s{k}"), 90_000, 1.0)).collect();
+    assert!(!full(&mut world, services));
+    assert!(!full(&mut world, vec![service("s0", 90_000, 2.0)]), "a new version is no second service");
+    let scale = |count| Request::Scale { name: "s0".into(), count };
+    assert_eq!(world.request(scale(100_000)), Ok(Reply::Done));
+    assert!(full(&mut world, vec![array("b", 90_001, 1.0)]));
+    for k in 1..10 {
+        assert_eq!(world.request(Request::Scale { name: format!("s{k}"), count: 100_000 }), Ok(Reply::Done));
+    }
+    assert!(full(&mut world, vec![job("one", 1.0)]));
+    assert_eq!(world.request(Request::Scale { name: "s0".into(), count: 100_000 }), Ok(Reply::Done));
+}
+
+#[test]
+fn what_has_ended_is_remembered_within_limits() {
+    let mut world = World::new(Knobs::default(), &["cpus:0.001;mem:1"]);
+    for k in 0..3 {
+        world.submit(vec![array(&format!("large{k}"), 90_000, 1.0)]);
+        world.request(stop(&format!("large{k}"))).unwrap();
+    }
+    assert!(world.request(Request::Show { name: "large0".into() }).is_err(), "200,000 tasks are remembered at most");
+    assert_eq!(world.state("large1"), State::Stopped);
+    for k in 0..super::ENDED_MAX {
+        world.submit(vec![job(&format!("j{k}"), 1.0)]);
+        world.request(stop(&format!("j{k}"))).unwrap();
+    }
+    assert!(world.request(Request::Show { name: "large2".into() }).is_err());
+    assert_eq!(world.state("j0"), State::Stopped);
+    let kept = world.store.keys().filter(|key| key.starts_with("own/job/")).count();
+    assert_eq!(kept, super::ENDED_MAX);
+}
+
+#[test]
+fn a_large_service_is_looked_at_now_and_then() {
+    let mut world = World::new(Knobs::default(), &["cpus:999;mem:90000"]);
+    world.submit(vec![service("s", 600, 1.0)]);
+    world.soon();
+    assert_eq!(world.tasks.len(), 600);
+    world.run_all();
+    world.pass(SECOND);
+    assert_eq!(world.state("s"), State::Running);
+    world.update("s.1.7.0", TaskState::TaskFailed);
+    world.request(Request::Scale { name: "s".into(), count: 590 }).unwrap();
+    world.pass(SECOND);
+    assert_eq!(world.tasks.len(), 590);
+    world.request(stop("s")).unwrap();
+    world.pass(SECOND);
+    assert_eq!(world.state("s"), State::Stopped);
 }

@@ -125,6 +125,61 @@ fn a_new_version_replaces_the_old_one_within_its_bounds() {
 }
 
 #[test]
+fn old_tasks_that_end_slowly_leave_no_room_for_more() {
+    let mut world = World::new(Knobs::default(), &["cpus:50;mem:10000"]);
+    let update = Update { min_healthy: 0.0, max_over: 0.0 };
+    let old = Job { update, ..service("s", 4, 1.0) };
+    world.submit(vec![old.clone()]);
+    world.soon();
+    world.run_all();
+    world.kills_at_once = false;
+    world.submit(vec![Job { run: Run::Command("new".into()), ..old }]);
+    // All four are asked to end, and take their time.
+    for slow in ["s.1.0.0", "s.1.1.0", "s.1.2.0", "s.1.3.0"] {
+        for _ in 0..3 {
+            world.pass(SECOND);
+            world.soon();
+            world.run_all();
+            assert!(world.tasks.len() <= 4, "{:?}", world.tasks.keys());
+        }
+        world.update(slow, TaskState::TaskKilled);
+    }
+    world.pass(SECOND);
+    world.soon();
+    world.run_all();
+    assert_eq!(world.state("s"), State::Running);
+    assert_eq!(world.show("s").summary.version, 2);
+}
+
+#[test]
+fn counts_are_noted_under_the_version_that_goes_on() {
+    let mut world = World::new(Knobs::default(), &["cpus:50;mem:10000"]);
+    world.submit(vec![service("s", 1, 1.0)]);
+    world.soon();
+    world.run_all();
+    let first = world.of_job("s");
+    for count in 2..20 {
+        world.pass(SECOND);
+        world.request(scale("s", count)).unwrap();
+    }
+    assert_eq!(world.of_job("s")[..1], first[..], "nothing is replaced");
+    let versions = world.show("s").versions;
+    assert_eq!(versions.len(), 10);
+    assert_eq!((versions[0].job.count, versions[9].job.count), (1, 19), "the first and the last counts are there");
+    assert!(versions.iter().all(|v| v.number == 1));
+    assert!(versions.is_sorted_by(|a, b| a.since < b.since));
+    world.request(Request::Restart { name: "s".into() }).unwrap();
+    assert_eq!(world.show("s").summary.version, 2);
+}
+
+#[test]
+fn a_service_of_no_tasks_is_as_wanted() {
+    let mut world = World::new(Knobs::default(), &["cpus:8;mem:1000"]);
+    world.submit(vec![service("s", 0, 1.0)]);
+    assert_eq!(world.state("s"), State::Running);
+}
+
+#[test]
 fn a_new_version_that_is_not_well_keeps_the_old_one_running() {
     let mut world = World::new(Knobs::default(), &["cpus:50;mem:10000"]);
     let health = Health {
@@ -201,7 +256,7 @@ fn killed_tasks_are_replaced_or_not_as_asked() {
     world.soon();
     world.run_all();
     assert_eq!(world.of_job("s"), ["s.1.0.0", "s.1.1.1", "s.1.2.0"]);
-    world.request(Request::Kill { name: "s".into(), numbers: vec![0], scale: true }).unwrap();
+    world.request(Request::Kill { name: "s".into(), numbers: vec![0, 0], scale: true }).unwrap();
     world.soon();
     assert_eq!(world.of_job("s"), ["s.1.1.1", "s.1.2.0"]);
     assert_eq!(world.show("s").summary.count, 2);

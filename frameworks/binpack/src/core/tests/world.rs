@@ -13,7 +13,7 @@ use resources::{Role, parse_text};
 use sdk::task::{from_v1, to_v1};
 use sdk::v1::scheduler::{self, Call, call, event};
 use sdk::v1::{AgentId, Offer, OfferId, TaskId, TaskInfo, TaskState, TaskStatus};
-use sdk::{Calls, Event, Input, Output, Scheduler, Session, Settings};
+use sdk::{Calls, Ending, Event, Input, Output, Scheduler, Session, Settings};
 
 use crate::core::{Answer, Core, Happening, JobView, Reply, Request, State, Submitted};
 use crate::job::Job;
@@ -64,9 +64,11 @@ pub(super) struct World {
     pub(super) tasks: BTreeMap<String, Task>,
     /// Tasks whose end was asked for.
     pub(super) unwanted: BTreeSet<String>,
+    /// How often in all.
+    pub(super) kills: usize,
     /// Every task id that was ever launched.
     launched: BTreeSet<String>,
-    store: BTreeMap<String, Vec<u8>>,
+    pub(super) store: BTreeMap<String, Vec<u8>>,
     offers: u64,
     pub(super) suppressed: bool,
     /// Calls since they were looked at last.
@@ -75,6 +77,10 @@ pub(super) struct World {
     pub(super) kills_at_once: bool,
     /// The end of every task: id and state.
     pub(super) ended: Vec<(String, TaskState)>,
+    /// Agents that the master has forgotten.
+    forgotten: BTreeSet<usize>,
+    /// How the session ended, if it did.
+    pub(super) ending: Option<Ending>,
     uuids: u64,
 }
 
@@ -99,6 +105,7 @@ impl World {
             agents: agents.iter().map(agent).collect(),
             tasks: BTreeMap::new(),
             unwanted: BTreeSet::new(),
+            kills: 0,
             launched: BTreeSet::new(),
             store: BTreeMap::new(),
             offers: 0,
@@ -106,6 +113,8 @@ impl World {
             calls: Vec::new(),
             kills_at_once: true,
             ended: Vec::new(),
+            forgotten: BTreeSet::new(),
+            ending: None,
             uuids: 0,
         };
         world.begin();
@@ -118,6 +127,9 @@ impl World {
         let mut outputs = Vec::new();
         self.session.restore(entries, self.now, &mut outputs).unwrap();
         self.carry_out(outputs);
+        if self.ending.is_some() {
+            return;
+        }
         self.put(Input::Wake);
         let subscribed =
             event::Subscribed { framework_id: sdk::v1::FrameworkId { value: "F".into() }, ..Default::default() };
@@ -326,8 +338,9 @@ impl World {
                     }
                 }
                 Output::Send(call) => self.call(*call),
+                Output::Answer(answer) => answer.give(),
                 Output::Subscribe(_) | Output::Disconnect => {}
-                Output::End(ending) => panic!("{ending:?}"),
+                Output::End(ending) => self.ending = Some(ending),
             }
         }
     }
@@ -351,21 +364,55 @@ impl World {
             call::Type::Kill => {
                 let id = call.kill.unwrap().task_id.value;
                 self.unwanted.insert(id.clone());
-                if self.kills_at_once && self.tasks.contains_key(&id) {
+                self.kills += 1;
+                assert!(self.kills < 10_000, "{id} is killed again and again");
+                // A task that the master does not have is reconciled instead.
+                if self.tasks.get(&id).is_none_or(|t| t.state == TaskState::TaskUnreachable) {
+                    self.reconcile(&id);
+                } else if self.kills_at_once {
                     self.update(&id, TaskState::TaskKilled);
                 }
             }
             call::Type::Reconcile => {
                 for task in call.reconcile.unwrap().tasks {
-                    let id = task.task_id.value;
-                    let state = self.tasks.get(&id).map_or(TaskState::TaskGone, |t| t.state);
-                    let status = self.status(&id, state);
-                    let update = Some(event::Update { status });
-                    self.tell(scheduler::Event { update, ..of(event::Type::Update) });
+                    self.reconcile(&task.task_id.value);
                 }
             }
             _ => {}
         }
+    }
+
+    /// What a master says of a task when it is asked, which wants no acknowledgement.
+    fn reconcile(&mut self, id: &str) {
+        let state = match self.tasks.get(id) {
+            Some(task) if self.forgotten.contains(&task.agent) => TaskState::TaskUnknown,
+            Some(task) => task.state,
+            None => TaskState::TaskGone,
+        };
+        let update = Some(event::Update { status: self.status(id, state) });
+        self.tell(scheduler::Event { update, ..of(event::Type::Update) });
+    }
+
+    /// An agent does not answer any more; its tasks may go on.
+    pub(super) fn silence(&mut self, agent: usize) {
+        for id in self.of_agent(agent) {
+            self.update(&id, TaskState::TaskUnreachable);
+        }
+    }
+
+    /// The master gives up an agent that was silent for too long, and knows nothing of it any more.
+    pub(super) fn forget_agent(&mut self, agent: usize) {
+        self.forgotten.insert(agent);
+    }
+
+    /// The ids of all tasks on an agent.
+    pub(super) fn of_agent(&self, agent: usize) -> Vec<String> {
+        self.tasks.iter().filter(|(_, task)| task.agent == agent).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// How many tasks the session still has in its ledger, as its store says.
+    pub(super) fn in_ledger(&self) -> usize {
+        self.store.keys().filter(|key| key.starts_with("sdk/task/")).count()
     }
 
     fn take_back(&mut self, offer: &str, refuse: f64) -> Option<usize> {

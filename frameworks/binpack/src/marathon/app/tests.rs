@@ -60,7 +60,50 @@ fn what_cannot_be_done_is_named() {
             "{problem:?}"
         );
     }
-    for given in [json!({"cmd": 7}), json!({"colour": "red"}), json!([])] {
+    for given in [json!({"cmd": 7}), json!([])] {
         assert_eq!(App::new(&given).unwrap_err().status.as_u16(), 400);
     }
+    let unknown = App::new(&json!({"healthChecks": [{"colour": "red"}]})).unwrap_err();
+    assert_eq!((unknown.status.as_u16(), unknown.details[0].0.as_str()), (422, "/colour"));
+}
+
+#[test]
+fn what_would_be_ignored_is_refused_unless_it_is_the_default() {
+    for (field, default, other) in [
+        ("acceptedResourceRoles", json!(["*"]), json!(["prod"])),
+        ("role", json!(null), json!("prod")),
+        ("unreachableStrategy", json!({"inactiveAfterSeconds": 300, "expungeAfterSeconds": 600}), json!("disabled")),
+        ("killSelection", json!("YOUNGEST_FIRST"), json!("OLDEST_FIRST")),
+        ("taskRateLimit", json!(null), json!(1.5)),
+        ("container", json!({"docker": {"image": "i"}}), json!({"docker": {"image": "i", "forcePullImage": true}})),
+        ("healthChecks", json!([{"ignoreHttp1xx": false}]), json!([{"ignoreHttp1xx": true}])),
+        ("portDefinitions", json!([{"protocol": "udp,tcp"}]), json!([{"protocol": "icmp"}])),
+    ] {
+        let with = |value: &Value| app(json!({"id": "/x", "cmd": "a", field: value})).job("x");
+        assert!(with(&default).is_ok(), "{field}: {:?}", with(&default));
+        let problem = with(&other).unwrap_err();
+        assert!(problem.details[0].0.starts_with(&format!("/{field}")), "{problem:?}");
+    }
+}
+
+#[test]
+fn an_app_that_is_read_and_given_back_is_the_same() {
+    for given in [
+        json!({"id": "/a", "cmd": "x"}),
+        json!({"id": "/a", "cmd": "x", "ports": [0, 7]}),
+        json!({"id": "/a", "cmd": "x", "portDefinitions": [{"port": 0, "name": "n", "labels": {"k": "v"}}, {"port": 9}]}),
+        json!({"id": "/a", "cmd": "x", "uris": ["http://h/a.tgz"]}),
+        json!({"id": "/a", "cmd": "x", "fetch": [{"uri": "http://h/a.tgz", "executable": true}], "portDefinitions": []}),
+    ] {
+        let job = app(given.clone()).job("a").unwrap();
+        let mut shown = App::of(&job).shown();
+        // As Marathon's client does, with nulls for what it does not know.
+        shown.insert("instances".into(), json!(3));
+        shown.insert("storeUrls".into(), Value::Null);
+        let back = App::of(&job).with(&Value::Object(shown)).unwrap().job("a").unwrap();
+        assert_eq!(back, Job { count: 3, ..job }, "{given}");
+    }
+    let first = app(json!({"id": "/a", "cmd": "x", "ports": [7]}));
+    let unchanged = first.clone().with(&json!({"ports": null, "portDefinitions": null})).unwrap();
+    assert_eq!(unchanged.definitions(), first.definitions());
 }

@@ -1,0 +1,91 @@
+//! What of Marathon's definitions this framework cannot do: refused by name, unless it says what is done anyway.
+
+use serde_json::{Value, json};
+
+use super::super::problem::Problem;
+use super::{App, KEPT};
+
+/// What a port can be for. Agents hand out numbers, which are the task's for both.
+const PROTOCOLS: &[&str] = &["tcp", "udp", "tcp,udp", "udp,tcp"];
+
+/// Whether something is asked for that cannot be done, where it stands, and why not.
+type Check = (bool, &'static str, &'static str);
+
+impl App {
+    /// Refuses what this framework cannot do.
+    pub(super) fn check_supported(&self) -> Result<(), Problem> {
+        let checks = self.container_checks().into_iter().chain(self.task_checks()).chain(self.strategy_checks());
+        let found: Vec<(String, String)> =
+            checks.filter(|c| c.0).map(|(_, path, why)| (path.to_owned(), why.to_owned())).collect();
+        if found.is_empty() { Ok(()) } else { Err(Problem::invalid(found)) }
+    }
+
+    fn container_checks(&self) -> Vec<Check> {
+        let Some(container) = &self.container else { return Vec::new() };
+        let docker = container.docker.clone().unwrap_or_default();
+        let known = ["", "MESOS", "DOCKER"].contains(&container.r#type.as_str());
+        let bridged = docker.network.is_some_and(|n| n != "HOST");
+        let host = "tasks share their host's network here";
+        vec![
+            (!known, "/container/type", "an image runs as MESOS or DOCKER"),
+            (!container.volumes.is_empty(), "/container/volumes", "containers have no volumes here"),
+            (!container.port_mappings.is_empty(), "/container/portMappings", host),
+            (!docker.port_mappings.is_empty(), "/container/docker/portMappings", host),
+            (bridged, "/container/docker/network", host),
+            (!docker.parameters.is_empty(), "/container/docker/parameters", "docker's parameters are not known here"),
+            (docker.privileged, "/container/docker/privileged", "no container is privileged here"),
+            (docker.force_pull_image, "/container/docker/forcePullImage", "agents keep images; name another tag"),
+        ]
+    }
+
+    fn task_checks(&self) -> Vec<Check> {
+        let foreign_role = |role: &String| role != "*";
+        let early = self.health_checks.iter().any(|check| check.ignore_http1xx);
+        let ports = self.definitions().iter().all(|port| PROTOCOLS.contains(&port.protocol.as_str()));
+        let networks = self.networks.iter().all(|network| network.get("mode") == Some(&json!("host")));
+        vec![
+            (!self.store_urls.is_empty(), "/storeUrls", "there is no artifact store here; use fetch"),
+            (!self.readiness_checks.is_empty(), "/readinessChecks", "there are no readiness checks here"),
+            (self.health_checks.len() > 1, "/healthChecks", "an app has one health check here"),
+            (early, "/healthChecks/ignoreHttp1xx", "an answer below 200 is none of a healthy task here"),
+            (self.require_ports, "/requirePorts", "host ports are the cluster's to choose here"),
+            (
+                !ports,
+                "/portDefinitions/protocol",
+                "a port is for tcp, udp or both; its number is the task's for either",
+            ),
+            (self.residency.is_some(), "/residency", "apps have no persistent volumes here"),
+            (!self.secrets.is_empty(), "/secrets", "there is no store of secrets here"),
+            (self.ip_address.is_some(), "/ipAddress", "tasks share their host's network here"),
+            (!networks, "/networks", "only mode 'host'"),
+            (!matches!(self.executor.as_str(), "" | "//cmd"), "/executor", "there are no custom executors here"),
+            (self.role.as_ref().is_some_and(foreign_role), "/role", "all apps run in this framework's role"),
+            (
+                self.accepted_resource_roles.iter().any(foreign_role),
+                "/acceptedResourceRoles",
+                "apps take what is offered to this framework's role, reserved or not",
+            ),
+            (self.labels.contains_key(KEPT), "/labels", "the label TEPUI_MARATHON is taken"),
+        ]
+    }
+
+    fn strategy_checks(&self) -> Vec<Check> {
+        let unreachable = !is_default_strategy(&self.unreachable_strategy);
+        vec![
+            (!self.dependencies.is_empty(), "/dependencies", "an app cannot depend on another here"),
+            (unreachable, "/unreachableStrategy", "a task is replaced when its agent was silent for a minute"),
+            (
+                self.kill_selection != "YOUNGEST_FIRST",
+                "/killSelection",
+                "of too many tasks those go first that are not well, and then the youngest",
+            ),
+            (self.task_rate_limit.is_some(), "/taskRateLimit", "the pace of launches is the framework's: --pace"),
+        ]
+    }
+}
+
+/// Whether it is what an app has that says nothing of it: nothing, or the defaults of Marathon 1.4 and of later ones.
+fn is_default_strategy(strategy: &Value) -> bool {
+    let of = |inactive: u32, expunge: u32| json!({"inactiveAfterSeconds": inactive, "expungeAfterSeconds": expunge});
+    strategy.is_null() || *strategy == of(300, 600) || *strategy == of(0, 0)
+}

@@ -1,0 +1,71 @@
+//! How a session ends by its scheduler's wish: torn down, which needs a master, or failed, which needs nobody.
+
+use std::time::Duration;
+
+use base::Time;
+
+use super::{Ending, Output, REMOVED, Session, State};
+use crate::v1::scheduler::call;
+use crate::{Event, Scheduler, calls, saved};
+
+/// How long a connection is waited for to tear a framework down.
+const LEAVING_MAX: Duration = Duration::from_secs(10);
+
+impl<S: Scheduler> Session<S> {
+    /// The framework is to be torn down, and there is no connection: a master must take it in once more to be told so.
+    pub(super) fn leave(&mut self, now: Time, outputs: &mut Vec<Output>) {
+        if self.framework_id.is_none() {
+            return self.end(Ending::Stopped, outputs);
+        }
+        self.leaving = Some(now + LEAVING_MAX);
+        self.backoff.reset();
+        if let State::Waiting(_) = self.state {
+            self.state = State::Waiting(now);
+        }
+    }
+
+    /// Nothing but a subscription, and what refuses one, is of interest.
+    pub(super) fn event_while_leaving(&mut self, event: &Event, now: Time, outputs: &mut Vec<Output>) {
+        match event {
+            Event::Subscribed { .. } => {
+                self.state = State::Subscribed(now);
+                self.calls.queue.push(calls::of(call::Type::Teardown));
+                self.send(outputs);
+            }
+            Event::Error { message } if !message.contains(REMOVED) => {
+                return self.end(Ending::Error(message.clone()), outputs);
+            }
+            Event::Error { .. } => {}
+            _ => return,
+        }
+        self.forget_framework(outputs);
+        self.end(Ending::Stopped, outputs);
+    }
+
+    /// The time is over: the framework is left as it is.
+    pub(super) fn end_without_master(&mut self, outputs: &mut Vec<Output>) {
+        let why = "no master could be told that the framework ends; its tasks go on for its failover timeout";
+        self.end(Ending::Unreachable(why.to_owned()), outputs);
+    }
+
+    /// After the teardown: a next session with this store is a new framework.
+    pub(super) fn forget_framework(&mut self, outputs: &mut Vec<Output>) {
+        let ids: Vec<String> = self.calls.ledger.iter().map(|(id, _)| id.to_owned()).collect();
+        for id in ids {
+            self.calls.ledger.forget(&id);
+        }
+        if self.keeping {
+            self.calls.saves.push(saved::framework(None));
+        }
+        self.save(outputs);
+    }
+
+    /// The scheduler cannot go on with what was kept: nothing is sent, written or answered any more.
+    pub(super) fn fail(&mut self, ending: Ending, outputs: &mut Vec<Output>) {
+        self.calls.queue.clear();
+        self.calls.saves.clear();
+        self.calls.answers.clear();
+        self.calls.ledger.settle();
+        self.end(ending, outputs);
+    }
+}

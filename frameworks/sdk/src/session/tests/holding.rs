@@ -1,0 +1,101 @@
+//! Acknowledgements that a scheduler keeps back: no repetition of the update gets one, and none is lost over a restart.
+
+use super::*;
+
+fn hold(_: &Event, calls: &mut Calls) {
+    calls.hold_acknowledgement();
+}
+
+/// Acknowledges the update that was held before.
+fn acknowledge(_: &Event, calls: &mut Calls) {
+    calls.acknowledge(&status(TaskState::TaskRunning, b"1"));
+}
+
+/// What was written, as a store has it.
+fn write(store: &mut BTreeMap<String, Vec<u8>>, outputs: &[Output]) {
+    for output in outputs {
+        let Output::Save(changes) = output else { continue };
+        for Change { key, value } in changes.clone() {
+            match value {
+                Some(value) => store.insert(key, value),
+                None => store.remove(&key),
+            };
+        }
+    }
+}
+
+/// A session with a store, subscribed; the answers begin with the first event after that.
+fn keeping(store: BTreeMap<String, Vec<u8>>, answers: &[fn(&Event, &mut Calls)]) -> Bench {
+    let mut bench = Bench::new(&[]);
+    bench.session.restore(store, bench.now, &mut Vec::new()).unwrap();
+    bench.put(Input::Wake);
+    bench.put(subscribed());
+    bench.heard();
+    bench.session.scheduler.answers = answers.iter().copied().collect();
+    bench
+}
+
+#[test]
+fn a_repeated_update_that_is_held_is_neither_told_nor_acknowledged() {
+    let mut bench = Bench::subscribed(&[hold, acknowledge]);
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0]);
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), [""; 0], "the agent repeats it");
+    assert_eq!(bench.heard().len(), 1);
+    assert_eq!(names(&bench.put(Input::Nudge)), ["ACKNOWLEDGE"]);
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"], "it was lost on its way");
+}
+
+#[test]
+fn what_was_held_is_heard_again_after_a_restart() {
+    for (state, task_is_known) in [(TaskState::TaskRunning, true), (TaskState::TaskFinished, true)] {
+        let mut store = BTreeMap::new();
+        let mut bench = keeping(BTreeMap::new(), &[launch, hold]);
+        write(&mut store, &bench.put(offers("O1")));
+        write(&mut store, &bench.put(update(state, b"1")));
+        let mut bench = keeping(store.clone(), &[]);
+        assert_eq!(bench.session.calls.tasks().get("t").is_some(), task_is_known, "it is asked about");
+        assert_eq!(names(&bench.put(update(state, b"1"))).last().unwrap(), "ACKNOWLEDGE");
+        assert_eq!(bench.heard(), [Event::Update(status(state, b"1"))], "it is heard again");
+    }
+}
+
+#[test]
+fn what_was_acknowledged_late_is_not_heard_again() {
+    for state in [TaskState::TaskRunning, TaskState::TaskFinished] {
+        let mut store = BTreeMap::new();
+        let mut bench = keeping(BTreeMap::new(), &[launch, hold, acknowledge]);
+        write(&mut store, &bench.put(offers("O1")));
+        write(&mut store, &bench.put(update(state, b"1")));
+        let outputs = bench.put(Input::Nudge);
+        assert_eq!(names(&outputs).last().unwrap(), "ACKNOWLEDGE");
+        write(&mut store, &outputs);
+        let mut bench = keeping(store, &[]);
+        assert_eq!(names(&bench.put(update(state, b"1"))), ["ACKNOWLEDGE"]);
+        assert_eq!(bench.heard(), []);
+    }
+}
+
+#[test]
+fn a_masters_answer_does_not_make_an_old_update_new() {
+    let mut bench = Bench::subscribed(&[]);
+    bench.put(update(TaskState::TaskRunning, b"1"));
+    bench.put(update(TaskState::TaskRunning, b""));
+    bench.heard();
+    assert_eq!(names(&bench.put(update(TaskState::TaskRunning, b"1"))), ["ACKNOWLEDGE"]);
+    assert_eq!(bench.heard(), []);
+}
+
+#[test]
+fn a_task_that_is_forgotten_is_neither_killed_nor_asked_about() {
+    let mut store = BTreeMap::new();
+    let mut bench =
+        keeping(BTreeMap::new(), &[launch, |_, calls| calls.kill("t", None), |_, calls| calls.forget_task("t")]);
+    write(&mut store, &bench.put(offers("O1")));
+    write(&mut store, &bench.put(update(TaskState::TaskUnreachable, b"")));
+    write(&mut store, &bench.put(update(TaskState::TaskUnknown, b"")));
+    assert!(bench.session.calls.tasks().is_empty());
+    assert!(!store.contains_key("sdk/task/t"), "{store:?}");
+    bench.put(Input::Disconnected("cut".into()));
+    bench.sleep();
+    assert_eq!(names(&bench.put(subscribed())), ["save sdk/framework"]);
+}
