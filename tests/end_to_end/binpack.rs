@@ -198,7 +198,7 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
     }
     let tasks = tepui().args(["tasks", &master]).output().unwrap();
     let said = String::from_utf8_lossy(&tasks.stdout).into_owned();
-    assert!(said.contains("keep.1.0.0") && said.contains("RUNNING"), "{said}");
+    assert!(said.contains("keep.1.0.0") && said.contains("running"), "{said}");
 }
 
 #[test]

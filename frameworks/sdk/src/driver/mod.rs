@@ -9,6 +9,7 @@ mod encoding;
 pub mod executor;
 mod inbox;
 mod masters;
+mod pipeline;
 mod reader;
 mod sender;
 mod store;
@@ -32,8 +33,9 @@ use crate::state::{Change, State};
 use crate::v1::FrameworkInfo;
 use crate::v1::scheduler::{Call, call};
 use clock::Clock;
-use inbox::{Mailbox, News};
+use inbox::{Mailbox, News, Stream};
 use masters::Masters;
+use reader::{PATH, STREAM_ID};
 use sender::Sender;
 use store::Store;
 
@@ -135,6 +137,19 @@ impl Caller {
             Some((principal, secret)) => client.with_basic(principal, secret),
             None => client,
         }
+    }
+
+    /// The head of each call on a stream, up to the length of its body.
+    fn head(&self, stream: &Stream) -> String {
+        let media = self.encoding.media_type();
+        let authorization = self.credential.as_ref().map_or_else(String::new, |(principal, secret)| {
+            format!("Authorization: {}\r\n", wire::auth::basic_header(principal, secret))
+        });
+        format!(
+            "POST {PATH} HTTP/1.1\r\nHost: {}\r\nContent-Type: {media}\r\nAccept: {media}\r\n{STREAM_ID}: {}\r\n\
+             {authorization}Content-Length: ",
+            stream.master, stream.id
+        )
     }
 }
 

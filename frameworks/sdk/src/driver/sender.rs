@@ -1,20 +1,26 @@
-//! The task that sends calls, one after the other in their order, over a connection of its own.
+//! The task that sends calls in their order, over a connection of its own.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use wire::client::Client;
+use wire::client::Address;
 
 use super::inbox::{Inbox, News, Stream};
-use super::reader::{PATH, STREAM_ID, chain};
+use super::pipeline::{Answer, Broken, Pipeline};
+use super::reader::chain;
 use super::{Caller, Encoding};
 use crate::v1::scheduler::Call;
 
 /// While more calls than this wait to be sent, the scheduler gets no events that would make it call more.
 const WAITING_MAX: usize = 1024;
+/// How many calls may be on their way without an answer.
+const SENT_MAX: usize = 256;
+/// How long a master may be silent while calls are on their way.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// The queue to the task. Dropping it ends the task at once; see [`finish`](Sender::finish).
 pub(super) struct Sender {
@@ -34,16 +40,26 @@ impl Sender {
     /// Starts the task for the calls of this subscription.
     pub(super) fn start(stream: Stream, caller: &Caller, inbox: Inbox) -> Sender {
         let (queue, waiting) = mpsc::unbounded_channel();
-        let client = caller.client(stream.master);
         let load = Arc::new(Load::default());
-        let task = tokio::spawn(work(client, caller.encoding, stream.id, waiting, load.clone(), inbox));
+        let line = Line {
+            head: caller.head(&stream),
+            address: stream.master,
+            encoding: caller.encoding,
+            pipeline: None,
+            sent: VecDeque::new(),
+            load: load.clone(),
+            inbox,
+        };
+        let task = tokio::spawn(work(line, waiting));
         Sender { queue: Some(queue), load, task }
     }
 
     /// Queues a call. It is dropped if the task has ended: the loss of the connection is told by then.
     pub(super) fn send(&self, call: Call) {
-        if self.queue.as_ref().is_some_and(|queue| queue.send(call).is_ok()) {
-            self.load.waiting.fetch_add(1, Ordering::Relaxed);
+        // Counted first: the answer may come at once.
+        self.load.waiting.fetch_add(1, Ordering::Relaxed);
+        if self.queue.as_ref().is_none_or(|queue| queue.send(call).is_err()) {
+            self.load.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -73,29 +89,79 @@ impl Drop for Sender {
     }
 }
 
-async fn work(
-    mut client: Client,
+/// The connection, and the calls on it that have no answer yet.
+struct Line {
+    address: Address,
+    /// The head of every request, up to the length of its body.
+    head: String,
     encoding: Encoding,
-    stream_id: String,
-    mut calls: mpsc::UnboundedReceiver<Call>,
+    pipeline: Option<Pipeline>,
+    sent: VecDeque<Call>,
     load: Arc<Load>,
     inbox: Inbox,
-) {
-    while let Some(call) = calls.recv().await {
-        let (media, body) = (encoding.media_type(), encoding.encode(&call));
-        let answer = client.post(PATH, media, media, &[(STREAM_ID, &stream_id)], body).await;
-        load.waiting.fetch_sub(1, Ordering::Relaxed);
-        load.progress.notify_one();
-        match answer {
-            Ok(reply) if reply.status.is_success() => {}
-            Ok(reply) => {
-                let why = format!("{}: {}", reply.status, reply.text());
-                inbox.tell(News::Refused(Box::new(call), why)).await;
-            }
-            Err(error) => {
-                inbox.tell(News::Lost(chain(&error))).await;
-                return;
+}
+
+async fn work(mut line: Line, calls: mpsc::UnboundedReceiver<Call>) {
+    if let Err(error) = line.run(calls).await {
+        line.inbox.tell(News::Lost(chain(&error))).await;
+    }
+}
+
+impl Line {
+    /// Sends calls as they come, until there are no more and all are answered.
+    async fn run(&mut self, mut calls: mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
+        let mut more = true;
+        while more || !self.sent.is_empty() {
+            tokio::select! {
+                biased;
+                answer = next_answer(self.pipeline.as_mut()) => match answer {
+                    Ok(answer) if !self.sent.is_empty() => self.answered(&answer).await,
+                    Err(error) if !self.sent.is_empty() => return Err(error),
+                    // A connection that was idle for long was closed: the next call makes another.
+                    _ => self.pipeline = None,
+                },
+                call = calls.recv(), if more && self.sent.len() < SENT_MAX => match call {
+                    Some(call) => self.send(call, &mut calls).await?,
+                    None => more = false,
+                },
+                () = tokio::time::sleep(ANSWER_WITHIN), if !self.sent.is_empty() => {
+                    return Err(Broken::Late(ANSWER_WITHIN));
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Sends a call, and those that wait already.
+    async fn send(&mut self, call: Call, calls: &mut mpsc::UnboundedReceiver<Call>) -> Result<(), Broken> {
+        if self.pipeline.is_none() {
+            self.pipeline = Some(Pipeline::open(&self.address).await?);
+        }
+        let Some(pipeline) = &mut self.pipeline else { return Ok(()) };
+        let mut next = Some(call);
+        while let Some(call) = next {
+            pipeline.put(&self.head, &self.encoding.encode(&call));
+            self.sent.push_back(call);
+            next = if self.sent.len() < SENT_MAX { calls.try_recv().ok() } else { None };
+        }
+        pipeline.flush().await
+    }
+
+    async fn answered(&mut self, answer: &Answer) {
+        let Some(call) = self.sent.pop_front() else { return };
+        self.load.waiting.fetch_sub(1, Ordering::Relaxed);
+        self.load.progress.notify_one();
+        if !answer.status.is_success() {
+            let why = format!("{}: {}", answer.status, answer.text);
+            self.inbox.tell(News::Refused(Box::new(call), why)).await;
+        }
+    }
+}
+
+/// The next answer on a connection, if there is one.
+async fn next_answer(pipeline: Option<&mut Pipeline>) -> Result<Answer, Broken> {
+    match pipeline {
+        Some(pipeline) => pipeline.answer().await,
+        None => std::future::pending().await,
     }
 }
