@@ -45,9 +45,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     config.enable_type_names();
     config.prost_path("crate::wireform");
     config.include_file("wire.rs");
+    for field in BOXED {
+        config.boxed(field);
+    }
     config.compile_fds(set)?;
     Ok(())
 }
+
+/// Large and rare parts of what passes by the million: behind a pointer they cost eight bytes where they are not. Without this a
+/// plain resource is 1,160 bytes, a task 2,656, and most of the time of a busy master is spent on moving nothing about.
+const BOXED: &[&str] = &[
+    ".mesos.Resource.disk",
+    ".mesos.v1.Resource.disk",
+    ".mesos.TaskInfo.executor",
+    ".mesos.v1.TaskInfo.executor",
+    ".mesos.TaskInfo.container",
+    ".mesos.v1.TaskInfo.container",
+    ".mesos.TaskInfo.health_check",
+    ".mesos.v1.TaskInfo.health_check",
+    ".mesos.TaskInfo.check",
+    ".mesos.v1.TaskInfo.check",
+    ".mesos.Task.container",
+    ".mesos.v1.Task.container",
+    ".mesos.Task.health_check",
+    ".mesos.v1.Task.health_check",
+    ".mesos.Offer.Operation.launch_group",
+    ".mesos.v1.Offer.Operation.launch_group",
+    ".mesos.scheduler.Event.subscribed",
+    ".mesos.v1.scheduler.Event.subscribed",
+    ".mesos.scheduler.Call.subscribe",
+    ".mesos.v1.scheduler.Call.subscribe",
+    ".mesos.scheduler.Call.update_framework",
+    ".mesos.v1.scheduler.Call.update_framework",
+];
 
 /// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a warning.
 fn silence(message: &mut prost_types::DescriptorProto) {

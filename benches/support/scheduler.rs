@@ -73,8 +73,11 @@ impl Scheduler {
     /// The master does not take it.
     pub fn subscribe(master: SocketAddrV4, encoding: Encoding, role: &str) -> Result<Scheduler> {
         let subscribe = call::Subscribe { framework_info: framework(role), ..Default::default() };
-        let call =
-            Call { r#type: Some(call::Type::Subscribe as i32), subscribe: Some(subscribe), ..Default::default() };
+        let call = Call {
+            r#type: Some(call::Type::Subscribe as i32),
+            subscribe: Some(Box::new(subscribe)),
+            ..Default::default()
+        };
         let body = encoding.encode(&call);
         let kind = encoding.media_type();
         let mut events = Connection::open(master)?;

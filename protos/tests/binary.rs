@@ -77,11 +77,11 @@ fn a_zero_in_a_map_is_written() {
 fn v1_subscribe() -> v1::scheduler::Call {
     v1::scheduler::Call {
         r#type: Some(v1::scheduler::call::Type::Subscribe as i32),
-        subscribe: Some(v1::scheduler::call::Subscribe {
+        subscribe: Some(Box::new(v1::scheduler::call::Subscribe {
             framework_info: v1::FrameworkInfo { user: "u".into(), name: "n".into(), ..Default::default() },
             suppressed_roles: vec!["a".into(), "b".into()],
             offer_constraints: Some(v1::scheduler::OfferConstraints::default()),
-        }),
+        })),
         framework_id: Some(v1::FrameworkId { value: "f".into() }),
         ..Default::default()
     }
@@ -98,7 +98,7 @@ fn subscribe_has_other_numbers_in_v1() {
     assert_eq!(call.framework_id.as_ref().unwrap().value, "f");
     let mut bytes = Vec::new();
     let forced = scheduler::Call {
-        subscribe: Some(scheduler::call::Subscribe { force: Some(true), ..subscribe.clone() }),
+        subscribe: Some(Box::new(scheduler::call::Subscribe { force: Some(true), ..*subscribe.clone() })),
         ..call.clone()
     };
     encode_scheduler_call(&forced, &mut bytes);

@@ -107,7 +107,7 @@ impl World {
         let framework_info = scheduler.info();
         let mut call = Call { r#type: Some(call::Type::Subscribe as i32), ..Call::default() };
         call.framework_id.clone_from(&scheduler.id);
-        call.subscribe = Some(call::Subscribe { framework_info, ..call::Subscribe::default() });
+        call.subscribe = Some(Box::new(call::Subscribe { framework_info, ..call::Subscribe::default() }));
         self.note(|| format!("scheduler {who} subscribes as {connection}"));
         self.master.streams.insert(connection, who);
         let input = Input::Subscribe {

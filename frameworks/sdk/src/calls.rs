@@ -68,7 +68,7 @@ impl Calls {
         let group = operation::LaunchGroup { executor, task_group: TaskGroupInfo { tasks } };
         let operation = Operation {
             r#type: Some(operation::Type::LaunchGroup as i32),
-            launch_group: Some(group),
+            launch_group: Some(Box::new(group)),
             ..Default::default()
         };
         self.accept(vec![offer.id.clone()], vec![operation], refuse);

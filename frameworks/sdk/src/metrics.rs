@@ -10,8 +10,14 @@ const SERIES_MAX: usize = 10_000;
 type Labels = Vec<(&'static str, String)>;
 
 /// Counters and gauges. Clones share them: one is given to the session in its settings, another to whoever serves them.
-#[derive(Clone, Debug, Default)]
-pub struct Metrics(Arc<Mutex<Series>>);
+#[derive(Clone, Debug)]
+pub struct Metrics(Option<Arc<Mutex<Series>>>);
+
+impl Default for Metrics {
+    fn default() -> Metrics {
+        Metrics(Some(Arc::default()))
+    }
+}
 
 #[derive(Debug, Default)]
 struct Series {
@@ -29,6 +35,11 @@ struct Values {
 }
 
 impl Metrics {
+    /// Keeps nothing: for a session whose metrics nobody serves.
+    pub fn off() -> Metrics {
+        Metrics(None)
+    }
+
     /// Adds to a counter; its name should end in `_total`.
     pub fn count(&self, name: &'static str, labels: &[(&'static str, &str)], more: u64) {
         self.change(name, true, labels, |value| *value += more as f64);
@@ -41,14 +52,16 @@ impl Metrics {
 
     /// Removes all series of this name, before gauges with other labels are set.
     pub fn clear(&self, name: &str) {
-        let mut series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(series) = &self.0 else { return };
+        let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(at) = series.values.binary_search_by_key(&name, |(known, _)| *known) {
             series.count -= series.values.remove(at).1.by_labels.len();
         }
     }
 
     fn change(&self, name: &'static str, counter: bool, labels: &[(&'static str, &str)], change: impl Fn(&mut f64)) {
-        let mut series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(series) = &self.0 else { return };
+        let mut series = series.lock().unwrap_or_else(PoisonError::into_inner);
         let Series { values, count } = &mut *series;
         // Mostly it is the very same text as before.
         let same = values.iter().position(|(known, _)| std::ptr::eq(*known, name));
@@ -74,7 +87,8 @@ impl Metrics {
 
     /// All series, for a scraper (content type `text/plain; version=0.0.4`).
     pub fn text(&self) -> String {
-        let series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(series) = &self.0 else { return String::new() };
+        let series = series.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         for (name, values) in &series.values {
             let kind = if values.counter { "counter" } else { "gauge" };

@@ -283,7 +283,11 @@ impl<S: Scheduler> Session<S> {
         let framework_info = FrameworkInfo { id: self.framework_id.clone(), ..self.settings.framework.clone() };
         let suppressed_roles = self.settings.suppressed_roles.clone();
         let part = call::Subscribe { framework_info, suppressed_roles, offer_constraints: None };
-        Call { framework_id: self.framework_id.clone(), subscribe: Some(part), ..calls::of(call::Type::Subscribe) }
+        Call {
+            framework_id: self.framework_id.clone(),
+            subscribe: Some(Box::new(part)),
+            ..calls::of(call::Type::Subscribe)
+        }
     }
 
     fn disconnected(&mut self, why: String, now: Time, outputs: &mut Vec<Output>) {

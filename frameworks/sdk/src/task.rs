@@ -57,7 +57,7 @@ pub fn custom(id: &str, executor: ExecutorInfo, needs: &Resources) -> TaskInfo {
         name: id.to_owned(),
         task_id: TaskId { value: id.to_owned() },
         resources: to_v1(needs),
-        executor: Some(executor),
+        executor: Some(Box::new(executor)),
         ..Default::default()
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn made_up_executor(
             environment: task_command.environment.clone(),
             user: task_command.user.clone(),
         }),
-        container: task.container.clone(),
+        container: task.container.as_deref().cloned(),
         resources: vec![scalar("cpus", CPUS), scalar("mem", MEM)],
         name: Some(format!("Command Executor (Task: {}) (Command: {})", task.task_id.value, shown(&task_command))),
         source: Some(task.task_id.value.clone()),

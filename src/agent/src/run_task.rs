@@ -35,7 +35,7 @@ impl Agent {
         let mut task = message.task;
         adopt_allocation(&message.framework, &mut task.resources);
         let (executor, made_up) = match task.executor.clone() {
-            Some(executor) => (executor, false),
+            Some(executor) => (*executor, false),
             None => (made_up_executor(&self.config, &message.framework, &task), true),
         };
         let pid = message.pid.as_deref().map(Pid::parse_lenient).filter(|pid| !pid.is_empty());
@@ -50,7 +50,7 @@ impl Agent {
         adopt_allocation(&message.framework, &mut executor.resources);
         let tasks = message.task_group.tasks.into_iter().map(|mut task| {
             adopt_allocation(&message.framework, &mut task.resources);
-            task.executor = Some(executor.clone());
+            task.executor = Some(Box::new(executor.clone()));
             Arc::new(task)
         });
         let queued = Queued::Group(tasks.collect());

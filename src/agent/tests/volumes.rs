@@ -61,11 +61,11 @@ fn volume(id: u8) -> pb::Resource {
         r#type: pb::value::Type::Scalar as i32,
         scalar: Some(pb::value::Scalar { value: 10.0 }),
         reservations: vec![reservation],
-        disk: Some(DiskInfo {
+        disk: Some(Box::new(DiskInfo {
             persistence: Some(Persistence { id: format!("v{id}"), principal: None }),
             volume: Some(seen),
             source: None,
-        }),
+        })),
         ..pb::Resource::default()
     }
 }

@@ -41,6 +41,11 @@ impl Pid {
     pub fn parse_lenient(text: &str) -> Pid {
         text.parse().unwrap_or_default()
     }
+
+    /// Whether a string field names a process: whether [`Pid::parse_lenient`] would find one, without making it.
+    pub fn is_named(text: &str) -> bool {
+        parts(text).is_some_and(|(id, address)| !id.is_empty() || address.port() != 0)
+    }
 }
 
 impl Default for Pid {
@@ -60,17 +65,20 @@ impl fmt::Display for Pid {
 #[error("'{0}' is not of the form <id>@<IPv4>:<port>")]
 pub struct PidError(String);
 
+/// The id and the address in a text, if it is of that form.
+fn parts(text: &str) -> Option<(&str, SocketAddrV4)> {
+    let (id, address) = text.split_once('@')?;
+    let (ip, port) = address.rsplit_once(':')?;
+    Some((id, SocketAddrV4::new(ip.parse().ok()?, port.parse().ok()?)))
+}
+
 impl FromStr for Pid {
     type Err = PidError;
 
     /// Splits at the first `@` and at the last `:` of the rest. Host names are not resolved here.
     fn from_str(text: &str) -> Result<Pid, PidError> {
-        let error = || PidError(text.to_owned());
-        let (id, address) = text.split_once('@').ok_or_else(error)?;
-        let (ip, port) = address.rsplit_once(':').ok_or_else(error)?;
-        let ip: Ipv4Addr = ip.parse().map_err(|_| error())?;
-        let port: u16 = port.parse().map_err(|_| error())?;
-        Ok(Pid { id: id.into(), address: SocketAddrV4::new(ip, port) })
+        let (id, address) = parts(text).ok_or_else(|| PidError(text.to_owned()))?;
+        Ok(Pid { id: id.into(), address })
     }
 }
 
@@ -83,14 +91,15 @@ mod tests {
         for text in ["master@10.0.0.1:5050", "slave(1)@127.0.0.1:5051", "@0.0.0.0:0"] {
             assert_eq!(text.parse::<Pid>().unwrap().to_string(), text);
         }
-        assert!("@0.0.0.0:0".parse::<Pid>().unwrap().is_empty());
+        assert!("@0.0.0.0:0".parse::<Pid>().unwrap().is_empty() && !Pid::is_named("@0.0.0.0:0"));
+        assert!(Pid::is_named("slave(1)@127.0.0.1:5051"));
     }
 
     #[test]
     fn refuses() {
         for text in ["", "master", "master@10.0.0.1", "master@host:5050", "m@1.2.3.4:70000"] {
             assert!(text.parse::<Pid>().is_err(), "{text}");
-            assert!(Pid::parse_lenient(text).is_empty(), "{text}");
+            assert!(Pid::parse_lenient(text).is_empty() && !Pid::is_named(text), "{text}");
         }
     }
 }

@@ -112,10 +112,10 @@ pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
             w.key("discovery").message(discovery, Dialect::V0);
         }
         if let Some(container) = &proto.container {
-            w.key("container").message(container, Dialect::V0);
+            w.key("container").message(&**container, Dialect::V0);
         }
         if let Some(check) = &proto.health_check {
-            w.key("health_check").message(check, Dialect::V0);
+            w.key("health_check").message(&**check, Dialect::V0);
         }
     });
 }

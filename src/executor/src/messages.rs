@@ -650,7 +650,7 @@ mod tests {
         let whole = v1::TaskInfo {
             task_id: v1::TaskId { value: "t".into() },
             command: Some(command.clone()),
-            container: Some(container.clone()),
+            container: Some(Box::new(container.clone())),
             kill_policy: Some(v1::KillPolicy { grace_period: Some(v1::DurationInfo { nanoseconds: 7 }) }),
             max_completion_time: Some(v1::DurationInfo { nanoseconds: 8 }),
             limits: BTreeMap::from([("cpus".into(), v1::value::Scalar { value: 1.0 })]),

@@ -68,7 +68,11 @@ impl Bench {
             ..Default::default()
         };
         let subscribe = call::Subscribe { framework_info, ..Default::default() };
-        let call = Call { r#type: Some(call::Type::Subscribe as i32), subscribe: Some(subscribe), ..Call::default() };
+        let call = Call {
+            r#type: Some(call::Type::Subscribe as i32),
+            subscribe: Some(Box::new(subscribe)),
+            ..Call::default()
+        };
         self.feed(Input::Subscribe {
             request: RequestId(self.requests),
             stream: StreamId(self.requests),

@@ -62,11 +62,11 @@ impl Master {
             event::Type::Subscribed,
             out,
             |event| {
-                event.subscribed = Some(event::Subscribed {
+                event.subscribed = Some(Box::new(event::Subscribed {
                     framework_id,
                     heartbeat_interval_seconds: Some(crate::HEARTBEAT_INTERVAL.as_secs_f64()),
                     master_info: Some(master_info),
-                });
+                }));
             },
             || {
                 Some(match again {
@@ -153,7 +153,7 @@ impl Master {
         &mut self,
         key: FrameworkKey,
         update: &internal::StatusUpdate,
-        pid: Option<&Pid>,
+        pid: Option<&str>,
         out: &mut Outbox,
     ) {
         self.tell(
@@ -162,7 +162,7 @@ impl Master {
             out,
             |event| event.update = Some(event::Update { status: update.status.clone() }),
             || {
-                let pid = pid.cloned().unwrap_or_default().to_string();
+                let pid = Pid::parse_lenient(pid.unwrap_or_default()).to_string();
                 Some(internal::StatusUpdateMessage { update: update.clone(), pid: Some(pid) }.into())
             },
         );

@@ -59,7 +59,7 @@ fn take(message: &mesos::Resource, roles: &mut Roles) -> Result<Resource, Fault>
     Ok(resource
         .with_allocation(allocation)
         .with_reservations(&reservations(message, roles)?)
-        .with_disk(message.disk.clone().map(Into::into))
+        .with_disk(message.disk.as_deref().cloned().map(Into::into))
         .with_provider(message.provider_id.as_ref().map(|id| ProviderId::new(&id.value)))
         .with_revocable(message.revocable.is_some())
         .with_copies(u32::from(message.shared.is_some())))

@@ -35,7 +35,7 @@ pub fn resource_to_proto(resource: &Resource, format: Format) -> mesos::Resource
         allocation_info: resource
             .allocation()
             .map(|role| mesos::resource::AllocationInfo { role: Some(role.as_str().to_owned()) }),
-        disk: resource.disk().map(|disk| disk.as_proto().clone()),
+        disk: resource.disk().map(|disk| Box::new(disk.as_proto().clone())),
         revocable: resource.is_revocable().then(mesos::resource::RevocableInfo::default),
         shared: resource.is_shared().then(mesos::resource::SharedInfo::default),
         ..Default::default()

@@ -50,7 +50,7 @@ fn stack(message: Message, reservations: &[ReservationInfo]) -> Message {
 }
 
 fn disk(info: DiskInfo) -> Message {
-    Message { disk: Some(info), ..scalar("disk", 64.0) }
+    Message { disk: Some(Box::new(info)), ..scalar("disk", 64.0) }
 }
 
 fn source(kind: SourceType) -> Source {
@@ -192,7 +192,7 @@ fn refused() -> Vec<(Message, &'static str)> {
         (ranges(&[(5, 9), (1, 5)]), "Invalid ranges resource: overlapping ranges"),
         (Message { scalar: Some(Scalar { value: 1.0 }), ..set(&["a"]) }, "Invalid set resource"),
         (set(&["a", "b", "a"]), "Invalid set resource: duplicated elements"),
-        (Message { disk: Some(DiskInfo::default()), ..cpus() }, "DiskInfo should not be set for cpus resource"),
+        (Message { disk: Some(Box::default()), ..cpus() }, "DiskInfo should not be set for cpus resource"),
         (
             disk(DiskInfo { source: Some(source(SourceType::Unknown)), ..Default::default() }),
             "Unsupported 'DiskInfo.Source.Type' in 'UNKNOWN'",

@@ -34,7 +34,7 @@ fn volume(id: &str, size: f64) -> Message {
         mesos::Volume { container_path: "data".into(), mode: mesos::volume::Mode::Rw.into(), ..Default::default() };
     let persistence = Persistence { id: id.into(), principal: Some("me".into()) };
     let disk = DiskInfo { persistence: Some(persistence), volume: Some(volume), source: None };
-    Message { disk: Some(disk), ..reserved("disk", size, &["a"]) }
+    Message { disk: Some(Box::new(disk)), ..reserved("disk", size, &["a"]) }
 }
 
 fn shared(message: Message) -> Message {

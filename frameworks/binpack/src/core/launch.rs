@@ -101,8 +101,8 @@ fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Optio
         task_id: TaskId { value: place.task_id.clone() },
         agent_id: v1::AgentId { value: place.agent_id.clone() },
         command: Some(command(job, environment(record, number, job, place, gang))),
-        container: job.image.as_deref().map(container),
-        health_check: job.health.as_ref().map(|health| health_check(health, place)),
+        container: job.image.as_deref().map(container).map(Box::new),
+        health_check: job.health.as_ref().map(|health| Box::new(health_check(health, place))),
         kill_policy: job.kill_grace.map(|grace| v1::KillPolicy { grace_period: Some(duration(grace)) }),
         labels: labels(job),
         ..Default::default()

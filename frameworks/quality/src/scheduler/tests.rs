@@ -62,7 +62,7 @@ impl World {
         };
         world.event(sdk::v1::scheduler::Event {
             r#type: Some(sdk::v1::scheduler::event::Type::Subscribed as i32),
-            subscribed: Some(subscribed),
+            subscribed: Some(Box::new(subscribed)),
             ..Default::default()
         });
         world

@@ -126,7 +126,7 @@ impl Cluster {
         self.disconnect();
         self.connected = true;
         let subscribed = event::Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
-        self.stream.push_back(scheduler::Event { subscribed: Some(subscribed), ..wire(Type::Subscribed) });
+        self.stream.push_back(scheduler::Event { subscribed: Some(Box::new(subscribed)), ..wire(Type::Subscribed) });
         self.repeat();
     }
 

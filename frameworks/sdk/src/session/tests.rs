@@ -78,7 +78,11 @@ fn subscribed() -> Input {
         heartbeat_interval_seconds: Some(15.0),
         master_info: None,
     };
-    wire(scheduler::Event { r#type: Some(Type::Subscribed as i32), subscribed: Some(part), ..Default::default() })
+    wire(scheduler::Event {
+        r#type: Some(Type::Subscribed as i32),
+        subscribed: Some(Box::new(part)),
+        ..Default::default()
+    })
 }
 
 fn heartbeat() -> Input {

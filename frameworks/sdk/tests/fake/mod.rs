@@ -144,7 +144,7 @@ impl Answering {
     fn open(&self, json: bool) -> Response {
         let (handle, response) = stream::open(if json { JSON } else { PROTOBUF }, 1 << 20);
         let subscribed = Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
-        let first = Event { subscribed: Some(subscribed), ..event(Type::Subscribed) };
+        let first = Event { subscribed: Some(Box::new(subscribed)), ..event(Type::Subscribed) };
         handle.send(&encoded(&first, json)).unwrap();
         *self.0.stream.lock().unwrap() = Some((handle, json));
         response.with_header(HeaderName::from_static("mesos-stream-id"), "the-stream")

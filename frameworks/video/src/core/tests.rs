@@ -68,7 +68,7 @@ impl Rig {
         let part = event::Subscribed { framework_id: FrameworkId { value: "F".into() }, ..Default::default() };
         rig.wire(scheduler::Event {
             r#type: Some(Type::Subscribed as i32),
-            subscribed: Some(part),
+            subscribed: Some(Box::new(part)),
             ..Default::default()
         });
         rig

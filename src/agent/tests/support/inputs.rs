@@ -103,7 +103,7 @@ fn volume() -> pb::Resource {
         }),
         source: None,
     };
-    pb::Resource { disk: Some(disk), ..reserved() }
+    pb::Resource { disk: Some(Box::new(disk)), ..reserved() }
 }
 
 impl Stage {
@@ -342,7 +342,7 @@ impl Stage {
     fn run(&mut self, framework: &str, id: &str, options: &[&str]) -> Incoming {
         let mut task = self::task(id, options);
         if let Some(executor) = option(options, "executor") {
-            task.executor = Some(executor_info(framework, executor, false));
+            task.executor = Some(Box::new(executor_info(framework, executor, false)));
             task.command = None;
         }
         if options.contains(&"volume") {

@@ -47,7 +47,7 @@ pub(super) fn work(args: &Args) -> Result<Work> {
     }
     let needs = needs(&args.resources)?;
     let mut task = with_command(&args.name, command(args)?, &needs);
-    task.container = container(args)?;
+    task.container = container(args)?.map(Box::new);
     Ok(Work::Task(Box::new(task)))
 }
 

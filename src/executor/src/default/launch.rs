@@ -79,7 +79,7 @@ mod tests {
 
     fn scalar(name: &str, disk: Option<v1::resource::DiskInfo>) -> v1::Resource {
         let allocation_info = Some(v1::resource::AllocationInfo { role: Some("dev".into()) });
-        v1::Resource { name: name.into(), allocation_info, disk, ..Default::default() }
+        v1::Resource { name: name.into(), allocation_info, disk: disk.map(Box::new), ..Default::default() }
     }
 
     fn call_for(info: &v1::TaskInfo) -> v1::agent::call::LaunchContainer {
@@ -106,7 +106,11 @@ mod tests {
                 environment: Some(v1::Environment { variables: vec![variable("A", "1")] }),
                 ..Default::default()
             }),
-            container: Some(v1::ContainerInfo { hostname: Some("h".into()), r#type: 2, ..Default::default() }),
+            container: Some(Box::new(v1::ContainerInfo {
+                hostname: Some("h".into()),
+                r#type: 2,
+                ..Default::default()
+            })),
             resources: vec![scalar("cpus", None)],
             ..Default::default()
         };
@@ -124,7 +128,7 @@ mod tests {
             ],
         });
         assert_eq!(call.command, Some(command));
-        assert_eq!(call.container, info.container);
+        assert_eq!(call.container, info.container.map(|container| *container));
         assert_eq!((call.resources.len(), call.limits.len()), (0, 0));
     }
 
@@ -147,7 +151,7 @@ mod tests {
     fn cgroups_of_its_own_need_resources() {
         let linux_info = Some(v1::LinuxInfo { share_cgroups: Some(false), ..Default::default() });
         let info = v1::TaskInfo {
-            container: Some(v1::ContainerInfo { linux_info, r#type: 2, ..Default::default() }),
+            container: Some(Box::new(v1::ContainerInfo { linux_info, r#type: 2, ..Default::default() })),
             resources: vec![scalar("cpus", None), scalar("mem", None)],
             limits: [("cpus".to_owned(), v1::value::Scalar { value: 2.0 })].into(),
             ..Default::default()

@@ -307,12 +307,12 @@ mod tests {
         let task = v1::TaskInfo {
             resources: vec![resource("cpus", 0.5), resource("mem", 64.0), ports],
             command,
-            container: Some(v1::ContainerInfo {
+            container: Some(Box::new(v1::ContainerInfo {
                 r#type: 1,
                 docker: Some(docker),
                 volumes: vec![volume("/data", "/host", 2), volume("in", "own", 1)],
                 ..Default::default()
-            }),
+            })),
             ..Default::default()
         };
         wanted(&task.encode_to_vec(), &around())

@@ -115,7 +115,8 @@ fn closed_port() -> u32 {
 fn good_health_is_told_once() {
     let mut life = Life::new("health-good", |task| {
         let check = health(health_check::Type::Command);
-        task.health_check = Some(v1::HealthCheck { command: Some(command("echo x >> tries; test ! -e ill")), ..check });
+        task.health_check =
+            Some(Box::new(v1::HealthCheck { command: Some(command("echo x >> tries; test ! -e ill")), ..check }));
     });
     life.healthy(true);
     crate::support::until("more probes", || life.executor.sandbox.text("tries").lines().count() > 3);
@@ -136,7 +137,7 @@ fn too_many_failures_end_the_task() {
     let mut life = Life::new("health-bad", |task| {
         let check = health(health_check::Type::Command);
         task.health_check =
-            Some(v1::HealthCheck { command: Some(command("false")), consecutive_failures: Some(3), ..check });
+            Some(Box::new(v1::HealthCheck { command: Some(command("false")), consecutive_failures: Some(3), ..check }));
     });
     (0..3).for_each(|_| life.healthy(false));
     life.ends_ill();
@@ -147,7 +148,8 @@ fn a_probe_that_takes_too_long_is_a_failure() {
     let mut life = Life::new("health-slow", |task| {
         let check = health(health_check::Type::Command);
         let (command, timeout_seconds) = (Some(command("echo $$ > pid; sleep 1000")), Some(0.05));
-        task.health_check = Some(v1::HealthCheck { command, timeout_seconds, consecutive_failures: Some(1), ..check });
+        task.health_check =
+            Some(Box::new(v1::HealthCheck { command, timeout_seconds, consecutive_failures: Some(1), ..check }));
     });
     life.healthy(false);
     life.ends_ill();
@@ -160,7 +162,8 @@ fn health_over_http() {
     let mut life = Life::new("health-http", |task| {
         let http = health_check::HttpCheckInfo { port, path: Some("/path".into()), ..Default::default() };
         let check = health(health_check::Type::Http);
-        task.health_check = Some(v1::HealthCheck { http: Some(http), consecutive_failures: Some(1), ..check });
+        task.health_check =
+            Some(Box::new(v1::HealthCheck { http: Some(http), consecutive_failures: Some(1), ..check }));
     });
     life.healthy(true);
     status.store(500, Ordering::SeqCst);
@@ -176,7 +179,8 @@ fn health_over_tcp() {
         let mut life = Life::new(name, |task| {
             let tcp = health_check::TcpCheckInfo { port, ..Default::default() };
             let check = health(health_check::Type::Tcp);
-            task.health_check = Some(v1::HealthCheck { tcp: Some(tcp), consecutive_failures: Some(1), ..check });
+            task.health_check =
+                Some(Box::new(v1::HealthCheck { tcp: Some(tcp), consecutive_failures: Some(1), ..check }));
         });
         life.healthy(good);
         if good { life.ends() } else { life.ends_ill() }
@@ -187,7 +191,7 @@ fn health_over_tcp() {
 fn a_check_tells_changes_and_never_ends_the_task() {
     let mut life = Life::new("check-command", |task| {
         let command = check_info::Command { command: command("test ! -e three || exit 3") };
-        task.check = Some(v1::CheckInfo { command: Some(command), ..check(check_info::Type::Command) });
+        task.check = Some(Box::new(v1::CheckInfo { command: Some(command), ..check(check_info::Type::Command) }));
     });
     assert_eq!(life.checked().command.unwrap().exit_code, Some(0));
     life.touch("three");
@@ -201,7 +205,7 @@ fn checks_over_http_and_tcp() {
     let port = web(&status);
     let mut life = Life::new("check-http", |task| {
         let http = check_info::Http { port, path: Some("/path".into()) };
-        task.check = Some(v1::CheckInfo { http: Some(http), ..check(check_info::Type::Http) });
+        task.check = Some(Box::new(v1::CheckInfo { http: Some(http), ..check(check_info::Type::Http) }));
     });
     assert_eq!(life.checked().http.unwrap().status_code, Some(202));
     status.store(404, Ordering::SeqCst);
@@ -210,7 +214,7 @@ fn checks_over_http_and_tcp() {
     for (name, port, good) in [("check-tcp", port, true), ("check-no-tcp", closed_port(), false)] {
         let mut life = Life::new(name, |task| {
             let tcp = Some(check_info::Tcp { port });
-            task.check = Some(v1::CheckInfo { tcp, ..check(check_info::Type::Tcp) });
+            task.check = Some(Box::new(v1::CheckInfo { tcp, ..check(check_info::Type::Tcp) }));
         });
         assert_eq!(life.checked().tcp.unwrap().succeeded, Some(good));
         life.ends();
@@ -224,7 +228,8 @@ fn before_its_first_result_a_check_is_empty() {
     let (_, mut stream) = agent.subscribed(killing());
     let mut task = shell("t", "true");
     let command = Some(check_info::Command { command: command("true") });
-    task.check = Some(v1::CheckInfo { command, delay_seconds: Some(600.0), ..check(check_info::Type::Command) });
+    task.check =
+        Some(Box::new(v1::CheckInfo { command, delay_seconds: Some(600.0), ..check(check_info::Type::Command) }));
     stream.launch(task);
     for state in [TaskStarting, TaskRunning, v1::TaskState::TaskFinished] {
         let status = agent.updates(&mut stream, &[state]).check_status.unwrap();

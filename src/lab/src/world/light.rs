@@ -1,16 +1,14 @@
 //! Agents of which only the outside is modelled: what a master sees of an agent that is always well.
 //!
-//! They register, pong, run tasks, and send updates one at a time until each is acknowledged. They have no executors, no
-//! checkpoints and no faults; worlds with faults use the real cores.
+//! They register, run tasks, and send updates one at a time until each is acknowledged. They have no executors, no
+//! checkpoints and no faults, so they are not pinged; worlds with faults use the real cores.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use base::{Pid, Time};
+use base::Pid;
 use master::{Message, Outgoing};
 use protos::mesos::internal as m;
 use protos::mesos::{self as pb, TaskState};
-use rustc_hash::FxHashMap;
 
 use super::event::Event;
 use super::{Observer, World};
@@ -21,8 +19,8 @@ pub(super) struct LightAgent {
     id: Option<pb::SlaveId>,
     /// Its pid's text.
     pid: String,
-    /// By framework and task.
-    tasks: FxHashMap<(String, String), u32>,
+    /// Its tasks: few enough to be looked through.
+    tasks: Vec<u32>,
 }
 
 /// A task on such an agent.
@@ -33,8 +31,8 @@ pub(super) struct LightTask {
     id: pb::TaskId,
     executor: Option<pb::ExecutorId>,
     ended: bool,
-    /// Updates that are not acknowledged; the first is on its way.
-    updates: VecDeque<(TaskState, u64)>,
+    /// Updates that are not acknowledged; the first is on its way. A task has two at most: that it runs, and its end.
+    updates: [Option<(TaskState, u64)>; 2],
 }
 
 /// The capabilities of an agent of version 1.11.
@@ -45,14 +43,21 @@ fn capabilities() -> Vec<pb::slave_info::Capability> {
         .to_vec()
 }
 
-fn uuid(serial: u64) -> Vec<u8> {
-    u128::from(serial).to_be_bytes().to_vec()
+/// The uuid of an update: whose it is, and its number.
+fn uuid(task: u32, serial: u64) -> [u8; 16] {
+    (u128::from(task) << 64 | u128::from(serial)).to_be_bytes()
+}
+
+/// Whose update it is that has this uuid, and its number.
+fn update_of(uuid: &[u8]) -> Option<(u32, u64)> {
+    let both = u128::from_be_bytes(uuid.try_into().ok()?);
+    Some(((both >> 64) as u32, both as u64))
 }
 
 impl LightAgent {
     /// An agent that has not registered.
     pub fn new(pid: &Pid) -> LightAgent {
-        LightAgent { id: None, pid: pid.to_string(), tasks: FxHashMap::default() }
+        LightAgent { id: None, pid: pid.to_string(), tasks: Vec::new() }
     }
 }
 
@@ -68,11 +73,6 @@ impl<O: Observer> World<O> {
         self.send_to_master(agent, Message::RegisterSlave(Box::new(message)), self.now);
     }
 
-    /// A ping has been sent that arrives at `at`: the pong.
-    pub(super) fn light_pong(&mut self, agent: u32, observer: u64, at: Time) {
-        self.send_to_master(agent, Message::PongSlave { observer }, at);
-    }
-
     pub(super) fn light_message(&mut self, agent: u32, epoch: u32, message: Outgoing) {
         let host = &mut self.agents[agent as usize];
         if !host.to_agent.carries(epoch) {
@@ -82,10 +82,13 @@ impl<O: Observer> World<O> {
         match message {
             Outgoing::SlaveRegistered(registered) => light.id = Some(registered.slave_id),
             Outgoing::RunTask(run) => self.light_launch(agent, *run),
-            Outgoing::StatusUpdateAcknowledgement(acknowledged) => self.light_acknowledged(agent, *acknowledged),
+            Outgoing::StatusUpdateAcknowledgement(acknowledged) => self.light_acknowledged(agent, &acknowledged),
             Outgoing::KillTask(kill) => {
-                let found = light.tasks.get(&(kill.framework_id.value, kill.task_id.value)).copied();
-                if let Some(task) = found {
+                let is_it = |task: &u32| {
+                    let entry = &self.light_tasks[*task as usize];
+                    entry.id == kill.task_id && entry.framework == kill.framework_id
+                };
+                if let Some(task) = light.tasks.iter().copied().find(is_it) {
                     let serial = self.light_tasks[task as usize].serial;
                     self.light_task(agent, task, serial, TaskState::TaskKilled);
                 }
@@ -100,7 +103,6 @@ impl<O: Observer> World<O> {
         let serial = self.name();
         let work = Work::of(&run.task);
         let span = self.task_span(&framework.value, &run.task.task_id.value, work);
-        let key = (framework.value.clone(), run.task.task_id.value.clone());
         let task = self.light_tasks.insert(LightTask {
             agent,
             serial,
@@ -108,10 +110,10 @@ impl<O: Observer> World<O> {
             id: run.task.task_id,
             executor: run.task.executor.map(|executor| executor.executor_id),
             ended: false,
-            updates: VecDeque::new(),
+            updates: [None; 2],
         }) as u32;
         if let Some(light) = &mut self.agents[agent as usize].light {
-            light.tasks.insert(key, task);
+            light.tasks.push(task);
         }
         let starts = self.now + self.write(|model| &model.container_start);
         self.queue.push(starts, Event::LightTask { agent, task, serial, state: TaskState::TaskRunning });
@@ -130,12 +132,13 @@ impl<O: Observer> World<O> {
             return;
         }
         entry.ended = state != TaskState::TaskRunning;
-        entry.updates.push_back((state, number));
+        let first = entry.updates[0].is_none();
+        entry.updates[usize::from(!first)] = Some((state, number));
         match entry.ended {
             false => self.observer.started(&entry.framework.value, &entry.id.value, now),
             true => self.observer.ended(&entry.framework.value, &entry.id.value, now),
         }
-        if entry.updates.len() == 1 {
+        if first {
             self.light_update(agent, task);
         }
     }
@@ -143,7 +146,8 @@ impl<O: Observer> World<O> {
     /// Sends the first update that is not acknowledged.
     fn light_update(&mut self, agent: u32, task: u32) {
         let entry = &self.light_tasks[task as usize];
-        let Some((state, number)) = entry.updates.front().copied() else { return };
+        let Some((state, number)) = entry.updates[0] else { return };
+        let uuid = uuid(task, number);
         let slave_id = self.agents[agent as usize].light.as_ref().and_then(|light| light.id.clone());
         let status = pb::TaskStatus {
             task_id: entry.id.clone(),
@@ -151,7 +155,7 @@ impl<O: Observer> World<O> {
             source: Some(pb::task_status::Source::Executor as i32),
             slave_id: slave_id.clone(),
             executor_id: entry.executor.clone(),
-            uuid: Some(uuid(number)),
+            uuid: Some(uuid.to_vec()),
             timestamp: Some(self.now.as_secs_f64()),
             ..pb::TaskStatus::default()
         };
@@ -161,27 +165,26 @@ impl<O: Observer> World<O> {
             slave_id,
             status,
             timestamp: self.now.as_secs_f64(),
-            uuid: Some(uuid(number)),
-            latest_state: entry.updates.back().map(|(state, _)| *state as i32),
+            uuid: Some(uuid.to_vec()),
+            latest_state: entry.updates.iter().flatten().last().map(|(state, _)| *state as i32),
         };
         let pid = self.agents[agent as usize].light.as_ref().map(|light| light.pid.clone());
         let message = Message::StatusUpdate(Box::new(m::StatusUpdateMessage { update, pid }));
         self.send_to_master(agent, message, self.now);
     }
 
-    fn light_acknowledged(&mut self, agent: u32, message: m::StatusUpdateAcknowledgementMessage) {
-        let key = (message.framework_id.value, message.task_id.value);
+    fn light_acknowledged(&mut self, agent: u32, message: &m::StatusUpdateAcknowledgementMessage) {
+        let Some((task, number)) = update_of(&message.uuid) else { return };
         let Some(light) = &mut self.agents[agent as usize].light else { return };
-        let Some(task) = light.tasks.get(&key).copied() else { return };
-        let entry = &mut self.light_tasks[task as usize];
-        if entry.updates.front().is_none_or(|(_, number)| uuid(*number) != message.uuid) {
+        let Some(entry) = self.light_tasks.get_mut(task as usize).filter(|entry| entry.agent == agent) else { return };
+        if entry.updates[0].is_none_or(|(_, first)| first != number) {
             return;
         }
-        entry.updates.pop_front();
-        if !entry.updates.is_empty() {
+        entry.updates = [entry.updates[1], None];
+        if entry.updates[0].is_some() {
             self.light_update(agent, task);
         } else if entry.ended {
-            light.tasks.remove(&key);
+            light.tasks.retain(|one| *one != task);
             self.light_tasks.remove(task as usize);
         }
     }
@@ -189,16 +192,13 @@ impl<O: Observer> World<O> {
     /// A framework is over: its tasks end, and nobody wants to hear of it.
     fn light_framework_ends(&mut self, agent: u32, framework: &pb::FrameworkId) {
         let Some(light) = &mut self.agents[agent as usize].light else { return };
-        let mut gone: Vec<(String, String)> =
-            light.tasks.keys().filter(|(of, _)| *of == framework.value).cloned().collect();
-        // The map's order must not show.
-        gone.sort_unstable();
-        for key in gone {
-            let Some(task) = light.tasks.remove(&key) else { continue };
+        let tasks = &self.light_tasks;
+        let gone: Vec<u32> = light.tasks.extract_if(.., |task| tasks[*task as usize].framework == *framework).collect();
+        for task in gone {
             let entry = self.light_tasks.remove(task as usize);
             debug_assert_eq!(entry.agent, agent);
             if !entry.ended {
-                self.observer.ended(&key.0, &key.1, self.now);
+                self.observer.ended(&entry.framework.value, &entry.id.value, self.now);
             }
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct MasterHost {
     pub links: FxHashSet<u32>,
     /// Calls that wait for an answer: who made them, over which connection, and the call for when it is refused.
     pub requests: FxHashMap<u64, Waiting>,
+    /// Memory of such calls that have been answered.
+    pub letters: Vec<Vec<u8>>,
     /// Whose stream it is.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
@@ -70,6 +72,7 @@ impl MasterHost {
             wake: None,
             links: FxHashSet::default(),
             requests: FxHashMap::default(),
+            letters: Vec::new(),
             streams: FxHashMap::default(),
             clock: Clock::exact(),
             place: 0,
@@ -98,6 +101,9 @@ impl MasterHost {
 
 /// How long a supervisor waits before it starts a process again that has ended itself.
 pub(super) const EXIT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Of so many answered calls the memory is kept for others.
+const LETTERS: usize = 64;
 
 /// The text of a stream's `Mesos-Stream-Id`.
 pub(super) fn stream_text(connection: u64) -> Arc<str> {
@@ -336,6 +342,9 @@ impl<O: Observer> World<O> {
                     let what = ToScheduler::Refused { call, why };
                     self.tell_scheduler(waiting.who, waiting.connection, what, ready);
                 }
+                if self.master.letters.len() < LETTERS {
+                    self.master.letters.push(waiting.call);
+                }
             }
             Output::Exit { reason } => {
                 self.observer.noted(&Note::MasterExits { reason: &reason }, self.now);
@@ -361,12 +370,6 @@ impl<O: Observer> World<O> {
         let Some(at) = host.to_agent.send(self.now, ready + delay) else { return };
         let epoch = host.to_agent.epoch();
         if host.is_light() {
-            if let Outgoing::PingSlave(_) = message
-                && let Sender::Observer(observer) = from
-            {
-                // The pong of an agent that is well, without the way through the queue and back.
-                return self.light_pong(agent, observer, at);
-            }
             return self.queue.push(at, Event::Light { agent, epoch, message });
         }
         let life = host.life;

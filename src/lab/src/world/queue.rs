@@ -1,24 +1,32 @@
 //! The queue of what will happen: by time, and in the order of scheduling where times are equal.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use base::Time;
 use slab::Slab;
 
+/// What happens within so many nanoseconds may wait in [`Queue::soon`].
+const SOON: u64 = 5_000_000;
+
 /// What will happen, earliest first.
 #[derive(Debug)]
 pub struct Queue<E> {
-    /// Nanoseconds, sequence number, place in `events`: small, because the heap moves them about.
+    /// Nanoseconds, sequence number, event, in order. Most of what is put in happens soon, and not before what was put in
+    /// before it, because it takes the same way through the network: then it costs no more than a place at the end.
+    soon: VecDeque<(u64, u64, E)>,
+    /// All else: nanoseconds, sequence number, place in `events`: small, because the heap moves them about.
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
     events: Slab<E>,
     sequence: u64,
+    /// When the last event that was taken out happened.
+    now: u64,
 }
 
 impl<E> Default for Queue<E> {
     fn default() -> Queue<E> {
-        Queue { heap: BinaryHeap::new(), events: Slab::new(), sequence: 0 }
+        Queue { soon: VecDeque::new(), heap: BinaryHeap::new(), events: Slab::new(), sequence: 0, now: 0 }
     }
 }
 
@@ -29,22 +37,40 @@ fn nanos(at: Time) -> u64 {
 impl<E> Queue<E> {
     /// Puts an event in.
     pub fn push(&mut self, at: Time, event: E) {
+        let (at, sequence) = (nanos(at), self.sequence);
+        self.sequence += 1;
+        let last = self.soon.back().map_or(self.now, |(last, ..)| *last);
+        if (last..=self.now.saturating_add(SOON)).contains(&at) {
+            return self.soon.push_back((at, sequence, event));
+        }
         let place = self.events.insert(event);
         // Four thousand million events never wait at once: the memory would end before.
         let place = u32::try_from(place).unwrap_or(u32::MAX);
-        self.heap.push(Reverse((nanos(at), self.sequence, place)));
-        self.sequence += 1;
+        self.heap.push(Reverse((at, sequence, place)));
     }
 
     /// When the next event happens.
     pub fn next_at(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, ..))| Time::from_epoch(Duration::from_nanos(*at)))
+        let heap = self.heap.peek().map(|Reverse((at, ..))| *at);
+        let soon = self.soon.front().map(|(at, ..)| *at);
+        soon.into_iter().chain(heap).min().map(|at| Time::from_epoch(Duration::from_nanos(at)))
     }
 
     /// Takes the next event out.
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let Reverse((at, _, place)) = self.heap.pop()?;
-        Some((Time::from_epoch(Duration::from_nanos(at)), self.events.remove(place as usize)))
+        let heap = self.heap.peek().map(|Reverse((at, sequence, _))| (*at, *sequence));
+        let soon = self.soon.front().map(|(at, sequence, _)| (*at, *sequence));
+        let (at, event) = match (soon, heap) {
+            (Some(soon), heap) if heap.is_none_or(|heap| soon < heap) => {
+                self.soon.pop_front().map(|(at, _, event)| (at, event))?
+            }
+            _ => {
+                let Reverse((at, _, place)) = self.heap.pop()?;
+                (at, self.events.remove(place as usize))
+            }
+        };
+        self.now = at;
+        Some((Time::from_epoch(Duration::from_nanos(at)), event))
     }
 }
 
@@ -61,5 +87,29 @@ mod tests {
         assert_eq!(queue.next_at(), Some(Time::from_secs(1)));
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, name)| name).collect();
         assert_eq!(order, "abcd");
+    }
+
+    #[test]
+    fn what_happens_soon_and_what_happens_later_come_in_one_order() {
+        // Some of each: soon and in order, soon and before something, later, and at the same instants.
+        let mut queue = Queue::default();
+        let mut wanted = Vec::new();
+        let (mut now, mut draw) = (Time::from_secs(1), 7_u64);
+        for n in 0..5_000_u32 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let steps = (draw >> 33) % 8;
+            let delay = Duration::from_micros(if draw >> 62 == 0 { 2_500 * steps } else { 250 * (steps % 2) });
+            queue.push(now + delay, n);
+            wanted.push((now + delay, n));
+            if n % 3 == 0 {
+                let (at, event) = queue.pop().unwrap();
+                let place = wanted.iter().enumerate().min_by_key(|(_, entry)| **entry).unwrap().0;
+                assert_eq!(wanted.remove(place), (at, event));
+                assert!(at >= now);
+                now = at;
+            }
+        }
+        wanted.sort_unstable();
+        assert_eq!(std::iter::from_fn(|| queue.pop()).collect::<Vec<_>>(), wanted);
     }
 }

@@ -7,13 +7,13 @@ use base::Time;
 use master::{Input, RequestId, StreamId};
 use prost::Message as _;
 use sdk::v1::scheduler as v1;
-use sdk::{Output, Scheduler, Session, Settings};
+use sdk::{Metrics, Output, Scheduler, Session, Settings};
 
 use super::clock::Clock;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::master::{Waiting, stream_text};
 use super::network::Lane;
-use super::{Fidelity, FrameworkSpec, Note, Observer, World, twins};
+use super::{Fidelity, FrameworkSpec, NEVER, Note, Observer, World, twins};
 use crate::seeds::Seed;
 
 /// A scheduler's process, if it runs, and what outlives it.
@@ -66,8 +66,6 @@ impl SchedulerHost {
     }
 }
 
-/// Longer than any world lasts.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// How long a broken connection goes unnoticed.
 const NOTICED: Duration = Duration::from_millis(50);
 
@@ -78,7 +76,9 @@ impl<O: Observer> World<O> {
             return;
         }
         let seed = host.seed.nth("life", host.life as usize).number();
-        let mut settings = Settings { seed, ..Settings::new(host.spec.info.clone()) };
+        // Nobody scrapes them here.
+        let metrics = Metrics::off();
+        let mut settings = Settings { seed, metrics, ..Settings::new(host.spec.info.clone()) };
         if self.model.fidelity == Fidelity::Light {
             // Nothing is lost there, so there is nothing to ask about.
             settings.reconcile_every = NEVER;
@@ -265,7 +265,11 @@ impl<O: Observer> World<O> {
         }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
-        let written = call.encode_to_vec();
+        let mut written = self.master.letters.pop().unwrap_or_default();
+        written.clear();
+        // A vector takes everything.
+        let whole = call.encode(&mut written);
+        debug_assert!(whole.is_ok());
         let old = Box::new(twins::call(*call));
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.

@@ -111,7 +111,7 @@ mod tests {
             ),
             (
                 Call {
-                    subscribe: Some(call::Subscribe { framework_info: other, ..Default::default() }),
+                    subscribe: Some(Box::new(call::Subscribe { framework_info: other, ..Default::default() })),
                     ..call(Type::Subscribe)
                 },
                 "'framework_id' differs from 'subscribe.framework_info.id'",

@@ -25,7 +25,7 @@ impl Master {
             false => self.check_group(deal, &group),
         };
         match checked {
-            Ok(needs) => self.run_group(deal, group, needs, out),
+            Ok(needs) => self.run_group(deal, *group, needs, out),
             Err(why) => {
                 for task in &group.task_group.tasks {
                     self.task_error(deal.framework, task, Reason::TaskGroupInvalid, why.clone(), out);

@@ -94,7 +94,7 @@ impl Master {
     fn call(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) -> Answer {
         if call.r#type() == Type::UpdateFramework {
             self.count_call(key, Type::UpdateFramework);
-            return match self.update_framework(key, call.update_framework.unwrap_or_default(), out) {
+            return match self.update_framework(key, *call.update_framework.unwrap_or_default(), out) {
                 Ok(()) => Answer::ok(),
                 Err(answer) => answer,
             };
@@ -114,7 +114,7 @@ impl Master {
         match call.r#type() {
             Type::UpdateFramework => {
                 self.count_call(key, Type::UpdateFramework);
-                let result = self.update_framework(key, call.update_framework.unwrap_or_default(), out);
+                let result = self.update_framework(key, *call.update_framework.unwrap_or_default(), out);
                 if let Err(answer) = result {
                     self.tell_error(key, &answer.text, out);
                 }

@@ -20,7 +20,7 @@ pub(crate) fn task(task: &mut TaskInfo, framework_id: &FrameworkId, role: &str) 
         executor.framework_id.get_or_insert_with(|| framework_id.clone());
         allocate(&mut executor.resources, role);
     }
-    task.health_check.iter_mut().for_each(health_check);
+    task.health_check.iter_mut().for_each(|check| health_check(check));
 }
 
 /// A task of a LAUNCH_GROUP: it runs under the group's executor.
@@ -28,9 +28,9 @@ pub(crate) fn group_task(task: &mut TaskInfo, executor: &ExecutorInfo, role: &st
     allocate(&mut task.resources, role);
     match &mut task.executor {
         Some(own) => allocate(&mut own.resources, role),
-        None => task.executor = Some(executor.clone()),
+        None => task.executor = Some(Box::new(executor.clone())),
     }
-    task.health_check.iter_mut().for_each(health_check);
+    task.health_check.iter_mut().for_each(|check| health_check(check));
 }
 
 fn health_check(check: &mut HealthCheck) {

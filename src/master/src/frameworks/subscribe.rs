@@ -52,7 +52,7 @@ impl Master {
         out: &mut Outbox,
     ) {
         out.push(Output::OpenStream { request, stream });
-        let mut subscription = Subscription::from(call.subscribe.unwrap_or_default());
+        let mut subscription = Subscription::from(*call.subscribe.unwrap_or_default());
         if subscription.info.principal.is_none() {
             subscription.info.principal = principal.map(|name| name.to_string());
         }

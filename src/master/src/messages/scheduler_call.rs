@@ -20,7 +20,7 @@ impl Master {
         }
         if call.r#type() == scheduler::call::Type::Subscribe {
             if let Some(subscribe) = call.subscribe {
-                self.subscribe_driver(from, Subscription::from(subscribe), out);
+                self.subscribe_driver(from, Subscription::from(*subscribe), out);
             }
             return;
         }

@@ -23,8 +23,8 @@ impl Master {
     fn forward_update(&mut self, message: StatusUpdateMessage, out: &mut Outbox) -> Result<(), String> {
         let StatusUpdateMessage { mut update, pid } = message;
         let task_id = update.status.task_id.value.as_str();
-        let pid = Pid::parse_lenient(pid.as_deref().unwrap_or_default());
-        if pid.is_empty() {
+        let pid = pid.as_deref().unwrap_or_default();
+        if !Pid::is_named(pid) {
             return Err(format!("that of task {task_id} names no agent's pid"));
         }
         match update.uuid.as_ref().or(update.status.uuid.as_ref()).map(Vec::len) {
@@ -41,7 +41,7 @@ impl Master {
         let task = self.task_by_id(framework, task_id);
         let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
         fill(&mut update);
-        self.tell_update(framework, &update, Some(&pid), out);
+        self.tell_update(framework, &update, Some(pid), out);
         match task {
             Some(task) => {
                 self.update_task(framework, task, update, out);

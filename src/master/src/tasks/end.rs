@@ -1,6 +1,5 @@
 //! The master itself says that a task has ended or cannot be reached.
 
-use base::Pid;
 use protos::mesos::TaskState;
 use protos::mesos::task_status::Reason;
 
@@ -36,7 +35,7 @@ impl Master {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
         self.update_task(framework, task, update.clone(), out);
-        self.tell_update(framework, &update, None::<&Pid>, out);
+        self.tell_update(framework, &update, None, out);
     }
 
     /// Tells a framework of a task that the master does not keep.

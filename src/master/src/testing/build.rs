@@ -93,12 +93,12 @@ pub(super) fn subscribe(script: &mut Script, words: &Words<'_>) -> Call {
     Call {
         r#type: Some(call::Type::Subscribe as i32),
         framework_id: info.id.clone(),
-        subscribe: Some(call::Subscribe {
+        subscribe: Some(Box::new(call::Subscribe {
             framework_info: info,
             force: words.has("force").then_some(true),
             suppressed_roles: words.list("suppressed").into_iter().map(str::to_owned).collect(),
             offer_constraints: None,
-        }),
+        })),
         ..Call::default()
     }
 }
@@ -196,8 +196,8 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
             let mut framework_info = framework_info(script, words);
             framework_info.id = call.framework_id.clone();
             let suppressed_roles = words.list("suppressed").into_iter().map(str::to_owned).collect();
-            call.update_framework =
-                Some(call::UpdateFramework { framework_info, suppressed_roles, offer_constraints: None });
+            let body = call::UpdateFramework { framework_info, suppressed_roles, offer_constraints: None };
+            call.update_framework = Some(Box::new(body));
         }
         call::Type::Request => call.request = Some(call::Request::default()),
         _ => {}
@@ -250,7 +250,7 @@ fn launch_group(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text
     let task_group = mesos::TaskGroupInfo { tasks };
     Ok(Operation {
         r#type: Some(operation::Type::LaunchGroup as i32),
-        launch_group: Some(operation::LaunchGroup { executor, task_group }),
+        launch_group: Some(Box::new(operation::LaunchGroup { executor, task_group })),
         ..Operation::default()
     })
 }
@@ -327,7 +327,7 @@ pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
     let mut list = reserved(words, &format!("disk:{text}"));
     for resource in &mut list {
         resource.shared = words.has("shared").then(mesos::resource::SharedInfo::default);
-        resource.disk = Some(mesos::resource::DiskInfo {
+        resource.disk = Some(Box::new(mesos::resource::DiskInfo {
             persistence: Some(mesos::resource::disk_info::Persistence {
                 id: words.get("volume").unwrap_or("v1").to_owned(),
                 principal: words.get("principal").map(str::to_owned),
@@ -338,7 +338,7 @@ pub(super) fn volumes(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
                 ..Default::default()
             }),
             source: None,
-        });
+        }));
     }
     list
 }
@@ -365,7 +365,7 @@ fn task(script: &Script, words: &Words<'_>, agent: &mesos::SlaveId, text: &str) 
         slave_id: agent.clone(),
         resources: wanted,
         command: executor.is_none().then_some(command),
-        executor,
+        executor: executor.map(Box::new),
         limits: words.number("limit_cpus").map(|amount| ("cpus".to_owned(), value(amount))).into_iter().collect(),
         ..Default::default()
     }

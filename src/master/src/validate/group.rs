@@ -79,7 +79,7 @@ pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNee
 
 fn member(context: &Group<'_>, group: &LaunchGroup, info: &TaskInfo) -> Result<Resources, String> {
     let resources = task::own(context.agent, info)?;
-    if info.executor.as_ref().is_some_and(|own| *own != group.executor) {
+    if info.executor.as_ref().is_some_and(|own| **own != group.executor) {
         return Err("The `ExecutorInfo` of task is different from executor in `LaunchGroup`".to_owned());
     }
     if info.command.is_none() {

@@ -205,7 +205,7 @@ mod tests {
                 "Task's 'max_completion_time' must be non-negative",
             ),
             (
-                TaskInfo { health_check: Some(http), ..good() },
+                TaskInfo { health_check: Some(Box::new(http)), ..good() },
                 "Task uses invalid health check: Expecting 'http' to be set for http health check",
             ),
             (TaskInfo { resources: vec![], ..good() }, "Task uses no resources"),
@@ -214,7 +214,7 @@ mod tests {
                 "Task's `CommandInfo` is invalid: Environment variable 'A' of type 'VALUE' must have a value set",
             ),
             (
-                TaskInfo { container: Some(container), ..good() },
+                TaskInfo { container: Some(Box::new(container)), ..good() },
                 "Task's `ContainerInfo` is invalid: Invalid volume: Exactly one of 'host_path', 'image' and 'source' \
                  must be set",
             ),
@@ -231,11 +231,11 @@ mod tests {
                 "The limit of 'cpus' (NaN) is below the request (1)",
             ),
             (
-                TaskInfo { executor: Some(custom.clone()), ..good() },
+                TaskInfo { executor: Some(Box::new(custom.clone())), ..good() },
                 "Task should have at least one (but not both) of CommandInfo or ExecutorInfo present",
             ),
             (
-                TaskInfo { command: None, executor: Some(custom), ..good() },
+                TaskInfo { command: None, executor: Some(Box::new(custom)), ..good() },
                 "'ExecutorInfo.command' must be set for 'CUSTOM' executor",
             ),
             (

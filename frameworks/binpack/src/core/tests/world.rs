@@ -133,7 +133,7 @@ impl World {
         self.put(Input::Wake);
         let subscribed =
             event::Subscribed { framework_id: sdk::v1::FrameworkId { value: "F".into() }, ..Default::default() };
-        self.tell(scheduler::Event { subscribed: Some(subscribed), ..of(event::Type::Subscribed) });
+        self.tell(scheduler::Event { subscribed: Some(Box::new(subscribed)), ..of(event::Type::Subscribed) });
     }
 
     /// The scheduler is killed and started anew; its tasks go on.
