@@ -1,7 +1,8 @@
 //! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
 //!
 //! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
-//! `large` the others, `day` the day, `hour` the hour. With `faults` it plays so many seeds of the fault campaign instead.
+//! `large` the others, `day` the day, `hour` the hour; `2h` plays the first two hours of the day only. With `faults` it plays so
+//! many seeds of the fault campaign instead.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -126,11 +127,13 @@ fn main() {
         measure(SMALL);
     }
     let scale = number.unwrap_or(1.0);
+    let is_span = |text: &&String| text.strip_suffix('h').is_some_and(|hours| hours.parse::<f64>().is_ok());
+    let span = arguments.iter().find(is_span).map_or("1d", String::as_str);
     for (name, text, gap) in [("day", DAY, 345.6), ("hour", HOUR, 20.0)] {
         if !(all || asked("large") || asked(name)) {
             continue;
         }
         let scaled = text.replace(&format!("poisson = \"{gap}s\""), &format!("poisson = \"{}s\"", gap * scale));
-        measure(&scaled);
+        measure(&scaled.replace("duration = \"1d\"", &format!("duration = \"{span}\"")));
     }
 }

@@ -210,7 +210,7 @@ impl<O: Observer> World<O> {
                 core.end_batch(now, &mut out);
                 host.core = Some(Box::new(core));
                 self.observer.noted(&Note::AgentStarts { agent }, self.now);
-                self.agent_outbox(agent, out);
+                self.agent_outbox(agent, &mut out);
                 self.agent_input(agent, Input::Detected { master: Some(self.master.pid()) });
             }
             Err(why) => self.observer.noted(&Note::AgentCannotStart { agent, why: &why }, self.now),
@@ -286,15 +286,16 @@ impl<O: Observer> World<O> {
         }
         host.planned = false;
         let Some(core) = &mut host.core else { return };
-        let (mut out, shown) = (Outbox::default(), host.clock.show(self.now));
+        let (mut out, shown) = (std::mem::take(&mut self.agent_out), host.clock.show(self.now));
         host.inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
         core.end_batch(shown, &mut out);
-        self.agent_outbox(agent, out);
+        self.agent_outbox(agent, &mut out);
+        self.agent_out = out;
         self.plan_agent_wake(agent);
     }
 
     /// First durable, then visible; a doomed process gets only so far.
-    fn agent_outbox(&mut self, agent: u32, mut out: Outbox) {
+    fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
         let host = &mut self.agents[agent as usize];
         let writes = !out.persist.is_empty();
         let doom = match host.doom {
@@ -308,7 +309,7 @@ impl<O: Observer> World<O> {
         let life = host.life;
         let mut dies = self.now;
         if writes || !host.writer.is_idle() {
-            host.writer.push(out.persist, out.outputs);
+            host.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
             if let Some(until) = self.agent_writes(agent) {
                 dies = match doom.map(|doom| doom.moment) {
                     Some(Moment::Writing(_)) => self.now + until.since(self.now) / 2,
@@ -316,7 +317,7 @@ impl<O: Observer> World<O> {
                 };
             }
         } else {
-            for output in out.outputs {
+            for output in out.outputs.drain(..) {
                 self.agent_output(agent, output);
                 if self.agents[agent as usize].life != life {
                     return;
@@ -351,11 +352,13 @@ impl<O: Observer> World<O> {
             if self.sabotage == Some(super::Sabotage::Checkpoints) {
                 let whole = batch.persist.into_iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
                 whole.for_each(|entry| disk.take(entry));
-            } else {
+            } else if self.model.restarts {
                 batch.persist.into_iter().for_each(|entry| disk.take(entry));
             }
             #[cfg(not(test))]
-            batch.persist.into_iter().for_each(|entry| disk.take(entry));
+            if self.model.restarts {
+                batch.persist.into_iter().for_each(|entry| disk.take(entry));
+            }
             for output in batch.outputs {
                 self.agent_output(agent, output);
             }

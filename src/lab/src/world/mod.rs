@@ -121,6 +121,8 @@ pub struct World<O> {
     scratch: Vec<u8>,
     /// Memory for what a session wants.
     wanted: Vec<sdk::Output>,
+    /// Memory for what an agent's batch leads to; empty between batches.
+    agent_out: agent::Outbox,
     #[cfg(test)]
     pub(crate) sabotage: Option<Sabotage>,
     /// Where the master's inputs are recorded.
@@ -154,6 +156,7 @@ impl<O: Observer> World<O> {
             digest: 0,
             scratch: Vec::new(),
             wanted: Vec::new(),
+            agent_out: agent::Outbox::default(),
             #[cfg(test)]
             sabotage: None,
             #[cfg(test)]

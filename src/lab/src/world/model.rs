@@ -11,7 +11,7 @@ pub enum Fidelity {
     /// The agent's core and its checkpoints, with modelled executors that speak the executor API.
     #[default]
     Full,
-    /// Only what a master sees of an agent: registration, pongs, and the updates of its tasks. A tenth of the cost; for
+    /// Only what a master sees of an agent: registration, and the updates of its tasks. A tenth of the cost; for
     /// worlds with millions of tasks in which no agent fails.
     Light,
 }
@@ -37,6 +37,9 @@ pub struct Model {
     pub straggling: f64,
     /// How much of an agent is real.
     pub fidelity: Fidelity,
+    /// Whether agents are started again after they have ended. If not, what they write takes its time and is not kept: only a
+    /// start reads it. (One that ends by itself nevertheless comes back with an empty disk.)
+    pub restarts: bool,
 }
 
 impl Default for Model {
@@ -52,6 +55,7 @@ impl Default for Model {
             stragglers: 0.0,
             straggling: 5.0,
             fidelity: Fidelity::Full,
+            restarts: true,
         }
     }
 }
