@@ -87,7 +87,7 @@ fn short_tasks(report: &Report, name: &str, flags: &[&str], [promise, cpu, mesos
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
     let before = proc::tree_cpu(agent.pid());
     let wall = launch(&mut scheduler, "bench", "true", count, 1.0, TaskState::TaskFinished)?;
-    wait_for("all executors gone", || proc::children(agent.pid()).is_empty())?;
+    wait_for("all executors gone", || proc::executors(agent.pid()).is_empty())?;
     let tree = proc::tree_cpu(agent.pid()).saturating_sub(before);
     report.row(&format!("{count} x `true`, {name}"), &rate(count, wall), "", promise, mesos);
     report.row("    CPU each, agent and executors", &each(tree, count), "", cpu, mesos_cpu);
@@ -131,7 +131,7 @@ fn long_tasks(report: &Report, name: &str, flags: &[&str]) -> Result<()> {
 }
 
 fn memory(report: &Report, name: &str, agent: &Daemon, count: usize) -> Result<()> {
-    let executors = proc::children(agent.pid());
+    let executors = proc::executors(agent.pid());
     if executors.is_empty() {
         bail!("the agent has no children");
     }

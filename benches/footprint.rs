@@ -88,7 +88,7 @@ fn executors(report: &Report, master: &Daemon, agent: &Daemon, tasks: usize) -> 
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
     launch(&mut scheduler, "exec sleep 1000", tasks, TaskState::TaskRunning)?;
     std::thread::sleep(Duration::from_secs(1));
-    let executors = proc::children(agent.pid());
+    let executors = proc::executors(agent.pid());
     if executors.is_empty() {
         bail!("the agent has no children");
     }
@@ -102,6 +102,6 @@ fn executors(report: &Report, master: &Daemon, agent: &Daemon, tasks: usize) -> 
     report.row(&format!("an executor, proportional, one of {tasks}"), &mean("Pss"), "", "1.5 MiB", "10 MB");
     report.note("an executor, its own dirty memory", &mean("Private_Dirty"));
     scheduler.teardown()?;
-    wait_for("the executors ended", || proc::children(agent.pid()).is_empty())?;
+    wait_for("the executors ended", || proc::executors(agent.pid()).is_empty())?;
     Ok(())
 }

@@ -27,7 +27,7 @@ fn main() -> Result<()> {
 
     let (wall, mut lives) = run(&mut scheduler, tasks).with_context(|| format!("agent: {}", agent.log()))?;
 
-    wait_for("all executors gone", || proc::children(agent.pid()).is_empty())?;
+    wait_for("all executors gone", || proc::executors(agent.pid()).is_empty())?;
     let master_cpu = master.cpu() - before.0;
     let agent_cpu = agent.cpu() - before.2;
     let tree = proc::tree_cpu(agent.pid()).saturating_sub(before.1);

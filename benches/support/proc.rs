@@ -29,6 +29,14 @@ pub fn children(pid: u32) -> Vec<u32> {
     processes().into_iter().filter(|p| stat(*p).is_some_and(|(up, _)| up == pid)).collect()
 }
 
+/// The executors among the children of an agent: they run in sandboxes. The process that they are copies of does not.
+pub fn executors(agent: u32) -> Vec<u32> {
+    let in_sandbox = |pid: &u32| {
+        fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.to_string_lossy().contains("/runs/"))
+    };
+    children(agent).into_iter().filter(in_sandbox).collect()
+}
+
 /// Parent, and ticks of CPU with those of the children that it waited for.
 fn stat(pid: u32) -> Option<(u32, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

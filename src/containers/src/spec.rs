@@ -69,6 +69,28 @@ pub enum RlimitKind {
     Stack,
 }
 
+impl RlimitKind {
+    /// All, each at the place of its number.
+    pub(crate) const ALL: [RlimitKind; 16] = [
+        RlimitKind::As,
+        RlimitKind::Core,
+        RlimitKind::Cpu,
+        RlimitKind::Data,
+        RlimitKind::Fsize,
+        RlimitKind::Locks,
+        RlimitKind::Memlock,
+        RlimitKind::Msgqueue,
+        RlimitKind::Nice,
+        RlimitKind::Nofile,
+        RlimitKind::Nproc,
+        RlimitKind::Rss,
+        RlimitKind::Rtprio,
+        RlimitKind::Rttime,
+        RlimitKind::Sigpending,
+        RlimitKind::Stack,
+    ];
+}
+
 /// One resource limit; `None` is unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rlimit {

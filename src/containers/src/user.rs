@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 /// A user of this host with everything that becoming him takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +52,20 @@ impl User {
         Ok(User { name: name.to_owned(), uid, gid, groups: group_list(&c_name, gid) })
     }
 
+    /// As [`User::by_name`]; `None` if the calling process runs as this user already. The name of its own user is looked up
+    /// once.
+    ///
+    /// # Errors
+    /// As [`User::by_name`].
+    pub fn other(name: &str) -> Result<Option<User>, UserError> {
+        static OWN: OnceLock<Option<CString>> = OnceLock::new();
+        let own = OWN.get_or_init(|| name_of(rustix::process::geteuid().as_raw()));
+        if own.as_ref().is_some_and(|own| own.as_bytes() == name.as_bytes()) {
+            return Ok(None);
+        }
+        User::by_name(name).map(|user| Some(user).filter(|user| !user.is_current()))
+    }
+
     /// Whether the calling process already runs as this user.
     pub fn is_current(&self) -> bool {
         rustix::process::geteuid().as_raw() == self.uid
@@ -76,6 +91,25 @@ fn passwd_entry(name: &CStr) -> Result<Option<(u32, u32)>, i32> {
             // What some C libraries say instead of "not found".
             libc::ENOENT | libc::ESRCH => return Ok(None),
             other => return Err(other),
+        }
+    }
+}
+
+/// The name of a user, if he has one.
+fn name_of(uid: u32) -> Option<CString> {
+    let mut buffer: Vec<libc::c_char> = vec![0; 1024];
+    loop {
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
+        let mut found: *mut libc::passwd = std::ptr::null_mut();
+        // SAFETY: every pointer is valid for the call, the length is that of the buffer.
+        let code =
+            unsafe { libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found) };
+        match code {
+            libc::ERANGE if buffer.len() < LIMIT => buffer.resize(buffer.len() * 4, 0),
+            libc::EINTR => {}
+            // SAFETY: `found` is not null, so the call has filled the entry, whose name lies in the buffer.
+            0 if !found.is_null() => return Some(unsafe { CStr::from_ptr((*found).pw_name) }.to_owned()),
+            _ => return None,
         }
     }
 }

@@ -118,6 +118,8 @@ fn groups_inside_groups() {
     assert_eq!(host.group("a.b").processes(), [8, 9]);
     assert_eq!(host.group("c").processes(), [] as [i32; 0]);
     host.group("c").remove().unwrap();
+    assert!(!host.group("a").remove_if_empty(), "another group is in it");
+    assert!(host.group("c").remove_if_empty());
     assert!(matches!(
         host.group("a").create(&[Controller::Cpu]),
         Err(containers::cgroups::CgroupError::Missing("cpu"))

@@ -9,7 +9,7 @@ use prost::Message;
 use protos::json::{Dialect, ToJson};
 use rustc_hash::FxHashMap;
 use wire::http::Response;
-use wire::http::stream::{StreamEnd, StreamHandle};
+use wire::http::stream::{Records, StreamEnd, StreamHandle};
 use wire::negotiate::Encoding;
 
 use crate::sync::lock;
@@ -42,16 +42,43 @@ impl Streams {
 
     /// Opens a stream. `closed` is called when the client is gone, but not when the daemon ends the stream.
     pub fn open(&self, encoding: Encoding, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Response) {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (handle, response) = wire::http::stream::open(encoding.media_type(), self.limit);
-        handle.on_end(move |end| {
-            if end != StreamEnd::Ended {
+        let closed = |number| {
+            move |end| {
                 tracing::info!(stream = number, "event stream {end}");
                 closed(number);
             }
+        };
+        (self.keep(handle, encoding, closed), response)
+    }
+
+    /// Opens a stream in protobuf that is not the answer to a request. `closed` is called as with [`Streams::open`].
+    pub fn open_bare(&self, closed: impl FnOnce(u64) + Send + 'static) -> (u64, Records) {
+        let (handle, records) = wire::http::stream::open_bare(self.limit);
+        let closed = |number| {
+            move |end| {
+                tracing::debug!(stream = number, "event stream {end}");
+                closed(number);
+            }
+        };
+        (self.keep(handle, Encoding::Protobuf, closed), records)
+    }
+
+    fn keep<F: FnOnce(StreamEnd) + Send + 'static>(
+        &self,
+        handle: StreamHandle,
+        encoding: Encoding,
+        closed: impl FnOnce(u64) -> F,
+    ) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let closed = closed(number);
+        handle.on_end(move |end| {
+            if end != StreamEnd::Ended {
+                closed(end);
+            }
         });
         lock(&self.open).insert(number, (Arc::new(handle), encoding));
-        (number, response)
+        number
     }
 
     /// Sends a v0 event to a stream in its reader's encoding.

@@ -8,6 +8,7 @@
 
 use std::error::Error;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 mod checks;
@@ -30,11 +31,17 @@ mod switchboard;
 mod updates;
 
 /// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init`, the program that follows; or
-/// `switchboard`, which stands beside a terminal.
+/// `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
+    run(kind, None)
+}
+
+/// As [`main`], with a line to the agent if there is one already.
+fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
     match kind.and_then(OsStr::to_str) {
-        Some("command") => command::main(),
-        Some("default") => default::main(),
+        Some("command") => command::main(line),
+        Some("default") => default::main(line),
+        Some("template") if line.is_none() => template(),
         Some("docker") => docker::main(),
         Some("switchboard") => switchboard::main(),
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
@@ -42,6 +49,16 @@ pub fn main(kind: Option<&OsStr>) -> ExitCode {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Waits, and goes on as whatever executor the agent orders.
+fn template() -> ExitCode {
+    match containers::become_copy() {
+        Ok(None) => ExitCode::SUCCESS,
+        // Its words are those of the whole program: 'tepui executor command'.
+        Ok(Some(copy)) => run(copy.argv.get(2).map(|word| word.as_os_str()), copy.line),
+        Err(error) => refuse(&error),
     }
 }
 

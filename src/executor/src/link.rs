@@ -1,9 +1,12 @@
 //! An executor's link to its agent: the subscription, the calls, and finding the agent again (wire/http.md 10).
 //!
-//! Two connections, as every Mesos executor has: one whose answer to SUBSCRIBE is the stream of events, one for the
-//! other calls. Losing either is losing both. What the events mean is for the executors.
+//! An executor that is born with a line to its agent is subscribed from the start: events come and calls go over it as RecordIO,
+//! without HTTP. Else, and when the line is lost, it has two connections, as every Mesos executor has: one whose answer to
+//! SUBSCRIBE is the stream of events, one for the other calls. Losing either is losing both. What the events mean is for the
+//! executors.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use prost::Message;
@@ -73,11 +76,20 @@ struct Open {
     heartbeat_at: Instant,
 }
 
+/// What an executor may be born with instead.
+#[derive(Debug)]
+struct Line {
+    socket: Socket,
+    records: Records,
+    subscribed: bool,
+}
+
 #[derive(Debug)]
 enum State {
     Closed {
         retry_at: Instant,
     },
+    Line(Line),
     Open(Box<Open>),
     /// The agent is not looked for any more.
     Ended,
@@ -95,10 +107,13 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// A link that starts to connect at the next [`Link::on_time`].
-    pub(crate) fn new(settings: Settings) -> Link {
+    /// A link over a line that is there, or else one that starts to connect at the next [`Link::on_time`].
+    pub(crate) fn new(settings: Settings, line: Option<OwnedFd>) -> Link {
         let now = clock::now();
-        let state = State::Closed { retry_at: now };
+        let state = match line {
+            Some(fd) => State::Line(Line { socket: Socket::connected(fd), records: Records::new(), subscribed: false }),
+            None => State::Closed { retry_at: now },
+        };
         Link { settings, updates: Updates::default(), state, lost_at: now, incoming: VecDeque::new() }
     }
 
@@ -111,7 +126,11 @@ impl Link {
     }
 
     pub(crate) fn is_subscribed(&self) -> bool {
-        matches!(&self.state, State::Open(open) if open.subscribed)
+        match &self.state {
+            State::Open(open) => open.subscribed,
+            State::Line(line) => line.subscribed,
+            State::Closed { .. } | State::Ended => false,
+        }
     }
 
     /// Whether the agent has been given up: nothing will be acknowledged any more.
@@ -153,7 +172,10 @@ impl Link {
         for update in self.updates.unsent() {
             let mut call = self.call(CallType::Update);
             call.update = Some(update);
-            requests.extend_from_slice(&self.request(&call));
+            match self.state {
+                State::Line(_) => record(&call, &mut requests),
+                _ => requests.extend_from_slice(&self.request(&call)),
+            }
         }
         if !requests.is_empty() {
             self.send(&requests);
@@ -162,9 +184,13 @@ impl Link {
 
     /// What to wait for.
     pub(crate) fn interests<'a>(&'a self, poller: &mut Poller<'a>) {
-        if let State::Open(open) = &self.state {
-            poller.add(STREAM, open.stream.socket.fd(), open.stream.socket.interest());
-            poller.add(CALLS, open.calls.socket.fd(), open.calls.socket.interest());
+        match &self.state {
+            State::Open(open) => {
+                poller.add(STREAM, open.stream.socket.fd(), open.stream.socket.interest());
+                poller.add(CALLS, open.calls.socket.fd(), open.calls.socket.interest());
+            }
+            State::Line(line) => poller.add(STREAM, line.socket.fd(), line.socket.interest()),
+            State::Closed { .. } | State::Ended => {}
         }
     }
 
@@ -173,6 +199,10 @@ impl Link {
         match &self.state {
             State::Closed { retry_at } => {
                 earlier(Some(*retry_at), self.settings.recovery.map(|recovery| self.lost_at + recovery.timeout))
+            }
+            State::Line(line) => {
+                let unsubscribed = self.settings.recovery.filter(|_| !line.subscribed);
+                unsubscribed.map(|recovery| self.lost_at + recovery.timeout)
             }
             State::Open(open) => {
                 let unsubscribed = self.settings.recovery.filter(|_| !open.subscribed);
@@ -243,26 +273,56 @@ impl Link {
     }
 
     fn send(&mut self, requests: &[u8]) {
-        let State::Open(open) = &mut self.state else { return };
-        if let Err(error) = open.calls.socket.send(requests) {
+        let socket = match &mut self.state {
+            State::Open(open) => &mut open.calls.socket,
+            State::Line(line) => &mut line.socket,
+            State::Closed { .. } | State::Ended => return,
+        };
+        if let Err(error) = socket.send(requests) {
             self.disconnect(&format!("Failed to send a call: {error}"));
         }
     }
 
     /// Acts on what a wait has found about one of the connections.
     pub(crate) fn on_ready(&mut self, token: Token, found: PollFlags) {
-        let State::Open(open) = &mut self.state else { return };
+        let socket = match &mut self.state {
+            State::Open(open) if token == STREAM => &mut open.stream.socket,
+            State::Open(open) => &mut open.calls.socket,
+            State::Line(line) => &mut line.socket,
+            State::Closed { .. } | State::Ended => return,
+        };
         let mut bytes = Vec::new();
-        let connection = if token == STREAM { &mut open.stream } else { &mut open.calls };
-        let result = connection.socket.ready(found, &mut |received| bytes.extend_from_slice(received));
+        let result = socket.ready(found, &mut |received| bytes.extend_from_slice(received));
         // What came before an end or an error counts.
-        if !bytes.is_empty() {
-            if token == STREAM { self.read_stream(&bytes) } else { self.read_calls(&bytes) }
+        match &self.state {
+            _ if bytes.is_empty() => {}
+            State::Line(_) => self.read_line(&bytes),
+            _ if token == STREAM => self.read_stream(&bytes),
+            _ => self.read_calls(&bytes),
         }
         match result {
             Ok(true) => {}
             Ok(false) => self.disconnect("The agent has closed the connection"),
             Err(error) => self.disconnect(&format!("The connection is lost: {error}")),
+        }
+    }
+
+    fn read_line(&mut self, bytes: &[u8]) {
+        let State::Line(line) = &mut self.state else { return };
+        let mut events = Vec::new();
+        let fed = line.records.feed(bytes, &mut |record| events.push(Event::decode(record)));
+        self.on_events(events);
+        if let Err(error) = fed {
+            self.disconnect(&error.to_string());
+        }
+    }
+
+    fn on_events(&mut self, events: Vec<Result<Event, prost::DecodeError>>) {
+        for event in events {
+            match event {
+                Ok(event) => self.on_event(event),
+                Err(error) => eprintln!("An event from the agent cannot be read: {error}"),
+            }
         }
     }
 
@@ -282,12 +342,7 @@ impl Link {
             Part::End => ended = true,
         });
         let (status, text) = (*status, String::from_utf8_lossy(text).into_owned());
-        for event in events {
-            match event {
-                Ok(event) => self.on_event(event),
-                Err(error) => eprintln!("An event from the agent cannot be read: {error}"),
-            }
-        }
+        self.on_events(events);
         match (fed, broken) {
             (Err(error), _) => self.disconnect(&error.to_string()),
             (_, Some(error)) => self.disconnect(&error.to_string()),
@@ -332,8 +387,10 @@ impl Link {
     fn on_event(&mut self, event: Event) {
         match event.r#type() {
             EventType::Subscribed => {
-                if let State::Open(open) = &mut self.state {
-                    open.subscribed = true;
+                match &mut self.state {
+                    State::Open(open) => open.subscribed = true,
+                    State::Line(line) => line.subscribed = true,
+                    State::Closed { .. } | State::Ended => {}
                 }
                 self.incoming.push_back(Incoming::Subscribed(event.subscribed.unwrap_or_default()));
             }
@@ -383,6 +440,13 @@ impl Link {
             self.incoming.push_back(Incoming::Shutdown);
         }
     }
+}
+
+/// Adds a call as a record.
+fn record(call: &Call, out: &mut Vec<u8>) {
+    let body = call.encode_to_vec();
+    out.extend_from_slice(format!("{}\n", body.len()).as_bytes());
+    out.extend_from_slice(&body);
 }
 
 fn keep(text: &mut Vec<u8>, data: &[u8]) {

@@ -47,6 +47,11 @@ impl Socket {
         }
     }
 
+    /// A connection that is there already, and never waits.
+    pub(crate) fn connected(fd: OwnedFd) -> Socket {
+        Socket { fd, connecting: false, out: Vec::new() }
+    }
+
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

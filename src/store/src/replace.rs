@@ -32,6 +32,10 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 /// # Errors
 /// When the disk refuses; the link is then as it was.
 pub fn replace_link(path: &Path, target: &Path) -> Result<(), StoreError> {
+    // Most are new.
+    if symlink(target, path).is_ok() {
+        return Ok(());
+    }
     let temporary = temporary_link(path, target)?;
     fs::rename(&temporary, path).map_err(StoreError::io("replace", path))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::group::{Group, below};
+use super::group::{Group, LEAF, below};
 use super::{CgroupError, failed, read, write};
 
 const PAUSE: Duration = Duration::from_millis(1);
@@ -53,6 +53,20 @@ impl Group {
                 };
             }
         }
+    }
+
+    /// Removes the group if nothing is in it, neither processes nor groups; whether it is gone. For the usual end of a container
+    /// this is all that is to be done.
+    pub fn remove_if_empty(&self) -> bool {
+        if self.is_v2() {
+            // If it cannot be removed, neither can the group.
+            let _ = std::fs::remove_dir(self.main().join(LEAF));
+        }
+        let gone = match std::fs::remove_dir(self.main()) {
+            Ok(()) => true,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        gone && self.remove().is_ok()
     }
 
     /// Removes the group, which must be empty, with all below it. One that is gone is no error.

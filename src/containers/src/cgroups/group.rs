@@ -12,7 +12,7 @@ use super::{CgroupError, Controller, INSIDE, failed, hand_down, make, read};
 
 /// Version 2: the group below a container's own in which its processes are. A group with limits for those inside must
 /// hold no process itself.
-const LEAF: &str = "leaf";
+pub(super) const LEAF: &str = "leaf";
 
 /// How a new process enters a group.
 #[derive(Clone, Debug)]
@@ -97,7 +97,9 @@ impl Group {
                 let mut paths = [of(parents, shared), of(folders, own)].concat();
                 paths.dedup();
                 let open = |folder: &PathBuf| {
-                    let path = folder.join("cgroup.procs");
+                    // A new process is one thread. A thread that moves itself need not wait until nobody in the machine starts or
+                    // ends one, as all that is written to `cgroup.procs` must: milliseconds for each hierarchy.
+                    let path = folder.join("tasks");
                     let file = OpenOptions::new().write(true).open(&path).map_err(failed("open", &path))?;
                     Ok(Arc::new(OwnedFd::from(file)))
                 };

@@ -1,14 +1,17 @@
 //! Starting a process: the [`Launcher`].
 //!
 //! `prepare.rs` turns a [`Spec`] into plain C data, `start.rs` makes the process, `stage.rs` is what runs in it before
-//! the program does. Nothing here waits for a process's end.
+//! the program does; `same.rs` makes a process of the program that runs already. Nothing here waits for a process's end.
 
 mod mounts;
 mod prepare;
 mod rights;
+mod same;
 mod stage;
 mod start;
 
+pub(crate) use prepare::{Prepared, Streams, null_input};
+pub(crate) use same::{copy_of_this, settle_copy};
 pub(crate) use start::pause;
 
 use std::io;
@@ -69,7 +72,7 @@ impl Step {
         Step::Terminal,
     ];
 
-    fn from_number(number: u32) -> Step {
+    pub(crate) fn from_number(number: u32) -> Step {
         Step::ALL.into_iter().find(|step| *step as u32 == number).unwrap_or(Step::Exec)
     }
 

@@ -6,15 +6,15 @@
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
+use super::SpawnError;
 use super::mounts;
-use super::{SpawnError, Step};
 use crate::cgroups::Entry;
 use crate::isolation::{Capabilities, FilterStep, Isolation};
 use crate::lookup::candidates;
@@ -43,6 +43,49 @@ impl CArray {
     }
 }
 
+/// The three standard streams of a spec, opened.
+pub(crate) struct Streams([Stream; 3]);
+
+impl Streams {
+    /// Opens them.
+    ///
+    /// # Errors
+    /// The file that cannot be opened.
+    pub(crate) fn open(spec: &Spec) -> Result<Streams, SpawnError> {
+        match &spec.stdin {
+            Some(fd) => Streams::with_input(spec, fd),
+            None => Streams::with_input(spec, &Arc::new(null_input()?)),
+        }
+    }
+
+    /// Opens the others beside a standard input that is there.
+    ///
+    /// # Errors
+    /// As [`Streams::open`].
+    pub(crate) fn with_input(spec: &Spec, input: &Arc<OwnedFd>) -> Result<Streams, SpawnError> {
+        let owner = spec.user.as_ref().filter(|user| !user.is_current());
+        let input = stream(&Output::Fd(Arc::clone(input)), None)?;
+        Ok(Streams([input, stream(&spec.stdout, owner)?, stream(&spec.stderr, owner)?]))
+    }
+
+    /// Input, output and error; the caller's own where they are inherited.
+    pub(crate) fn each(&self) -> [BorrowedFd<'_>; 3] {
+        let own = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+        std::array::from_fn(|index| match &self.0[index] {
+            Stream::Inherit => own[index],
+            Stream::Owned(fd) => fd.as_fd(),
+            Stream::Shared(fd) => fd.as_fd(),
+        })
+    }
+}
+
+/// `/dev/null`, to be read from.
+pub(crate) fn null_input() -> Result<OwnedFd, SpawnError> {
+    let path = Path::new("/dev/null");
+    let null = OpenOptions::new().read(true).open(path).and_then(|file| above_standard(file.into()));
+    null.map_err(|source| SpawnError::Output { path: path.to_owned(), source })
+}
+
 /// A file that becomes a standard stream.
 enum Stream {
     Inherit,
@@ -62,7 +105,7 @@ impl Stream {
 }
 
 /// Everything that the child stage reads.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     pub(super) program: String,
     pub(super) files: CArray,
     /// The program itself, if it is given as an open file.
@@ -73,7 +116,7 @@ pub(super) struct Prepared {
     pub(super) script_argv: Vec<*const libc::c_char>,
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
-    streams: [Stream; 3],
+    streams: Streams,
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
     pub(super) die_with_parent: bool,
@@ -140,7 +183,7 @@ impl Isolated {
 }
 
 impl Prepared {
-    pub(super) fn new(spec: &Spec) -> Result<Prepared, SpawnError> {
+    pub(crate) fn new(spec: &Spec) -> Result<Prepared, SpawnError> {
         let (files, argv) = match &spec.program {
             Program::Shell(script) => (vec!["/bin/sh".into()], vec!["sh".into(), "-c".into(), script.clone()]),
             Program::Argv { file, argv } if argv.is_empty() => {
@@ -162,16 +205,7 @@ impl Prepared {
         let script_argv = [c"/bin/sh".as_ptr(), ptr::null()].into_iter().chain(argv.items().iter().skip(1).copied());
         let script_argv = script_argv.chain([ptr::null()]).collect();
         let user = spec.user.clone().filter(|user| !user.is_current());
-        let owner = user.as_ref();
-        let in_streams = |source| SpawnError::Failed { step: Step::Streams, program: program.clone(), source };
-        let input = match &spec.stdin {
-            Some(fd) => stream(&Output::Fd(Arc::clone(fd)), None)?,
-            None => {
-                let null = OpenOptions::new().read(true).open("/dev/null").map_err(in_streams)?;
-                Stream::Owned(above_standard(null.into()).map_err(in_streams)?)
-            }
-        };
-        let streams = [input, stream(&spec.stdout, owner)?, stream(&spec.stderr, owner)?];
+        let streams = Streams::open(spec)?;
         Ok(Prepared {
             files: c_array(files, "name of the program")?,
             open,
@@ -194,7 +228,7 @@ impl Prepared {
 
     /// The descriptors for standard input, output and error; -1 leaves the caller's.
     pub(super) fn stream_fds(&self) -> [RawFd; 3] {
-        [self.streams[0].raw(), self.streams[1].raw(), self.streams[2].raw()]
+        self.streams.0.each_ref().map(Stream::raw)
     }
 }
 
@@ -249,16 +283,26 @@ fn stream(output: &Output, owner: Option<&User>) -> Result<Stream, SpawnError> {
 }
 
 fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
+    // Most are new, and what has just been made is what it should be.
+    let new = OpenOptions::new().append(true).create_new(true).mode(0o644).open(path);
+    let file = match new {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_old_output(path)?,
+        new => new?,
+    };
+    if let Some(user) = owner {
+        std::os::unix::fs::fchown(&file, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(file)
+}
+
+fn open_old_output(path: &Path) -> io::Result<File> {
     // Not blocking, and a regular file only: in the user's folder the name may lead to a pipe that nobody reads.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(flags).open(path)?;
+    let file = OpenOptions::new().append(true).custom_flags(flags).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
-    if let Some(user) = owner {
-        std::os::unix::fs::fchown(&file, Some(user.uid), Some(user.gid))?;
-    }
     Ok(file)
 }
 

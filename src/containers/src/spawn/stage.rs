@@ -66,7 +66,7 @@ pub(super) unsafe fn run_stage(stage: &mut Stage<'_>) -> ! {
     }
 }
 
-fn errno() -> i32 {
+pub(super) fn errno() -> i32 {
     // SAFETY: the C library's errno of this thread; always valid.
     unsafe { *libc::__errno_location() }
 }
@@ -82,31 +82,7 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
     // SAFETY: only async-signal-safe calls, on data that the parent prepared and keeps.
     unsafe {
         default_signals();
-        enter(stage.prepared)?;
-        if stage.prepared.new_session {
-            check(libc::setsid(), Step::Session)?;
-        }
-        for (kind, limit) in &stage.prepared.rlimits {
-            check(libc::setrlimit64(resource(*kind), limit), Step::Rlimit)?;
-        }
-        for (target, source) in (0..).zip(stage.streams) {
-            if source >= 0 {
-                check(libc::dup2(source, target), Step::Streams)?;
-            }
-        }
-        if stage.prepared.isolation.terminal {
-            check(libc::ioctl(0, libc::TIOCSCTTY, 0), Step::Terminal)?;
-        }
-        if stage.prepared.isolation.mounts_of_its_own {
-            mounts::make(&stage.prepared.isolation.mounts, stage.prepared.isolation.root.as_ref())?;
-        }
-        // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
-        // kernel that does not know the call leaves it at that.
-        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
-        if let Some(folder) = &stage.prepared.working_dir {
-            check(libc::chdir(folder.as_ptr()), Step::Chdir)?;
-        }
-        become_user(stage.prepared)?;
+        settle(stage.prepared, stage.streams)?;
         if stage.prepared.die_with_parent {
             // After the user is switched, which would take it back.
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Step::Session)?;
@@ -115,6 +91,41 @@ unsafe fn steps(stage: &mut Stage<'_>) -> Result<std::convert::Infallible, Step>
         execute(stage.prepared);
     }
     Err(Step::Exec)
+}
+
+/// Becomes all that the program is started in: group, namespaces, session, limits, streams, mounts, folder, user.
+///
+/// # Safety
+/// The caller is a new process, with one thread, in which nothing but this runs.
+pub(super) unsafe fn settle(prepared: &Prepared, streams: [RawFd; 3]) -> Result<(), Step> {
+    // SAFETY: only async-signal-safe calls, on data that was prepared and is kept.
+    unsafe {
+        enter(prepared)?;
+        if prepared.new_session {
+            check(libc::setsid(), Step::Session)?;
+        }
+        for (kind, limit) in &prepared.rlimits {
+            check(libc::setrlimit64(resource(*kind), limit), Step::Rlimit)?;
+        }
+        for (target, source) in (0..).zip(streams) {
+            if source >= 0 {
+                check(libc::dup2(source, target), Step::Streams)?;
+            }
+        }
+        if prepared.isolation.terminal {
+            check(libc::ioctl(0, libc::TIOCSCTTY, 0), Step::Terminal)?;
+        }
+        if prepared.isolation.mounts_of_its_own {
+            mounts::make(&prepared.isolation.mounts, prepared.isolation.root.as_ref())?;
+        }
+        // Ours are closed on exec anyway; this is for those that a library has opened without asking for it. An older
+        // kernel that does not know the call leaves it at that.
+        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, CLOSE_RANGE_CLOEXEC);
+        if let Some(folder) = &prepared.working_dir {
+            check(libc::chdir(folder.as_ptr()), Step::Chdir)?;
+        }
+        become_user(prepared)
+    }
 }
 
 const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
@@ -237,7 +248,8 @@ unsafe fn execute(prepared: &mut Prepared) {
 /// # Safety
 /// As [`run_stage`].
 unsafe fn default_signals() {
-    for signal in 1..=64 {
+    // The others are the C library's own, and those of programs that talk to themselves.
+    for signal in 1..32 {
         // SAFETY: both actions are valid; an all-zero sigaction is the default action with an empty mask. Numbers that
         // cannot be set (SIGKILL, SIGSTOP, the C library's own) are refused and stay as they are.
         unsafe {

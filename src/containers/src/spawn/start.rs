@@ -71,18 +71,30 @@ impl Drop for SignalsBlocked {
 /// `struct clone_args`
 #[repr(C)]
 #[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
+pub(super) struct CloneArguments {
+    pub(super) flags: u64,
+    pub(super) pidfd: u64,
     child_tid: u64,
     parent_tid: u64,
-    exit_signal: u64,
+    pub(super) exit_signal: u64,
     stack: u64,
     stack_size: u64,
     tls: u64,
     set_tid: u64,
     set_tid_size: u64,
     cgroup: u64,
+}
+
+impl CloneArguments {
+    /// With these flags, in the group that the process is to be born in.
+    pub(super) fn new(flags: libc::c_int, prepared: &Prepared) -> CloneArguments {
+        let mut arguments = CloneArguments { flags: flags as u64, ..CloneArguments::default() };
+        if let Some(Entry::Born(folder)) = &prepared.isolation.cgroup {
+            arguments.flags |= CLONE_INTO_CGROUP;
+            arguments.cgroup = u64::from(folder.as_raw_fd().unsigned_abs());
+        }
+        arguments
+    }
 }
 
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
@@ -162,17 +174,9 @@ fn fork(prepared: &mut Prepared) -> Started {
     let (report, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| (Step::Clone, e.into()))?;
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
-    let (flags, group) = (prepared.isolation.new, prepared.isolation.cgroup.clone());
-    let mut arguments = CloneArguments {
-        flags: (libc::CLONE_PIDFD | flags) as u64,
-        pidfd: (&raw mut pidfd) as u64,
-        exit_signal: libc::SIGCHLD as u64,
-        ..CloneArguments::default()
-    };
-    if let Some(Entry::Born(folder)) = &group {
-        arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = u64::from(folder.as_raw_fd().unsigned_abs());
-    }
+    let mut arguments = CloneArguments::new(libc::CLONE_PIDFD | prepared.isolation.new, prepared);
+    arguments.pidfd = (&raw mut pidfd) as u64;
+    arguments.exit_signal = libc::SIGCHLD as u64;
     let mut stage = Stage::new(prepared, reporter.as_raw_fd());
     // SAFETY: a clone without CLONE_VM and without a stack is a fork: the child goes on here, on its own copy. `pidfd`
     // is valid for the kernel to write to, and the arguments have the kernel's layout and their size.

@@ -16,6 +16,7 @@ use super::docker::Docker;
 use super::fetch::Fetcher;
 use super::images::Images;
 use super::isolation::{GroupUse, Isolator, Networks};
+use super::lines::Lines;
 use super::records::Records;
 use super::sessions::Sessions;
 use super::worker::Worker;
@@ -63,6 +64,7 @@ pub(super) struct Tools {
     /// Hears what becomes of containers.
     pub(super) report: Report,
     pub(super) records: Records,
+    pub(super) lines: Lines,
     pub(super) fetcher: Fetcher,
     pub(super) isolator: Isolator,
     pub(super) docker: Docker,
@@ -88,6 +90,7 @@ impl Containers {
         let (isolator, sessions) = (tools.isolator.clone(), Sessions::default());
         let worker = Worker::new(tools, live.clone(), sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
+            worker.start_template();
             for job in queue {
                 worker.work(job);
             }

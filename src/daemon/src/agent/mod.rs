@@ -8,6 +8,7 @@ mod containers;
 mod detector;
 mod disk;
 mod docker;
+mod ends;
 mod executor_api;
 mod fetch;
 mod fetch_cache;
@@ -15,6 +16,7 @@ mod handler;
 mod image_gc;
 mod images;
 mod isolation;
+mod lines;
 mod metrics;
 mod operator_api;
 mod oversubscription;
@@ -59,6 +61,7 @@ use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
 use isolation::{Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
+use lines::Lines;
 use records::Records;
 use world::{Exit, Shell};
 
@@ -146,7 +149,9 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let taken_up = taken_up(&out);
     isolator.clean(&taken_up);
     docker.clean(&taken_up, &tokio::runtime::Handle::current());
-    let tools = Tools { executor, report: report.clone(), records, fetcher: fetcher.clone(), isolator, docker };
+    let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
+    let lines = Lines { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
+    let tools = Tools { executor, report: report.clone(), records, lines, fetcher: fetcher.clone(), isolator, docker };
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
     containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);
@@ -157,8 +162,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let shell = Arc::new(Shell {
         network,
         pid,
-        streams: Streams::new(Limits::default().stream),
-        answers: Arc::default(),
+        streams,
+        answers,
         containers,
         report,
         clock,

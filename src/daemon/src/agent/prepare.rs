@@ -20,7 +20,7 @@ pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyho
         refuse_what_is_missing(spec, mounts)?;
     }
     let user = match &spec.user {
-        Some(name) => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        Some(name) => User::other(name)?,
         None => None,
     };
     if spec.session.is_some() {

@@ -60,7 +60,7 @@ pub(super) struct Exit {
 pub(super) struct Shell {
     pub(super) network: Network,
     pub(super) pid: Pid,
-    pub(super) streams: Streams,
+    pub(super) streams: Arc<Streams>,
     pub(super) answers: Arc<Answers<Answer>>,
     pub(super) containers: Containers,
     /// Tells the core what has become of something.

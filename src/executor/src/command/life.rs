@@ -1,6 +1,7 @@
 //! The command executor's life: waiting for its task, running it, ending it, telling of it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -82,11 +83,11 @@ pub(super) struct CommandExecutor {
 }
 
 impl CommandExecutor {
-    pub(super) fn new(settings: Settings) -> io::Result<CommandExecutor> {
+    pub(super) fn new(settings: Settings, line: Option<OwnedFd>) -> io::Result<CommandExecutor> {
         let children = ChildSignals::open()?;
         containers::adopt_orphans()?;
         Ok(CommandExecutor {
-            link: Link::new(settings),
+            link: Link::new(settings, line),
             children,
             idleness: Idleness::default(),
             knows_killing: false,

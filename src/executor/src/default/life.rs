@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -65,9 +66,9 @@ pub(super) struct DefaultExecutor {
 }
 
 impl DefaultExecutor {
-    pub(super) fn new(settings: Settings) -> io::Result<DefaultExecutor> {
+    pub(super) fn new(settings: Settings, line: Option<OwnedFd>) -> io::Result<DefaultExecutor> {
         Ok(DefaultExecutor {
-            link: Link::new(settings),
+            link: Link::new(settings, line),
             children: ChildSignals::open()?,
             idleness: Idleness::default(),
             knows_killing: false,

@@ -7,19 +7,21 @@ mod health;
 mod launch;
 mod life;
 
+use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 use crate::environment::Settings;
 
-/// Runs the default executor until its last task has ended and the agent knows. Reads everything from the environment.
+/// Runs the default executor until its last task has ended and the agent knows. Reads everything from the environment. With a
+/// `line` it is subscribed already.
 ///
 /// Exits with success however the tasks end; with failure if the environment is not an agent's.
-pub fn main() -> ExitCode {
+pub fn main(line: Option<OwnedFd>) -> ExitCode {
     let settings = match Settings::read(&|name| std::env::var_os(name)) {
         Ok(settings) => settings,
         Err(error) => return crate::refuse(&error),
     };
-    match life::DefaultExecutor::new(settings) {
+    match life::DefaultExecutor::new(settings, line) {
         Ok(executor) => executor.run(),
         Err(error) => crate::refuse(&error),
     }

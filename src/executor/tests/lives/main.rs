@@ -5,3 +5,4 @@ mod checks;
 mod command;
 mod pods;
 mod support;
+mod template;

@@ -113,10 +113,36 @@ impl Shared {
 ///
 /// Headers such as `Mesos-Stream-Id` are set on the response.
 pub fn open(content_type: &'static str, limit: usize) -> (StreamHandle, Response) {
-    let shared = Arc::new(Shared { limit, state: Mutex::default(), ended: Notify::new() });
+    let (handle, records) = open_bare(limit);
     let mut response = Response::ok_body(content_type, Bytes::new());
-    response.body = ResponseBody::Stream(Source(shared.clone()));
-    (StreamHandle(shared), response)
+    response.body = ResponseBody::Stream(records.0);
+    (handle, response)
+}
+
+/// A stream that is no answer: whoever has its records brings them to the reader.
+pub fn open_bare(limit: usize) -> (StreamHandle, Records) {
+    let shared = Arc::new(Shared { limit, state: Mutex::default(), ended: Notify::new() });
+    (StreamHandle(shared.clone()), Records(Source(shared)))
+}
+
+/// The reading end of a bare stream. Dropping it before the end means that the reader is gone.
+#[derive(Debug)]
+pub struct Records(Source);
+
+impl Records {
+    /// Waits for a record, with its header; `None` at the end, or if the reader is cut off.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        let frame = std::future::poll_fn(|cx| self.0.poll_record(cx)).await?;
+        frame.ok()?.into_data().ok()
+    }
+
+    /// A record that is there already.
+    pub fn try_next(&mut self) -> Option<Bytes> {
+        let mut state = lock(&self.0.0.state);
+        let record = state.queue.pop_front()?;
+        state.queued -= record.len();
+        Some(record)
+    }
 }
 
 /// The feeding end of a stream. Dropping it ends the stream properly.

@@ -1,0 +1,49 @@
+//! Making a process that goes on with the program of this one, in the surroundings that a spec describes.
+//!
+//! Only for a process with one thread: see `template/`.
+
+use std::io;
+
+use super::prepare::Prepared;
+use super::stage::{errno, settle};
+use super::start::CloneArguments;
+
+unsafe extern "C" {
+    /// The C library's list of variables.
+    static mut environ: *const *const libc::c_char;
+}
+
+/// Makes a copy of the calling process, as a child of its parent. `None` in the copy; its pid in the caller.
+///
+/// # Errors
+/// If the system makes none.
+pub(crate) fn copy_of_this(prepared: &Prepared) -> io::Result<Option<i32>> {
+    // Such a child's end is signalled to the parent as that of the caller.
+    let arguments = CloneArguments::new(libc::CLONE_PARENT | prepared.isolation.new, prepared);
+    // SAFETY: a clone without CLONE_VM and without a stack is a fork: both go on here, each on its own memory. The caller has
+    // one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does not have. The arguments have the
+    // kernel's layout and their size.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
+    match i32::try_from(pid) {
+        Ok(0) => Ok(None),
+        Ok(pid) if pid > 0 => Ok(Some(pid)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// In a copy: becomes what was prepared, with its environment. Errors are the step's number and the errno.
+pub(crate) fn settle_copy(prepared: Prepared) -> Result<(), (u32, i32)> {
+    // SAFETY: this is a new process with one thread, that of the caller, which waits for this.
+    unsafe { settle(&prepared, prepared.stream_fds()) }.map_err(|step| (step as u32, errno()))?;
+    if prepared.user.is_some() {
+        // Who has changed its user cannot be looked at, not even by itself, until it runs another program: there may be secrets
+        // of the former one in its memory. Here there are none.
+        let dumpable: libc::c_ulong = 1;
+        // SAFETY: a system call on numbers.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable, 0, 0, 0) };
+    }
+    let environment: &'static _ = Box::leak(Box::new(prepared.environment));
+    // SAFETY: a null-terminated list of C strings that lives for ever; there is no other thread that could be reading the old one.
+    unsafe { environ = environment.as_ptr() };
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! A program that waits, and of which copies become the first processes of containers.
+//!
+//! To run a program costs far more than to copy a process that runs it already: a new program is mapped and touched anew, and
+//! the C library asks the processor what it can do, which in a virtual machine stops the machine a dozen times. Copies are
+//! children of the template's parent, not of the template, so they are watched, and outlive everybody, like all others.
+//!
+//! Here is the parent's side; `copy.rs` is the template's own, `order.rs` what is said between them.
+
+mod copy;
+mod order;
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+    SocketType, recvmsg, sendmsg, socketpair, sockopt,
+};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::cgroups::Entry;
+use crate::spawn::{Streams, null_input};
+use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Step};
+pub use copy::{Copy, CopyError, become_copy};
+use order::{Group, Head};
+
+/// More files than a copy can need: three streams, a line, and a group in each hierarchy.
+const FILES_MAX: usize = 16;
+/// How long a copy may take to become what it shall be; see the launcher's own limit.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// What a template or a copy says of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reply {
+    /// The template has made the copy, whose pid here is this.
+    Made(i32),
+    /// The copy has become what was ordered.
+    Ready,
+    /// A step has failed, and there is no copy.
+    Failed(u32, i32),
+}
+
+impl Reply {
+    const BYTES: usize = 12;
+
+    fn to_bytes(self) -> [u8; Reply::BYTES] {
+        let (kind, step, number) = match self {
+            Reply::Made(pid) => (0_u32, 0_u32, pid),
+            Reply::Ready => (1, 0, 0),
+            Reply::Failed(step, errno) => (2, step, errno),
+        };
+        let mut bytes = [0; Reply::BYTES];
+        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&step.to_ne_bytes());
+        bytes[8..].copy_from_slice(&number.to_ne_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; Reply::BYTES]) -> Reply {
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        match u32::from_ne_bytes(word(0)) {
+            0 => Reply::Made(i32::from_ne_bytes(word(8))),
+            1 => Reply::Ready,
+            _ => Reply::Failed(u32::from_ne_bytes(word(4)), i32::from_ne_bytes(word(8))),
+        }
+    }
+}
+
+/// Both ends of a new line. Neither waits.
+///
+/// # Errors
+/// If the system has no descriptor left.
+pub fn line() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+/// A copy could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The process could not become what the spec describes: nor could any other.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The template does not answer as it should: a new one is needed.
+    #[error("The template of executors is of no use any more")]
+    Broken(#[source] io::Error),
+}
+
+/// A waiting program. It ends when this is dropped; its copies stay.
+#[derive(Debug)]
+pub struct Template {
+    socket: OwnedFd,
+    file: ProgramFile,
+    child: Child,
+    /// The copies' standard input.
+    null: Arc<OwnedFd>,
+}
+
+impl Template {
+    /// Starts the program with the words that make it call [`become_copy`]. The calling thread must live as long as copies are
+    /// to be its process's children.
+    ///
+    /// # Errors
+    /// As [`Launcher::spawn`].
+    pub fn start(file: &ProgramFile, argv: Vec<OsString>) -> Result<Template, SpawnError> {
+        let program = argv.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+        let failed = |source: io::Error| SpawnError::Failed { step: Step::Streams, program: program.clone(), source };
+        let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (socket, theirs) = pair.map_err(|errno| failed(errno.into()))?;
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(LIMIT))
+            .map_err(|errno| failed(errno.into()))?;
+        let mut spec = Spec::new(Program::Open { file: file.clone(), argv });
+        spec.stdin = Some(Arc::new(theirs));
+        (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
+        let null = Arc::new(null_input()?);
+        let child = Launcher::posix().spawn(&spec)?;
+        Ok(Template { socket, file: file.clone(), child, null })
+    }
+
+    /// Whether a copy can become what the spec describes.
+    pub fn suits(&self, spec: &Spec) -> bool {
+        matches!(&spec.program, Program::Open { file, .. } if *file == self.file) && order::suits(spec)
+    }
+
+    /// Starts a process from a spec that it [suits](Template::suits), with the end of a `line` to whoever it will ask for its
+    /// own. When this returns `Ok`, the process is all that the spec describes.
+    ///
+    /// # Errors
+    /// See [`TemplateError`].
+    pub fn spawn(&mut self, spec: &Spec, line: Option<OwnedFd>) -> Result<Child, TemplateError> {
+        let streams = Streams::with_input(spec, &self.null)?;
+        let group = match &spec.isolation.cgroup {
+            None => Group::None,
+            Some(Entry::Born(_)) => Group::Born,
+            Some(Entry::Files(files)) => Group::Files(u8::try_from(files.len()).unwrap_or(u8::MAX)),
+        };
+        let mut files: Vec<BorrowedFd<'_>> = streams.each().to_vec();
+        files.extend(line.as_ref().map(AsFd::as_fd));
+        match &spec.isolation.cgroup {
+            None => {}
+            Some(Entry::Born(folder)) => files.push(folder.as_fd()),
+            Some(Entry::Files(list)) => files.extend(list.iter().map(|file| file.as_fd())),
+        }
+        self.order(&order::write(spec, Head { line: line.is_some(), group }), &files).map_err(TemplateError::Broken)?;
+        self.child_of_order(spec)
+    }
+
+    fn order(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+        let mut beside = SendAncillaryBuffer::new(&mut room);
+        if !beside.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        rustix::io::retry_on_intr(|| sendmsg(&self.socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL))?;
+        Ok(())
+    }
+
+    /// Reads both replies, the template's and the copy's, whichever comes first.
+    fn child_of_order(&self, spec: &Spec) -> Result<Child, TemplateError> {
+        let (mut child, mut ready) = (None, None);
+        while child.is_none() || ready.is_none() {
+            match self.reply().map_err(TemplateError::Broken)? {
+                Reply::Made(pid) => child = Some(open(pid).map_err(TemplateError::Broken)?),
+                Reply::Ready => ready = Some(Ok(())),
+                Reply::Failed(step, errno) if Step::from_number(step) == Step::Clone => {
+                    return Err(failed(spec, step, errno).into());
+                }
+                Reply::Failed(step, errno) => ready = Some(Err(failed(spec, step, errno))),
+            }
+        }
+        match (child, ready) {
+            (Some(child), Some(Ok(()))) => Ok(child),
+            (Some(child), Some(Err(error))) => {
+                // It is ending by itself.
+                let _ = child.wait(None);
+                Err(error.into())
+            }
+            _ => Err(TemplateError::Broken(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn reply(&self) -> io::Result<Reply> {
+        let mut bytes = [0; Reply::BYTES];
+        let mut beside = RecvAncillaryBuffer::new(&mut []);
+        let received = rustix::io::retry_on_intr(|| {
+            recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
+        })?;
+        if received.bytes != bytes.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(Reply::from_bytes(bytes))
+    }
+}
+
+impl Drop for Template {
+    fn drop(&mut self) {
+        // It would end by itself, but nobody else waits for it.
+        let _ = self.child.signal(libc::SIGKILL);
+        let _ = self.child.wait(None);
+    }
+}
+
+fn open(pid: i32) -> io::Result<Child> {
+    let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Child::new(pid, pidfd_open(id, PidfdFlags::empty())?))
+}
+
+fn failed(spec: &Spec, step: u32, errno: i32) -> SpawnError {
+    let program = match &spec.program {
+        Program::Open { argv, .. } | Program::Argv { argv, .. } => argv.first(),
+        Program::Shell(_) => None,
+    };
+    let program = program.map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    SpawnError::Failed { step: Step::from_number(step), program, source: io::Error::from_raw_os_error(errno) }
+}

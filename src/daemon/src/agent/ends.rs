@@ -1,0 +1,294 @@
+//! How containers end: waiting for them, ending them, and what an earlier agent has left of them.
+//!
+//! Each container has a task of the reactor that waits for it; what may take long happens on other threads. Starting is in
+//! `worker.rs`.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use agent::{ContainerName, Input};
+use base::Time;
+use containers::cgroups::{Group, OomWatch};
+use containers::{Attached, Guard, WaitStatus};
+use protos::mesos;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::containers::Live;
+use super::isolation::out_of_memory;
+use super::worker::Worker;
+use crate::fault;
+use crate::sync::lock;
+
+/// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
+const DESTROY_LIMIT: Duration = Duration::from_secs(10);
+/// How often, and with which pauses, the kernel is asked how a process of an earlier agent has ended.
+const STATUS_TRIES: u32 = 50;
+const STATUS_PAUSE: Duration = Duration::from_millis(2);
+/// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
+const MARK: &str = "MESOS_DIRECTORY";
+/// What a first process of ours adds to the signal that has ended its program.
+const INIT_SIGNALLED: i32 = 128;
+
+impl Worker {
+    /// Ends the container when it has run out of memory.
+    #[allow(
+        deprecated,
+        reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+    )]
+    pub(super) fn watch_memory(&self, container: &ContainerName, watch: OomWatch) {
+        let Some(group) = self.isolator.group(container) else { return };
+        let (worker, container) = (self.clone(), container.clone());
+        self.runtime.spawn(async move {
+            let watch = match AsyncFd::with_interest(OwnedFd::from(watch), Interest::READABLE) {
+                Ok(watch) => watch,
+                Err(error) => return tracing::warn!(%container, "cannot watch a container's memory: {error}"),
+            };
+            // It is readable when the group is removed, too.
+            if watch.readable().await.is_ok() && group.is_out_of_memory() {
+                (worker.report)(limited(&container, &group));
+                worker.destroy(&container);
+            }
+        });
+    }
+
+    pub(super) fn end_left_overs(&self, containers: Vec<ContainerName>) {
+        let worker = self.clone();
+        self.runtime.spawn_blocking(move || {
+            for container in containers {
+                tracing::info!(%container, "ending what an earlier agent has left");
+                worker.end_group(&container);
+                worker.records.forget(&container);
+            }
+        });
+    }
+
+    /// Deletes what was made for a container that has ended.
+    fn clean_up(&self, container: &ContainerName) {
+        self.isolator.clean_up(container);
+        self.docker.ended(container, &self.runtime);
+    }
+
+    /// Ends all in a container's control group, if it has one, and removes it.
+    fn end_group(&self, container: &ContainerName) {
+        let Some(group) = self.isolator.group(container).filter(Group::exists) else { return };
+        while let Err(error) = group.end(DESTROY_LIMIT) {
+            tracing::warn!(%container, "{error}; trying again");
+        }
+        remove(container, Some(&group));
+    }
+
+    pub(super) fn reattach(&self, container: ContainerName, pid: i32, recorded: Option<Time>, sandbox: Option<String>) {
+        let guard = Guard::StartedBefore(recorded.unwrap_or(Time::NEVER));
+        match Attached::open(pid, guard) {
+            Ok(Some(attached)) => {
+                let started = Some(attached.started());
+                let (pid, pidfd) = attached.into_parts();
+                self.watch_again(&container);
+                self.take_up_terminal(&container);
+                let networks = self.isolator.networks().of(&container);
+                if !networks.is_empty() {
+                    (self.report)(Input::ContainerNetworks { container: container.clone(), networks });
+                }
+                self.alive(
+                    &container,
+                    Live { pid, started, sandbox, init: false },
+                    pidfd,
+                    false,
+                    None::<std::future::Ready<()>>,
+                );
+            }
+            Ok(None) => self.gone(container, sandbox),
+            Err(error) => {
+                tracing::warn!(%container, "cannot watch a container of an earlier agent: {error}");
+                self.gone(container, sandbox);
+            }
+        }
+    }
+
+    /// Watches the memory of a container of an earlier agent, which may have run out of it meanwhile.
+    fn watch_again(&self, container: &ContainerName) {
+        let Some(group) = self.isolator.group(container).filter(Group::exists) else { return };
+        if !self.isolator.limits_memory(container) {
+            return;
+        }
+        if group.is_out_of_memory() {
+            (self.report)(limited(container, &group));
+            self.destroy(container);
+        } else if let Ok(Some(watch)) = group.watch_memory() {
+            self.watch_memory(container, watch);
+        }
+    }
+
+    /// A container of an earlier agent is not there any more; something that it has started may be.
+    fn gone(&self, container: ContainerName, sandbox: Option<String>) {
+        self.records.forget(&container);
+        let worker = self.clone();
+        self.runtime.spawn_blocking(move || {
+            worker.end_group(&container);
+            worker.clean_up(&container);
+            end_marked(&container, sandbox.as_deref());
+            (worker.report)(Input::ContainerExited { container, status: None });
+        });
+    }
+
+    /// Reports that a container runs, has its line served if it has one, and waits for its end.
+    pub(super) fn alive(
+        &self,
+        container: &ContainerName,
+        live: Live,
+        pidfd: OwnedFd,
+        ours: bool,
+        line: Option<impl Future<Output = ()> + Send + 'static>,
+    ) {
+        lock(&self.live).insert(container.clone(), live.clone());
+        let (worker, container) = (self.clone(), container.clone());
+        // All of it is for the reactor's thread, and wakes it once.
+        self.runtime.spawn(async move {
+            let pid = u32::try_from(live.pid).unwrap_or(0);
+            (worker.report)(Input::ContainerStarted { container: container.clone(), pid });
+            if let Some(line) = line {
+                tokio::spawn(line);
+            }
+            worker.wait(container, live, pidfd, ours).await;
+        });
+    }
+
+    #[allow(
+        deprecated,
+        reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+    )]
+    async fn wait(self, container: ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
+        let mut told = None;
+        match AsyncFd::with_interest(pidfd, Interest::READABLE) {
+            Ok(fd) => {
+                if let Err(error) = fd.readable().await {
+                    tracing::warn!(%container, "cannot wait for a container: {error}");
+                }
+                if !ours {
+                    told = status_of(live.pid, fd.get_ref()).await;
+                }
+            }
+            Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
+        }
+        let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { told };
+        let status = if live.init { status.map(of_init) } else { status };
+        let group = self.isolator.group(&container);
+        if let Some(group) = group.as_ref().filter(|_| status.is_none_or(|status| status & 0x7f != 0))
+            && self.isolator.limits_memory(&container)
+            && group.is_out_of_memory()
+        {
+            (self.report)(limited(&container, group));
+        }
+        let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
+        // A program that was killed has not ended what it started.
+        let killed = live.sandbox.is_some() && status.is_none_or(|status| status & 0x7f != 0);
+        if group.is_some() || self.docker.knows(&container) || nested || killed || !containers::group_is_empty(live.pid)
+        {
+            let worker = self.clone();
+            let name = container.clone();
+            // A control group leaves nobody to be looked for.
+            let sandbox = live.sandbox.filter(|_| killed && group.is_none());
+            let ended = self.runtime.spawn_blocking(move || {
+                if nested || !worker.isolator.group(&name).is_some_and(|group| group.remove_if_empty()) {
+                    worker.end_all(&name);
+                    worker.end_group(&name);
+                }
+                worker.clean_up(&name);
+                end_marked(&name, sandbox.as_deref());
+            });
+            let ended = ended.await;
+            if let Err(error) = ended {
+                tracing::warn!(%container, "the thread that ends a container has failed: {error}");
+            }
+        }
+        fault::point("after a container has ended");
+        lock(&self.live).remove(&container);
+        self.sessions.ended(&container).await;
+        self.records.forget(&container);
+        (self.report)(Input::ContainerExited { container, status });
+    }
+
+    pub(super) fn destroy(&self, container: &ContainerName) {
+        // It may be fetching itself, or a container inside of it may be.
+        self.fetcher.cancel(container);
+        if !lock(&self.live).contains_key(container) {
+            return;
+        }
+        // Ending may take seconds; other containers are started meanwhile.
+        let (worker, container) = (self.clone(), container.clone());
+        self.runtime.spawn_blocking(move || worker.end_all(&container));
+    }
+
+    /// Ends the processes of a container and of those inside it. Their ends are reported by the ones who wait for them.
+    fn end_all(&self, container: &ContainerName) {
+        let all: Vec<(ContainerName, Live)> = lock(&self.live)
+            .iter()
+            .filter(|(name, _)| *name == container || name.is_inside(container))
+            .map(|(name, live)| (name.clone(), live.clone()))
+            .collect();
+        for (name, live) in all.into_iter().rev() {
+            if let Some(group) = self.isolator.group(&name).filter(Group::exists) {
+                while let Err(error) = group.end(DESTROY_LIMIT) {
+                    tracing::warn!(container = %name, "{error}; trying again");
+                }
+                continue;
+            }
+            while let Err(error) = containers::destroy(live.pid, live.started, DESTROY_LIMIT) {
+                tracing::warn!(container = %name, "{error}; trying again");
+            }
+        }
+    }
+}
+
+/// How a program has ended whose end a first process of ours has handed on.
+fn of_init(status: i32) -> i32 {
+    let code = WaitStatus::from_raw(status).code();
+    match code.filter(|code| *code > INIT_SIGNALLED).map(|code| code - INIT_SIGNALLED) {
+        Some(signal) if signal <= 64 => signal,
+        _ => status,
+    }
+}
+
+pub(super) fn remove(container: &ContainerName, group: Option<&Group>) {
+    if let Some(Err(error)) = group.map(Group::remove) {
+        tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+    }
+}
+
+/// The report that a container has run out of memory.
+fn limited(container: &ContainerName, group: &Group) -> Input {
+    let (message, megabytes) = out_of_memory(group);
+    let exceeded = mesos::Resource {
+        name: "mem".to_owned(),
+        r#type: mesos::value::Type::Scalar as i32,
+        scalar: Some(mesos::value::Scalar { value: megabytes as f64 }),
+        ..mesos::Resource::default()
+    };
+    Input::ContainerLimited {
+        container: container.clone(),
+        reason: mesos::task_status::Reason::ContainerLimitationMemory,
+        message,
+        resources: vec![exceeded],
+    }
+}
+
+/// Ends what an executor has left behind that is no longer its descendant.
+fn end_marked(container: &ContainerName, sandbox: Option<&str>) {
+    if let Some(sandbox) = sandbox
+        && let Err(error) = containers::destroy_marked(MARK, sandbox.as_ref(), DESTROY_LIMIT)
+    {
+        tracing::warn!(%container, "{error}");
+    }
+}
+
+/// How a process of an earlier agent has ended, if the kernel tells.
+async fn status_of(pid: i32, pidfd: &OwnedFd) -> Option<i32> {
+    for _ in 0..STATUS_TRIES {
+        if let Some(status) = containers::exit_status(pid, pidfd.as_fd()) {
+            return Some(status.raw());
+        }
+        tokio::time::sleep(STATUS_PAUSE).await;
+    }
+    None
+}

@@ -1,0 +1,204 @@
+//! The lines that executors of ours are born with: events and calls as RecordIO in protobuf, over a pair of sockets, without
+//! HTTP and its connections.
+//!
+//! It says the same to the core as `executor_api.rs`. An executor that has lost its line, because the agent was started anew,
+//! comes back over HTTP as all others do.
+
+use std::io;
+use std::os::unix::net::UnixStream as Pair;
+use std::sync::Arc;
+
+use agent::{Agent, Answer, ContainerSpec, Input, RequestId, StreamId};
+use protos::mesos::executor::{Call, call};
+use protos::mesos::{self};
+use protos::recordio::Decoder;
+use tokio::net::UnixStream;
+use wire::Limits;
+use wire::http::stream::Records;
+use wire::negotiate::Encoding;
+
+use crate::answers::Answers;
+use crate::codec;
+use crate::driver::Driver;
+use crate::streams::Streams;
+
+/// One read's worth; calls have some hundred bytes.
+const READ_BYTES: usize = 16 << 10;
+
+/// What lines lead to. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Lines {
+    pub(super) driver: Driver<Agent>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) answers: Arc<Answers<Answer>>,
+}
+
+/// Whose line it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    framework: String,
+    executor: String,
+}
+
+impl Owner {
+    /// The executor that a container is, if it is one of ours.
+    pub(super) fn of(spec: &ContainerSpec) -> Option<Owner> {
+        let ours = spec.argv.get(1).is_some_and(|word| word == "executor")
+            && spec.argv.get(2).is_some_and(|kind| kind == "command" || kind == "default");
+        let variable = |name: &str| {
+            let found = spec.environment.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        spec.latest.as_ref().filter(|_| ours)?;
+        Some(Owner { framework: variable("MESOS_FRAMEWORK_ID")?, executor: variable("MESOS_EXECUTOR_ID")? })
+    }
+
+    fn subscribe(&self) -> Box<Call> {
+        Box::new(Call {
+            framework_id: mesos::FrameworkId { value: self.framework.clone() },
+            executor_id: mesos::ExecutorId { value: self.executor.clone() },
+            r#type: Some(call::Type::Subscribe as i32),
+            subscribe: Some(call::Subscribe::default()),
+            ..Call::default()
+        })
+    }
+
+    /// The call in a record.
+    fn call(&self, record: &[u8]) -> Result<Box<Call>, String> {
+        let call = codec::executor_call(Encoding::Protobuf, record).map_err(|_| "it cannot be read".to_owned())?;
+        super::validate::executor_call(&call)?;
+        if call.framework_id.value != self.framework || call.executor_id.value != self.executor {
+            return Err("it is another executor's".to_owned());
+        }
+        if call.r#type() == call::Type::Subscribe {
+            return Err("who has a line is subscribed".to_owned());
+        }
+        Ok(Box::new(call))
+    }
+}
+
+/// Why a line is over before its executor.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("the socket failed")]
+    Socket(#[from] io::Error),
+    #[error("a call cannot be taken: {0}")]
+    Call(String),
+}
+
+impl Lines {
+    /// Subscribes the executor, whose container has started, and serves its line until one side closes it.
+    pub(super) async fn serve(self, owner: Owner, socket: Pair) {
+        let (driver, streams) = (self.driver.clone(), self.streams.clone());
+        let (stream, records) = self.streams.open_bare(move |stream| {
+            streams.forget(stream);
+            driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
+        });
+        let (request, subscribed) = self.answers.ask();
+        let (request, call) = (RequestId(request), owner.subscribe());
+        self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call });
+        // Events wait for the answer, so that the first of them go together.
+        if !matches!(subscribed.await, Ok(Answer::Stream)) {
+            return self.streams.close(stream);
+        }
+        if let Err(error) = self.carry(&owner, socket, records).await {
+            tracing::warn!(executor = owner.executor, "{:#}", anyhow::Error::from(error));
+        }
+    }
+
+    async fn carry(&self, owner: &Owner, socket: Pair, mut records: Records) -> Result<(), LineError> {
+        let socket = UnixStream::from_std(socket)?;
+        let mut decoder = Decoder::new(Limits::default().body);
+        loop {
+            tokio::select! {
+                biased;
+                record = records.next() => match record {
+                    Some(record) => write(&socket, record.to_vec(), &mut records).await?,
+                    None => return Ok(()),
+                },
+                ready = socket.readable() => {
+                    ready?;
+                    if !read(&socket, &mut decoder)? {
+                        return Ok(());
+                    }
+                    self.take_calls(owner, &mut decoder).await?;
+                }
+            }
+        }
+    }
+
+    /// Hands the calls that have come to the core, and waits for the last one's answer: an executor that floods waits for what it
+    /// has said already. Together they are one batch, and one write to the disk.
+    async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<(), LineError> {
+        let mut last = None;
+        while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
+            let call = owner.call(&record).map_err(LineError::Call)?;
+            let (number, outcome) = self.answers.ask();
+            let input = Input::ExecutorCall { request: RequestId(number), call };
+            if let Some((input, _)) = last.replace((input, outcome)) {
+                self.driver.submit(input);
+            }
+        }
+        let Some((input, outcome)) = last else { return Ok(()) };
+        self.driver.handle_now(input);
+        if let Ok(Answer::Refused { text, .. }) = outcome.await {
+            tracing::info!(executor = owner.executor, "an executor's call was refused: {text}");
+        }
+        Ok(())
+    }
+}
+
+/// Reads what is there; false at the end.
+fn read(socket: &UnixStream, decoder: &mut Decoder) -> io::Result<bool> {
+    let mut buffer = [0; READ_BYTES];
+    match socket.try_read(&mut buffer) {
+        Ok(length) => {
+            decoder.push(&buffer[..length]);
+            Ok(length > 0)
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+        // What the executor has not read when it ends.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a record, and those that follow it already.
+async fn write(socket: &UnixStream, mut bytes: Vec<u8>, records: &mut Records) -> io::Result<()> {
+    while let Some(record) = records.try_next() {
+        bytes.extend_from_slice(&record);
+    }
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        match socket.try_write(rest) {
+            Ok(length) => rest = &rest[length..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            // It has ended; its container's end tells.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message;
+
+    #[test]
+    fn calls_of_others_are_refused() {
+        let owner = Owner { framework: "F".into(), executor: "E".into() };
+        let said = |change: &dyn Fn(&mut Call)| {
+            let mut call = Call { r#type: Some(call::Type::Heartbeat as i32), ..*owner.subscribe() };
+            change(&mut call);
+            owner.call(&call.encode_to_vec()).map(drop)
+        };
+        assert_eq!(said(&|_| {}), Ok(()));
+        assert!(said(&|call| call.executor_id.value = "X".into()).unwrap_err().contains("another"));
+        assert!(said(&|call| call.framework_id.value = "X".into()).unwrap_err().contains("another"));
+        assert!(said(&|call| call.r#type = Some(call::Type::Subscribe as i32)).unwrap_err().contains("subscribed"));
+        assert!(said(&|call| call.r#type = None).unwrap_err().contains("'type'"));
+        assert!(owner.call(b"\xff").unwrap_err().contains("read"));
+    }
+}
