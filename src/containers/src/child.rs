@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{self, Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
 
-use crate::WaitStatus;
+use crate::{StartTime, WaitStatus};
 
 /// Waiting for a process failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +26,22 @@ pub struct WaitError {
 pub struct Child {
     pid: i32,
     pidfd: OwnedFd,
+    started: Option<StartTime>,
 }
 
 impl Child {
     pub(crate) fn new(pid: i32, pidfd: OwnedFd) -> Child {
-        Child { pid, pidfd }
+        Child { pid, pidfd, started: None }
+    }
+
+    /// With its start time, which is known.
+    pub(crate) fn started_at(self, started: Option<StartTime>) -> Child {
+        Child { started, ..self }
+    }
+
+    /// When it was started; `None` if it has been waited for, and nobody knows any more.
+    pub fn started(&self) -> Option<StartTime> {
+        self.started.or_else(|| crate::start_time(self.pid))
     }
 
     /// The pid. It stays this process's until [`Child::try_wait`] or [`Child::wait`] has told the end.

@@ -14,6 +14,14 @@ pub fn start_time(pid: i32) -> Option<StartTime> {
     read_stat(pid, &mut [0; STAT_ROOM]).map(|stat| stat.started)
 }
 
+/// Now, as a [`StartTime`]: what was started between two equal ones was started then.
+pub(crate) fn tick() -> Option<StartTime> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let (seconds, nanos) = (u64::try_from(now.tv_sec).ok()?, u64::try_from(now.tv_nsec).ok()?);
+    let hertz = rustix::param::clock_ticks_per_second();
+    Some(StartTime(seconds * hertz + nanos * hertz / 1_000_000_000))
+}
+
 /// Room for one `stat` file: 52 numbers of at most 21 characters and a name of at most 64.
 pub(crate) const STAT_ROOM: usize = 2048;
 
@@ -111,6 +119,21 @@ mod tests {
         for text in [&b""[..], b"7 (a", b"7 (a) S x"] {
             assert!(parse(text).is_none_or(|s| s.parent == 0), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_tick_is_a_start_time() {
+        // Most starts begin and end in one tick of ten milliseconds.
+        let equal = (0..50).any(|_| {
+            let before = tick();
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            let started = start_time(i32::try_from(child.id()).unwrap());
+            let after = tick();
+            child.wait().unwrap();
+            assert!(started >= before && started <= after, "{before:?} {started:?} {after:?}");
+            before == after
+        });
+        assert!(equal);
     }
 
     #[test]

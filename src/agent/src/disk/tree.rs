@@ -3,6 +3,7 @@
 //! It is made by a reader of the disk, or by applying [`Persist`] entries in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use base::Time;
 
@@ -58,10 +59,14 @@ impl Tree {
 
     /// The names of what lies directly in a folder.
     pub(crate) fn names_in(&self, folder: &str) -> BTreeSet<String> {
+        // Of a tree with thousands of executors only what lies below the folder is looked at.
         let prefix = format!("{folder}/");
-        let name =
-            |path: &String| path.strip_prefix(&prefix).map(|rest| rest.split('/').next().unwrap_or(rest).to_owned());
-        let paths = self.files.keys().chain(self.links.keys()).chain(&self.folders);
+        let from = || (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        let inside = |path: &&String| path.starts_with(&prefix);
+        let name = |path: &String| path[prefix.len()..].split('/').next().map(str::to_owned);
+        let files = self.files.range::<str, _>(from()).map(|(path, _)| path).take_while(inside);
+        let links = self.links.range::<str, _>(from()).map(|(path, _)| path).take_while(inside);
+        let paths = files.chain(links).chain(self.folders.range::<str, _>(from()).take_while(inside));
         paths.filter_map(name).collect()
     }
 
@@ -82,9 +87,13 @@ mod tests {
         tree.apply(&Persist::Append { path: "a/b".into(), bytes: b"2".to_vec() });
         tree.apply(&Persist::Link { path: "a/latest".into(), target: "/x/b".into() });
         tree.apply(&Persist::Folder { path: "a/c".into() });
+        tree.apply(&Persist::Folder { path: "a-b/x".into() });
+        tree.apply(&Persist::Folder { path: "aa".into() });
         assert_eq!(tree.text("a/b").unwrap(), "12");
         assert_eq!(tree.names_in("a").into_iter().collect::<Vec<_>>(), ["b", "c", "latest"]);
         tree.apply(&Persist::Remove { path: "a".into() });
+        tree.apply(&Persist::Remove { path: "aa".into() });
+        tree.apply(&Persist::Remove { path: "a-b".into() });
         assert_eq!(tree, Tree::default());
     }
 }

@@ -54,9 +54,10 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
     let _ = std::arch::is_x86_feature_detected!("avx2");
     // Standard input becomes the copy's.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(io::Error::from)?;
-    let mut buffer = vec![0; ORDER_MAX];
+    // Never given back: that would be work for each copy.
+    let buffer = Box::leak(vec![0; ORDER_MAX].into_boxed_slice());
     loop {
-        let (length, files) = receive(&socket, &mut buffer)?;
+        let (length, files) = receive(&socket, buffer)?;
         if length == 0 {
             return Ok(None);
         }

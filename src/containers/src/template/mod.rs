@@ -23,6 +23,7 @@ use rustix::net::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgroups::Entry;
+use crate::procfs::tick;
 use crate::spawn::{Streams, null_input};
 use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Step};
 pub use copy::{Copy, CopyError, become_copy};
@@ -145,8 +146,11 @@ impl Template {
             Some(Entry::Born(folder)) => files.push(folder.as_fd()),
             Some(Entry::Files(list)) => files.extend(list.iter().map(|file| file.as_fd())),
         }
+        let before = tick();
         self.order(&order::write(spec, Head { line: line.is_some(), group }), &files).map_err(TemplateError::Broken)?;
-        self.child_of_order(spec)
+        let child = self.child_of_order(spec)?;
+        // Looking it up costs more than all the rest here.
+        Ok(child.started_at(before.filter(|before| tick() == Some(*before))))
     }
 
     fn order(&self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {

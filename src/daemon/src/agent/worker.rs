@@ -174,8 +174,7 @@ impl Worker {
             }
         })?;
         fault::point("after a process was started");
-        let pid = child.pid();
-        let started = containers::start_time(pid);
+        let started = child.started();
         let (pid, pidfd) = child.into_parts();
         if !is_executor {
             self.records.note(container, pid);
