@@ -101,9 +101,9 @@ fn name_of(uid: u32) -> Option<CString> {
     loop {
         let mut entry = MaybeUninit::<libc::passwd>::uninit();
         let mut found: *mut libc::passwd = std::ptr::null_mut();
+        let (entry_room, room) = (entry.as_mut_ptr(), buffer.as_mut_ptr());
         // SAFETY: every pointer is valid for the call, the length is that of the buffer.
-        let code =
-            unsafe { libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found) };
+        let code = unsafe { libc::getpwuid_r(uid, entry_room, room, buffer.len(), &raw mut found) };
         match code {
             libc::ERANGE if buffer.len() < LIMIT => buffer.resize(buffer.len() * 4, 0),
             libc::EINTR => {}
