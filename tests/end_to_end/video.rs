@@ -152,7 +152,7 @@ fn queries_outlive_their_worker_and_their_scheduler() {
     let mut first = world.framework(&queries);
     until("both run", || first.position("gate") > 1.0 && first.position("yard") > 1.0);
     // A worker dies: its query goes on in another one, further on in the stream.
-    let victim = worker("video-gate-1", &world.path("state")).expect("a worker");
+    let victim = worker("video-gate-1.1", &world.path("state")).expect("a worker");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
     until("it is started again", || first.is("gate", "starts", 2) && first.is("gate", "state", "running"));
     let before = first.position("gate");
@@ -204,15 +204,15 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     assert!(framework.is("gate", "starts", 1));
     drop(leaves);
     until("it runs on the other agent", || {
-        framework.query("gate").is_some_and(|q| q["task"] == "video-gate-2" && q["state"] == "running")
+        framework.query("gate").is_some_and(|q| q["task"] == "video-gate-1.2" && q["state"] == "running")
     });
     let moved = framework.position("gate");
     assert!(moved > 1.0, "it went on where it was: {moved}");
     until("it goes on", || framework.position("gate") > moved + 3.0);
     let agents = world.agents("gate");
     let on = |task: &str| agents.iter().find(|(id, _)| id == task).map(|(_, agent)| agent.clone()).unwrap();
-    assert_ne!(on("video-gate-1"), on("video-gate-2"));
-    until("the first worker has ended", || worker("video-gate-1", &world.path("state")).is_none());
+    assert_ne!(on("video-gate-1.1"), on("video-gate-1.2"));
+    until("the first worker has ended", || worker("video-gate-1.1", &world.path("state")).is_none());
     // Each full second of the stream was looked at once, by one worker or the other.
     let mut seen: Vec<(i64, String)> = Vec::new();
     for finding in findings(&world.path("results/gate.jsonl")) {

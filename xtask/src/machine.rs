@@ -41,6 +41,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "iproute2", why: "looks at such networks", probe: &["ip", "-V"] },
     Package { name: "openmpi-bin", why: "runs a gang that is a real MPI program", probe: &["mpirun", "--version"] },
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
+    Package { name: "ffmpeg", why: "decodes what is not decoded in process", probe: &["ffmpeg", "-version"] },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 

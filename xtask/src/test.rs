@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{binary, cargo, machine, steps, tidy};
+use crate::{binary, cargo, machine, steps, target, tidy};
 
 /// Runs the steps in the order in which a failure is cheapest to find.
 ///
@@ -22,6 +22,10 @@ pub(crate) fn run(install: bool) -> Result<()> {
     steps.run("release binary", || steps::run(&mut cargo(&["build", "--release", "--package", "tepui"])));
     steps.run("fault campaign", || {
         steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "1000"]))
+    });
+    steps.run("demo", || {
+        let report = target().join("demo.html");
+        steps::run(Command::new(binary()).args(["demo", "--policy=both", "--report"]).arg(report))
     });
     steps.run("tests", || steps::run(with_programs(&mut cargo(&["test", "--workspace"]), python.as_deref())));
     steps.finish()

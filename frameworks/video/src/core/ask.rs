@@ -68,8 +68,8 @@ pub enum Answer {
 pub struct Start {
     /// The query.
     pub spec: QuerySpec,
-    /// When the stream began, in seconds since 1970.
-    pub began: f64,
+    /// How long ago the stream began, in seconds.
+    pub age: f64,
     /// Where in the stream to begin, in seconds.
     pub position: f64,
     /// What it may use.

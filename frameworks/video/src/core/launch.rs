@@ -8,7 +8,7 @@ use sdk::resources::{Amount, Resource, Resources};
 use sdk::v1::{Offer, TaskInfo};
 use sdk::{Calls, Packer};
 
-use super::moves::begin_move;
+use super::moves::begin_moves;
 use super::query::{Query, State};
 use super::scheduler::Options;
 use crate::schedule::{Horizon, Load, Placing, place_score};
@@ -17,6 +17,8 @@ use crate::schedule::{Horizon, Load, Placing, place_score};
 const REFUSE: Duration = Duration::from_secs(5);
 /// How much more than its best configuration needs a task holds, to catch up with.
 const HEADROOM: f64 = 1.5;
+/// A worker looks at its stream in one thread: more is of no use.
+const CORES_MAX: f64 = 1.0;
 
 /// How agents start a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub struct WorkerCommand {
     pub token: String,
 }
 
-/// Launches tasks for queries that wait, and for one that should move, on offers; gives everything else back. Who has a
+/// Launches tasks for queries that wait, and for some that should move, on offers; gives everything else back. Who has a
 /// new task is told.
 pub(super) fn launch(
     offers: Vec<Offer>,
@@ -55,15 +57,16 @@ pub(super) fn launch(
         let loads = loads(&packer, queries, options.horizon);
         let free: f64 = loads.values().map(|(load, _)| load.cores - load.used).sum::<f64>().min(left);
         let fair = free / (waiting.len() - done) as f64;
+        // All of a task is on one agent.
+        let largest = loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max);
         let Some(query) = queries.get_mut(name) else { continue };
-        let want =
-            useful(query, now).min(query.reserve_at_most.unwrap_or(f64::INFINITY)).min(fair.max(options.cores_min));
-        let want = thousandths(want.max(options.cores_min));
+        let most = query.reserve_at_most.unwrap_or(f64::INFINITY).min(fair).min(largest);
+        let want = thousandths(useful(query, now).min(most).max(options.cores_min));
         if want > left + 1e-9 {
             break;
         }
         let placing = Placing { cores: want, patient: query.is_patient(options.horizon) };
-        let id = format!("video-{name}-{}", query.starts + 1);
+        let id = query.next_task();
         let task = task(&id, name, want, options);
         let score = |bin: &sdk::Bin| {
             let (load, _) = loads.get(&bin.agent_id().value)?;
@@ -83,14 +86,15 @@ pub(super) fn launch(
         left -= want;
         launched.push(name.clone());
     }
-    launched.extend(begin_move(&mut packer, queries, options, left, now));
+    launched.extend(begin_moves(&mut packer, queries, options, left, now));
     packer.finish(calls, REFUSE);
     launched
 }
 
 /// The most cores that a query can use.
 pub(super) fn useful(query: &Query, now: Time) -> f64 {
-    query.demand(now).need(query.submission.points.len().saturating_sub(1)) * HEADROOM
+    let best = query.submission.points.len().saturating_sub(1);
+    (query.demand(now).need(best) * HEADROOM).min(CORES_MAX)
 }
 
 pub(super) fn thousandths(cores: f64) -> f64 {

@@ -1,5 +1,5 @@
-//! Migration: a query that misses its goals where it is gets a second task on another agent, and changes over to it when
-//! its worker has come up. Nothing of the stream is lost or done twice: the new worker begins where the last report ended,
+//! Migration and growth: a query that misses its goals where it is gets a second task on another agent, and one that would
+//! do better with more cores a larger one wherever they are; it changes over to it when its worker has come up. Nothing of the stream is lost or done twice: the new worker begins where the last report ended,
 //! and from then on the old one is not listened to.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use sdk::{Calls, Packer};
 use super::launch::{loads, task, thousandths, useful};
 use super::query::{Query, State};
 use super::scheduler::Options;
-use crate::schedule::{Load, Placing, better_place};
+use crate::schedule::{Load, Placing, better_place, place_score};
 
 /// How long a query misses its goals before it asks for another agent, and how long it stays once it has come to one.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -20,6 +20,12 @@ const STAY: Duration = Duration::from_secs(10);
 const GAIN: f64 = 0.2;
 /// How many times the cores that it has it must get there.
 const MORE: f64 = 1.2;
+/// How many times as large a task must become to be worth a second one.
+const GROWTH: f64 = 1.5;
+/// At most one in so many queries moves at a time, and always one may.
+const MOVING_PART: usize = 8;
+/// So many queries are tried on one batch of offers.
+const TRIED_MAX: usize = 32;
 
 /// A second task of a query.
 #[derive(Clone, Debug)]
@@ -44,59 +50,143 @@ pub(super) fn watch_goals(queries: &mut BTreeMap<String, Query>, now: Time) {
     }
 }
 
-/// The query that should move, if there is one: that which has missed its goals for longest. One moves at a time.
-pub(super) fn wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> Option<&str> {
-    if queries.values().any(|q| q.moving.is_some()) {
-        return None;
-    }
-    let long = |q: &Query| q.missing_since.filter(|since| now.since(*since) >= PATIENCE);
-    let missing = queries.iter().filter(|(_, q)| q.state == State::Running && now.since(q.launched) >= STAY);
-    missing.filter_map(|(name, q)| long(q).map(|since| (since, name.as_str()))).min().map(|(_, name)| name)
+/// Why a query wants a second task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wish {
+    /// It has missed its goals since then where it is, and wants another agent.
+    Elsewhere(Time),
+    /// It keeps its goals, and would do better with more cores, wherever they are.
+    More,
 }
 
-/// Launches a second task for the query that should move, if these offers have a better place for it and tasks may hold
-/// `left` more cores.
-pub(super) fn begin_move(
+/// Whether the query could do better than it does with a larger task.
+pub(super) fn is_short(query: &Query, now: Time) -> bool {
+    let lags = query.last.lag > query.submission.spec.goals.max_lag / 2.0;
+    let better = query.share.point + 1 < query.submission.points.len();
+    query.may_restart() && (lags || better) && useful(query, now) > query.reserved * GROWTH
+}
+
+/// The queries that should move: first those that have missed their goals for longest, then, if none waits for its first
+/// task, those that could use more. Empty while as many move as may.
+fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> Vec<(Wish, String)> {
+    let (mut moving, mut live) = (0, 0);
+    for query in queries.values() {
+        moving += usize::from(query.moving.is_some());
+        live += usize::from(query.is_live());
+    }
+    let free = (live / MOVING_PART).max(1).saturating_sub(moving);
+    let waits = queries.values().any(|q| q.state == State::Waiting);
+    let settled = |q: &Query| q.state == State::Running && q.moving.is_none() && now.since(q.launched) >= STAY;
+    let wish = |q: &Query| match q.missing_since {
+        Some(since) => (now.since(since) >= PATIENCE).then_some(Wish::Elsewhere(since)),
+        None => (!waits && is_short(q, now)).then_some(Wish::More),
+    };
+    let mut all: Vec<(Wish, String)> =
+        queries.iter().filter(|(_, q)| settled(q)).filter_map(|(n, q)| Some((wish(q)?, n.clone()))).collect();
+    all.sort();
+    if free == 0 { Vec::new() } else { all }
+}
+
+/// Whether offers are of use to a query that has a task.
+pub(super) fn somebody_wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
+    !wishes(queries, now).is_empty()
+}
+
+/// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks may
+/// hold `left` more cores. Who fits nowhere is not in the way of the others. Gives the names of those that move now.
+pub(super) fn begin_moves(
     packer: &mut Packer,
     queries: &mut BTreeMap<String, Query>,
     options: &Options,
-    left: f64,
+    mut left: f64,
     now: Time,
-) -> Option<String> {
-    let name = wants_to_move(queries, now)?.to_owned();
-    let query = queries.get(&name)?;
+) -> Vec<String> {
+    let mut begun = Vec::new();
+    let (mut moving, live) =
+        queries.values().fold((0, 0), |(m, l), q| (m + usize::from(q.moving.is_some()), l + usize::from(q.is_live())));
+    for (wish, name) in wishes(queries, now).into_iter().take(TRIED_MAX) {
+        if moving >= (live / MOVING_PART).max(1) {
+            break;
+        }
+        if let Some(reserved) = begin_move(packer, queries, options, (wish, &name, left), now) {
+            left -= reserved;
+            moving += 1;
+            begun.push(name);
+        }
+    }
+    begun
+}
+
+/// Launches a second task for this query, if there is a place for it. Gives the cores that it holds.
+fn begin_move(
+    packer: &mut Packer,
+    queries: &mut BTreeMap<String, Query>,
+    options: &Options,
+    (wish, name, left): (Wish, &str, f64),
+    now: Time,
+) -> Option<f64> {
+    let query = queries.get(name)?;
     let patient = query.is_patient(options.horizon);
     let mut loads = loads(packer, queries, options.horizon);
+    let want = thousandths(useful(query, now).min(left));
+    let (want, to) = match wish {
+        Wish::Elsewhere(_) => elsewhere(&mut loads, queries, query, (want, patient))?,
+        Wish::More => larger(&loads, query, (want, patient))?,
+    };
+    if want < options.cores_min {
+        return None;
+    }
+    let id = query.next_task();
+    let placed = packer.place_by(task(&id, name, want, options), |bin| (bin.agent_id().value == to).then_some(1.0));
+    placed.ok()?;
+    let host = loads.remove(&to).map(|(_, host)| host).unwrap_or_default();
+    let query = queries.get_mut(name)?;
+    query.starts += 1;
+    query.moving = Some(Move { task: id, agent: to, host, reserved: want, launched: now });
+    Some(want)
+}
+
+/// Agents with offers: what is held and free there, and their hosts.
+type Loads = BTreeMap<String, (Load, String)>;
+
+/// Another agent where the query scores higher, and what it would hold there.
+fn elsewhere(
+    loads: &mut Loads,
+    queries: &BTreeMap<String, Query>,
+    query: &Query,
+    (want, patient): (f64, bool),
+) -> Option<(f64, String)> {
     // Its own agent has what is held there, even if it offers nothing.
     let held = |q: &&Query| q.is_live() && q.agent == query.agent;
     let here = loads.entry(query.agent.clone()).or_insert_with(|| {
         let used = queries.values().filter(held).map(|q| q.reserved).sum();
         (Load { cores: used, used, ..Default::default() }, query.host.clone())
     });
-    let elsewhere = |(agent, (load, _)): (&String, &(Load, String))| {
-        if *agent == query.agent { 0.0 } else { load.cores - load.used }
-    };
-    let want = thousandths(useful(query, now).min(left));
     // What it would hold where it is, instead of what it does.
     here.0.used += want - query.reserved;
     here.0.patient += if patient { want - query.reserved } else { 0.0 };
-    let want = want.min(thousandths(loads.iter().map(elsewhere).fold(0.0, f64::max)));
-    if want < options.cores_min.max(query.share.cores * MORE) {
+    let others = loads.iter().filter(|(agent, _)| **agent != query.agent);
+    let want = want.min(thousandths(others.map(|(_, (load, _))| load.cores - load.used).fold(0.0, f64::max)));
+    if want < query.share.cores * MORE {
         return None;
     }
     let names: Vec<&String> = loads.keys().collect();
     let views: Vec<Load> = loads.values().map(|(load, _)| *load).collect();
     let at = names.iter().position(|agent| **agent == query.agent)?;
     let to = better_place(&views, Placing { cores: want, patient }, at, GAIN)?;
-    let agent = names.get(to)?.to_string();
-    let id = format!("video-{name}-{}", query.starts + 1);
-    let placed = packer.place_by(task(&id, &name, want, options), |bin| (bin.agent_id().value == agent).then_some(1.0));
-    placed.ok()?;
-    let host = loads.get(&agent).map(|(_, host)| host.clone()).unwrap_or_default();
-    let query = queries.get_mut(&name)?;
-    query.starts += 1;
-    query.moving = Some(Move { task: id, agent, host, reserved: want, launched: now });
-    Some(name)
+    Some((want, names.get(to)?.to_string()))
+}
+
+/// The agent on which a larger task scores highest, be it the one that the query is on, and what it would hold there.
+fn larger(loads: &Loads, query: &Query, (want, patient): (f64, bool)) -> Option<(f64, String)> {
+    let want = want.min(thousandths(loads.values().map(|(load, _)| load.cores - load.used).fold(0.0, f64::max)));
+    if want < query.reserved * GROWTH {
+        return None;
+    }
+    let placing = Placing { cores: want, patient };
+    let scores = loads.iter().filter_map(|(agent, (load, _))| Some((agent, place_score(load, placing)?)));
+    let (to, _) = scores.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)))?;
+    Some((want, to.clone()))
 }
 
 impl Query {

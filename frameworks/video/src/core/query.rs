@@ -32,6 +32,8 @@ pub enum State {
 #[derive(Debug)]
 pub(super) struct Query {
     pub submission: Submission,
+    /// The number of the submission: a name can come back while a task of the query that had it has not ended.
+    pub run: u32,
     pub state: State,
     pub message: String,
     pub task: Option<String>,
@@ -65,6 +67,8 @@ pub(super) struct Query {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Kept {
     pub submission: Submission,
+    #[serde(default)]
+    pub run: u32,
     pub state: State,
     pub message: String,
     pub task: Option<String>,
@@ -80,9 +84,10 @@ pub(super) struct Kept {
 }
 
 impl Query {
-    pub fn new(submission: Submission, now: Time) -> Query {
+    pub fn new(submission: Submission, run: u32, now: Time) -> Query {
         Query {
             submission,
+            run,
             state: State::Waiting,
             message: String::new(),
             task: None,
@@ -112,6 +117,7 @@ impl Query {
     pub fn kept(&self) -> Kept {
         Kept {
             submission: self.submission.clone(),
+            run: self.run,
             state: self.state,
             message: self.message.clone(),
             task: self.task.clone(),
@@ -128,7 +134,7 @@ impl Query {
     }
 
     pub fn restored(kept: Kept, now: Time) -> Query {
-        let mut query = Query::new(kept.submission, now);
+        let mut query = Query::new(kept.submission, kept.run, now);
         query.state = kept.state;
         query.message = kept.message;
         query.task = kept.task;
@@ -142,6 +148,11 @@ impl Query {
         query.found = kept.found;
         query.quality_seconds = kept.quality_seconds;
         query
+    }
+
+    /// The id of its next task.
+    pub fn next_task(&self) -> String {
+        format!("video-{}-{}.{}", self.submission.spec.name, self.run, self.starts + 1)
     }
 
     /// Whether a task of it runs or should.

@@ -8,23 +8,24 @@ use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
 use super::ask::{Answer, Question, Report, Start, Submission};
-use super::launch::{WorkerCommand, launch, useful};
-use super::moves::{wants_to_move, watch_goals, watch_moves};
+use super::launch::{WorkerCommand, launch};
+use super::moves::{somebody_wants_to_move, watch_goals, watch_moves};
 use super::query::{Kept, Query, State};
+use super::room::Room;
 use super::status::Status;
 use crate::schedule::{AgentView, Horizon, Objective, Policy, QueryView, decide};
 use crate::spec::QUERIES_MAX;
 
-/// Keys of what is kept start with this.
+/// Keys of what is kept of queries start with this.
 const KEY: &str = "query/";
-/// How long a query waits for room before a task with more than its share is made smaller for it.
-const WAIT_FOR_ROOM: Duration = Duration::from_secs(3);
-/// What counts as more than its share.
-const OVER_SHARE: f64 = 1.2;
+/// The key of the number of submissions so far.
+const RUNS: &str = "runs";
 /// How long a worker may take to come up, and may be silent, before its task is ended.
 const SILENCE: Duration = Duration::from_secs(20);
 /// Starts in a row without progress after which a query is given up.
 const STARTS_MAX: u32 = 10;
+/// How long a query waits after a launch that was refused.
+const RETRY: Duration = Duration::from_secs(1);
 /// Positions are kept this often; a worker that goes on knows its own.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 
@@ -71,18 +72,22 @@ impl Options {
 /// The scheduler of video queries. Questions come from `requests`; see [`Question`].
 #[derive(Debug)]
 pub struct VideoScheduler {
-    options: Options,
+    pub(super) options: Options,
     requests: sdk::Requests<Question, Answer>,
-    queries: BTreeMap<String, Query>,
+    pub(super) queries: BTreeMap<String, Query>,
     restarts: Restarts,
     framework: Option<String>,
-    connected: bool,
+    pub(super) connected: bool,
     wants_offers: bool,
+    /// Queries that waited for offers when they were asked for last.
+    waited: usize,
+    /// Submissions so far.
+    runs: u32,
+    /// Queries from before a restart that cannot be taken up, and why.
+    unreadable: BTreeMap<String, String>,
     next_epoch: Time,
     next_keep: Time,
-    last_room: Time,
-    /// Cores that ended queries gave back since a task grew last.
-    freed: f64,
+    pub(super) room: Room,
     decisions: u64,
     heard: BTreeMap<String, Time>,
 }
@@ -104,10 +109,12 @@ impl VideoScheduler {
             framework: None,
             connected: false,
             wants_offers: true,
+            waited: 0,
+            runs: 0,
+            unreadable: BTreeMap::new(),
             next_epoch: Time::EPOCH,
             next_keep: Time::EPOCH,
-            last_room: Time::EPOCH,
-            freed: 0.0,
+            room: Room::default(),
             decisions: 0,
             heard: BTreeMap::new(),
         }
@@ -133,9 +140,15 @@ impl VideoScheduler {
 
     fn restore(&mut self, kept: BTreeMap<String, Vec<u8>>, now: Time) {
         for (key, bytes) in kept {
+            if key == RUNS {
+                self.runs = std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            }
             let Some(name) = key.strip_prefix(KEY) else { continue };
-            if let Ok(kept) = serde_json::from_slice::<Kept>(&bytes) {
-                self.queries.insert(name.to_owned(), Query::restored(kept, now));
+            match serde_json::from_slice::<Kept>(&bytes) {
+                Ok(kept) => drop(self.queries.insert(name.to_owned(), Query::restored(kept, now))),
+                Err(error) => {
+                    tracing::error!(query = name, %error, "what is kept of a query cannot be read; it is not taken up")
+                }
             }
         }
     }
@@ -164,7 +177,7 @@ impl VideoScheduler {
     }
 
     /// Puts a query back to wait for a task; or for the one that it was moving to, if there is one.
-    fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
+    pub(super) fn wait(&mut self, name: &str, why: &str, until: Time, now: Time, calls: &mut Calls) {
         if let Some(query) = self.queries.get_mut(name) {
             if let Some(task) = query.task.take() {
                 self.heard.remove(&task);
@@ -186,7 +199,7 @@ impl VideoScheduler {
         if let Some(query) = self.queries.get_mut(name) {
             query.state = state;
             query.message = message.to_owned();
-            self.freed += query.reserved;
+            self.room.freed(query.reserved);
             if let Some(second) = query.moving.take() {
                 calls.kill(&second.task, None);
             }
@@ -198,7 +211,8 @@ impl VideoScheduler {
         let task = status.task_id.value.clone();
         let state = status.state();
         let away = matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
-        if away {
+        // The answer to the kill of a task on a lost agent is that it is unreachable; the session asks again by itself.
+        if away && calls.tasks().get(&task).is_some_and(|entry| entry.kill.is_none()) {
             calls.kill(&task, None);
         }
         if !is_terminal(state) && !away {
@@ -231,7 +245,7 @@ impl VideoScheduler {
             Question::Submit(submissions) => self.submit(submissions, now, calls),
             Question::Remove(name) => match self.queries.remove(&name) {
                 Some(query) => {
-                    self.freed += if query.is_live() { query.reserved } else { 0.0 };
+                    self.room.freed(if query.is_live() { query.reserved } else { 0.0 });
                     for task in query.task.into_iter().chain(query.moving.map(|m| m.task)) {
                         calls.kill(&task, None);
                     }
@@ -272,9 +286,11 @@ impl VideoScheduler {
         }
         for submission in submissions {
             let name = submission.spec.name.clone();
-            self.queries.insert(name.clone(), Query::new(submission, now));
+            self.runs += 1;
+            self.queries.insert(name.clone(), Query::new(submission, self.runs, now));
             self.keep(&name, calls);
         }
+        calls.save(RUNS, self.runs.to_string().into_bytes());
         Answer::Done
     }
 
@@ -307,7 +323,7 @@ impl VideoScheduler {
         let Some((_, query)) = self.by_task(task) else { return Answer::Unknown };
         Answer::Start(Box::new(Start {
             spec: query.submission.spec.clone(),
-            began,
+            age: (now.as_secs_f64() - began).max(0.0),
             position: query.last.position,
             orders: query.orders(),
             patience,
@@ -368,6 +384,7 @@ impl VideoScheduler {
             query.sample(now);
         }
         self.watch(now, calls);
+        self.drop_unknown(now, calls);
         watch_goals(&mut self.queries, now);
         watch_moves(&mut self.queries, SILENCE, now, calls);
         self.make_room(now, calls);
@@ -394,70 +411,37 @@ impl VideoScheduler {
         }
     }
 
-    /// When a query has waited too long: ends the task that holds the most over an equal share, to be launched again
-    /// with that share.
-    fn make_room(&mut self, now: Time, calls: &mut Calls) {
-        let waits = |q: &&Query| {
-            q.state == State::Waiting
-                && q.not_before <= now
-                && q.waiting_since.is_some_and(|s| now.since(s) > WAIT_FOR_ROOM)
-        };
-        let waiting = self.queries.values().filter(waits).count();
-        // Room that was made is to be used before there is more.
-        let under_way = self.queries.values().any(|q| q.state == State::Waiting && q.reserve_at_most.is_some());
-        if waiting == 0 || under_way || now.since(self.last_room) < WAIT_FOR_ROOM || !self.connected {
-            return;
+    /// Lets go of tasks that were launched and are not known: their call was not taken.
+    fn drop_unknown(&mut self, now: Time, calls: &mut Calls) {
+        // What is launched right now is not in the ledger yet.
+        let gone = |task: &str, launched: Time| launched < now && calls.tasks().get(task).is_none();
+        let mut lost = Vec::new();
+        for (name, query) in &mut self.queries {
+            query.moving.take_if(|second| gone(&second.task, second.launched));
+            if query.is_live() && query.task.as_deref().is_some_and(|task| gone(task, query.launched)) {
+                lost.push(name.clone());
+            }
         }
-        let live = self.queries.values().filter(|q| q.is_live());
-        let (count, held) = live.fold((0, 0.0), |(n, sum), q| (n + 1, sum + q.reserved));
-        let share = (held / (count + waiting).max(1) as f64).max(self.options.cores_min);
-        let largest = self.queries.values_mut().filter(|q| q.may_restart() && q.reserved > share * OVER_SHARE);
-        let Some(query) = largest.max_by(|a, b| a.reserved.total_cmp(&b.reserved)) else { return };
-        self.last_room = now;
-        query.reserve_at_most = Some(share);
-        if let Some(task) = query.task.clone() {
-            let name = query.submission.spec.name.clone();
-            calls.kill(&task, None);
-            self.wait(&name, "its task is made smaller, to make room for another query", now, now, calls);
+        for name in lost {
+            self.wait(&name, "its launch was refused", now + RETRY, now, calls);
         }
     }
 
-    /// When others have ended: launches the task again, larger, that is the shortest of what its query could use.
-    fn grow(&mut self, now: Time, calls: &mut Calls) {
-        let waiting = self.queries.values().any(|q| q.state == State::Waiting);
-        if waiting || self.freed <= 0.0 || now.since(self.last_room) < WAIT_FOR_ROOM || !self.connected {
-            return;
-        }
-        let held = self.queries.values().fold(0.0, |sum, q| sum + q.held());
-        let room = self.options.cores_max.map_or(self.freed, |most| (most - held).min(self.freed));
-        let missing = |q: &Query| useful(q, now) - q.reserved;
-        let short = |q: &&Query| {
-            let behind =
-                q.last.lag > q.submission.spec.goals.max_lag / 2.0 || q.share.point + 1 < q.submission.points.len();
-            q.may_restart() && behind && missing(q).min(room) > q.reserved / 2.0
-        };
-        let shortest = self.queries.values().filter(short).max_by(|a, b| missing(a).total_cmp(&missing(b)));
-        let Some((name, task, more)) =
-            shortest.map(|q| (q.submission.spec.name.clone(), q.task.clone(), missing(q).min(room)))
-        else {
-            return;
-        };
-        self.last_room = now;
-        self.freed -= more;
-        if let Some(task) = task {
-            calls.kill(&task, None);
-        }
-        self.wait(&name, "its task is made larger: others have ended", now, now, calls);
-    }
-
-    /// Asks for offers while a query waits or should move, and for none otherwise.
+    /// Asks for offers while a query waits, should move or could use more, and for none otherwise. One more that waits
+    /// does not sit out what was refused before it came.
     fn ask_for_offers(&mut self, now: Time, calls: &mut Calls) {
-        let waits = self.queries.values().any(|q| q.state == State::Waiting && q.not_before <= now);
-        let wants = waits || wants_to_move(&self.queries, now).is_some();
-        if wants != self.wants_offers && self.connected {
-            self.wants_offers = wants;
-            if wants { calls.revive() } else { calls.suppress() }
+        let waiting = self.queries.values().filter(|q| q.state == State::Waiting && q.not_before <= now).count();
+        let wants = waiting > 0 || somebody_wants_to_move(&self.queries, now);
+        if !self.connected {
+            return;
         }
+        let more = waiting > std::mem::replace(&mut self.waited, waiting);
+        if wants && (more || !self.wants_offers) {
+            calls.revive();
+        } else if !wants && self.wants_offers {
+            calls.suppress();
+        }
+        self.wants_offers = wants;
     }
 
     fn status(&self, now: Time) -> Status {
@@ -468,6 +452,7 @@ impl VideoScheduler {
             framework: self.framework.clone(),
             cores: self.queries.values().fold(0.0, |sum, q| sum + q.held()),
             decisions: self.decisions,
+            unreadable: self.unreadable.clone(),
             queries: self.queries.values().map(|q| q.status(now)).collect(),
         }
     }
@@ -486,6 +471,9 @@ impl Scheduler for VideoScheduler {
             Event::Disconnected { .. } => self.connected = false,
             Event::Offers(offers) => {
                 for name in launch(offers, &mut self.queries, &self.options, now, calls) {
+                    if let Some(second) = self.queries.get(&name).and_then(|q| q.moving.as_ref()) {
+                        self.room.used(second.reserved);
+                    }
                     self.keep(&name, calls);
                 }
             }

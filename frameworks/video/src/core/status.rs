@@ -1,5 +1,7 @@
 //! A picture of the framework at one instant, for tables, plots and the API.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::query::State;
@@ -21,6 +23,9 @@ pub struct Status {
     pub cores: f64,
     /// Decisions made so far.
     pub decisions: u64,
+    /// Queries from before a restart whose kept state cannot be read, and why: their tasks are ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unreadable: BTreeMap<String, String>,
     /// The queries, by name.
     pub queries: Vec<QueryStatus>,
 }

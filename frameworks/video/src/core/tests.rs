@@ -124,6 +124,10 @@ impl Rig {
     }
 
     fn offer(&mut self, agent: &str, cores: f64) {
+        self.offers_of(&[(agent, cores)]);
+    }
+
+    fn made(&mut self, agent: &str, cores: f64) -> Offer {
         self.offers += 1;
         let scalar = |name: &str, value: f64| sdk::v1::Resource {
             name: name.into(),
@@ -131,15 +135,23 @@ impl Rig {
             scalar: Some(sdk::v1::value::Scalar { value }),
             ..Default::default()
         };
-        let offer = Offer {
+        Offer {
             id: OfferId { value: format!("O{}", self.offers) },
             agent_id: AgentId { value: agent.into() },
             hostname: format!("host-{agent}"),
             resources: vec![scalar("cpus", cores), scalar("mem", 4096.0)],
             ..Default::default()
-        };
-        let part = event::Offers { offers: vec![offer] };
+        }
+    }
+
+    fn offers_of(&mut self, agents: &[(&str, f64)]) {
+        let offers = agents.iter().map(|(agent, cores)| self.made(agent, *cores)).collect();
+        let part = event::Offers { offers };
         self.wire(scheduler::Event { r#type: Some(Type::Offers as i32), offers: Some(part), ..Default::default() });
+    }
+
+    fn revives(&mut self) -> usize {
+        std::mem::take(&mut self.calls).iter().filter(|call| call.r#type() == call::Type::Revive).count()
     }
 
     fn update(&mut self, task: &str, state: TaskState) {
@@ -192,8 +204,8 @@ fn started(rig: &mut Rig, names: &[&str]) {
     let all = names.iter().map(|n| submission(n, 2.0)).collect();
     assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
     rig.offer("A", 4.0);
-    for name in names {
-        rig.hello(&format!("video-{name}-1"));
+    for (run, name) in (1..).zip(names) {
+        rig.hello(&format!("video-{name}-{run}.1"));
     }
 }
 
@@ -202,15 +214,19 @@ fn a_query_becomes_a_task_works_and_ends() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     started(&mut rig, &["gate"]);
     let sent = rig.sent();
-    assert_eq!(sent, [("video-gate-1".to_owned(), 1.2)], "what the best configuration needs, and half as much again");
-    rig.update("video-gate-1", TaskState::TaskRunning);
+    assert_eq!(
+        sent,
+        [("video-gate-1.1".to_owned(), 1.0)],
+        "one thread's core: the best configuration needs 0.8, and half as much again is more"
+    );
+    rig.update("video-gate-1.1", TaskState::TaskRunning);
     let report = Report { position: 2.0, lag: 0.1, found: 3, config: Some(Config::GOLDEN), ..Default::default() };
-    let Answer::Orders(orders) = rig.ask(Question::Report { task: "video-gate-1".into(), report }) else { panic!() };
+    let Answer::Orders(orders) = rig.ask(Question::Report { task: "video-gate-1.1".into(), report }) else { panic!() };
     assert_eq!(orders.config, Config::GOLDEN);
-    assert!(orders.cores > 0.0 && orders.cores <= 1.2);
+    assert!(orders.cores > 0.0 && orders.cores <= 1.0);
     let report = Report { position: 9.0, done: true, ..Default::default() };
-    rig.ask(Question::Report { task: "video-gate-1".into(), report });
-    rig.update("video-gate-1", TaskState::TaskFinished);
+    rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
+    rig.update("video-gate-1.1", TaskState::TaskFinished);
     rig.pass(3);
     let status = rig.status();
     assert_eq!((status.queries[0].state, status.queries[0].found), (State::Done, 3));
@@ -223,13 +239,13 @@ fn a_worker_that_dies_is_started_again_where_it_was() {
     started(&mut rig, &["gate"]);
     rig.sent();
     let report = Report { position: 7.5, ..Default::default() };
-    rig.ask(Question::Report { task: "video-gate-1".into(), report: report.clone() });
-    rig.update("video-gate-1", TaskState::TaskFailed);
+    rig.ask(Question::Report { task: "video-gate-1.1".into(), report: report.clone() });
+    rig.update("video-gate-1.1", TaskState::TaskFailed);
     rig.pass(2);
     rig.offer("B", 2.0);
-    assert_eq!(rig.sent(), [("video-gate-2".to_owned(), 1.2)]);
-    assert!(matches!(rig.ask(Question::Report { task: "video-gate-1".into(), report }), Answer::Unknown));
-    assert_eq!(rig.hello("video-gate-2").position, 7.5);
+    assert_eq!(rig.sent(), [("video-gate-1.2".to_owned(), 1.0)]);
+    assert!(matches!(rig.ask(Question::Report { task: "video-gate-1.1".into(), report }), Answer::Unknown));
+    assert_eq!(rig.hello("video-gate-1.2").position, 7.5);
 }
 
 #[test]
@@ -238,8 +254,8 @@ fn a_video_that_cannot_be_read_is_not_tried_again() {
     started(&mut rig, &["gate"]);
     rig.sent();
     let report = Report { position: 3.0, found: 2, failure: Some("cut short".into()), ..Default::default() };
-    rig.ask(Question::Report { task: "video-gate-1".into(), report });
-    rig.update("video-gate-1", TaskState::TaskFailed);
+    rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
+    rig.update("video-gate-1.1", TaskState::TaskFailed);
     rig.pass(5);
     rig.offer("A", 4.0);
     assert_eq!(rig.sent(), []);
@@ -251,11 +267,11 @@ fn a_video_that_cannot_be_read_is_not_tried_again() {
 fn a_scheduler_that_comes_back_takes_its_tasks_over() {
     let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
     started(&mut rig, &["gate", "yard"]);
-    rig.update("video-gate-1", TaskState::TaskRunning);
-    rig.update("video-yard-1", TaskState::TaskRunning);
+    rig.update("video-gate-1.1", TaskState::TaskRunning);
+    rig.update("video-yard-2.1", TaskState::TaskRunning);
     rig.pass(4);
     let report = Report { position: 4.0, ..Default::default() };
-    rig.ask(Question::Report { task: "video-gate-1".into(), report });
+    rig.ask(Question::Report { task: "video-gate-1.1".into(), report });
     rig.pass(3);
     let mut after = Rig::new(rig.kept, rig.now + Duration::from_secs(5));
     assert_eq!(after.sent(), [], "nothing is launched twice, nothing is killed");
@@ -263,13 +279,13 @@ fn a_scheduler_that_comes_back_takes_its_tasks_over() {
     assert!(status.queries.iter().all(|q| q.state == State::Running && q.starts == 1), "{status:?}");
     assert_eq!(status.queries[0].position, 4.0);
     // The worker knows better where it is by now.
-    let again = after.ask(Question::Hello { task: "video-gate-1".into(), position: Some(9.0) });
-    assert!(matches!(again, Answer::Start(start) if start.position == 9.0 && start.began == 1000.0));
+    let again = after.ask(Question::Hello { task: "video-gate-1.1".into(), position: Some(9.0) });
+    assert!(matches!(again, Answer::Start(start) if start.position == 9.0 && start.age == 12.0));
     // One whose task is gone meanwhile starts anew.
-    after.update("video-yard-1", TaskState::TaskLost);
+    after.update("video-yard-2.1", TaskState::TaskLost);
     after.pass(2);
     after.offer("A", 4.0);
-    assert_eq!(after.sent(), [("video-yard-2".to_owned(), 1.2)]);
+    assert_eq!(after.sent(), [("video-yard-2.2".to_owned(), 1.0)]);
 }
 
 #[test]
@@ -295,16 +311,16 @@ fn what_ended_queries_leave_goes_to_those_held_short() {
     assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
     rig.offer("A", 0.8);
     let sent = rig.sent();
-    assert_eq!(sent, [("video-a-1".to_owned(), 0.4), ("video-b-1".to_owned(), 0.4)]);
-    rig.hello("video-a-1");
-    rig.hello("video-b-1");
-    rig.ask(Question::Report { task: "video-a-1".into(), report: Report { done: true, ..Default::default() } });
-    rig.update("video-a-1", TaskState::TaskFinished);
+    assert_eq!(sent, [("video-a-1.1".to_owned(), 0.4), ("video-b-2.1".to_owned(), 0.4)]);
+    rig.hello("video-a-1.1");
+    rig.hello("video-b-2.1");
+    rig.ask(Question::Report { task: "video-a-1.1".into(), report: Report { done: true, ..Default::default() } });
+    rig.update("video-a-1.1", TaskState::TaskFinished);
     rig.pass(5);
-    assert_eq!(rig.sent(), [("video-b-1".to_owned(), 0.0)], "ended, to be launched again");
-    rig.update("video-b-1", TaskState::TaskKilled);
+    assert_eq!(rig.sent(), [("video-b-2.1".to_owned(), 0.0)], "ended, to be launched again");
+    rig.update("video-b-2.1", TaskState::TaskKilled);
     rig.offer("A", 0.8);
-    assert_eq!(rig.sent(), [("video-b-2".to_owned(), 0.8)]);
+    assert_eq!(rig.sent(), [("video-b-2.2".to_owned(), 0.8)]);
 }
 
 /// Two queries on an agent with far too little for both; the first is told to lag until it wants to move.
@@ -313,12 +329,12 @@ fn crowded() -> Rig {
     let all = ["a", "b"].map(|n| submission(n, 2.0)).to_vec();
     assert!(matches!(rig.ask(Question::Submit(all)), Answer::Done));
     rig.offer("A", 0.2);
-    rig.hello("video-a-1");
-    rig.hello("video-b-1");
+    rig.hello("video-a-1.1");
+    rig.hello("video-b-2.1");
     for second in 0..14 {
         let report = |lag| Report { position: f64::from(second) / 2.0, lag, found: 1, ..Default::default() };
-        rig.ask(Question::Report { task: "video-a-1".into(), report: report(f64::from(second) / 2.0) });
-        rig.ask(Question::Report { task: "video-b-1".into(), report: report(0.1) });
+        rig.ask(Question::Report { task: "video-a-1.1".into(), report: report(f64::from(second) / 2.0) });
+        rig.ask(Question::Report { task: "video-b-2.1".into(), report: report(0.1) });
         rig.pass(1);
     }
     rig.sent();
@@ -331,21 +347,21 @@ fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     rig.offer("A", 0.05);
     assert_eq!(rig.sent(), [], "where it is there is no more");
     rig.offer("B", 2.0);
-    assert_eq!(rig.sent(), [("video-a-2".to_owned(), 1.2)], "a second task, and the first goes on");
+    assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 1.0)], "a second task, and the first goes on");
     let report = Report { position: 7.0, lag: 7.0, found: 2, ..Default::default() };
-    let answer = rig.ask(Question::Report { task: "video-a-1".into(), report: report.clone() });
+    let answer = rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() });
     assert!(matches!(answer, Answer::Orders(_)), "{answer:?}");
     let before = rig.status();
-    assert!((before.cores - 1.4).abs() < 1e-9, "both are counted: {}", before.cores);
+    assert!((before.cores - 1.2).abs() < 1e-9, "both are counted: {}", before.cores);
     // The new worker comes up where the last report ended; what the old one says from now on does not count.
-    assert_eq!(rig.hello("video-a-2").position, 7.0);
-    assert_eq!(rig.sent(), [("video-a-1".to_owned(), 0.0)]);
-    assert!(matches!(rig.ask(Question::Report { task: "video-a-1".into(), report }), Answer::Unknown));
-    rig.update("video-a-1", TaskState::TaskKilled);
+    assert_eq!(rig.hello("video-a-1.2").position, 7.0);
+    assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
+    assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report }), Answer::Unknown));
+    rig.update("video-a-1.1", TaskState::TaskKilled);
     rig.pass(1);
     let query = rig.status().queries.remove(0);
     assert_eq!((query.state, query.host.as_str(), query.starts), (State::Running, "host-B", 2));
-    assert_eq!((query.found, query.position, query.reserved), (14 + 2, 7.0, 1.2));
+    assert_eq!((query.found, query.position, query.reserved), (14 + 2, 7.0, 1.0));
     assert!(query.cores > 0.2, "more than both had where it was: {query:?}");
 }
 
@@ -354,24 +370,25 @@ fn a_move_that_fails_changes_nothing_and_one_whose_first_task_dies_is_finished()
     let mut rig = crowded();
     rig.offer("B", 2.0);
     rig.sent();
-    rig.update("video-a-2", TaskState::TaskFailed);
-    assert_eq!(rig.status().queries[0].task.as_deref(), Some("video-a-1"));
+    rig.update("video-a-1.2", TaskState::TaskFailed);
+    assert_eq!(rig.status().queries[0].task.as_deref(), Some("video-a-1.1"));
     assert_eq!(rig.status().cores, 0.2);
     rig.offer("B", 2.0);
-    assert_eq!(rig.sent(), [("video-a-3".to_owned(), 1.2)]);
-    rig.update("video-a-1", TaskState::TaskFailed);
+    assert_eq!(rig.sent(), [("video-a-1.3".to_owned(), 1.0)]);
+    rig.update("video-a-1.1", TaskState::TaskFailed);
     rig.offer("C", 4.0);
-    assert_eq!(rig.sent(), [], "the second task is its task now");
+    let sent = rig.sent();
+    assert!(sent.iter().all(|(task, _)| !task.starts_with("video-a")), "the second task is its task now: {sent:?}");
     assert_eq!(rig.status().queries[0].state, State::Starting);
-    assert_eq!(rig.hello("video-a-3").position, 6.5);
+    assert_eq!(rig.hello("video-a-1.3").position, 6.5);
     // A second task is not known after a restart of the scheduler, and ends.
     let mut again = crowded();
     again.offer("B", 2.0);
-    again.update("video-a-2", TaskState::TaskRunning);
+    again.update("video-a-1.2", TaskState::TaskRunning);
     again.sent();
     let mut after = Rig::new(again.kept, again.now + Duration::from_secs(5));
     let sent = after.sent();
-    assert!(!sent.is_empty() && sent.iter().all(|s| *s == ("video-a-2".to_owned(), 0.0)), "{sent:?}");
+    assert!(!sent.is_empty() && sent.iter().all(|s| *s == ("video-a-1.2".to_owned(), 0.0)), "{sent:?}");
     assert_eq!(after.status().queries[0].state, State::Running);
 }
 
@@ -386,4 +403,101 @@ fn queries_that_make_no_sense_are_refused_whole() {
     assert!(matches!(&answer, Answer::Refused(why) if why.contains("already")), "{answer:?}");
     assert_eq!(rig.status().queries, []);
     assert!(matches!(rig.ask(Question::Remove("a".into())), Answer::Refused(_)));
+}
+
+#[test]
+fn tasks_are_no_larger_than_what_one_agent_has() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("a", 2.0)])), Answer::Done));
+    rig.offers_of(&[("A", 0.3), ("B", 0.4), ("C", 0.3)]);
+    assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.4)]);
+}
+
+#[test]
+fn cores_that_become_free_later_are_used_without_a_gap() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("a", 2.0)])), Answer::Done));
+    rig.offer("A", 0.2);
+    rig.hello("video-a-1.1");
+    for second in 1..12 {
+        rig.ask(Question::Report {
+            task: "video-a-1.1".into(),
+            report: Report { position: f64::from(second), ..Default::default() },
+        });
+        rig.pass(1);
+    }
+    rig.sent();
+    rig.offer("A", 0.25);
+    assert_eq!(rig.sent(), [], "not enough more to be worth a second task");
+    rig.offer("A", 2.0);
+    assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 1.0)], "on the same agent, and the first goes on");
+    rig.hello("video-a-1.2");
+    assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
+    rig.update("video-a-1.1", TaskState::TaskKilled);
+    rig.pass(12);
+    rig.offer("B", 4.0);
+    assert_eq!(rig.sent(), [], "it has what it can use");
+}
+
+#[test]
+fn one_that_fits_nowhere_is_not_in_the_way_of_the_next() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    // The first wants more than anybody has, to catch up; it has more than the offer below already.
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("a", 1.0)])), Answer::Done));
+    rig.offer("A", 0.6);
+    rig.hello("video-a-1.1");
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("b", 1.0)])), Answer::Done));
+    rig.offer("B", 0.1);
+    rig.hello("video-b-2.1");
+    for second in 0..14 {
+        let report = Report { position: f64::from(second) / 2.0, lag: f64::from(second) / 2.0, ..Default::default() };
+        rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() });
+        rig.ask(Question::Report { task: "video-b-2.1".into(), report });
+        rig.pass(1);
+    }
+    rig.sent();
+    rig.offer("C", 0.5);
+    assert_eq!(rig.sent(), [("video-b-2.2".to_owned(), 0.5)]);
+}
+
+#[test]
+fn a_name_that_comes_back_is_another_task() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    assert!(matches!(rig.ask(Question::Remove("gate".into())), Answer::Done));
+    assert_eq!(rig.sent(), [("video-gate-1.1".to_owned(), 1.0), ("video-gate-1.1".to_owned(), 0.0)]);
+    // The first task has not ended yet.
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("gate", 2.0)])), Answer::Done));
+    rig.offer("A", 4.0);
+    assert_eq!(rig.sent(), [("video-gate-2.1".to_owned(), 1.0)]);
+    let mut after = Rig::new(rig.kept, rig.now + Duration::from_secs(5));
+    assert!(matches!(after.ask(Question::Submit(vec![submission("yard", 2.0)])), Answer::Done));
+    after.sent();
+    after.offer("B", 4.0);
+    assert_eq!(after.sent(), [("video-yard-3.1".to_owned(), 1.0)], "numbers go on after a restart");
+}
+
+#[test]
+fn a_lost_agent_is_asked_to_kill_once_and_the_query_starts_elsewhere() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate"]);
+    rig.sent();
+    rig.update("video-gate-1.1", TaskState::TaskUnreachable);
+    // The master answers the kill so.
+    for _ in 0..3 {
+        rig.update("video-gate-1.1", TaskState::TaskUnreachable);
+    }
+    assert_eq!(rig.sent(), [("video-gate-1.1".to_owned(), 0.0)]);
+    rig.pass(2);
+    rig.offer("B", 4.0);
+    assert_eq!(rig.sent(), [("video-gate-1.2".to_owned(), 1.0)]);
+}
+
+#[test]
+fn a_query_that_begins_to_wait_does_not_sit_out_old_refusals() {
+    let mut rig = crowded();
+    rig.revives();
+    rig.offer("A", 0.05);
+    assert!(matches!(rig.ask(Question::Submit(vec![submission("c", 2.0)])), Answer::Done));
+    assert_eq!(rig.revives(), 1, "offers were asked for already, for the query that wants to move");
 }

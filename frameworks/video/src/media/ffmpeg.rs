@@ -1,39 +1,61 @@
 //! Everything else, by the `ffmpeg` program: it writes Y4M into a pipe, which is read here.
 //!
-//! A pipe cannot be rewound: going back starts the program again.
+//! A pipe cannot be rewound: going back starts the program again. What the program costs is this process's to account for.
 
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 
 use super::indexed::Fault;
 use super::{Info, MediaError, y4m};
 use crate::frame::Frame;
+
+/// Of what the program says, so many bytes at the end are kept.
+const SAID_MAX: usize = 4096;
 
 /// A running ffmpeg, or one that has ended.
 #[derive(Debug)]
 pub(super) struct Piped {
     path: PathBuf,
     header: y4m::Header,
-    child: Child,
-    pipe: BufReader<ChildStdout>,
+    program: Program,
     next: u64,
     decoded: u64,
+    /// How many frames there are, once the end has been seen.
+    frames: Option<u64>,
+    /// Core-seconds of programs that have ended.
+    before: f64,
     buffer: Vec<u8>,
+}
+
+/// The process, with its two outputs.
+#[derive(Debug)]
+struct Program {
+    child: Child,
+    pipe: BufReader<ChildStdout>,
+    /// Whether it has been waited for: its number may be another process's by now.
+    ended: bool,
+    /// Reads what it says, all the time: a program that cannot say it stands still.
+    errors: Option<JoinHandle<String>>,
 }
 
 /// Opens a file of any format that the installed ffmpeg knows. `why` says why that is needed.
 pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
-    let (mut child, mut pipe) = start(path, why)?;
-    let first = y4m::line(&mut pipe).ok().flatten().map(|line| y4m::header(&line));
+    let mut program = start(path, why)?;
+    let first = y4m::line(&mut program.pipe).ok().flatten().map(|line| y4m::header(&line));
     match first {
         Some(Ok(header)) => {
             let buffer = vec![0; header.frame_bytes()];
-            Ok(Piped { path: path.to_owned(), header, child, pipe, next: 0, decoded: 0, buffer })
+            let path = path.to_owned();
+            Ok(Piped { path, header, program, next: 0, decoded: 0, frames: None, before: 0.0, buffer })
         }
         _ => {
-            let _ = child.kill();
-            let said = said(&mut child);
+            let said = program.end();
             Err(MediaError::Malformed {
                 path: path.to_owned(),
                 what: format!("{why}, and ffmpeg cannot read it: {said}"),
@@ -42,10 +64,11 @@ pub(super) fn open(path: &Path, why: &str) -> Result<Piped, MediaError> {
     }
 }
 
-fn start(path: &Path, why: &str) -> Result<(Child, BufReader<ChildStdout>), MediaError> {
+fn start(path: &Path, why: &str) -> Result<Program, MediaError> {
     let unsupported = |what: String| MediaError::Unsupported { path: path.to_owned(), what };
+    // Without `-xerror` a file that is cut short ends as if it were whole.
     let spawned = Command::new("ffmpeg")
-        .args(["-nostdin", "-v", "error", "-i"])
+        .args(["-nostdin", "-v", "error", "-xerror", "-i"])
         .arg(path)
         .args(["-map", "0:v:0", "-pix_fmt", "yuv420p", "-threads", "1", "-f", "yuv4mpegpipe", "-"])
         .stdin(Stdio::null())
@@ -59,39 +82,67 @@ fn start(path: &Path, why: &str) -> Result<(Child, BufReader<ChildStdout>), Medi
         }
         Err(error) => return Err(unsupported(format!("{why}, and ffmpeg does not start: {error}"))),
     };
-    let Some(pipe) = child.stdout.take() else { return Err(unsupported("ffmpeg has no output".to_owned())) };
-    Ok((child, BufReader::with_capacity(1 << 20, pipe)))
+    let Some((pipe, errors)) = child.stdout.take().zip(child.stderr.take()) else {
+        return Err(unsupported("ffmpeg has no output".to_owned()));
+    };
+    let errors = std::thread::spawn(move || last_line(errors));
+    Ok(Program { child, pipe: BufReader::with_capacity(1 << 20, pipe), ended: false, errors: Some(errors) })
 }
 
-/// The last line that the program wrote to its standard error.
-fn said(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(errors) = child.stderr.take() {
-        let _ = errors.take(16 << 10).read_to_string(&mut text);
+/// Reads to the end; the last line, as far as it is kept.
+fn last_line(mut errors: ChildStderr) -> String {
+    let (mut kept, mut buffer) = (Vec::new(), [0; SAID_MAX]);
+    while let Ok(read @ 1..) = errors.read(&mut buffer) {
+        kept.extend_from_slice(&buffer[..read]);
+        kept.drain(..kept.len().saturating_sub(SAID_MAX));
     }
-    let _ = child.wait();
-    text.lines().last().unwrap_or("it says nothing").to_owned()
+    let text = String::from_utf8_lossy(&kept);
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing").to_owned()
+}
+
+impl Program {
+    /// Core-seconds that it has used; nothing if it has ended and been waited for.
+    fn used(&self) -> f64 {
+        if self.ended {
+            return 0.0;
+        }
+        let clock = i32::try_from(self.child.id()).ok().and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
+        clock.and_then(|clock| clock_gettime(clock).ok()).map_or(0.0, |t| Duration::from(t).as_secs_f64())
+    }
+
+    /// Ends it, and gives the last that it said.
+    fn end(&mut self) -> String {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.ended = true;
+        self.errors.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
 }
 
 impl Piped {
     pub(super) fn info(&self) -> Info {
-        self.header.info()
+        Info { frames: self.frames, ..self.header.info() }
     }
 
     pub(super) fn decoded(&self) -> u64 {
         self.decoded
     }
 
+    /// Core-seconds that the program has used so far.
+    pub(super) fn used(&self) -> f64 {
+        self.before + self.program.used()
+    }
+
     pub(super) fn frame(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
         if number < self.next {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-            (self.child, self.pipe) = start(&self.path, "it is read through ffmpeg")?;
-            let _ = y4m::line(&mut self.pipe);
+            self.before += self.program.used();
+            self.program.end();
+            self.program = start(&self.path, "it is read through ffmpeg")?;
+            let _ = y4m::line(&mut self.program.pipe);
             self.next = 0;
         }
         loop {
-            match y4m::line(&mut self.pipe) {
+            match y4m::line(&mut self.program.pipe) {
                 Ok(Some(mark)) if mark.starts_with("FRAME") => {}
                 Ok(None) => return self.ended(number),
                 Ok(Some(_)) | Err(Fault::Malformed(_) | Fault::Unsupported(_)) => {
@@ -99,7 +150,7 @@ impl Piped {
                 }
                 Err(Fault::Io(source)) => return Err(MediaError::Io { path: self.path.clone(), source }),
             }
-            if let Err(error) = self.pipe.read_exact(&mut self.buffer) {
+            if let Err(error) = self.program.pipe.read_exact(&mut self.buffer) {
                 return Err(self.undecodable(error.to_string()));
             }
             self.next += 1;
@@ -121,17 +172,17 @@ impl Piped {
 
     /// The pipe has ended: the video too, or the program failed.
     fn ended(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
-        match self.child.wait() {
+        self.before = self.used();
+        self.program.ended = true;
+        match self.program.child.wait() {
             Ok(status) if !status.success() => {
-                let said = said(&mut self.child);
-                Err(MediaError::Undecodable {
-                    path: self.path.clone(),
-                    frame: number,
-                    decoded: self.decoded,
-                    what: said,
-                })
+                let what = self.program.end();
+                Err(MediaError::Undecodable { path: self.path.clone(), frame: number, decoded: self.decoded, what })
             }
-            _ => Ok(None),
+            _ => {
+                self.frames = Some(self.next);
+                Ok(None)
+            }
         }
     }
 
@@ -142,7 +193,6 @@ impl Piped {
 
 impl Drop for Piped {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.program.end();
     }
 }

@@ -136,9 +136,20 @@ impl Video {
         Ok(Video { info: piped.info(), reader: Reader::Piped(Box::new(piped)) })
     }
 
-    /// Size, rate and length.
+    /// Size, rate and length; of a video whose end has been seen, the length is known.
     pub fn info(&self) -> Info {
-        self.info
+        match &self.reader {
+            Reader::Indexed(_) => self.info,
+            Reader::Piped(piped) => piped.info(),
+        }
+    }
+
+    /// Core-seconds that other processes have used for it so far.
+    pub fn elsewhere(&self) -> f64 {
+        match &self.reader {
+            Reader::Indexed(_) => 0.0,
+            Reader::Piped(piped) => piped.used(),
+        }
     }
 
     /// The frame with this number, from 0; `None` past the end.
@@ -185,5 +196,7 @@ impl Video {
     }
 }
 
+#[cfg(test)]
+mod ffmpeg_tests;
 #[cfg(test)]
 mod tests;

@@ -10,16 +10,16 @@ const W: usize = 64;
 const H: usize = 48;
 
 /// A folder that goes with its test.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Folder {
+    pub(super) fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("tepui-video-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
         Folder(path)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -35,11 +35,11 @@ fn picture(n: u64) -> Frame {
     Frame::filled(W, H, Colour::grey(40 + 8 * n as u8))
 }
 
-fn number(frame: &Frame) -> u64 {
+pub(super) fn number(frame: &Frame) -> u64 {
     (f64::from(frame.y[W * H / 2]) / 8.0 - 5.0).round() as u64
 }
 
-fn mp4(path: &Path, frames: u64) {
+pub(super) fn mp4(path: &Path, frames: u64) {
     let mut writer = Mp4Writer::new(W, H, 10.0, 0.5).expect("an encoder");
     (0..frames).for_each(|n| writer.push(&picture(n)).expect("encodes"));
     writer.finish(path).expect("writes");

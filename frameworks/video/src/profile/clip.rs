@@ -104,9 +104,14 @@ impl Clip {
         if let Some(kept) = self.decoded.get(&number) {
             return Ok(Some(kept.clone()));
         }
-        let (before, decoded) = (core_seconds(), self.video.decoded());
-        let Some(frame) = self.video.frame(number)? else { return Ok(None) };
-        let cost = core_seconds() - before;
+        let before = core_seconds() + self.video.elsewhere();
+        let decoded = self.video.decoded();
+        let Some(frame) = self.video.frame(number)? else {
+            // Only now it is known how long it is.
+            self.frames = self.video.info().frames.map_or(self.frames, |n| n.min(self.frames));
+            return Ok(None);
+        };
+        let cost = core_seconds() + self.video.elsewhere() - before;
         self.spent += cost;
         // Frames that had to be decoded on the way share the cost; a configuration pays for those that it needs.
         let each = cost / (self.video.decoded() - decoded).max(1) as f64;

@@ -78,6 +78,12 @@ impl Demand<'_> {
         self.points.get(point).map_or(0.0, |p| p.cores * self.correction).max(1e-9)
     }
 
+    /// Cores to keep up in the cheapest configuration that is as good as it must be, or in the best one if none is.
+    pub fn modest(&self) -> f64 {
+        let good = self.points.iter().position(|p| p.quality >= self.goals.min_quality);
+        self.need(good.unwrap_or(self.points.len().saturating_sub(1)))
+    }
+
     /// For how many seconds it is planned: to the horizon, or until it has caught up.
     fn ahead(&self, horizon: Horizon) -> f64 {
         let over = self.lag > self.goals.planned().max_lag;

@@ -31,6 +31,9 @@ pub struct Decision {
 /// Decides for all queries, in their order. Who has an agent stays there; the others are placed, the largest first, on
 /// the agent with the highest score, or where most is free if none has room. On no agent more cores are given than it
 /// has.
+///
+/// A query counts with what it needs in the long run, and not with what it is given now: that may be nothing, if it can
+/// wait, and any number of those would find room on one agent.
 pub fn decide(
     agents: &[AgentView],
     queries: &[QueryView<'_>],
@@ -39,24 +42,33 @@ pub fn decide(
     horizon: Horizon,
 ) -> Vec<Decision> {
     let demands: Vec<Demand<'_>> = queries.iter().map(|q| q.demand.clone()).collect();
-    let total = agents.iter().map(|a| a.cores.max(0.0)).sum();
-    let shares = allocate(&demands, total, policy, objective, horizon);
-    let mut loads: Vec<Load> = agents.iter().map(|a| Load { cores: a.cores, ..Default::default() }).collect();
     let mut places: Vec<Option<usize>> = queries.iter().map(|q| q.agent.filter(|a| *a < agents.len())).collect();
+    if places.iter().any(Option::is_none) {
+        let total = agents.iter().map(|a| a.cores.max(0.0)).sum();
+        let shares = allocate(&demands, total, policy, objective, horizon);
+        let takes: Vec<f64> = demands.iter().zip(&shares).map(|(d, share)| share.cores.max(d.modest())).collect();
+        place(agents, &demands, &takes, &mut places, horizon);
+    }
+    settle(agents, &demands, &places, (policy, objective, horizon))
+}
+
+/// Places queries that have no agent, of which each takes so many cores.
+fn place(agents: &[AgentView], demands: &[Demand<'_>], takes: &[f64], places: &mut [Option<usize>], horizon: Horizon) {
+    let mut loads: Vec<Load> = agents.iter().map(|a| Load { cores: a.cores, ..Default::default() }).collect();
     let patient = |query: usize| demands[query].goals.max_lag > horizon.seconds;
     let put = |load: &mut Load, query: usize| {
-        load.used += shares[query].cores;
-        load.patient += if patient(query) { shares[query].cores } else { 0.0 };
+        load.used += takes[query];
+        load.patient += if patient(query) { takes[query] } else { 0.0 };
     };
     for (query, place) in places.iter().enumerate() {
         if let Some(agent) = place {
             put(&mut loads[*agent], query);
         }
     }
-    let mut waiting: Vec<usize> = (0..queries.len()).filter(|q| places[*q].is_none()).collect();
-    waiting.sort_by(|a, b| shares[*b].cores.total_cmp(&shares[*a].cores).then(a.cmp(b)));
+    let mut waiting: Vec<usize> = (0..demands.len()).filter(|q| places[*q].is_none()).collect();
+    waiting.sort_by(|a, b| takes[*b].total_cmp(&takes[*a]).then(a.cmp(b)));
     for query in waiting {
-        let placing = Placing { cores: shares[query].cores, patient: patient(query) };
+        let placing = Placing { cores: takes[query], patient: patient(query) };
         let scores = loads.iter().enumerate().filter_map(|(a, load)| place_score(load, placing).map(|s| (a, s)));
         let best = scores.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(agent, _)| agent);
         let free = |load: &Load| load.cores - load.used;
@@ -66,22 +78,20 @@ pub fn decide(
             put(&mut loads[agent], query);
         }
     }
-    settle(agents, &demands, shares, &places, (policy, objective, horizon))
 }
 
-/// Allocates again on each agent that was given more than it has, or has cores over.
+/// Allocates what each agent has to the queries on it.
 fn settle(
     agents: &[AgentView],
     demands: &[Demand<'_>],
-    mut shares: Vec<Share>,
     places: &[Option<usize>],
     (policy, objective, horizon): (Policy, Objective, Horizon),
 ) -> Vec<Decision> {
     let mut on: Vec<Vec<usize>> = vec![Vec::new(); agents.len()];
+    let mut shares = vec![Share { point: 0, cores: 0.0 }; demands.len()];
     for (query, place) in places.iter().enumerate() {
-        match place {
-            Some(agent) => on[*agent].push(query),
-            None => shares[query] = Share { point: shares[query].point, cores: 0.0 },
+        if let Some(agent) = place {
+            on[*agent].push(query);
         }
     }
     for (agent, queries) in agents.iter().zip(&on) {

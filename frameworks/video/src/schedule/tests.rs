@@ -168,3 +168,29 @@ fn the_minimum_quality_of_all_comes_first_when_the_least_counts() {
     let shares = allocate(&[demand(), demand(), demand()], 1.2, Policy::Videostorm, Objective::MaxMin, HORIZON);
     assert!(shares.iter().all(|s| s.point == 1), "{shares:?}");
 }
+
+/// What queries that can wait are given at first is nothing; that is not what they need.
+#[test]
+fn queries_that_can_wait_do_not_all_land_on_one_agent() {
+    let points = [point(0.5, 0.5), point(0.9, 2.0)];
+    let goals = Goals { max_lag: 300.0, min_quality: 0.4, ..Default::default() };
+    let demand = Demand { goals, points: &points, lag: 0.0, correction: 1.0 };
+    let queries = vec![QueryView { demand, agent: None }; 16];
+    let agents = [AgentView { cores: 2.0 }; 4];
+    let decided = decide(&agents, &queries, Policy::Videostorm, Objective::MaxSum, HORIZON);
+    let on = |agent| decided.iter().filter(|d| d.agent == Some(agent)).count();
+    assert_eq!([0, 1, 2, 3].map(on), [4; 4]);
+}
+
+#[test]
+fn the_score_of_a_place_is_the_mean_of_three_parts() {
+    let near = |a: Option<f64>, b: f64| (a.expect("has room") - b).abs() < 1e-9;
+    let load = |cores, used, patient| Load { cores, used, patient };
+    let placing = |cores, patient| Placing { cores, patient };
+    // Half of what is free; a quarter of the agent left; nobody there can wait.
+    assert!(near(place_score(&load(4.0, 2.0, 0.0), placing(1.0, false)), (0.5 + 0.25 + 0.0) / 3.0));
+    // The same beside cores of queries that can wait, which it could borrow.
+    assert!(near(place_score(&load(4.0, 2.0, 2.0), placing(1.0, false)), (0.5 + 0.25 + 0.5) / 3.0));
+    assert!(near(place_score(&load(4.0, 2.0, 2.0), placing(1.0, true)), (0.5 + 0.25 + 0.5) / 3.0));
+    assert_eq!(place_score(&load(4.0, 3.5, 0.0), placing(1.0, false)), None);
+}

@@ -13,6 +13,8 @@ use crate::spec::QuerySpec;
 
 /// Findings of a query that are kept in memory.
 const RECENT_MAX: usize = 500;
+/// Files of earlier queries of one name; the last is written over when there are more.
+const EARLIER_MAX: u32 = 1000;
 /// What was found in the last seconds may still be on its way; over so many before that quality is measured.
 const SETTLE_SECONDS: f64 = 3.0;
 const MEASURE_SECONDS: f64 = 60.0;
@@ -73,6 +75,35 @@ impl Book {
         let from = recent.front().map_or(0.0, |f: &Finding| f.at);
         pages.insert(spec.name.clone(), Page { kind: spec.kind, file, recent, truth, from });
         Ok(())
+    }
+
+    /// Whether results of a query could be written.
+    pub(super) fn check(&self, spec: &QuerySpec) -> Result<(), Error> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let path = folder.join(format!("{}.jsonl", spec.name));
+        let opened = File::options().create(true).append(true).open(&path);
+        opened.map(drop).map_err(io(format!("cannot write {}", path.display())))
+    }
+
+    /// Opens a page for a new query: what an earlier one of its name has left is put aside, under a name with a number.
+    pub(super) fn open_new(&self, spec: &QuerySpec) -> Result<(), Error> {
+        self.close(&spec.name);
+        if let Some(folder) = &self.folder {
+            let path = folder.join(format!("{}.jsonl", spec.name));
+            let empty = fs::metadata(&path).map_or(true, |file| file.len() == 0);
+            if !empty {
+                let numbered = |n: u32| folder.join(format!("{}.{n}.jsonl", spec.name));
+                let aside = (1..=EARLIER_MAX).map(numbered).find(|aside| !aside.exists());
+                let aside = aside.unwrap_or_else(|| numbered(EARLIER_MAX));
+                fs::rename(&path, &aside).map_err(io(format!("cannot put {} aside", path.display())))?;
+            }
+        }
+        self.open(spec)
+    }
+
+    /// Closes a query's page; its file stays.
+    pub(super) fn close(&self, query: &str) {
+        self.lock().remove(query);
     }
 
     /// Writes findings down. One that is there already (told twice, because an answer was lost) is left out.

@@ -7,7 +7,7 @@ mod book;
 mod control;
 mod identity;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -165,15 +165,25 @@ impl Service {
             knobs: options.knobs,
             profile_seconds: options.profile_seconds,
         });
-        let prepared = shared.prepare(options.queries).await?;
+        let kept = options.state_dir.is_some();
+        // Without kept state nothing need be up to refuse what makes no sense.
+        let (prepared, later) = match kept {
+            false => (shared.prepare(options.queries).await?, Vec::new()),
+            true => (Vec::new(), options.queries),
+        };
         let serving = sdk::driver::api::serve(options.listen, Arc::new(api::VideoApi(shared.clone())));
         let serving = serving.map_err(io(format!("cannot listen at {}", options.listen)))?;
         let mut driver = options.driver;
         driver.nudge = Some(requester.nudge());
         driver.settings.framework.webui_url.get_or_insert_with(|| serving.url());
         let driver = tokio::spawn(sdk::driver::run(VideoScheduler::new(core, requests), driver));
-        shared.begin(prepared).await?;
-        Ok(Service { shared, serving, control, driver })
+        let service = Service { shared, serving, control, driver };
+        let begun = if kept { service.shared.begin(later).await } else { service.shared.put(prepared).await };
+        if let Err(error) = begun {
+            service.stop(false).await;
+            return Err(error);
+        }
+        Ok(service)
     }
 
     /// Where the API listens.
@@ -313,20 +323,21 @@ impl Inner {
         }
     }
 
-    /// Takes in those that are not known from before a restart.
-    async fn begin(&self, submissions: Vec<Submission>) -> Result<(), Error> {
-        let known: Vec<String> = self.status().await?.queries.into_iter().map(|q| q.name).collect();
-        let new: Vec<Submission> = submissions.into_iter().filter(|s| !known.contains(&s.spec.name)).collect();
-        self.put(new).await
+    /// Takes in those that are not known from before a restart; the videos of the others are not looked at.
+    async fn begin(&self, mut queries: Vec<QuerySpec>) -> Result<(), Error> {
+        let known: BTreeSet<String> = self.status().await?.queries.into_iter().map(|q| q.name).collect();
+        queries.retain(|spec| !known.contains(&spec.name));
+        self.submit(queries).await
     }
 
     async fn put(&self, submissions: Vec<Submission>) -> Result<(), Error> {
         for submission in &submissions {
-            self.book.open(&submission.spec)?;
+            self.book.check(&submission.spec)?;
         }
+        let specs: Vec<QuerySpec> = submissions.iter().map(|s| s.spec.clone()).collect();
         match self.requester.ask(Question::Submit(submissions)).await? {
             Answer::Refused(why) => Err(Error::Refused(why)),
-            _ => Ok(()),
+            _ => specs.iter().try_for_each(|spec| self.book.open_new(spec)),
         }
     }
 
@@ -338,7 +349,10 @@ impl Inner {
     pub(crate) async fn remove(&self, name: &str) -> Result<(), Error> {
         match self.requester.ask(Question::Remove(name.to_owned())).await? {
             Answer::Refused(why) => Err(Error::Refused(why)),
-            _ => Ok(()),
+            _ => {
+                self.book.close(name);
+                Ok(())
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Exchange, Shared, WorkerError, WorkerOptions, wall};
+use super::{Exchange, Shared, WorkerError, WorkerOptions, clock};
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
@@ -73,7 +73,7 @@ impl Link {
 
     /// Says hello until somebody answers, for so many seconds or until `stop`.
     fn hello(&mut self, position: Option<f64>, patience: f64, stop: impl Fn() -> bool) -> Result<Start, WorkerError> {
-        let (since, mut pause) = (wall(), 0.1);
+        let (since, mut pause) = (clock(), 0.1);
         loop {
             let why = match self.try_hello(position) {
                 Ok(Told::Start(start)) => return Ok(*start),
@@ -81,7 +81,7 @@ impl Link {
                 Ok(Told::Orders(_)) => "the answer to hello was none".to_owned(),
                 Err(error) => error.to_string(),
             };
-            let seconds = wall() - since;
+            let seconds = clock() - since;
             if seconds >= patience || stop() {
                 return Err(WorkerError::NoScheduler { driver: self.options.driver.clone(), seconds, why });
             }
@@ -126,7 +126,7 @@ impl Link {
     /// Reports until the work has ended or nobody wants it.
     pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
         loop {
-            let (report, findings, last) = take(&mut shared.lock(), start.began);
+            let (report, findings, last) = take(shared);
             let said = Said::Report { report, findings };
             match self.ask(&said) {
                 Ok(Told::Orders(orders)) => {
@@ -150,21 +150,22 @@ impl Link {
                 }
             }
             let ended = |e: &Exchange| e.report.done || e.report.failure.is_some();
-            let until = wall() + EVERY;
-            while wall() < until && !ended(&shared.lock()) {
-                shared.wait(until - wall());
+            let until = clock() + EVERY;
+            while clock() < until && !ended(&shared.lock()) {
+                shared.wait(until - clock());
             }
         }
     }
 }
 
 /// What is to be told now, and whether it is the last.
-fn take(state: &mut Exchange, began: f64) -> (Report, Vec<Finding>, bool) {
+fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
+    let state = &mut *shared.lock();
     let many = state.findings.len().min(FINDINGS_A_LINE);
     let findings: Vec<Finding> = state.findings.drain(..many).collect();
     let mut report = state.report.clone();
     let all = state.findings.is_empty();
-    report.lag = (wall() - began - report.position).max(0.0);
+    report.lag = shared.lag(report.position);
     report.found = findings.len() as u64;
     // The end is told with the last findings, not before them.
     report.done &= all;

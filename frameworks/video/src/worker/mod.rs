@@ -8,7 +8,9 @@ mod pace;
 mod stream;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
@@ -54,6 +56,8 @@ pub enum WorkerError {
 /// What the thread that works and the one that talks share.
 #[derive(Debug)]
 struct Shared {
+    /// When the stream began, by this machine's [`clock`].
+    began: f64,
     state: Mutex<Exchange>,
     changed: Condvar,
 }
@@ -68,10 +72,15 @@ struct Exchange {
 }
 
 impl Shared {
-    fn new(orders: Orders, position: f64) -> Arc<Shared> {
-        let report = Report { position, ..Default::default() };
-        let state = Mutex::new(Exchange { orders, report, findings: Vec::new(), stop: false });
-        Arc::new(Shared { state, changed: Condvar::new() })
+    fn new(start: &Start) -> Arc<Shared> {
+        let report = Report { position: start.position, ..Default::default() };
+        let state = Mutex::new(Exchange { orders: start.orders, report, findings: Vec::new(), stop: false });
+        Arc::new(Shared { began: clock() - start.age, state, changed: Condvar::new() })
+    }
+
+    /// How far behind its stream a worker at this position is, in seconds.
+    fn lag(&self, position: f64) -> f64 {
+        (clock() - self.began - position).max(0.0)
     }
 
     /// A panic while the lock is held leaves nothing half done.
@@ -90,17 +99,16 @@ impl Shared {
 #[derive(Debug)]
 pub struct HandWorker {
     shared: Arc<Shared>,
-    began: f64,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl HandWorker {
     /// Begins to work.
     pub fn start(start: Start) -> HandWorker {
-        let shared = Shared::new(start.orders, start.position);
-        let (began, theirs) = (start.began, shared.clone());
+        let shared = Shared::new(&start);
+        let theirs = shared.clone();
         let thread = std::thread::spawn(move || stream::work(&start, &theirs));
-        HandWorker { shared, began, thread: Some(thread) }
+        HandWorker { shared, thread: Some(thread) }
     }
 
     /// Tells it what it may use.
@@ -112,7 +120,7 @@ impl HandWorker {
     /// What it says of itself now.
     pub fn report(&self) -> Report {
         let mut report = self.shared.lock().report.clone();
-        report.lag = (wall() - self.began - report.position).max(0.0);
+        report.lag = self.shared.lag(report.position);
         report
     }
 
@@ -132,10 +140,19 @@ impl Drop for HandWorker {
     }
 }
 
-/// Seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "a worker is a shell: a live stream goes by the clock on the wall")]
-fn wall() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+/// Waits, for a minute at most, until a worker says that.
+#[cfg(test)]
+pub(crate) fn wait_for(worker: &HandWorker, is: &dyn Fn(&Report) -> bool) {
+    let until = clock() + 60.0;
+    while !is(&worker.report()) {
+        assert!(clock() < until, "{:?}", worker.report());
+        worker.shared.wait(0.01);
+    }
+}
+
+/// Seconds of this machine's clock that nobody sets: machines need not agree on what time it is.
+fn clock() -> f64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
 /// Works until the stream ends, the video cannot be read, or nobody wants it.
@@ -144,7 +161,7 @@ fn wall() -> f64 {
 /// Why it ended before its stream did. The scheduler has been told where it can be.
 pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
     let (mut link, start) = link::Link::open(options)?;
-    let shared = Shared::new(start.orders, start.position);
+    let shared = Shared::new(&start);
     let work = {
         let (shared, start) = (shared.clone(), start.clone());
         std::thread::spawn(move || stream::work(&start, &shared))

@@ -1,14 +1,20 @@
-//! Working on a stream: its frames come at its rate, by the clock on the wall, and are looked at as cores allow.
+//! Working on a stream: its frames come at its rate, and are looked at as cores allow.
+
+use std::path::PathBuf;
 
 use super::pace::Pace;
-use super::{FINDINGS_MAX, Shared, wall};
+use super::{FINDINGS_MAX, Shared, clock};
 use crate::core::Start;
+use crate::frame::Frame;
 use crate::media::{MediaError, Video};
 use crate::pipeline::{Pipeline, learn_still};
 use crate::profile::core_seconds;
+use crate::spec::QuerySpec;
 
 /// Over how many seconds the cores in use are averaged.
 const USED_OVER: f64 = 2.0;
+/// Seconds before its position with which a worker begins.
+const LEAD_IN: f64 = 2.0;
 
 /// Works until the stream ends, fails, or nobody wants it; all that is to be known of it is in `shared`.
 pub(super) fn work(start: &Start, shared: &Shared) {
@@ -28,18 +34,16 @@ pub(super) fn work(start: &Start, shared: &Shared) {
 
 fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
     let spec = &start.spec;
-    let mut video = Video::open(&spec.video)?;
-    let fps = video.info().fps;
-    let mut frames = video.info().frames;
-    let still = learn_still(&mut video)?;
+    let mut frames = Frames::open(spec)?;
+    let fps = frames.video.info().fps;
+    let still = learn_still(&mut frames.video)?;
     let mut pipeline = Pipeline::new(spec.kind, start.orders.config, still);
+    let mut next = lead_in(start, &mut frames, &mut pipeline, shared)?;
     // Getting ready is not paid from the allotment: at a fiftieth of a core, a fifth of a second of it would be ten seconds
     // of lag. It happens once for each start, within what the task holds.
-    let ready = core_seconds();
-    let spent = || core_seconds() - ready;
+    let ready = frames.core_seconds();
     let mut pace = Pace::default();
     let mut meter = Meter::default();
-    let mut next = (start.position * fps).ceil() as u64;
     loop {
         let orders = {
             let state = shared.lock();
@@ -59,32 +63,21 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
         let every = u64::from(orders.config.every.max(1));
         let number = next.next_multiple_of(every);
         let seconds = number as f64 / fps;
-        let past_end = |frames: Option<u64>| !spec.looped && frames.is_some_and(|n| number >= n);
-        if spec.seconds.is_some_and(|end| seconds >= end) || past_end(frames) {
+        let over = spec.seconds.is_some_and(|end| seconds >= end) || frames.are_over(number);
+        let early = seconds - (clock() - shared.began);
+        let wait = if early > 0.0 { early } else { pace.wait(clock(), frames.core_seconds() - ready, orders.cores) };
+        if wait > 0.0 && !over {
+            pace.wait(clock(), frames.core_seconds() - ready, orders.cores);
+            shared.wait(wait);
+            continue;
+        }
+        let frame = if over { None } else { frames.get(number)? };
+        let Some(frame) = frame else {
             let rest = pipeline.finish();
             let mut state = shared.lock();
             state.findings.extend(rest);
             state.report.position = spec.seconds.unwrap_or(seconds);
             return Ok(());
-        }
-        let early = seconds - (wall() - start.began);
-        let wait = if early > 0.0 { early } else { pace.wait(wall(), spent(), orders.cores) };
-        if wait > 0.0 {
-            pace.wait(wall(), spent(), orders.cores);
-            shared.wait(wait);
-            continue;
-        }
-        let in_file = frames.map_or(number, |n| number % n.max(1));
-        let Some(frame) = video.frame(in_file)? else {
-            if number == 0 || frames.is_some() {
-                return Err(MediaError::Malformed {
-                    path: spec.video.clone(),
-                    what: "the video has no frames".to_owned(),
-                });
-            }
-            // Only now it is known how long it is.
-            frames = Some(number);
-            continue;
         };
         let findings = pipeline.process(seconds, &frame);
         next = number + 1;
@@ -94,9 +87,73 @@ fn watch(start: &Start, shared: &Shared) -> Result<(), MediaError> {
         // Frames that are not looked at are behind it, too.
         report.position = report.position.max((number + every) as f64 / fps);
         report.config = Some(orders.config);
-        report.core_seconds = spent();
-        report.used = meter.cores(wall(), report.core_seconds);
+        report.core_seconds = frames.core_seconds() - ready;
+        report.used = meter.cores(clock(), report.core_seconds);
         report.frames += 1;
+    }
+}
+
+/// Looks at the last of what came before the position, so that what is in the middle of something when another worker takes
+/// over is followed to its end; what was found there has been told. Gives the frame to go on with.
+fn lead_in(start: &Start, frames: &mut Frames, pipeline: &mut Pipeline, shared: &Shared) -> Result<u64, MediaError> {
+    let fps = frames.video.info().fps;
+    let begin = (start.position * fps).ceil() as u64;
+    let from = ((start.position - LEAD_IN).max(0.0) * fps).ceil() as u64;
+    let every = start.orders.config.every.max(1);
+    let first = from.next_multiple_of(u64::from(every));
+    for number in (first..begin).step_by(every as usize) {
+        if shared.lock().stop {
+            break;
+        }
+        let Some(frame) = frames.get(number)? else { break };
+        let findings = pipeline.process(number as f64 / fps, &frame);
+        shared.lock().findings.extend(findings.into_iter().filter(|f| f.at >= start.position));
+    }
+    Ok(begin)
+}
+
+/// The frames of a stream, which may be a file over and over.
+struct Frames {
+    video: Video,
+    path: PathBuf,
+    looped: bool,
+    /// How many there are in the file, once that is known.
+    known: Option<u64>,
+}
+
+impl Frames {
+    fn open(spec: &QuerySpec) -> Result<Frames, MediaError> {
+        let video = Video::open(&spec.video)?;
+        let known = video.info().frames;
+        Ok(Frames { video, path: spec.video.clone(), looped: spec.looped, known })
+    }
+
+    /// Core-seconds of this thread, and of others that decode for it.
+    fn core_seconds(&self) -> f64 {
+        core_seconds() + self.video.elsewhere()
+    }
+
+    /// Whether this frame is known to be past the end.
+    fn are_over(&self, number: u64) -> bool {
+        !self.looped && self.known.is_some_and(|n| number >= n)
+    }
+
+    /// The frame; `None` past the end of a stream that has one.
+    fn get(&mut self, number: u64) -> Result<Option<Frame>, MediaError> {
+        while !self.are_over(number) {
+            let in_file = self.known.map_or(number, |n| number % n.max(1));
+            if let Some(frame) = self.video.frame(in_file)? {
+                return Ok(Some(frame));
+            }
+            // Only now it may be known how long it is.
+            let seen = self.video.info().frames.filter(|n| *n > 0);
+            if seen.is_none() || seen == self.known {
+                let what = "the video has no frames".to_owned();
+                return Err(MediaError::Malformed { path: self.path.clone(), what });
+            }
+            self.known = seen;
+        }
+        Ok(None)
     }
 }
 

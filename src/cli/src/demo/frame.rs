@@ -44,6 +44,10 @@ pub(super) struct Story {
     frames: Vec<Frame>,
 }
 
+/// How much work there is.
+pub(super) const BATCH_TASKS: usize = 24;
+pub(super) const TRAININGS: usize = 4;
+pub(super) const QUERIES: usize = 6;
 /// More looks than this are thinned out.
 const FRAMES: usize = 2_000;
 
@@ -77,6 +81,17 @@ impl Story {
         let training = training.map(|job| format!("the training {} is {:?}: {}", job.name, job.state, job.reason));
         let video = last.video.queries.iter().filter(|query| query.state != Video::Done);
         let video = video.map(|query| format!("the query {} is {:?}: {}", query.name, query.state, query.message));
-        batch.chain(training).chain(video).collect()
+        let blind = last.video.queries.iter().filter(|query| query.found == 0);
+        let blind = blind.map(|query| format!("the query {} found nothing", query.name));
+        let still = last.training.jobs.iter().filter(|job| job.iteration.is_none());
+        let still = still.map(|job| format!("the training {} did not iterate", job.name));
+        let counts = [
+            ("pieces of batch work", BATCH_TASKS, last.batch.jobs.iter().map(|job| job.tasks.finished as usize).sum()),
+            ("training jobs", TRAININGS, last.training.jobs.len()),
+            ("video queries", QUERIES, last.video.queries.len()),
+        ];
+        let counts = counts.into_iter().filter(|(_, wanted, there)| wanted != there);
+        let counts = counts.map(|(what, wanted, there)| format!("{there} {what} where {wanted} should be"));
+        batch.chain(training).chain(video).chain(blind).chain(still).chain(counts).collect()
     }
 }

@@ -124,13 +124,13 @@ async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<E
     }
 }
 
-/// All the work once; why it was not waited for its end, if it was not.
+/// All the work once; why it was not waited for its end, if it was not, and which tasks went wrong.
 async fn play(
     master: &MasterArgs,
     folder: &Path,
     sharing: Sharing,
     interrupt: &Interrupt,
-) -> Result<(Story, Option<String>)> {
+) -> Result<(Story, Vec<String>)> {
     eprintln!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
     let frameworks = Frameworks::start(&master.master, folder, sharing).await?;
     let mut view = view::new();
@@ -152,8 +152,9 @@ async fn play(
         tokio::time::sleep(LOOK).await;
     };
     drop(view);
+    let failures = frameworks.failures(master).await;
     frameworks.stop().await;
-    Ok((story, ending))
+    Ok((story, ending.into_iter().chain(failures?).collect()))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how long the demo takes is shown to a person")]

@@ -61,6 +61,10 @@ pub(super) struct Frameworks {
     video: video::service::Service,
 }
 
+/// States in which a task of the demo may be.
+const FINE: [&str; 6] =
+    ["TASK_STAGING", "TASK_STARTING", "TASK_RUNNING", "TASK_KILLING", "TASK_FINISHED", "TASK_KILLED"];
+
 fn driver(master: &str, name: &str) -> Result<Options> {
     let framework = FrameworkInfo {
         user: user(),
@@ -164,6 +168,16 @@ impl Frameworks {
         })
     }
 
+    /// Tasks that ended as none should, a sentence each. Workers that are moved are killed; nothing may fail or be lost.
+    pub(super) async fn failures(&self, master: &MasterArgs) -> Result<Vec<String>> {
+        let answer: Value = master.call(&json!({ "type": "GET_TASKS" })).await?;
+        let lists = ["tasks", "completed_tasks", "orphan_tasks", "unreachable_tasks"];
+        let tasks = lists.iter().flat_map(|list| answer["get_tasks"][list].as_array().into_iter().flatten());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let wrong = tasks.filter(|task| !FINE.contains(&task["state"].as_str().unwrap_or_default()));
+        Ok(wrong.map(|t| format!("the task {} ended in {}", text(&t["task_id"]["value"]), text(&t["state"]))).collect())
+    }
+
     /// Ends all three with all their tasks.
     pub(super) async fn stop(self) {
         self.batch.stop(true).await;
@@ -177,13 +191,14 @@ impl Frameworks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::frame::{self, BATCH_TASKS, TRAININGS};
 
     #[test]
     fn the_work_that_comes_along_is_right() {
         let batch = binpack::job::read("batch.toml", BATCH, binpack::job::Syntax::Toml).unwrap();
-        assert_eq!(batch.iter().map(|job| job.count).sum::<u32>(), 24);
-        assert_eq!(quality::job::parse("training.toml", TRAINING).unwrap().len(), 4);
+        assert_eq!(batch.iter().map(|job| job.count).sum::<u32>() as usize, BATCH_TASKS);
+        assert_eq!(quality::job::parse("training.toml", TRAINING).unwrap().len(), TRAININGS);
         let queries = video::spec::parse(QUERIES, "queries.toml", Path::new("/v")).unwrap();
-        assert_eq!(queries.len(), 6);
+        assert_eq!(queries.len(), frame::QUERIES);
     }
 }

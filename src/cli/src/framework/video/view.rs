@@ -19,7 +19,12 @@ impl Shown for Status {
             let state = state(query.state);
             News { name: query.name.clone(), state, line: format!("{} is {state}{task}{why}", query.name) }
         };
-        self.queries.iter().map(news).collect()
+        let lost = |(name, why): (&String, &String)| News {
+            name: name.clone(),
+            state: "unreadable",
+            line: format!("{name} is not taken up, its kept state cannot be read: {why}; submit it again"),
+        };
+        self.unreadable.iter().map(lost).chain(self.queries.iter().map(news)).collect()
     }
 }
 

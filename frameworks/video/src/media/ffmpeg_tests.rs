@@ -1,0 +1,110 @@
+//! The `ffmpeg` program for real, where it is installed: `cargo xtask test` installs it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::tests::{Folder, mp4, number};
+use super::*;
+use crate::core::{Orders, Start};
+use crate::pipeline::{Config, QueryKind};
+use crate::schedule::Goals;
+use crate::spec::QuerySpec;
+use crate::worker::HandWorker;
+
+/// A Matroska file with so many frames in MPEG-2, which is not decoded in this process; `None` without the program.
+fn matroska(folder: &Folder, frames: u64) -> Option<PathBuf> {
+    let (from, to) = (folder.file("a.mp4"), folder.file("a.mkv"));
+    mp4(&from, frames);
+    let made = Command::new("ffmpeg")
+        .args(["-nostdin", "-v", "error", "-i"])
+        .arg(&from)
+        .args(["-c:v", "mpeg2video", "-q:v", "2", "-r", "25", "-y"])
+        .arg(&to)
+        .status();
+    match made {
+        Ok(status) => {
+            assert!(status.success());
+            Some(to)
+        }
+        Err(error) => {
+            println!("not run: no ffmpeg ({error})");
+            None
+        }
+    }
+}
+
+fn count(path: &Path) -> (u64, Option<MediaError>) {
+    let mut video = Video::open(path).expect("opens");
+    for n in 0.. {
+        match video.frame(n) {
+            Ok(Some(_)) => {}
+            Ok(None) => return (n, None),
+            Err(error) => return (n, Some(error)),
+        }
+    }
+    unreachable!("a video has an end")
+}
+
+#[test]
+fn what_only_the_program_can_decode_is_read_through_it() {
+    let folder = Folder::new("ffmpeg");
+    let Some(path) = matroska(&folder, 10) else { return };
+    let mut video = Video::open(&path).expect("opens");
+    assert_eq!(video.info().frames, None, "only reading to the end tells");
+    let first = number(&video.frame(0).expect("decodes").expect("is there"));
+    let (whole, failed) = count(&path);
+    assert!(failed.is_none() && whole >= 10, "{whole} frames, {failed:?}");
+    let last = number(&video.frame(whole - 1).expect("decodes").expect("is there"));
+    assert!(last > first + 5, "{first} to {last}");
+    assert!(video.frame(whole).expect("ends").is_none());
+    assert_eq!(video.info().frames, Some(whole));
+    assert_eq!(number(&video.frame(0).expect("goes back").expect("is there")), first);
+    assert!(video.elsewhere() > 0.0, "what the program uses is accounted for");
+}
+
+#[test]
+fn a_file_that_is_cut_short_or_damaged_is_an_error_and_no_end() {
+    let folder = Folder::new("ffmpeg-cut");
+    let Some(path) = matroska(&folder, 24) else { return };
+    let good = std::fs::read(&path).expect("reads");
+    let (whole, _) = count(&path);
+    let mut bytes = good.clone();
+    // Rubbish in every picture: far more to complain of than a pipe holds.
+    for at in (2000..bytes.len()).step_by(23) {
+        bytes[at] ^= 0x5a;
+    }
+    std::fs::write(&path, &bytes).expect("writes");
+    if let Ok(mut video) = Video::open(&path) {
+        let broken = (0..whole).find_map(|n| video.frame(n).err());
+        assert!(broken.is_some(), "a damaged file is told");
+    }
+}
+
+/// The end of a stream that is read from a pipe is known only when it is there, whatever part of its frames is looked at.
+#[test]
+fn a_loop_goes_round_in_every_configuration() {
+    let folder = Folder::new("ffmpeg-loop");
+    let Some(path) = matroska(&folder, 11) else { return };
+    let goals = Goals::default();
+    let spec = QuerySpec {
+        name: "q".to_owned(),
+        kind: QueryKind::Cars,
+        video: path,
+        looped: true,
+        seconds: Some(6.0),
+        truth: None,
+        profile: None,
+        goals,
+    };
+    let config = |every| Config { every, ..Config::GOLDEN };
+    let orders = Orders { config: config(4), cores: 1.0 };
+    // All of the stream is there already, so that nothing waits for it.
+    let worker = HandWorker::start(Start { spec, age: 100.0, position: 0.0, orders, patience: 1.0 });
+    let until = |done: &dyn Fn(&crate::core::Report) -> bool| {
+        crate::worker::wait_for(&worker, done);
+    };
+    until(&|report| report.position > 2.0);
+    worker.order(Orders { config: config(1), cores: 1.0 });
+    until(&|report| report.done || report.failure.is_some());
+    assert_eq!(worker.report().failure, None);
+}
