@@ -4,7 +4,7 @@
 //! What a training comes to does not depend on its workers, so every test compares with the same training done here.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 use quality::job::{Job, parse};
@@ -262,4 +262,108 @@ fn bad_files_are_refused_with_file_line_and_rule() {
     assert!(said.contains("job 'a'") && said.contains(&wanted), "{said}");
     let said = jobs("magic");
     assert!(said.contains("jobs.toml:3: unknown variant `magic`"), "{said}");
+}
+
+/// What the API says to a call with a body: the status, and the text.
+fn post(framework: &Framework, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = std::net::TcpStream::connect(&framework.api).unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn jobs_are_submitted_stopped_and_removed_by_the_api_and_outlive_a_restart_before_their_time() {
+    let cluster = cluster("api");
+    let mut first = framework(&cluster, &["--pace=100000"]);
+    let call = |framework: &Framework, method: &str, path: &str, body: &str| post(framework, method, path, body);
+    let later = ENDLESS.replace("endless", "later") + "after = 1000\n";
+    let (status, said) = call(&first, "POST", "/jobs", &format!("{QUICK}{later}"));
+    assert!(status == 201 && said.contains("quick") && said.contains("later"), "{status} {said}");
+    // All or none: one of the name is there, though its time has not come.
+    let (status, said) = call(&first, "POST", "/jobs", &format!("{ENDLESS}{later}"));
+    assert!(status == 400 && said.contains("there is a job 'later' already"), "{status} {said}");
+    assert_eq!(call(&first, "GET", "/jobs/endless", "").0, 404);
+    let (status, said) = call(&first, "POST", "/jobs", &QUICK.replace("iterations = 6", "iterations = 0"));
+    assert!(status == 400 && said.contains("iterations: must be between 1 and 1000000 for linear-svm"), "{said}");
+    first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
+    // What it came to.
+    assert_eq!(first.get("/models")["models"], serde_json::json!(["quick"]));
+    assert_eq!(first.get("/models/quick")["kind"], "linear-svm");
+    assert_eq!(call(&first, "GET", "/models/later", "").0, 404);
+    let (status, picture) = call(&first, "GET", "/plot.svg", "");
+    assert!(status == 200 && picture.contains("<svg") && picture.contains("quick"), "{picture}");
+    // What runs is not removed; what has ended is, once.
+    assert_eq!(call(&first, "DELETE", "/jobs/later", "").0, 409);
+    assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 200);
+    assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 404);
+    assert_eq!(first.get("/jobs/later")["state"], "waiting");
+    first.kill();
+    let second = framework(&cluster, &["--pace=100000"]);
+    assert_eq!(second.get("/jobs/later")["state"], "waiting");
+    assert_eq!(call(&second, "POST", "/jobs/later/stop", "").0, 200);
+    second.wait_for("later", |j| j["state"] == "stopped");
+    assert_eq!(call(&second, "DELETE", "/jobs/later", "").0, 200);
+    // As JSON, and once more under the name that is free again.
+    let job = serde_json::to_string(&parse("j", &QUICK.replace("quick", "later")).unwrap()[0]).unwrap();
+    assert_eq!(call(&second, "POST", "/jobs", &job).0, 201);
+    second.wait_for("later", |j| j["state"] == "finished");
+}
+
+#[test]
+fn every_policy_trains_all_jobs_to_the_same_losses() {
+    let cluster = cluster("policies");
+    let text = format!("{TWO}{QUICK}")
+        .replace("iterations = 40", "iterations = 15")
+        .replace("iterations = 25", "iterations = 10");
+    let file = cluster.folder.write("jobs.toml", &text);
+    for policy in ["fair", "fifo", "shortest"] {
+        let (policy, state) = (format!("--policy={policy}"), format!("--state-dir={}", cluster.folder.join(policy)));
+        let master = format!("--master={}", cluster.master);
+        // Fewer cores than jobs: who has none waits for its turn.
+        let words = ["framework", "quality", "--json", "--epoch=200ms", "--cores=2", "--pace=200000", "--jobs", &file];
+        let words = words.into_iter().chain([policy.as_str(), &state, &master]).collect::<Vec<_>>();
+        let (success, status, errors) = Framework::start(words.iter()).finish();
+        assert!(success, "{policy}: {errors}");
+        assert_eq!(format!("--policy={}", status["policy"].as_str().unwrap()), policy);
+        check(&status, &parse("jobs.toml", &text).unwrap());
+    }
+}
+
+#[test]
+fn sparse_data_is_learnt_from_and_a_job_that_fails_later_fails_the_command() {
+    let cluster = cluster("sparse");
+    // Words of 200; those of even numbers belong to one class.
+    let row = |r: usize| {
+        let class = r % 2;
+        let words: Vec<String> =
+            (0..6).map(|w| 1 + class + 2 * ((r * 7 + w * 17) % 100)).map(|c| format!("{c}:1")).collect();
+        words
+    };
+    let mut text = String::new();
+    for r in 0..400 {
+        let mut words = row(r);
+        words.sort_by_key(|w| w.split(':').next().unwrap().parse::<u32>().unwrap());
+        words.dedup();
+        text += &format!("{} {}\n", if r % 2 == 0 { "+1" } else { "-1" }, words.join(" "));
+    }
+    let data = cluster.folder.write("words.svm", &text);
+    let wild = cluster.folder.write("wild.csv", "1e300,1\n-1e300,2\n3,3\n1e308,4\n");
+    let jobs = format!(
+        "[[job]]\nname = \"words\"\nalgorithm = {{ kind = \"logistic-regression\" }}\ndata = {{ file = \"{data}\" }}\n\
+         shards = 4\niterations = 20\n\n\
+         [[job]]\nname = \"wild\"\nalgorithm = {{ kind = \"linear-regression\" }}\ndata = {{ file = \"{wild}\" }}\n\
+         shards = 2\nafter = 0.5\n"
+    );
+    let file = cluster.folder.write("jobs.toml", &jobs);
+    let (success, status, errors) = framework(&cluster, &["--jobs", &file]).finish();
+    assert!(!success && errors.contains("failed: wild"), "{errors}");
+    let words = job(&status, "words");
+    assert_eq!((words["state"].as_str(), words["accuracy"].as_f64()), (Some("finished"), Some(1.0)), "{words:#}");
+    assert!(cluster.folder.path().join("state/models/words.json").is_file());
+    assert!(!cluster.folder.path().join("state/models/wild.json").exists());
 }

@@ -73,6 +73,7 @@ fn decisions(forecasters: &[(Curve, Forecaster)]) {
         reached: false,
         waited: 0,
         served: 9,
+        done: 9,
         received: i as f64,
         remaining: Some(i as f64),
     };

@@ -147,6 +147,7 @@ struct Running {
     received: f64,
     waited: u32,
     served: u32,
+    done: u32,
 }
 
 /// Runs a policy over the jobs until all have had their last iteration.
@@ -159,6 +160,7 @@ pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
         received: 0.0,
         waited: 0,
         served: 0,
+        done: 0,
     };
     let mut jobs: Vec<Running> = (0..curves.len()).map(fresh).collect();
     let (mut now, mut epochs) = (0.0, Vec::new());
@@ -170,6 +172,7 @@ pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
             jobs[*job].cores = cores;
             jobs[*job].served = if cores == 0 { 0 } else { jobs[*job].served + 1 };
             jobs[*job].waited = if cores == 0 { jobs[*job].waited + 1 } else { 0 };
+            jobs[*job].done = if cores == 0 { 0 } else { jobs[*job].done };
             jobs[*job].received += f64::from(cores) * pool.epoch;
         }
         epochs.push((now, active.iter().map(|j| (jobs[*j].cores, curves[*j].left(ends[*j].len()))).collect()));
@@ -187,8 +190,8 @@ pub fn replay(curves: &[Curve], policy: Policy, pool: Pool) -> Outcome {
 fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
     let outlook = job.forecaster.outlook();
     let remaining = match outlook {
-        Outlook::Clear { .. } => Some((curve.losses.len() - ends.len()) as f64 * curve.busy()),
-        _ => None,
+        Outlook::New { .. } => None,
+        _ => Some((curve.losses.len() - ends.len()) as f64 * curve.busy()),
     };
     Bid {
         priority: curve.priority,
@@ -199,6 +202,7 @@ fn bid(curve: &Curve, job: &Running, ends: &[f64]) -> Bid {
         reached: false,
         waited: job.waited,
         served: job.served,
+        done: job.done,
         received: job.received,
         remaining,
     }
@@ -231,6 +235,7 @@ fn run(curve: &Curve, job: &mut Running, ends: &mut Vec<f64>, (from, until): (f6
         job.forecaster.observe(curve.losses[ends.len()]);
         job.forecaster.observe_time(it.seconds, cores, curve.busy());
         ends.push(now - curve.after);
+        job.done = job.done.saturating_add(1);
     }
 }
 

@@ -7,6 +7,8 @@ mod slaq;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
+
 use serde::{Deserialize, Serialize};
 
 use crate::predict::Outlook;
@@ -63,10 +65,12 @@ pub struct Bid {
     pub outlook: Outlook,
     /// Whether it is where its user wanted it: it keeps its floor.
     pub reached: bool,
-    /// For how many epochs it has had no core.
+    /// For how many epochs no core has worked for it.
     pub waited: u32,
-    /// For how many epochs it has had cores, without one in between in which it had none.
+    /// For how many epochs a core at least has worked for it, without one in between in which none did.
     pub served: u32,
+    /// How many iterations ended in these.
+    pub done: u32,
     /// Core-seconds that it has had so far.
     pub received: f64,
     /// How many core-seconds it still needs, if that can be told.
@@ -76,13 +80,27 @@ pub struct Bid {
 /// A job that has had no core for so many epochs comes first, whatever the policy gains by others.
 pub const PATIENCE: u32 = 12;
 
-/// For so many epochs a job has a core at least before it may lose its last one: less is spent on starting.
-pub const TURN: u32 = 3;
+/// For so many epochs, and until an iteration has ended in them, a job has a core at least before it may lose its last one:
+/// less would be spent on starting. An iteration that takes longer than [`PATIENCE`] is not waited for.
+pub const TURN: u32 = 1;
+
+impl Bid {
+    /// Whether it has begun with its first core only lately.
+    fn in_turn(&self) -> bool {
+        self.held > 0 && (self.served < TURN || self.done == 0 && self.served < PATIENCE)
+    }
+
+    /// Whether it has waited for too long.
+    fn impatient(&self) -> bool {
+        self.waited >= PATIENCE
+    }
+}
 
 /// How many cores each job gets: never more than its ceiling, and all together never more than `cores`. All cores are
-/// given out as far as jobs can use them. Each job gets its floor if there are enough cores for all floors; with
-/// [`Policy::Slaq`], if there are at least twice as many: below that a job may be without a core, but not for longer than
-/// [`PATIENCE`] epochs as long as there are cores for all who have waited so long.
+/// given out as far as jobs can use them. With at least one core a job, each job gets one, and then what is more of its
+/// floor as far as there are cores for that, but with [`Policy::Fair`], which knows no floors of more than one. With fewer
+/// cores than jobs a job may be without one. Those that have waited for [`PATIENCE`] epochs come first then, longest first,
+/// after those whose turn has begun only lately.
 ///
 /// `epoch` is for how many seconds the decision holds.
 pub fn decide(policy: Policy, bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
@@ -110,16 +128,29 @@ fn in_turn(bids: &[Bid], cores: u32, order: Vec<usize>) -> Vec<u32> {
     given
 }
 
-/// Gives each job its floor, in this order but for those that have waited too long; says what is left.
+/// Gives these jobs a core each: those in their turn first, then those that have waited too long, then the others in this
+/// order. With one for every job there is, it gives them what is more of their floors, too. Says what is left.
 fn floors(bids: &[Bid], cores: u32, order: &[usize], given: &mut [u32]) -> u32 {
+    let mut order = order.to_vec();
+    order.sort_by_key(|job| match &bids[*job] {
+        bid if bid.in_turn() => (0, Reverse(0)),
+        bid if bid.impatient() => (1, Reverse(bid.waited)),
+        _ => (2, Reverse(0)),
+    });
     let mut left = cores;
-    let impatient = |job: &&usize| bids[**job].waited >= PATIENCE;
-    let patient = |job: &&usize| bids[**job].waited < PATIENCE;
-    for &job in order.iter().filter(impatient).chain(order.iter().filter(patient)) {
-        let floor = bids[job].floor.min(bids[job].ceiling);
-        left -= raise(&mut given[job], floor, left);
+    let most = if scarce(bids, cores) { 1 } else { u32::MAX };
+    for most in [1, most] {
+        for &job in &order {
+            let floor = bids[job].floor.min(bids[job].ceiling).min(most);
+            left -= raise(&mut given[job], floor, left);
+        }
     }
     left
+}
+
+/// Whether there are fewer cores than jobs.
+fn scarce(bids: &[Bid], cores: u32) -> bool {
+    bids.iter().filter(|b| b.floor > 0).count() > cores as usize
 }
 
 /// Raises a job's cores to `to` as far as there are any left; says how many it took.

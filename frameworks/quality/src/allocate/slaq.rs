@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Bid, PATIENCE, TURN, floors, raise};
+use super::{Bid, floors, raise, scarce};
 use crate::predict::Outlook;
 
 /// What one more core brings a job; the largest comes out of a heap first, among equals the first job.
@@ -31,30 +31,19 @@ impl PartialOrd for Gain {
 
 /// What a core that a job does not have yet is worth against one that it has: another job's iteration has to end first,
 /// and the worker has to make its new data.
-const MOVED: f64 = 0.6;
-
-/// Whether cores are so few that a core for every job would leave little to decide.
-fn scarce(bids: &[Bid], cores: u32) -> bool {
-    let floors: u64 = bids.iter().map(|b| u64::from(b.floor)).sum();
-    floors * SCARCE > u64::from(cores)
-}
-
-/// Below so many cores a job, a floor of one core is kept over time.
-const SCARCE: u64 = 2;
+const MOVED: f64 = 0.8;
 
 /// Floors first. Jobs that follow no curve get an equal share. All other cores go one at a time to the largest predicted
 /// gain; what then is left over goes to who can use it.
 ///
-/// With few cores a floor of one is kept over time: whoever has waited for [`PATIENCE`] epochs gets a core for [`TURN`] of
-/// them, and all others take part with what a first core gains them.
+/// With fewer cores than jobs a floor of one is kept over time: whoever has waited for [`PATIENCE`](super::PATIENCE) epochs
+/// gets a core for a [`TURN`](super::TURN), and all others take part with what a first core gains them.
 pub(super) fn slaq(bids: &[Bid], cores: u32, epoch: f64) -> Vec<u32> {
     let mut given = vec![0; bids.len()];
     let mut order: Vec<usize> = (0..bids.len()).collect();
     if scarce(bids, cores) {
         let gain = |bid: &Bid| bid.priority * bid.outlook.gain(epoch, 1);
-        let in_turn = |bid: &Bid| bid.held > 0 && bid.served < TURN;
-        let due =
-            |bid: &Bid| bid.waited >= PATIENCE || in_turn(bid) || bid.floor > 1 || bid.outlook == Outlook::Unclear;
+        let due = |bid: &Bid| bid.impatient() || bid.in_turn() || bid.floor > 1 || bid.outlook == Outlook::Unclear;
         order.retain(|j| due(&bids[*j]));
         order.sort_by(|a, b| gain(&bids[*b]).total_cmp(&gain(&bids[*a])));
     }

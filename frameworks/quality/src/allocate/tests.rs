@@ -1,6 +1,7 @@
 //! Invariants of every policy, over random jobs:
 //! - all together get no more than there is, and no job more than its ceiling;
-//! - with enough cores every job has its floor; with fewer no job waits for ever;
+//! - with enough cores for that every job has a core, and its floor, but under the fair policy; with fewer no job waits
+//!   for ever;
 //! - no core is left over while a job could use one;
 //! - with enough cores for that, one more takes none away from anybody under SLAQ.
 
@@ -19,6 +20,7 @@ fn bid(outlook: Outlook) -> Bid {
         reached: false,
         waited: 0,
         served: 0,
+        done: 0,
         received: 0.0,
         remaining: None,
     }
@@ -64,11 +66,13 @@ proptest! {
             let sum: u32 = given.iter().sum();
             let usable: u32 = bids.iter().map(|b| b.ceiling).sum();
             prop_assert_eq!(sum, cores.min(usable), "{:?}: all cores that can be used", policy);
-            let times = if policy == Policy::Slaq { 2 } else { 1 };
-            let enough = times * bids.iter().map(|b| b.floor).sum::<u32>() <= cores;
+            let enough = bids.iter().map(|b| b.floor).sum::<u32>() <= cores;
+            let one_each = bids.iter().filter(|b| b.floor > 0).count() <= cores as usize;
             for (job, bid) in bids.iter().enumerate() {
                 prop_assert!(given[job] <= bid.ceiling, "{:?}: ceiling of {}", policy, job);
-                prop_assert!(!enough || given[job] >= bid.floor, "{:?}: floor of {}", policy, job);
+                prop_assert!(!one_each || given[job] >= bid.floor.min(1), "{:?}: a core for {}", policy, job);
+                let floored = given[job] >= bid.floor || policy == Policy::Fair;
+                prop_assert!(!enough || floored, "{:?}: floor of {}", policy, job);
             }
         }
     }
@@ -117,25 +121,106 @@ fn a_new_job_and_an_unclear_one_get_their_share() {
     assert_eq!(Forecaster::new(None).outlook(), new());
 }
 
-#[test]
-fn with_few_cores_nobody_waits_for_ever() {
-    let mut bids: Vec<Bid> = (0..10).map(|job| bid(clear(0.1_f64.powi(job), 0.9, 1.0))).collect();
-    let mut longest = 0;
-    for _ in 0..100 {
-        let given = decide(Policy::Slaq, &bids, 4, 3.0);
-        assert_eq!(given.iter().sum::<u32>(), 4);
-        for (bid, given) in bids.iter_mut().zip(given) {
-            bid.waited = if given == 0 { bid.waited + 1 } else { 0 };
-            bid.served = if given == 0 { 0 } else { bid.served + 1 };
-            bid.held = given;
-            longest = longest.max(bid.waited);
+/// Cores that are handed over: each works for a job, and goes on to another some epochs after it is told to.
+struct Cores {
+    /// Whose each is, and for how many epochs it stays there yet if it is to leave.
+    owners: Vec<(usize, Option<u32>)>,
+    hand_over: u32,
+}
+
+impl Cores {
+    fn staying(&self, job: usize) -> u32 {
+        self.owners.iter().filter(|o| **o == (job, None)).count() as u32
+    }
+
+    /// An epoch with these shares: who has too many lets some go, who has too few keeps some after all, and cores whose time
+    /// has come go to who lacks some, those first that have waited too long.
+    fn epoch(&mut self, bids: &mut [Bid], given: &[u32]) {
+        for (job, share) in given.iter().enumerate() {
+            while self.staying(job) > *share {
+                let one = self.owners.iter().position(|o| *o == (job, None)).unwrap();
+                self.owners[one].1 = Some(self.hand_over);
+            }
+            while self.staying(job) < *share
+                && let Some(one) = self.owners.iter().position(|o| o.0 == job && o.1.is_some())
+            {
+                self.owners[one].1 = None;
+            }
+        }
+        for core in 0..self.owners.len() {
+            match self.owners[core].1 {
+                None => {}
+                Some(0) => {
+                    let lacking = (0..bids.len()).filter(|j| self.staying(*j) < given[*j]);
+                    let waited = |job: &usize| if bids[*job].impatient() { bids[*job].waited } else { 0 };
+                    if let Some(next) = lacking.max_by_key(waited) {
+                        self.owners[core] = (next, None);
+                    }
+                }
+                Some(more) => self.owners[core].1 = Some(more - 1),
+            }
+        }
+        for (job, bid) in bids.iter_mut().enumerate() {
+            bid.held = self.staying(job);
+            if self.owners.iter().any(|o| o.0 == job) {
+                (bid.waited, bid.served, bid.done) = (0, bid.served + 1, bid.done + 1);
+            } else {
+                (bid.waited, bid.served, bid.done) = (bid.waited + 1, 0, 0);
+            }
         }
     }
-    // Ten jobs that become impatient together need three turns of four cores.
-    assert!(longest <= PATIENCE + 3 * TURN, "{longest}");
-    let least = Bid { received: 0.0, ..bids[0] };
-    let most = Bid { received: 9.0, ..bids[0] };
+}
+
+#[test]
+fn with_few_cores_nobody_waits_for_ever_however_long_a_hand_over_takes() {
+    for policy in [Policy::Slaq, Policy::Fifo, Policy::Shortest] {
+        for hand_over in 0..=5 {
+            // Each gains a tenth of the one before.
+            let jobs = 0..10_u32;
+            let bid = |job| Bid { remaining: Some(f64::from(job)), ..bid(clear(0.1_f64.powi(job as i32), 0.9, 1.0)) };
+            let mut bids: Vec<Bid> = jobs.map(bid).collect();
+            let mut cores = Cores { owners: vec![(0, None); 4], hand_over };
+            let mut longest = 0;
+            for _ in 0..400 {
+                let given = decide(policy, &bids, 4, 3.0);
+                assert_eq!(given.iter().sum::<u32>(), 4);
+                cores.epoch(&mut bids, &given);
+                longest = bids.iter().map(|b| b.waited).fold(longest, u32::max);
+            }
+            // Nine jobs that become impatient together share four cores; each turn takes a hand-over more.
+            let most = PATIENCE + 3 * (TURN + hand_over + 1);
+            assert!(longest <= most, "{policy:?}, hand-over {hand_over}: {longest}");
+            eprintln!("{policy:?} {hand_over} {longest}");
+        }
+    }
+    let one = bid(new());
+    let (least, most) = (Bid { received: 0.0, ..one }, Bid { received: 9.0, ..one });
     assert_eq!(decide(Policy::Fair, &[most, least, least], 2, 3.0), [0, 1, 1]);
+}
+
+#[test]
+fn whose_turn_has_begun_keeps_a_core_until_an_iteration_has_ended() {
+    // Two cores for three jobs: the last one gains nothing, and has its first core since an epoch.
+    let gains = Bid { held: 1, served: 9, done: 9, ..bid(clear(0.5, 0.9, 1.0)) };
+    let began = |served, done| Bid { held: 1, served, done, ..bid(clear(1e-9, 0.9, 1.0)) };
+    let last = |bid: Bid| decide(Policy::Slaq, &[gains, gains, bid], 2, 3.0)[2];
+    assert_eq!((last(began(0, 0)), last(began(1, 0)), last(began(1, 1)), last(began(PATIENCE, 0))), (1, 1, 0, 0));
+    // One that is promised and not there yet keeps the promise, also when shares are made anew.
+    let promised = Bid { held: 0, waited: PATIENCE, ..began(0, 0) };
+    assert_eq!(last(promised), 1);
+    assert_eq!(last(Bid { waited: PATIENCE - 1, ..promised }), 0);
+}
+
+#[test]
+fn a_deadline_does_not_take_the_first_core_of_others_and_does_not_count_under_fair() {
+    let urgent = Bid { floor: 7, ..bid(clear(1e-6, 0.9, 1.0)) };
+    let other = bid(clear(0.5, 0.9, 1.0));
+    assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 10, 3.0)[0], 7);
+    assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 6, 3.0), [4, 1, 1]);
+    assert_eq!(decide(Policy::Fifo, &[other, other, urgent], 6, 3.0), [1, 1, 4]);
+    assert_eq!(decide(Policy::Fair, &[urgent, other, other], 9, 3.0), [3, 3, 3]);
+    // Without one for everybody it has no more than one for sure.
+    assert_eq!(decide(Policy::Slaq, &[urgent, other, other], 2, 3.0)[0], 1);
 }
 
 #[test]
@@ -144,6 +229,8 @@ fn fifo_and_shortest_go_by_their_order() {
     let short = Bid { ceiling: 6, remaining: Some(10.0), ..bid(new()) };
     assert_eq!(decide(Policy::Fifo, &[long, short], 8, 3.0), [6, 2]);
     assert_eq!(decide(Policy::Shortest, &[long, short], 8, 3.0), [2, 6]);
+    let unknown = Bid { remaining: None, ..long };
+    assert_eq!(decide(Policy::Shortest, &[long, short, unknown], 8, 3.0), [1, 1, 6]);
     assert_eq!("shortest".parse(), Ok(Policy::Shortest));
     assert!("Slaq".parse::<Policy>().unwrap_err().contains("slaq, fair, fifo or shortest"));
 }

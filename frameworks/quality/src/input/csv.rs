@@ -6,7 +6,7 @@ use super::labels::Labels;
 use super::{Breach, CELLS_MAX, Input, Label, number};
 use crate::learn::Data;
 
-/// Reads rows; a first line with a feature that is no number is a line of names.
+/// Reads rows; a first line in which nothing is a number is a line of names.
 pub(super) fn read(text: &str, label: Label, classify: bool) -> Result<Input, Breach> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let mut values = Vec::new();
@@ -30,7 +30,8 @@ pub(super) fn read(text: &str, label: Label, classify: bool) -> Result<Input, Br
         if features.is_empty() {
             return Err((line, "has no features: a row is numbers between commas".to_owned()));
         }
-        if first && features.clone().any(|f| record.get(f).is_none_or(|text| text.trim().parse::<f64>().is_err())) {
+        // One cell that is no number makes no names of the others: it is refused below.
+        if first && record.iter().all(|text| text.trim().parse::<f64>().is_err()) {
             continue;
         }
         if record.len() != width {

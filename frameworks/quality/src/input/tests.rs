@@ -32,6 +32,11 @@ fn bad_csv_is_refused_with_line_and_rule() {
     assert_eq!(refused(csv("1,2,3\n4,NaN,6\n", false)), "data.csv:2: column 2 is 'NaN', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,x\n", false)), "data.csv:2: the label is 'x', and must be a finite number");
     assert_eq!(refused(csv("1,2,3\n4,5,\n", true)), "data.csv:2: the label is empty, and must name a class");
+    // Also in the first line, which is not taken for names.
+    assert_eq!(refused(csv("1,x,3\n4,5,6\n", false)), "data.csv:1: column 2 is 'x', and must be a finite number");
+    assert_eq!(refused(csv("1,,3\n4,5,6\n", false)), "data.csv:1: column 2 is '', and must be a finite number");
+    assert_eq!(refused(csv("y,x,3\n4,5,6\n", false)), "data.csv:1: column 1 is 'y', and must be a finite number");
+    assert_eq!(refused(csv("1,x,yes\n4,5,no\n", true)), "data.csv:1: column 2 is 'x', and must be a finite number");
     assert_eq!(refused(csv("", false)), "data.csv:1: there are no rows");
     assert_eq!(refused(csv("a,b\n", false)), "data.csv:1: there are no rows");
     assert!(refused(csv("1\n2\n", false)).contains("has no features"));

@@ -92,6 +92,11 @@ max_cores = 4
             ("priority = 2", "priority = \"high\"", "jobs.toml:6: invalid type: string \"high\""),
             ("priority = 2", "priority = -1", "jobs.toml:2: job 'ads': priority: must be between"),
             ("max_cores = 4", "max_cores = 0", "jobs.toml:9: job 'prices': max_cores: must be at least 1"),
+            (
+                "max_cores = 4",
+                "iterations = 5001",
+                "iterations: must be between 1 and 5000 for boosted-trees, not 5001",
+            ),
             ("max_cores = 4", "shards = 0", "jobs.toml:9: job 'prices': shards: must be between 1 and 4096"),
             ("accuracy = 0.9", "accuracy = 90", "target.accuracy: must be between 0 and 1, not 90"),
             ("deadline = 60", "deadline = 0", "target.deadline: must be between"),

@@ -63,8 +63,8 @@ pub struct Target {
     pub loss: Option<f64>,
     /// The accuracy is not below this.
     pub accuracy: Option<f64>,
-    /// So many seconds have passed since the job was submitted; the model is what it is by then. With a loss, too, the job
-    /// gets the cores to be there in time, as far as can be predicted.
+    /// So many seconds have passed since the job was submitted, those without a scheduler counted; the model is what it is by then. With a loss, too, the job
+    /// gets the cores to be there in time, if that can be predicted, every other job has one, and the policy is not fair.
     pub deadline: Option<f64>,
     /// Once it is reached the job goes on with the least cores, instead of ending.
     pub go_on: bool,
@@ -106,8 +106,9 @@ impl Job {
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(allowed) {
             return refuse("name", "must be 1 to 64 letters, digits, '-' or '_'".to_owned());
         }
-        if !(1..=1_000_000).contains(&self.iterations) {
-            return refuse("iterations", format!("must be between 1 and 1000000, not {}", self.iterations));
+        let (most, kind) = (self.algorithm.iterations_max(), self.algorithm.name());
+        if !(1..=most).contains(&self.iterations) {
+            return refuse("iterations", format!("must be between 1 and {most} for {kind}, not {}", self.iterations));
         }
         if !within(self.priority, 1e-6, 1e6) {
             return refuse("priority", format!("must be between 0.000001 and 1000000, not {}", self.priority));

@@ -1,5 +1,7 @@
 //! Where a job's data comes from: a file, or a generator with a seed.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::input::{self, Format, Input, InputError, Label};
@@ -141,7 +143,7 @@ pub struct Prepared {
     shape: Shape,
     classes: Vec<String>,
     /// The whole file.
-    data: Option<Data>,
+    data: Option<Arc<Input>>,
 }
 
 impl Source {
@@ -174,20 +176,29 @@ impl Source {
     /// # Errors
     /// A line of the file breaks a rule, or the data does not fit the algorithm.
     pub fn prepare(&self, algorithm: &Algorithm, text: Option<&str>) -> Result<Prepared, SourceError> {
-        let (shape, classes, data) = match self {
+        let (shape, classes) = match self {
             Source::File { path, format, label } => {
                 let text = text.unwrap_or_default();
-                let Input { data, classes } = input::read(path, text, *format, *label, algorithm.classifies())?;
-                let shape = Shape { rows: data.len(), columns: data.width(), classes: classes.len() };
-                (shape, classes, Some(data))
+                let input = input::read(path, text, *format, *label, algorithm.classifies())?;
+                return Ok(self.prepare_read(algorithm, Arc::new(input))?);
             }
             Source::Generated { shape, .. } => {
                 let count = if algorithm.classifies() { shape.classes } else { 0 };
-                (*shape, (0..count).map(|c| c.to_string()).collect(), None)
+                (*shape, (0..count).map(|c| c.to_string()).collect())
             }
         };
         algorithm.check_shape(&shape)?;
-        Ok(Prepared { source: self.clone(), shape, classes, data })
+        Ok(Prepared { source: self.clone(), shape, classes, data: None })
+    }
+
+    /// The same with a file that was read before, for the same kind of labels.
+    ///
+    /// # Errors
+    /// The data does not fit the algorithm.
+    pub fn prepare_read(&self, algorithm: &Algorithm, input: Arc<Input>) -> Result<Prepared, LearnError> {
+        let shape = Shape { rows: input.data.len(), columns: input.data.width(), classes: input.classes.len() };
+        algorithm.check_shape(&shape)?;
+        Ok(Prepared { source: self.clone(), shape, classes: input.classes.clone(), data: Some(input) })
     }
 }
 
@@ -211,7 +222,7 @@ impl Prepared {
             (Source::Generated { generator, shape, noise, seed }, _) => {
                 generate(*generator, *shape, *noise, *seed, shard, shards)?
             }
-            (Source::File { .. }, Some(data)) => data.shard(shard, shards),
+            (Source::File { .. }, Some(input)) => input.data.shard(shard, shards),
             (Source::File { .. }, None) => {
                 return Err(LearnError::Invalid { item: "data".into(), rule: "is not read".into() });
             }

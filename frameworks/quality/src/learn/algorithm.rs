@@ -7,7 +7,7 @@ use super::kmeans::KMeansOptions;
 use super::linear::LinearOptions;
 use super::perceptron::PerceptronOptions;
 use super::topics::TopicsOptions;
-use super::trees::{Task, TreesOptions};
+use super::trees::{TREES_MAX, Task, TreesOptions};
 
 /// The most features, classes, clusters and topics; what must be kept of each is sent in every round.
 const WIDTH_MAX: usize = 1_000_000;
@@ -75,6 +75,14 @@ impl Algorithm {
             Algorithm::KMeans(_) | Algorithm::Perceptron(_) | Algorithm::BoostedTrees(_) | Algorithm::Topics(_) => {
                 false
             }
+        }
+    }
+
+    /// After how many iterations it has learnt all that it may.
+    pub fn iterations_max(&self) -> u64 {
+        match self {
+            Algorithm::BoostedTrees(_) => TREES_MAX as u64,
+            _ => 1_000_000,
         }
     }
 

@@ -96,6 +96,15 @@ impl Data {
         }
     }
 
+    /// How many bytes the numbers take.
+    pub fn bytes(&self) -> u64 {
+        let rows = match &self.rows {
+            Rows::Dense(rows) => 8 * rows.len(),
+            Rows::Sparse(rows) => 12 * rows.values.len() + 8 * rows.starts.len(),
+        };
+        (rows + 8 * self.labels.len()) as u64
+    }
+
     /// The features of each row, one row at a time.
     pub fn rows(&self) -> impl Iterator<Item = Vec<f64>> {
         (0..self.len()).map(|row| match &self.rows {

@@ -255,3 +255,41 @@ fn every_learner_goes_on_from_where_it_was_written_down() {
         assert_eq!(rest, losses[5..], "{}", algorithm.name());
     }
 }
+
+#[test]
+fn a_loss_that_is_not_a_number_is_an_error_of_every_algorithm() {
+    let shape = Shape { rows: 12, columns: 3, classes: 2 };
+    let good = generate(Generator::Halves, shape, 0.1, 1, 0, 1).unwrap();
+    let with = |change: &dyn Fn(&mut Data)| {
+        let mut data = good.clone();
+        change(&mut data);
+        data
+    };
+    let feature = |data: &mut Data| {
+        if let Rows::Dense(rows) = &mut data.rows {
+            rows[[7, 1]] = f64::NAN;
+        }
+    };
+    let label = |data: &mut Data| data.labels[7] = 1e200;
+    let mut documents = Sparse::new(3);
+    (0..12).for_each(|row| documents.push([(row % 3, if row == 7 { f64::NAN } else { 1.0 })]));
+    let documents = Data { rows: Rows::Sparse(documents), labels: Vec::new() };
+    let run = |algorithm: &Algorithm, data: Data| {
+        let parts = (0..3).map(|s| data.shard(s, 3)).collect();
+        Local::new(algorithm.clone(), shape, parts).unwrap().run(4)
+    };
+    let bad = |algorithm: Algorithm, data: Data| {
+        let failed = run(&algorithm, data);
+        assert!(matches!(failed, Err(LearnError::NotANumber { .. })), "{}: {failed:?}", algorithm.name());
+    };
+    bad(Algorithm::LinearRegression(LinearOptions::default()), with(&feature));
+    bad(Algorithm::LogisticRegression(LinearOptions::default()), with(&feature));
+    bad(Algorithm::LinearSvm(LinearOptions::default()), with(&feature));
+    bad(Algorithm::KMeans(KMeansOptions { clusters: 2, ..KMeansOptions::default() }), with(&feature));
+    bad(Algorithm::Perceptron(PerceptronOptions::default()), with(&feature));
+    bad(Algorithm::BoostedTrees(TreesOptions::default()), with(&label));
+    // What is no count is refused before there is a loss.
+    let topics = Algorithm::Topics(TopicsOptions { topics: 2, ..TopicsOptions::default() });
+    let failed = run(&topics, documents);
+    assert!(matches!(&failed, Err(LearnError::Invalid { item, .. }) if item == "data"), "{failed:?}");
+}

@@ -11,7 +11,7 @@ use super::grow::{Rules, descend, stump, tree_width};
 use super::learner::{Memory, Reader, Round, total};
 
 /// The whole forest is sent in every round.
-const TREES_MAX: usize = 5_000;
+pub(super) const TREES_MAX: usize = 5_000;
 /// How many rows of a shard are in the sample from which the bins are made.
 const SAMPLED: usize = 64;
 const HISTOGRAMS_MAX: usize = 4_000_000;

@@ -177,6 +177,18 @@ mod tests {
     }
 
     #[test]
+    fn old_losses_fade_as_a_job_finds_a_new_way_down() {
+        // Eight losses of a slow descent, and then twenty of a fast one.
+        let slow = Curve::Exponential { height: 2.0, rate: 0.98, end: 1.0 };
+        let fast = Curve::Exponential { height: slow.at(8.0) - 0.1, rate: 0.8, end: 0.1 };
+        let losses = [follow(&slow, 0, 8), follow(&fast, 0, 20)].concat();
+        let found = fit(&losses, None).unwrap();
+        // If the old ones counted as much as the new ones it would be 0.06 off.
+        let (got, want) = (found.curve.at(10.0), fast.at(29.0));
+        assert!((got - want).abs() < 0.03, "{got} instead of {want}");
+    }
+
+    #[test]
     fn what_cannot_be_followed_has_no_curve() {
         assert_eq!(fit(&[3.0, 2.0], None), None);
         assert_eq!(fit(&[1.0; 10], None), None);

@@ -34,18 +34,23 @@ impl TimeModel {
         self.measured = true;
     }
 
+    /// How long an iteration takes on so many cores; zero before one was measured, for ever without a core.
+    pub fn seconds(&self, cores: u32) -> f64 {
+        if self.measured { self.work / f64::from(cores) + self.overhead } else { 0.0 }
+    }
+
     /// How many iterations fit into so many seconds on so many cores.
     pub fn iterations(&self, seconds: f64, cores: u32) -> f64 {
         if cores == 0 || !self.measured {
             return 0.0;
         }
         // A millisecond at least: what takes no time would gain without end.
-        seconds / (self.work / f64::from(cores) + self.overhead).max(1e-3)
+        seconds / self.seconds(cores).max(1e-3)
     }
 
-    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; `most` if none suffice.
-    pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> u32 {
-        (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations).unwrap_or(most)
+    /// How many cores, at most `most`, so many iterations need to be done in so many seconds; none if `most` are too few.
+    pub fn cores_for(&self, iterations: f64, seconds: f64, most: u32) -> Option<u32> {
+        (1..=most).find(|cores| self.iterations(seconds, *cores) >= iterations)
     }
 
     /// Whether an iteration has been measured.
@@ -67,8 +72,8 @@ mod tests {
         }
         assert!((model.iterations(9.0, 1) - 4.0).abs() < 1e-9);
         assert!((model.iterations(3.0, 4) - 4.0).abs() < 1e-9);
-        assert_eq!(model.cores_for(4.0, 3.0, 16), 4);
-        assert_eq!(model.cores_for(1000.0, 3.0, 16), 16);
+        assert_eq!(model.cores_for(4.0, 3.0, 16), Some(4));
+        assert_eq!(model.cores_for(1000.0, 3.0, 16), None);
         model.learn(f64::NAN, 1, 1.0);
         model.learn(1.0, 0, 1.0);
         assert!((model.iterations(9.0, 1) - 4.0).abs() < 1e-9);

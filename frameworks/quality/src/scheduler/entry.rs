@@ -1,14 +1,13 @@
 //! A job as the scheduler sees it: its workers, its progress, and what it bids for cores.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use sdk::base::Time;
 use sdk::v1::AgentId;
 
 use super::results::Results;
 use super::status::State;
-use crate::allocate::Bid;
+use crate::allocate::{Bid, PATIENCE};
 use crate::job::Job;
 use crate::predict::{Forecaster, Outlook};
 
@@ -19,6 +18,7 @@ pub(super) struct Entry {
     pub(super) token: String,
     /// Its place in the order of submission.
     pub(super) number: u64,
+    /// When it was submitted, or when its time has come or will have.
     pub(super) submitted: Time,
     pub(super) state: State,
     /// Why it ended, in words.
@@ -30,10 +30,11 @@ pub(super) struct Entry {
     pub(super) results: Results,
     /// The newest iteration whose results are kept for a restart, and since when.
     pub(super) kept: (Option<u64>, Time),
-    /// How long the newest iteration took.
-    pub(super) pace: Duration,
+    /// For how many epochs no worker has been there, and for how many one has.
     pub(super) waited: u32,
     pub(super) served: u32,
+    /// Iterations that ended since it has a worker.
+    pub(super) done: u32,
     pub(super) received: f64,
     /// When `received` was brought up to date.
     pub(super) counted: Time,
@@ -67,9 +68,9 @@ impl Entry {
             target: 0,
             results: Results::default(),
             kept: (None, now),
-            pace: Duration::ZERO,
             waited: 0,
             served: 0,
+            done: 0,
             received: 0.0,
             counted: now,
             failures: 0,
@@ -78,8 +79,14 @@ impl Entry {
         }
     }
 
+    /// Whether it has not ended.
     pub(super) fn is_active(&self) -> bool {
         matches!(self.state, State::Waiting | State::Running)
+    }
+
+    /// Whether it has not ended, and its time has come.
+    pub(super) fn is_open(&self, now: Time) -> bool {
+        self.is_active() && self.submitted <= now
     }
 
     /// Workers that are to stay.
@@ -95,10 +102,31 @@ impl Entry {
         self.target.saturating_sub(self.staying())
     }
 
+    /// How many workers run.
+    pub(super) fn running(&self) -> u32 {
+        u32::try_from(self.workers.values().filter(|h| h.running).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes in that so many epochs have gone by. Only a worker that is there ends the wait: one that is promised may still
+    /// be in the middle of another job's iteration, or not even started.
+    pub(super) fn age(&mut self, epochs: u32) {
+        if self.running() > 0 {
+            self.waited = 0;
+            self.served = self.served.saturating_add(epochs);
+        } else {
+            self.waited = self.waited.saturating_add(epochs);
+            (self.served, self.done) = (0, 0);
+        }
+    }
+
+    /// How long it has waited, if that is too long and nobody is on the way to it.
+    pub(super) fn impatience(&self) -> u32 {
+        if self.waited >= PATIENCE && self.staying() == 0 { self.waited } else { 0 }
+    }
+
     /// Adds the time since the last call to what it has received.
     pub(super) fn count(&mut self, now: Time) {
-        let running = self.workers.values().filter(|h| h.running).count();
-        self.received += running as f64 * now.since(self.counted).as_secs_f64();
+        self.received += f64::from(self.running()) * now.since(self.counted).as_secs_f64();
         self.counted = now;
     }
 
@@ -127,12 +155,13 @@ impl Entry {
             reached: self.reached(),
             waited: self.waited,
             served: self.served,
+            done: self.done,
             received: self.received,
             remaining: self.remaining(),
         }
     }
 
-    /// One worker; or as many as are needed to reach a loss by a deadline.
+    /// One worker; or as many as are needed to reach a loss by a deadline, if so many are enough.
     fn floor(&self, now: Time, ceiling: u32) -> u32 {
         let (Some(loss), Some(deadline), Outlook::Clear { curve, time, .. }) =
             (self.job.target.loss, self.job.target.deadline, self.forecaster.outlook())
@@ -141,18 +170,24 @@ impl Entry {
         };
         let left = deadline - now.since(self.submitted).as_secs_f64();
         match curve.reaches(loss) {
-            Some(iterations) if left > 0.0 && !self.reached() => time.cores_for(iterations, left, ceiling),
+            Some(iterations) if left > 0.0 && !self.reached() => time.cores_for(iterations, left, ceiling).unwrap_or(1),
             _ => 1,
         }
     }
 
-    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt.
+    /// How many seconds one worker would still need: to the target, or to 99 % of what can be learnt; of a job that follows
+    /// no curve, to its last iteration.
     fn remaining(&self) -> Option<f64> {
-        let Outlook::Clear { curve, time, .. } = self.forecaster.outlook() else { return None };
-        let end = curve.end() + 0.01 * (self.results.first_loss? - curve.end());
-        let wanted = self.job.target.loss.unwrap_or(end);
+        let time = self.forecaster.time();
         let most = (self.job.iterations.saturating_sub(self.results.iteration.unwrap_or(0))) as f64;
-        let iterations = curve.reaches(wanted).unwrap_or(most).min(most);
-        Some(iterations * (time.work + time.overhead))
+        let iterations = match self.forecaster.outlook() {
+            Outlook::New { .. } => return None,
+            Outlook::Unclear => most,
+            Outlook::Clear { curve, .. } => {
+                let end = curve.end() + 0.01 * (self.results.first_loss? - curve.end());
+                curve.reaches(self.job.target.loss.unwrap_or(end)).unwrap_or(most).min(most)
+            }
+        };
+        Some(iterations * time.seconds(1))
     }
 }

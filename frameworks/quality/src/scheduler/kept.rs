@@ -51,17 +51,26 @@ impl Quality {
         }
         for (key, bytes) in entries.iter().filter(|(k, _)| k.starts_with(JOB)) {
             // A job that cannot be read is of another version; its tasks are ended below.
-            let Ok(kept) = serde_json::from_slice::<Kept>(bytes) else {
-                calls.forget(key);
-                calls.forget(&key.replacen(JOB, RESULTS, 1));
-                continue;
+            let kept = match serde_json::from_slice::<Kept>(bytes) {
+                Ok(kept) => kept,
+                Err(error) => {
+                    self.lost
+                        .push(format!("'{key}' cannot be read, the job is forgotten and its workers end: {error}"));
+                    calls.forget(key);
+                    calls.forget(&key.replacen(JOB, RESULTS, 1));
+                    continue;
+                }
             };
             let mut entry = Entry::new(kept.job, kept.token, kept.number, now);
             entry.submitted = time(kept.submitted);
             entry.state = kept.state;
             entry.reason = kept.reason;
-            let results = entries.get(&format!("{RESULTS}{}", entry.job.name)).map(|b| postcard::from_bytes(b));
-            entry.results = results.and_then(Result::ok).unwrap_or_default();
+            let results = format!("{RESULTS}{}", entry.job.name);
+            match entries.get(&results).map(|b| postcard::from_bytes(b)) {
+                Some(Ok(results)) => entry.results = results,
+                Some(Err(error)) => self.lost.push(format!("'{results}' cannot be read, it is empty now: {error}")),
+                None => {}
+            }
             entry.kept = (entry.results.iteration, now);
             entry.forecaster.takes(entry.results.time);
             self.jobs.insert(entry.job.name.clone(), entry);

@@ -25,7 +25,7 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
-pub use question::{Answer, Directive, Earlier, Iteration, Move, Outcome, Progress, Question, Restored};
+pub use question::{Answer, Directive, Earlier, Iteration, Move, Outcome, Progress, Question, Restored, Submission};
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};
 
@@ -70,6 +70,10 @@ pub struct Quality {
     /// When the framework started first: restarts do not change it.
     started: Option<Time>,
     next_epoch: Time,
+    /// When cores were shared out last.
+    planned: Time,
+    /// What was kept before a restart and cannot be read.
+    lost: Vec<String>,
     /// When an epoch was counted last.
     counted: Time,
     revived: Option<Time>,
@@ -98,6 +102,8 @@ impl Quality {
             room: BTreeMap::new(),
             started: None,
             next_epoch: Time::EPOCH,
+            planned: Time::EPOCH,
+            lost: Vec::new(),
             counted: Time::EPOCH,
             revived: None,
             suppressed: false,
@@ -107,9 +113,9 @@ impl Quality {
         }
     }
 
-    /// Jobs that have not ended, in the order of their submission.
-    fn active(&self) -> Vec<String> {
-        let mut active: Vec<&Entry> = self.jobs.values().filter(|j| j.is_active()).collect();
+    /// Jobs whose time has come and that have not ended, in the order of their submission.
+    fn active(&self, now: Time) -> Vec<String> {
+        let mut active: Vec<&Entry> = self.jobs.values().filter(|j| j.is_open(now)).collect();
         active.sort_by_key(|j| j.number);
         active.into_iter().map(|j| j.job.name.clone()).collect()
     }
@@ -117,12 +123,12 @@ impl Quality {
     fn on_offers(&mut self, offers: Vec<Offer>, now: Time, calls: &mut Calls) {
         let mut packer = sdk::Packer::new(offers);
         self.see(&packer, now);
-        if self.has_idle_room() {
+        if self.has_idle_room(now) {
             self.plan(now, calls);
         }
         self.place(&mut packer, now, calls);
         self.see(&packer, now);
-        let refuse = if self.active().is_empty() { sdk::DEFAULT_REFUSAL } else { self.settings.epoch };
+        let refuse = if self.active(now).is_empty() { sdk::DEFAULT_REFUSAL } else { self.settings.epoch };
         packer.finish(calls, refuse);
     }
 
@@ -134,7 +140,8 @@ impl Quality {
                 self.next_epoch = now;
             }
         }
-        if self.next_epoch <= now {
+        let comes = |j: &Entry| j.is_open(now) && j.submitted > self.planned;
+        if self.next_epoch <= now || self.jobs.values().any(comes) {
             self.plan(now, calls);
             self.next_epoch = now + self.settings.epoch;
         }
@@ -166,8 +173,12 @@ impl sdk::Scheduler for Quality {
             Event::Wake => self.on_wake(now, calls),
             _ => {}
         }
-        if !self.active().is_empty() || self.jobs.values().any(|j| !j.workers.is_empty()) {
+        if self.jobs.values().any(|j| j.is_open(now) || !j.workers.is_empty()) {
             calls.wake_at(self.next_epoch.max(now + Duration::from_millis(10)));
+        }
+        let to_come = self.jobs.values().filter(|j| j.is_active() && j.submitted > now);
+        if let Some(next) = to_come.map(|j| j.submitted).min() {
+            calls.wake_at(next);
         }
     }
 }

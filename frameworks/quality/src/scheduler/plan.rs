@@ -1,17 +1,19 @@
 //! Sharing out: how many workers each job should have, and which have to go.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sdk::Calls;
 use sdk::base::Time;
 
 use super::Quality;
-use super::entry::Entry;
-use super::question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored};
+use super::entry::{Entry, Hand};
+use super::question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored, Submission};
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
 use crate::allocate::decide;
-use crate::job::{JOBS_MAX, Job};
+use crate::job::JOBS_MAX;
 
 /// How long free places are believed in that nobody has seen since.
 const ROOM_BELIEVED: Duration = Duration::from_secs(8);
@@ -27,9 +29,9 @@ impl Quality {
     }
 
     /// Whether there is room for more workers than jobs should have, and a job that could use them.
-    pub(super) fn has_idle_room(&self) -> bool {
+    pub(super) fn has_idle_room(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
-        let active = self.jobs.values().filter(|j| j.is_active());
+        let active = self.jobs.values().filter(|j| j.is_open(now));
         let (targets, ceilings) =
             active.fold((0_u32, 0_u32), |(t, c), j| (t.saturating_add(j.target), c.saturating_add(j.ceiling(cores))));
         targets < self.capacity().min(ceilings)
@@ -37,24 +39,28 @@ impl Quality {
 
     /// Shares out, and asks for offers if somebody lacks workers.
     pub(super) fn plan(&mut self, now: Time, calls: &mut Calls) {
+        self.planned = now;
         self.drop_unknown(now, calls);
         self.room.retain(|_, room| now.since(room.seen) < ROOM_BELIEVED);
-        let names = self.active();
-        let cores = self.settings.worker.cores;
-        let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(|e| e.bid(now, cores)).collect();
-        let shares = decide(self.settings.policy, &bids, self.capacity(), self.settings.epoch.as_secs_f64());
         // Cores are also shared out in the middle of an epoch; that is not one more epoch.
         let epoch = u32::from(now.since(self.counted) >= self.settings.epoch);
         if epoch > 0 {
             self.counted = now;
             self.keep_running(now, calls);
         }
+        let names = self.active(now);
+        for name in &names {
+            if let Some(entry) = self.jobs.get_mut(name) {
+                entry.age(epoch);
+            }
+        }
+        let cores = self.settings.worker.cores;
+        let bids: Vec<_> = names.iter().filter_map(|n| self.jobs.get(n)).map(|e| e.bid(now, cores)).collect();
+        let shares = decide(self.settings.policy, &bids, self.capacity(), self.settings.epoch.as_secs_f64());
         for (name, share) in names.iter().zip(shares) {
             if let Some(entry) = self.jobs.get_mut(name) {
-                entry.waited = if share > 0 { 0 } else { entry.waited.saturating_add(epoch) };
-                entry.served = if share > 0 { entry.served.saturating_add(epoch) } else { 0 };
                 entry.target = share;
-                shrink(entry, now);
+                fit(entry, now);
             }
         }
         self.want_offers(&names, now, calls);
@@ -72,7 +78,7 @@ impl Quality {
             return;
         }
         let lacking = names.iter().any(|n| self.jobs.get(n).is_some_and(|e| e.lacks(now) > 0));
-        let unseen = self.room.is_empty() && self.has_room_to_look_for();
+        let unseen = self.room.is_empty() && self.has_room_to_look_for(now);
         let rested = self.revived.is_none_or(|at| now.since(at) >= REVIVAL);
         if self.suppressed || ((lacking || unseen) && rested) {
             self.suppressed = false;
@@ -82,9 +88,9 @@ impl Quality {
     }
 
     /// Whether jobs could use more workers than there are.
-    fn has_room_to_look_for(&self) -> bool {
+    fn has_room_to_look_for(&self, now: Time) -> bool {
         let cores = self.settings.worker.cores;
-        let active = self.jobs.values().filter(|j| j.is_active());
+        let active = self.jobs.values().filter(|j| j.is_open(now));
         let wanted = active.map(|j| j.ceiling(cores)).fold(0, u32::saturating_add).min(self.settings.workers_max);
         self.capacity() < wanted
     }
@@ -92,8 +98,8 @@ impl Quality {
     /// Answers a question; says whether cores should be shared out anew at once.
     pub(super) fn handle(&mut self, question: &Question, now: Time, calls: &mut Calls) -> (Answer, bool) {
         match question {
-            Question::Submit { job, token } => {
-                let taken = self.submit(job, token, now, calls);
+            Question::Submit(submissions) => {
+                let taken = self.submit(submissions, now, calls);
                 let changed = taken.is_ok();
                 (Answer::Submitted(taken), changed)
             }
@@ -126,27 +132,36 @@ impl Quality {
                 (Answer::Done, false)
             }
             Question::Status => (Answer::Status(Box::new(self.status(now))), false),
-            Question::Restored => (Answer::Restored(self.restored()), false),
+            Question::Restored => {
+                (Answer::Restored { jobs: self.restored(now), lost: std::mem::take(&mut self.lost) }, false)
+            }
         }
     }
 
-    fn submit(&mut self, job: &Job, token: &str, now: Time, calls: &mut Calls) -> Result<(), String> {
-        job.check().map_err(|error| error.to_string())?;
-        if self.jobs.len() >= JOBS_MAX {
-            return Err(format!("there are {JOBS_MAX} jobs already; remove some that have ended"));
+    fn submit(&mut self, submissions: &[Submission], now: Time, calls: &mut Calls) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for Submission { job, .. } in submissions {
+            job.check().map_err(|error| error.to_string())?;
+            if self.jobs.contains_key(&job.name) || !names.insert(&job.name) {
+                return Err(format!("there is a job '{}' already", job.name));
+            }
         }
-        if self.jobs.contains_key(&job.name) {
-            return Err(format!("there is a job '{}' already", job.name));
+        if self.jobs.len() + submissions.len() > JOBS_MAX {
+            return Err(format!("there would be more than {JOBS_MAX} jobs; remove some that have ended"));
         }
-        let number = self.jobs.values().map(|j| j.number + 1).max().unwrap_or(0);
-        self.jobs.insert(job.name.clone(), Entry::new(job.clone(), token.to_owned(), number, now));
-        self.keep(&job.name, now, calls);
+        let first = self.jobs.values().map(|j| j.number + 1).max().unwrap_or(0);
+        for (number, Submission { job, token }) in (first..).zip(submissions) {
+            let begins = now + Duration::try_from_secs_f64(job.after).unwrap_or_default();
+            self.jobs.insert(job.name.clone(), Entry::new(job.clone(), token.clone(), number, begins));
+            self.keep(&job.name, now, calls);
+        }
         Ok(())
     }
 
-    fn restored(&self) -> Vec<Restored> {
+    fn restored(&self, now: Time) -> Vec<Restored> {
+        let age = |j: &Entry| now.as_secs_f64() - j.submitted.as_secs_f64();
         let active = self.jobs.values().filter(|j| j.is_active());
-        active.map(|j| Restored { job: j.job.clone(), token: j.token.clone() }).collect()
+        active.map(|j| Restored { job: j.job.clone(), token: j.token.clone(), age: age(j) }).collect()
     }
 
     fn progress(&mut self, progress: &Progress, now: Time, calls: &mut Calls) -> Directive {
@@ -203,7 +218,7 @@ fn learn(entry: &mut Entry, iteration: &Iteration) {
         entry.results.first_loss = Some(iteration.loss);
     }
     entry.results.go_back(iteration.number);
-    entry.pace = Duration::try_from_secs_f64(iteration.seconds).unwrap_or_default();
+    entry.done = entry.done.saturating_add(1);
     entry.forecaster.observe(iteration.loss);
     let workers = (iteration.workers.round().max(1.0)) as u32;
     entry.forecaster.observe_time(iteration.seconds, workers, iteration.busy);
@@ -229,21 +244,26 @@ fn go_on(entry: &mut Entry, earlier: &Earlier) {
     }
 }
 
-/// Lets the newest workers go that are too many, those first that do not run yet; or lets some stay after all.
-fn shrink(entry: &mut Entry, now: Time) {
-    let target = entry.target as usize;
-    let mut staying: Vec<(bool, String)> = Vec::new();
-    for (id, hand) in &entry.workers {
-        if hand.leaving.is_none() {
-            staying.push((hand.running, id.clone()));
-        }
+/// Lets the newest workers go that are too many, those first that do not run yet; or lets some stay after all, the oldest
+/// that run first. Nobody has told these yet: a worker hears that it is to leave at the end of an iteration.
+fn fit(entry: &mut Entry, now: Time) {
+    let (target, staying) = (entry.target as usize, entry.staying() as usize);
+    let leave = match target.cmp(&staying) {
+        Ordering::Equal => return,
+        Ordering::Less => true,
+        Ordering::Greater => false,
+    };
+    let wanted = |hand: &Hand| !hand.killed && hand.leaving.is_none() == leave;
+    let mut workers: Vec<(bool, String)> =
+        entry.workers.iter().filter(|(_, h)| wanted(h)).map(|(id, h)| (h.running, id.clone())).collect();
+    // Those that run come first, and the oldest of them at the very beginning.
+    workers.sort_by(|a, b| b.0.cmp(&a.0).then(serial(&a.1).cmp(&serial(&b.1))));
+    if leave {
+        workers.reverse();
     }
-    let surplus = staying.len().saturating_sub(target);
-    // Those that run come last, and the oldest of them at the very end.
-    staying.sort_by(|a, b| a.0.cmp(&b.0).then(serial(&b.1).cmp(&serial(&a.1))));
-    for (_, id) in staying.into_iter().take(surplus) {
+    for (_, id) in workers.into_iter().take(target.abs_diff(staying)) {
         if let Some(hand) = entry.workers.get_mut(&id) {
-            hand.leaving = Some(now);
+            hand.leaving = leave.then_some(now);
         }
     }
 }

@@ -8,13 +8,8 @@ use crate::job::Job;
 /// A question.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Take a job. Answered with [`Answer::Submitted`].
-    Submit {
-        /// The job, checked already.
-        job: Box<Job>,
-        /// What its workers prove themselves with.
-        token: String,
-    },
+    /// Take jobs, all or none; one with `after` begins when its time has come. Answered with [`Answer::Submitted`].
+    Submit(Vec<Submission>),
     /// Iterations were done. Answered with [`Answer::Directive`].
     Progress(Box<Progress>),
     /// A job is over. Answered with [`Answer::Directive`]: where its workers go.
@@ -43,7 +38,7 @@ pub enum Question {
 /// An answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Whether a job was taken; why not, in words.
+    /// Whether jobs were taken; why not, in words.
     Submitted(Result<(), String>),
     /// What to do with the job's workers.
     Directive(Directive),
@@ -52,7 +47,21 @@ pub enum Answer {
     /// How things are.
     Status(Box<Status>),
     /// The jobs.
-    Restored(Vec<Restored>),
+    Restored {
+        /// Those that go on.
+        jobs: Vec<Restored>,
+        /// What was kept and cannot be read, and what became of it, in words.
+        lost: Vec<String>,
+    },
+}
+
+/// A new job.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// The job.
+    pub job: Job,
+    /// What its workers prove themselves with.
+    pub token: String,
 }
 
 /// A job that goes on after a restart.
@@ -62,6 +71,8 @@ pub struct Restored {
     pub job: Job,
     /// What its workers prove themselves with.
     pub token: String,
+    /// How many seconds ago it was submitted; negative if its time has yet to come.
+    pub age: f64,
 }
 
 /// What a job's driver is to do.

@@ -110,9 +110,22 @@ impl World {
     }
 
     fn submit(&mut self, name: &str) {
-        let job = parse("j", JOBS).unwrap().into_iter().find(|j| j.name == name).unwrap();
-        let answer = self.ask(Question::Submit { job: Box::new(job), token: "secret".into() });
-        assert!(matches!(answer, Answer::Submitted(Ok(()))), "{answer:?}");
+        self.submit_as(name, name);
+    }
+
+    /// Submits a job of the file under another name.
+    fn submit_as(&mut self, name: &str, other: &str) {
+        let mut job = parse("j", JOBS).unwrap().into_iter().find(|j| j.name == name).unwrap();
+        job.name = other.to_owned();
+        assert_eq!(self.take(vec![job]), Ok(()));
+    }
+
+    fn take(&mut self, jobs: Vec<crate::job::Job>) -> Result<(), String> {
+        let submissions = jobs.into_iter().map(|job| Submission { job, token: "secret".into() });
+        match self.ask(Question::Submit(submissions.collect())) {
+            Answer::Submitted(taken) => taken,
+            other => panic!("{other:?}"),
+        }
     }
 
     fn offer(&mut self, cpus: u32) {
@@ -353,10 +366,35 @@ fn an_ended_job_lets_its_workers_go_and_can_be_forgotten() {
     }
     assert!(matches!(world.ask(Question::Forget("a".into())), Answer::Submitted(Ok(()))));
     assert!(world.status().jobs.is_empty());
+    world.submit("b");
+    // All or none.
+    assert_eq!(world.take(parse("j", JOBS).unwrap()), Err("there is a job 'b' already".to_owned()));
+    assert_eq!(world.status().jobs.len(), 1);
     let twice = parse("j", JOBS).unwrap().remove(0);
-    world.submit("a");
-    let answer = world.ask(Question::Submit { job: Box::new(twice), token: "x".into() });
-    assert!(matches!(answer, Answer::Submitted(Err(why)) if why == "there is a job 'a' already"));
+    assert_eq!(world.take(vec![twice.clone(), twice]), Err("there is a job 'a' already".to_owned()));
+    assert_eq!(world.status().jobs.len(), 1);
+}
+
+#[test]
+fn a_job_with_a_time_to_come_begins_then_also_after_a_restart() {
+    let mut world = World::new(Policy::Slaq);
+    let mut jobs = parse("j", JOBS).unwrap();
+    jobs[0].after = 30.0;
+    world.take(jobs).unwrap();
+    assert_eq!(world.hire(10).len(), 3, "only the other job's");
+    let mut world = world.restarted();
+    let Answer::Restored { jobs, lost } = world.ask(Question::Restored) else { panic!("jobs") };
+    let ages: Vec<f64> = jobs.iter().map(|j| j.age).collect();
+    assert!((ages[0] + 27.0).abs() < 1e-6 && (ages[1] - 3.0).abs() < 1e-6 && lost.is_empty(), "{ages:?}");
+    assert_eq!(world.job("a").wanted_cores, 0);
+    world.pass(Duration::from_secs(26));
+    world.offer(10);
+    assert_eq!(world.look().0.len(), 0);
+    assert!(world.session.next_wake().is_some_and(|at| at <= Time::from_secs(130)));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.hire(10).len(), 3, "six workers at most");
+    // Its name is taken all the time, and it can be stopped before.
+    assert!(world.job("a").seconds < 1.0);
 }
 
 #[test]
@@ -374,7 +412,9 @@ fn jobs_and_their_tasks_are_taken_up_after_a_restart() {
     let mut calls = sdk::Calls::default();
     sdk::Scheduler::on_event(&mut scheduler, Event::Restored(memory), Time::from_secs(200), &mut calls);
     assert_eq!(scheduler.run, 7);
-    assert_eq!(scheduler.active(), ["a"]);
+    assert_eq!(scheduler.active(Time::from_secs(200)), ["a"]);
+    assert_eq!(scheduler.lost.len(), 1);
+    assert!(scheduler.lost[0].starts_with("'job/broken' cannot be read, the job is forgotten"), "{:?}", scheduler.lost);
     assert_eq!(scheduler.jobs["a"].number, 4);
     assert_eq!(scheduler.jobs["a"].submitted, Time::from_secs(99));
 }
@@ -439,4 +479,154 @@ fn a_job_that_goes_on_after_a_restart_keeps_what_was_not_lost_and_one_that_begin
 fn settings_of() -> Settings {
     let worker = Worker { command: vec!["x".into()], driver: "x".into(), cores: 1, mem: 1, pace: None };
     Settings { policy: Policy::Slaq, epoch: Duration::from_secs(1), workers_max: 1, worker }
+}
+
+#[test]
+fn workers_of_a_lost_agent_are_replaced_and_ended_if_they_come_back() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("b");
+    let tasks = world.hire(1);
+    assert_eq!(world.job("b").tasks, tasks);
+    world.update(&tasks[0], TaskState::TaskUnreachable);
+    assert_eq!((world.status().workers, world.job("b").cores), (0, 0));
+    // The master can only say again that it is unreachable: that is no reason to ask once more.
+    world.update(&tasks[0], TaskState::TaskUnreachable);
+    assert_eq!(world.look().1, tasks);
+    let others = world.hire(2);
+    assert_eq!((others.len(), world.job("b").tasks), (2, others.clone()));
+    // Its process may live on and come to the driver: it is told to end.
+    let directive = world.free("b", 0, 1.0, &[tasks.clone(), others.clone()].concat());
+    assert_eq!((directive.leave, directive.moves.len()), (tasks.clone(), 0));
+    world.update(&tasks[0], TaskState::TaskRunning);
+    assert_eq!(world.job("b").tasks, others);
+    // So that the last one of a job that is over does not keep the framework from ending.
+    world.end("b", &[]);
+    world.update(&others[0], TaskState::TaskUnknown);
+    world.update(&others[1], TaskState::TaskUnreachable);
+    assert_eq!(world.status().workers, 0);
+    let mut world = world.restarted();
+    assert_eq!(world.status().workers, 0);
+}
+
+#[test]
+fn a_worker_that_was_to_leave_stays_if_its_job_should_have_it_after_all() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let tasks = world.hire(4);
+    world.iterate("a", 0, 1.0);
+    world.submit("b");
+    world.pass(Duration::from_millis(20));
+    assert_eq!(world.job("a").wanted_cores, 2);
+    // The other job ends before the iteration does.
+    world.end("b", &[]);
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.job("a").wanted_cores, 4);
+    let directive = world.free("a", 1, 0.9, &tasks);
+    assert_eq!(directive, Directive::default());
+    for _ in 0..10 {
+        world.pass(Duration::from_secs(1));
+    }
+    let (launched, killed) = world.look();
+    assert_eq!((launched.len(), killed.len()), (0, 0));
+    assert_eq!(world.job("a").tasks, tasks);
+    // Two are to leave, one of those that stay dies: one of the two takes its place at once.
+    world.submit_as("a", "c");
+    world.pass(Duration::from_millis(20));
+    assert_eq!(world.job("a").wanted_cores, 2);
+    world.update(&tasks[0], TaskState::TaskFinished);
+    let c = world.ask(Question::Ended { job: "c".into(), outcome: Outcome::Stopped, free: Vec::new() });
+    assert!(matches!(c, Answer::Directive(_)));
+    let directive = world.free("a", 2, 0.8, &tasks[1..]);
+    assert_eq!(directive, Directive::default());
+}
+
+#[test]
+fn a_worker_is_not_killed_in_the_middle_of_an_iteration_that_takes_longer_with_fewer() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let tasks = world.hire(6);
+    // Six seconds of work, shared by six.
+    let iteration = Iteration { number: 0, loss: 1.0, accuracy: None, seconds: 1.0, workers: 6.0, busy: 6.0 };
+    world.progress(Progress { job: "a".into(), iteration: Some(iteration), ..Progress::default() });
+    for task in &tasks[..5] {
+        world.update(task, TaskState::TaskFinished);
+    }
+    world.end("a", &[]);
+    // The one that is left takes six seconds for the iteration, and not one.
+    for _ in 0..15 {
+        world.pass(Duration::from_secs(1));
+        assert_eq!(world.look().1, Vec::<String>::new());
+    }
+    for _ in 0..5 {
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(world.look().1, tasks[5..]);
+}
+
+#[test]
+fn a_worker_whose_jobs_iterations_nobody_has_seen_yet_is_given_a_minute() {
+    let mut world = World::new(Policy::Fair);
+    world.submit("a");
+    let tasks = world.hire(1);
+    world.end("a", &[]);
+    for _ in 0..58 {
+        world.pass(Duration::from_secs(1));
+        assert_eq!(world.look().1, Vec::<String>::new());
+    }
+    (0..4).for_each(|_| world.pass(Duration::from_secs(1)));
+    assert_eq!(world.look().1, tasks);
+}
+
+#[test]
+fn a_deadline_that_can_be_kept_gets_its_cores_and_one_that_cannot_does_not() {
+    for (deadline, floor) in [(15.0, 2..=4), (0.5, 1..=1), (1e6, 1..=1)] {
+        let mut job = parse("j", JOBS).unwrap().remove(0);
+        job.target = crate::job::Target { loss: Some(0.6), deadline: Some(deadline), ..Default::default() };
+        let mut entry = Entry::new(job, String::new(), 0, Time::from_secs(100));
+        for k in 0..10_u32 {
+            entry.forecaster.observe(0.5 + 0.9_f64.powi(k as i32));
+            entry.forecaster.observe_time(2.0, 1, 2.0);
+        }
+        // 13 iterations of two seconds.
+        let bid = entry.bid(Time::from_secs(100), 1);
+        assert!(floor.contains(&bid.floor), "{deadline}: {}", bid.floor);
+    }
+}
+
+#[test]
+fn the_length_of_a_job_that_follows_no_curve_is_that_of_its_iterations() {
+    let job = parse("j", JOBS).unwrap().remove(0);
+    let mut entry = Entry::new(job, String::new(), 0, Time::from_secs(100));
+    assert_eq!(entry.bid(Time::from_secs(100), 1).remaining, None);
+    for k in 0..20_u32 {
+        entry.forecaster.observe(1.0 + f64::from(k * 7 % 5));
+        entry.forecaster.observe_time(2.5, 1, 2.0);
+    }
+    entry.results.iteration = Some(20);
+    assert_eq!(entry.bid(Time::from_secs(100), 1).remaining, Some(180.0 * 2.5));
+}
+
+#[test]
+fn a_job_waits_until_a_worker_is_there_and_not_until_one_is_promised() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("a");
+    let tasks = world.hire(1);
+    world.submit_as("a", "c");
+    let mut epochs = 0;
+    while world.job("c").wanted_cores == 0 {
+        world.pass(Duration::from_secs(1));
+        epochs += 1;
+    }
+    assert!(epochs >= crate::allocate::PATIENCE, "{epochs}");
+    // It is to have the worker, which goes there at the end of an iteration only, however many epochs that takes.
+    for _ in 0..9 {
+        world.pass(Duration::from_secs(1));
+        assert_eq!((world.job("c").wanted_cores, world.job("a").wanted_cores), (1, 0));
+    }
+    assert_eq!(moved(&world.free("a", 0, 1.0, &tasks)), [(tasks[0].as_str(), "c")]);
+    // And then for its turn: until it has done an iteration.
+    for _ in 0..9 {
+        world.pass(Duration::from_secs(1));
+        assert_eq!(world.job("c").wanted_cores, 1);
+    }
 }

@@ -1,5 +1,6 @@
 //! Worker tasks: how they are made and placed, and what their updates mean.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use resources::{Resources, Role, parse_text};
@@ -21,8 +22,9 @@ pub(super) const WORKER: &str = "worker/";
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How long a worker may take to leave, at least.
+/// How long a worker may take to leave, at least; and while nobody knows how long its job's iterations take.
 const LEAVING: Duration = Duration::from_secs(2);
+const LEAVING_UNKNOWN: Duration = Duration::from_secs(60);
 
 impl Worker {
     fn needs(&self) -> Resources {
@@ -32,9 +34,12 @@ impl Worker {
 
     fn task(&self, id: &str, entry: &Entry) -> TaskInfo {
         let cores = self.cores.to_string();
+        // A quarter of its memory for files of jobs that it may come back to; in MB, as all of it.
+        let keep = (self.mem / 4).to_string();
         let pace = self.pace.map(|p| p.to_string());
         let mut words: Vec<&str> = self.command.iter().map(String::as_str).collect();
         words.extend(["--driver", &self.driver, "--task", id, "--cores", &cores]);
+        words.extend(["--keep", &keep]);
         words.extend(pace.iter().flat_map(|p| ["--pace", p.as_str()]));
         let mut task = sdk::task::program(id, &words, &self.needs());
         if let Some(command) = &mut task.command {
@@ -65,9 +70,10 @@ impl Quality {
         }
     }
 
-    /// Launches workers for the jobs that lack some: in turn one each.
+    /// Launches workers for the jobs that lack some: in turn one each, those first that have waited too long.
     pub(super) fn place(&mut self, packer: &mut Packer, now: Time, calls: &mut Calls) {
-        let order = self.active();
+        let mut order = self.active(now);
+        order.sort_by_key(|name| Reverse(self.jobs.get(name).map_or(0, Entry::impatience)));
         loop {
             let mut any = false;
             for name in &order {
@@ -95,12 +101,16 @@ impl Quality {
     }
 
     /// What becomes of workers that a job's driver could do without now: those that should leave go to the job that
-    /// lacks most, or end if none lacks any. A worker that the driver holds and that is another job's goes there: it
-    /// was on its way when its connection, or the scheduler, broke.
+    /// lacks most, or end if none lacks any. If that is their own job they stay. A worker that the driver holds and that
+    /// is another job's goes there: it was on its way when its connection, or the scheduler, broke. One that is nobody's,
+    /// because its agent was taken for lost, ends.
     pub(super) fn release(&mut self, job: &str, free: &[String], now: Time, calls: &mut Calls) -> Directive {
         let mut directive = Directive::default();
         for id in free {
-            let Some(owner) = self.hired.get(id).cloned() else { continue };
+            let Some(owner) = self.hired.get(id).cloned() else {
+                directive.leave.push(id.clone());
+                continue;
+            };
             let Some(hand) = self.jobs.get(&owner).and_then(|e| e.workers.get(id)).cloned() else { continue };
             let stays = hand.leaving.is_none();
             if (owner == job && stays) || hand.killed {
@@ -112,22 +122,27 @@ impl Quality {
                 continue;
             };
             let (name, token) = (next.job.name.clone(), next.token.clone());
-            directive.moves.push(Move { task: id.clone(), job: name.clone(), token });
+            if name != job {
+                directive.moves.push(Move { task: id.clone(), job: name.clone(), token });
+            }
             if name != owner {
                 if let Some(entry) = self.jobs.get_mut(&owner) {
                     entry.count(now);
                     entry.workers.remove(id);
                 }
                 self.hire(id.clone(), &name, Hand { leaving: None, ..hand }, now, calls);
+            } else if let Some(hand) = self.jobs.get_mut(&owner).and_then(|e| e.workers.get_mut(id)) {
+                hand.leaving = None;
             }
         }
         directive
     }
 
-    /// The job that has fewest workers of those that lack some; the oldest of such.
+    /// Of the jobs that lack workers the one that has waited too long, and longest; or else the one that has fewest; the
+    /// oldest of such.
     fn neediest(&self, now: Time) -> Option<String> {
         let lacking = self.jobs.values().filter(|e| e.lacks(now) > 0);
-        lacking.min_by_key(|e| (e.staying(), e.number)).map(|e| e.job.name.clone())
+        lacking.min_by_key(|e| (Reverse(e.impatience()), e.staying(), e.number)).map(|e| e.job.name.clone())
     }
 
     /// A worker's task has ended.
@@ -141,6 +156,9 @@ impl Quality {
         let Some(entry) = self.hired.get(id).and_then(|job| self.jobs.get_mut(job)) else { return };
         entry.count(now);
         let state = status.state();
+        if matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown) {
+            return self.give_up(id, now, calls);
+        }
         if !is_terminal(state) {
             if let Some(hand) = entry.workers.get_mut(id) {
                 hand.running = state == TaskState::TaskRunning;
@@ -162,11 +180,29 @@ impl Quality {
         self.dismiss(id, calls);
     }
 
+    /// Does without a worker whose agent is lost: another one takes its place. If the agent comes back its worker is
+    /// ended; the kill is asked for once here, and repeated by the library until the task has ended.
+    fn give_up(&mut self, id: &str, now: Time, calls: &mut Calls) {
+        let entry = self.hired.get(id).and_then(|job| self.jobs.get_mut(job));
+        if let Some(hand) = entry.and_then(|entry| {
+            entry.count(now);
+            entry.workers.remove(id)
+        }) {
+            self.room.remove(&hand.agent.value);
+        }
+        self.dismiss(id, calls);
+        calls.kill(id, None);
+    }
+
     /// Kills workers that should have left by now; those that have not even started, at once.
     pub(super) fn kill_the_late(&mut self, now: Time, calls: &mut Calls) {
         let epoch = self.settings.epoch;
         for entry in self.jobs.values_mut() {
-            let patience = LEAVING.max(2 * epoch).max(3 * entry.pace);
+            let time = entry.forecaster.time();
+            // What the iteration under way takes on those who work on it now, not what the last one took on more.
+            let iteration = Duration::try_from_secs_f64(time.seconds(entry.running().max(1))).unwrap_or(Duration::MAX);
+            let known = if time.is_known() { LEAVING } else { LEAVING_UNKNOWN };
+            let patience = known.max(2 * epoch).max(iteration.saturating_mul(3));
             for (id, hand) in &mut entry.workers {
                 let Some(since) = hand.leaving else { continue };
                 if !hand.killed && (!hand.running || now.since(since) > patience) {

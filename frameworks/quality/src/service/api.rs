@@ -93,7 +93,7 @@ impl Front {
             }
         };
         let names: Vec<String> = jobs.iter().map(|j| j.name.clone()).collect();
-        match self.0.submit(jobs).await {
+        match self.0.clone().submit(jobs).await {
             Ok(()) => json(StatusCode::CREATED, &json!({ "submitted": names })),
             Err(Error::Scheduler(why)) => error(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
             Err(why) => error(StatusCode::BAD_REQUEST, super::worker::chain(&why)),

@@ -11,10 +11,10 @@ use sdk::Requester;
 use tokio::sync::mpsc;
 
 use super::clock::now;
-use super::error::Error;
 use super::files::{Checkpoint, Record, SavedModel};
 use super::hands::{Hands, encoded};
 use super::hub::Event;
+use super::work::tell_end;
 use super::worker::chain;
 use crate::frame::ToWorker;
 use crate::job::Job;
@@ -62,7 +62,7 @@ pub(super) struct Drive {
     losses: Vec<f64>,
     iterations: u64,
     last: Option<Iteration>,
-    /// Seconds that the job ran before this start, and since when it runs now.
+    /// How many seconds after its submission this start was, and when.
     before: f64,
     since: Instant,
     written: Instant,
@@ -103,13 +103,14 @@ impl Measure {
 }
 
 impl Drive {
-    /// A driver that goes on from the job's checkpoint, if there is one.
+    /// A driver that goes on from the job's checkpoint, if there is one; `age` seconds have passed since the job was
+    /// submitted.
     pub(super) fn new(
         common: Common,
         job: Job,
-        shape: Shape,
-        classes: Vec<String>,
+        (shape, classes): (Shape, Vec<String>),
         events: mpsc::Receiver<Event>,
+        age: f64,
     ) -> Result<Drive, LearnError> {
         let path = common.checkpoints.as_ref().map(|folder| folder.join(format!("{}.checkpoint", job.name)));
         let text = serde_json::to_string(&job).unwrap_or_default();
@@ -121,7 +122,7 @@ impl Drive {
             losses: Vec::new(),
             iterations: 0,
             last: None,
-            before: 0.0,
+            before: age,
             since: now(),
             written: now(),
             largest_change: 0.0,
@@ -137,31 +138,32 @@ impl Drive {
             drive.losses = checkpoint.losses;
             drive.last = checkpoint.last;
             drive.iterations = checkpoint.iterations;
-            drive.before = checkpoint.seconds;
             (drive.largest_change, drive.still) = (checkpoint.largest_change, checkpoint.still);
         }
         Ok(drive)
     }
 
-    /// Trains until the job is over, tells the scheduler, and keeps the model.
-    pub(super) async fn run(mut self) {
+    /// Trains until the job is over, tells the scheduler, and keeps the model. `first` has been heard already.
+    pub(super) async fn run(mut self, first: Option<Event>) {
         if !self.losses.is_empty() {
             let earlier = Some(Earlier { losses: self.losses.clone(), last: self.last });
             self.report(Progress { job: self.job.name.clone(), earlier, ..Progress::default() }).await;
         }
-        let mut outcome = self.train().await;
+        let mut outcome = match first.and_then(|event| self.on_event(event)) {
+            Some(outcome) => outcome,
+            None => self.train().await,
+        };
         if !matches!(outcome, Outcome::Failed(_))
-            && let Err(error) = self.keep_model()
+            && let Err(why) = self.keep_model().await
         {
-            outcome = Outcome::Failed(format!("the model could not be kept: {}", chain(&error)));
+            outcome = Outcome::Failed(format!("the model could not be kept: {why}"));
         }
-        let free = self.hands.tasks();
-        let asked = self.common.requester.ask(Question::Ended { job: self.job.name.clone(), outcome, free }).await;
-        if let Ok(Answer::Directive(directive)) = &asked {
+        let told = tell_end(&self.common, &self.job.name, outcome, self.hands.tasks()).await;
+        if let Some(Answer::Directive(directive)) = &told {
             self.hands.dismiss(directive);
         }
         self.hands.dismiss_all();
-        if asked.is_ok()
+        if told.is_some()
             && let Some(path) = self.checkpoint_path()
             && let Err(error) = std::fs::remove_file(&path)
             && error.kind() != std::io::ErrorKind::NotFound
@@ -181,7 +183,7 @@ impl Drive {
                 return outcome;
             }
             self.measure.rounds += 1;
-            self.measure.workers += self.hands.len();
+            self.measure.workers += self.hands.computed();
             let round = match self.fold().await {
                 Ok(round) => round,
                 Err(why) => return Outcome::Failed(why),
@@ -196,9 +198,13 @@ impl Drive {
 
     /// Waits until all shards of the round are there.
     async fn collect(&mut self) -> Option<Outcome> {
-        let mut progress = now();
+        let (mut progress, mut looked) = (now(), now());
         while !self.hands.is_complete() {
-            match tokio::time::timeout(LOOK, self.events.recv()).await {
+            let outcome = self.deadline();
+            if outcome.is_some() {
+                return outcome;
+            }
+            match tokio::time::timeout(LOOK.min(self.left()), self.events.recv()).await {
                 Ok(None) => return Some(Outcome::Stopped),
                 Ok(Some(event)) => {
                     if matches!(event, Event::Partial { .. } | Event::Joined { .. }) {
@@ -210,20 +216,34 @@ impl Drive {
                         return outcome;
                     }
                 }
-                Err(_) => {
-                    if let Some(outcome) = self.look_around().await {
-                        return Some(outcome);
-                    }
-                    let usual = self.last.map_or(0.0, |i| i.seconds);
-                    let patience = LATE.max(Duration::try_from_secs_f64(usual).unwrap_or_default() * LATE_FACTOR);
-                    if progress.elapsed() > patience {
-                        self.drop_late();
-                        progress = now();
-                    }
+                Err(_) => {}
+            }
+            // Also while there is always something to hear.
+            if looked.elapsed() >= LOOK {
+                looked = now();
+                if let Some(outcome) = self.look_around().await {
+                    return Some(outcome);
+                }
+                let usual = self.last.map_or(0.0, |i| i.seconds);
+                let patience = LATE.max(Duration::try_from_secs_f64(usual).unwrap_or_default() * LATE_FACTOR);
+                if progress.elapsed() > patience {
+                    self.drop_late();
+                    progress = now();
                 }
             }
         }
         None
+    }
+
+    /// How long until the deadline.
+    fn left(&self) -> Duration {
+        let left = self.job.target.deadline.map(|d| d - self.seconds());
+        left.map_or(Duration::MAX, |left| Duration::try_from_secs_f64(left).unwrap_or_default())
+    }
+
+    /// The end, if the deadline has come.
+    fn deadline(&self) -> Option<Outcome> {
+        self.left().is_zero().then(|| Outcome::Finished("its deadline has come".to_owned()))
     }
 
     fn on_event(&mut self, event: Event) -> Option<Outcome> {
@@ -261,11 +281,8 @@ impl Drive {
         self.hands.hand_out();
     }
 
-    /// While nothing comes: the deadline, and whether the scheduler has given the job up.
+    /// Once in a while: who could go, and whether the scheduler has given the job up.
     async fn look_around(&mut self) -> Option<Outcome> {
-        if self.job.target.deadline.is_some_and(|d| self.seconds() >= d) {
-            return Some(Outcome::Finished("its deadline has come".to_owned()));
-        }
         // Nobody goes in the middle of an iteration while there is work.
         let free = if self.hands.late().is_empty() { self.hands.tasks() } else { Vec::new() };
         let directive = self.report(Progress { job: self.job.name.clone(), free, ..Progress::default() }).await;
@@ -308,8 +325,9 @@ impl Drive {
         let directive = self.report(Progress { job, earlier: None, iteration: Some(iteration), free }).await;
         self.hands.dismiss(&directive);
         self.measure.look(&self.hands);
-        if let Some(why) = self.is_over(&iteration) {
-            return Some(Outcome::Finished(why));
+        let over = self.is_over(&iteration).map(Outcome::Finished).or_else(|| self.deadline());
+        if over.is_some() {
+            return over;
         }
         if self.written.elapsed() >= CHECKPOINT {
             self.write_checkpoint().await;
@@ -340,16 +358,13 @@ impl Drive {
         if !target.go_on && target.accuracy.is_some_and(|t| iteration.accuracy.is_some_and(|a| a >= t)) {
             return Some("its accuracy is reached".to_owned());
         }
-        if target.deadline.is_some_and(|d| self.seconds() >= d) {
-            return Some("its deadline has come".to_owned());
-        }
         if self.still >= STILL {
             return Some("its loss does not change any more".to_owned());
         }
         (self.iterations >= self.job.iterations).then(|| "all its iterations are done".to_owned())
     }
 
-    /// For how long the job has run, over all starts.
+    /// How many seconds ago the job was submitted, those without a scheduler counted.
     fn seconds(&self) -> f64 {
         self.before + self.since.elapsed().as_secs_f64()
     }
@@ -373,7 +388,6 @@ impl Drive {
             losses: self.losses[self.losses.len().saturating_sub(LOSSES_KEPT)..].to_vec(),
             last: self.last,
             iterations: self.iterations,
-            seconds: self.seconds(),
             largest_change: self.largest_change,
             still: self.still,
             ..Checkpoint::new(&self.job, learner)
@@ -384,11 +398,13 @@ impl Drive {
         }
     }
 
-    fn keep_model(&self) -> Result<(), Error> {
+    /// Writes the model on a thread that may take its time; why not, in words.
+    async fn keep_model(&self) -> Result<(), String> {
         let model = self.learner.as_ref().and_then(Learner::model);
-        let (Some(folder), Some(model)) = (&self.common.models, model) else { return Ok(()) };
+        let (Some(folder), Some(model)) = (self.common.models.clone(), model) else { return Ok(()) };
         let saved = SavedModel::new(&self.job, &self.classes, self.last.as_ref(), model);
-        saved.write(folder)?;
+        let written = tokio::task::spawn_blocking(move || saved.write(&folder).map_err(|error| chain(&error)));
+        written.await.map_err(|error| error.to_string())??;
         tracing::debug!(job = self.job.name, columns = self.shape.columns, "the model is kept");
         Ok(())
     }

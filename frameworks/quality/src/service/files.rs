@@ -14,7 +14,7 @@ use crate::learn::{Learner, Model};
 use crate::scheduler::Iteration;
 
 /// The versions of checkpoints and models. A change that older programs cannot read raises them.
-const CHECKPOINT_VERSION: u32 = 2;
+const CHECKPOINT_VERSION: u32 = 3;
 const VERSION: u32 = 1;
 
 /// A job's training at the end of an iteration.
@@ -30,8 +30,6 @@ pub(super) struct Checkpoint {
     pub(super) last: Option<Iteration>,
     /// How many iterations are done.
     pub(super) iterations: u64,
-    /// For how many seconds the job has run.
-    pub(super) seconds: f64,
     /// The largest change of the loss, and for how many iterations it has hardly changed.
     pub(super) largest_change: f64,
     pub(super) still: u32,
@@ -47,7 +45,6 @@ impl Checkpoint {
             losses: Vec::new(),
             last: None,
             iterations: 0,
-            seconds: 0.0,
             largest_change: 0.0,
             still: 0,
         }

@@ -24,6 +24,8 @@ pub(super) struct Hand {
 pub(super) struct Hands {
     connected: BTreeMap<u64, Hand>,
     round: u64,
+    /// Who has computed something of the round.
+    computed: BTreeSet<u64>,
     results: Vec<Option<Vec<f64>>>,
     missing: usize,
     parameters: Vec<f64>,
@@ -70,8 +72,9 @@ impl Hands {
         self.connected.clear();
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.connected.len()
+    /// How many workers have computed something of the round. One that joined in the middle of it may have come too late.
+    pub(super) fn computed(&self) -> usize {
+        self.computed.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -88,6 +91,7 @@ impl Hands {
         self.round += 1;
         self.results = vec![None; shards];
         self.missing = shards;
+        self.computed.clear();
         self.parameters = parameters;
         self.connected.values_mut().for_each(|h| h.pending.clear());
         self.hand_out();
@@ -143,6 +147,7 @@ impl Hands {
             Some(place @ None) => {
                 *place = Some(values);
                 self.missing -= 1;
+                self.computed.insert(connection);
                 true
             }
             _ => false,
@@ -210,11 +215,16 @@ mod tests {
         hands.hand_out();
         // It has not done its own yet, but nobody else is there.
         assert_eq!(shards(&mut one), [3, 4, 5]);
+        // One that comes when all shards are given away has no part in the round.
+        let mut three = joined(&mut hands, 3, 1);
+        hands.hand_out();
+        assert_eq!(shards(&mut three), Vec::<u32>::new());
         for shard in [0, 1, 3, 4, 5] {
             assert!(!hands.is_complete());
             assert!(hands.take(1, 1, shard, vec![f64::from(shard)]));
         }
         assert!(hands.is_complete());
+        assert_eq!(hands.computed(), 2, "the one that died, too");
         assert!(!hands.take(2, 1, 3, vec![99.0]), "what comes twice");
         assert!(!hands.take(1, 0, 3, vec![99.0]), "what is of another round");
         assert!(!hands.take(1, 1, 77, vec![99.0]), "what is of no shard");

@@ -5,13 +5,17 @@
 mod api;
 mod clock;
 mod drive;
+#[cfg(test)]
+mod endings;
 mod error;
 mod files;
 mod hands;
 mod hub;
 pub mod plot;
+mod shelf;
 #[cfg(test)]
 mod tests;
+mod work;
 pub mod worker;
 
 use std::net::{IpAddr, SocketAddr};
@@ -21,15 +25,16 @@ use std::time::Duration;
 
 use sdk::Ending;
 use sdk::driver::api::Serving;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::allocate::Policy;
 use crate::job::Job;
-use crate::scheduler::{Answer, Quality, Question, Restored, Settings, State, Status, Worker};
-use drive::{Common, Drive};
+use crate::scheduler::{Answer, Quality, Question, Settings, State, Status, Worker};
+use drive::Common;
 use files::Record;
-use hub::{Desk, Desks, EVENTS_MAX, Event, Hub};
+use hub::{Desks, Event, Hub};
+use work::{Taken, Work};
 
 pub use error::Error;
 pub use files::SavedModel;
@@ -116,13 +121,10 @@ impl Drop for Task {
 /// What service and API share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    common: Common,
-    desks: Desks,
+    work: Work,
     _hub: Hub,
     /// Jobs that wait for their time, and drivers.
     tasks: Mutex<Vec<Task>>,
-    /// How many jobs wait for their time.
-    waiting: std::sync::atomic::AtomicUsize,
 }
 
 impl Service {
@@ -159,13 +161,7 @@ impl Service {
             record: record.map(|r| Arc::new(Mutex::new(r))),
         };
         let (tell, ended) = watch::channel(None);
-        let inner = Arc::new(Inner {
-            common,
-            desks,
-            _hub: hub,
-            tasks: Mutex::default(),
-            waiting: std::sync::atomic::AtomicUsize::new(0),
-        });
+        let inner = Arc::new(Inner { work: Work::new(common, desks), _hub: hub, tasks: Mutex::default() });
         let api = sdk::driver::api::serve(options.listen, Arc::new(api::Front(inner.clone())))
             .map_err(Error::io(format!("cannot listen on {}", options.listen)))?;
         let scheduler = Quality::new(settings, requests);
@@ -182,26 +178,23 @@ impl Service {
         });
         let scheduler = Task(scheduler.abort_handle());
         let service = Service { inner, api, ended, scheduler };
-        service.take_up(options.jobs).await?;
-        ready.send_replace(true);
+        service.take_up(options.jobs, &ready).await?;
         Ok(service)
     }
 
-    /// Lets jobs of before go on, and submits the others.
-    async fn take_up(&self, jobs: Vec<Job>) -> Result<(), Error> {
+    /// Lets jobs of before go on, and submits the others. Workers are let in as soon as their jobs have desks.
+    async fn take_up(&self, jobs: Vec<Job>, ready: &watch::Sender<bool>) -> Result<(), Error> {
         let answer = match self.inner.ask(Question::Restored).await {
             Ok(answer) => answer,
             Err(error) => return Err(self.ended.borrow().clone().and_then(Result::err).map_or(error, Error::Ended)),
         };
-        let Answer::Restored(restored) = answer else { return Ok(()) };
-        let known = self.inner.status().await?;
-        for Restored { job, token } in restored {
-            let name = job.name.clone();
-            if let Err(error) = self.inner.clone().drive(job, token) {
-                let outcome = crate::scheduler::Outcome::Failed(worker::chain(&error));
-                self.inner.ask(Question::Ended { job: name, outcome, free: Vec::new() }).await?;
-            }
+        let Answer::Restored { jobs: restored, lost } = answer else { return Ok(()) };
+        for what in lost {
+            tracing::warn!("of what was kept before the restart {what}");
         }
+        let known = self.inner.status().await?;
+        restored.into_iter().filter_map(|r| self.inner.work.take_up(r)).for_each(|taken| self.inner.run(taken));
+        ready.send_replace(true);
         let new = jobs.into_iter().filter(|j| known.jobs.iter().all(|k| k.name != j.name)).collect();
         self.inner.clone().submit(new).await
     }
@@ -219,10 +212,10 @@ impl Service {
         self.inner.status().await
     }
 
-    /// Submits jobs, all or none; those with `after` when their time has come.
+    /// Submits jobs, all or none; those with `after` begin when their time has come.
     ///
     /// # Errors
-    /// A job breaks a rule, or its data cannot be had.
+    /// A job breaks a rule, its data cannot be had, or there is one of its name.
     pub async fn submit(&self, jobs: Vec<Job>) -> Result<(), Error> {
         self.inner.clone().submit(jobs).await
     }
@@ -246,8 +239,7 @@ impl Service {
         }
         let status = self.status().await?;
         let ended = |state| !matches!(state, State::Waiting | State::Running);
-        let waiting = self.inner.waiting.load(std::sync::atomic::Ordering::Relaxed);
-        let over = waiting == 0 && status.workers == 0 && status.jobs.iter().all(|j| ended(j.state));
+        let over = status.workers == 0 && status.jobs.iter().all(|j| ended(j.state));
         Ok((status, over))
     }
 
@@ -294,7 +286,7 @@ async fn listen(
 
 impl Inner {
     async fn ask(&self, question: Question) -> Result<Answer, Error> {
-        Ok(self.common.requester.ask(question).await?)
+        Ok(self.work.common.requester.ask(question).await?)
     }
 
     pub(crate) async fn status(&self) -> Result<Status, Error> {
@@ -305,7 +297,7 @@ impl Inner {
     }
 
     pub(crate) fn models(&self) -> Option<&Path> {
-        self.common.models.as_deref()
+        self.work.common.models.as_deref()
     }
 
     fn hold(&self, task: AbortHandle) {
@@ -314,66 +306,24 @@ impl Inner {
         tasks.push(Task(task));
     }
 
-    /// Checks all jobs with their data, then submits them.
-    pub(crate) async fn submit(self: &Arc<Inner>, jobs: Vec<Job>) -> Result<(), Error> {
-        for job in &jobs {
-            job.check().map_err(|error| Error::Refused(error.to_string()))?;
-        }
-        let looked_at = jobs.clone();
-        let looked_at =
-            tokio::task::spawn_blocking(move || looked_at.iter().try_for_each(|j| worker::prepare(j).map(drop)));
-        looked_at.await.map_err(|error| Error::Ended(error.to_string()))??;
-        for job in jobs {
-            if job.after > 0.0 {
-                self.waiting.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                let inner = self.clone();
-                self.hold(tokio::spawn(inner.submit_later(job)).abort_handle());
-            } else {
-                self.submit_one(job).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn submit_later(self: Arc<Inner>, job: Job) {
-        tokio::time::sleep(Duration::try_from_secs_f64(job.after).unwrap_or_default()).await;
-        let name = job.name.clone();
-        if let Err(error) = self.submit_one(job).await {
-            tracing::warn!(job = name, error = %worker::chain(&error), "the job is not taken");
-        }
-        self.waiting.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-    }
-
-    async fn submit_one(self: &Arc<Inner>, job: Job) -> Result<(), Error> {
-        let token = token()?;
-        let question = Question::Submit { job: Box::new(job.clone()), token: token.clone() };
-        match self.ask(question).await? {
-            Answer::Submitted(Ok(())) => self.drive(job, token),
-            Answer::Submitted(Err(why)) => Err(Error::Refused(why)),
-            _ => Err(Error::Ended("the scheduler answers nonsense".to_owned())),
-        }
+    /// Submits jobs and starts their drivers. Once begun it is done, also if nobody waits for it any more: who asked over
+    /// HTTP may have gone.
+    pub(crate) async fn submit(self: Arc<Inner>, jobs: Vec<Job>) -> Result<(), Error> {
+        let submitting = tokio::spawn(async move {
+            let taken = self.work.submit(jobs).await?;
+            taken.into_iter().for_each(|taken| self.run(taken));
+            Ok(())
+        });
+        submitting.await.map_err(|error| Error::Ended(error.to_string()))?
     }
 
     /// Starts a job's driver.
-    fn drive(self: &Arc<Inner>, job: Job, token: String) -> Result<(), Error> {
-        let prepared = worker::prepare(&job)?;
-        let (events, heard) = mpsc::channel(EVENTS_MAX);
-        let name = job.name.clone();
-        let classes = prepared.classes().to_vec();
-        let drive = Drive::new(self.common.clone(), job, prepared.shape(), classes, heard)
-            .map_err(|error| Error::Data { job: name.clone(), source: error.into() })?;
-        hub::lock(&self.desks).insert(name.clone(), Desk { token, events });
-        let desks = self.desks.clone();
-        let driving = tokio::spawn(async move {
-            drive.run().await;
-            hub::lock(&desks).remove(&name);
-        });
-        self.hold(driving.abort_handle());
-        Ok(())
+    fn run(&self, taken: Taken) {
+        self.hold(tokio::spawn(self.work.clone().run(taken)).abort_handle());
     }
 
     pub(crate) async fn stop_job(&self, name: &str) -> Result<(), Error> {
-        let desk = hub::lock(&self.desks).get(name).cloned();
+        let desk = hub::lock(&self.work.desks).get(name).cloned();
         let told = match desk {
             Some(desk) => desk.events.send(Event::Stop).await.is_ok(),
             None => false,
@@ -387,11 +337,4 @@ impl Inner {
             _ => Ok(()),
         }
     }
-}
-
-/// 128 bits of chance, as text.
-fn token() -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(Error::Token)?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }

@@ -37,7 +37,7 @@ fn job() -> Job {
 }
 
 fn trained(job: &Job, iterations: u64) -> Local {
-    let prepared = worker::prepare(job).unwrap();
+    let prepared = worker::prepare(job, None).unwrap();
     let shards = (0..2).map(|s| prepared.shard(&job.algorithm, s, 2).unwrap()).collect();
     let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards).unwrap();
     (0..iterations).for_each(|_| assert!(local.iterate().is_ok()));
@@ -74,7 +74,7 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     let path = SavedModel::new(&job, &classes, None, model.clone()).write(&folder.0).unwrap();
     let back = SavedModel::read(&path).unwrap();
     assert_eq!(back.model, model);
-    let row = worker::prepare(&job).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
+    let row = worker::prepare(&job, None).unwrap().shard(&job.algorithm, 0, 2).unwrap().rows().next().unwrap();
     assert_eq!(back.predict(&row), classes[model.predict(&row) as usize]);
     std::fs::write(&path, "{\"version\":1}").unwrap();
     assert!(chain(&SavedModel::read(&path).unwrap_err()).contains("a.json: is not a model of this program"));
@@ -90,6 +90,7 @@ fn options(driver: String) -> WorkerOptions {
         cores: 1,
         pace: None,
         grace: Duration::from_millis(300),
+        keep: 0,
     }
 }
 

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::now;
 use super::error::Error;
+use super::shelf::{File, Shelf};
 use crate::frame::{self, LENGTH_MAX, ToDriver, ToWorker, VERSION};
 use crate::job::{Job, Prepared, Source};
 use crate::learn::{Data, Memory, Shape, partial};
@@ -37,6 +38,8 @@ pub struct WorkerOptions {
     pub pace: Option<f64>,
     /// How long it waits for a driver that is gone.
     pub grace: Duration,
+    /// How many bytes of data files it keeps for when it comes back to a job.
+    pub keep: u64,
 }
 
 /// Works until the driver lets it go, or stays away for too long. Whenever it gets another job, `told` hears its name.
@@ -45,15 +48,16 @@ pub struct WorkerOptions {
 /// The driver stayed away, or refused it; or the data cannot be had.
 pub fn run(options: &WorkerOptions, mut told: impl FnMut(&str)) -> Result<(), Error> {
     let mut options = options.clone();
-    let mut bench = None;
+    let (mut bench, mut shelf) = (None, Shelf::new(options.keep));
     let mut last_heard = now();
     told(&options.job);
     loop {
         let failure = match connect(&options.driver) {
-            Ok(stream) => match serve(&options, &stream, &mut bench, &mut last_heard) {
+            Ok(stream) => match serve(&options, &stream, (&mut bench, &mut shelf), &mut last_heard) {
                 Ok(Next::End) => return Ok(()),
                 Ok(Next::Job { job, token }) => {
-                    // What it has of the old job makes room before it gets anything of the new one.
+                    // What it has of the old job makes room before it gets anything of the new one; but for its file, if
+                    // that is small enough to be kept.
                     bench = None;
                     (options.job, options.token) = (job, token);
                     told(&options.job);
@@ -132,7 +136,7 @@ enum Next {
 fn serve(
     options: &WorkerOptions,
     stream: &TcpStream,
-    bench: &mut Option<Bench>,
+    (bench, shelf): (&mut Option<Bench>, &mut Shelf),
     last_heard: &mut Instant,
 ) -> Result<Next, Error> {
     let hello = ToDriver::Hello {
@@ -155,7 +159,7 @@ fn serve(
             ToWorker::Refused { why } => return Err(Error::Refused(why)),
             ToWorker::Setup { job, shape } => {
                 if bench.as_ref().is_none_or(|b| b.text != job || b.shape != shape) {
-                    *bench = Some(Bench::new(job, shape)?);
+                    *bench = Some(Bench::new(job, shape, shelf)?);
                 }
             }
             ToWorker::Compute { round, shards, parameters } => {
@@ -199,10 +203,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Bench {
-    fn new(text: String, shape: Shape) -> Result<Bench, Error> {
+    fn new(text: String, shape: Shape, shelf: &mut Shelf) -> Result<Bench, Error> {
         let job: Job =
             serde_json::from_str(&text).map_err(|e| Error::Refused(format!("the job cannot be read: {e}")))?;
-        let prepared = prepare(&job)?;
+        let prepared = prepare(&job, Some(shelf))?;
         if prepared.shape() != shape {
             return Err(Error::Refused("the data file is not the one that the scheduler has read".to_owned()));
         }
@@ -260,15 +264,16 @@ impl Bench {
     }
 }
 
-/// Looks at a job's data; reads its file, if it has one.
-pub(super) fn prepare(job: &Job) -> Result<Prepared, Error> {
+/// Looks at a job's data; takes its file, if it has one, from the shelf, or reads it.
+pub(super) fn prepare(job: &Job, shelf: Option<&mut Shelf>) -> Result<Prepared, Error> {
     let failed = |source| Error::Data { job: job.name.clone(), source };
-    let text = match &job.data {
-        Source::Generated { .. } => None,
-        Source::File { path, .. } => {
-            let read = std::fs::read_to_string(path);
-            Some(read.map_err(|source| failed(crate::job::SourceError::Read { path: path.clone(), source }))?)
-        }
+    let Source::File { path, format, label } = &job.data else {
+        return job.data.prepare(&job.algorithm, None).map_err(failed);
     };
-    job.data.prepare(&job.algorithm, text.as_deref()).map_err(failed)
+    let file = File::new(path, *format, *label, job.algorithm.classifies());
+    let input = match shelf {
+        Some(shelf) => shelf.get(file),
+        None => file.read().map(Arc::new),
+    };
+    job.data.prepare_read(&job.algorithm, input.map_err(failed)?).map_err(|error| failed(error.into()))
 }

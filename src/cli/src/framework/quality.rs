@@ -93,6 +93,9 @@ struct WorkerArgs {
     pace: Option<f64>,
     #[arg(long, default_value = "30secs", value_parser = base::parse_duration)]
     grace: Duration,
+    /// How many MB of data files to keep for when it comes back to a job
+    #[arg(long, default_value_t = 16)]
+    keep: u32,
     #[arg(long, env = TOKEN_VARIABLE, hide_env_values = true)]
     token: String,
 }
@@ -123,7 +126,8 @@ pub(super) fn run(args: Args) -> Result<ExitCode> {
 fn work(args: WorkerArgs) -> Result<ExitCode> {
     let pace = checked_pace(args.pace)?;
     let WorkerArgs { driver, job, task, cores, grace, token, .. } = args;
-    let options = WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace };
+    let keep = u64::from(args.keep) << 20;
+    let options = WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace, keep };
     // It stands in the task's sandbox, for those who want to know whose the task was.
     worker::run(&options, |job| println!("works for the job {job}"))?;
     Ok(ExitCode::SUCCESS)

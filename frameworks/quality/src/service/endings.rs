@@ -1,0 +1,169 @@
+//! How a driver ends its job: by its loss, its accuracy, its deadline, a loss that stands still, its iterations, and a loss
+//! that is no number. Its worker computes in the same process.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::mpsc;
+
+use super::clock::now;
+use super::drive::{Common, Drive};
+use super::hub::{EVENTS_MAX, Event};
+use crate::frame::{ToWorker, decode};
+use crate::job::{Job, Prepared, parse};
+use crate::learn::{Local, Memory, partial};
+use crate::scheduler::{Answer, Directive, Iteration, Outcome, Question};
+
+const JOB: &str = r#"
+[[job]]
+name = "a"
+algorithm = { kind = "logistic-regression" }
+data = { generator = "halves", rows = 300, columns = 4, noise = 0.2, seed = 5 }
+shards = 3
+iterations = 60
+"#;
+
+fn job(more: &str) -> Job {
+    parse("j", &format!("{JOB}{more}")).unwrap().remove(0)
+}
+
+/// How a driver ended, and what it had reported.
+fn driven(
+    job: &Job,
+    age: f64,
+    worker: impl AsyncFnOnce(&Job, Prepared, mpsc::Sender<Event>),
+) -> (Outcome, Vec<Iteration>) {
+    let (requester, mut requests) = sdk::requests::<Question, Answer>();
+    let nudge = requester.nudge();
+    let common = Common { requester, started: now(), cores: 1, checkpoints: None, models: None, record: None };
+    let prepared = job.data.prepare(&job.algorithm, None).unwrap();
+    let (events, heard) = mpsc::channel(EVENTS_MAX);
+    let known = (prepared.shape(), prepared.classes().to_vec());
+    let drive = Drive::new(common, job.clone(), known, heard, age).unwrap();
+    let mut iterations = Vec::new();
+    let scheduler = async {
+        loop {
+            for request in &mut requests {
+                let outcome = match &request.question {
+                    Question::Progress(progress) => {
+                        iterations.extend(progress.iteration);
+                        None
+                    }
+                    Question::Ended { outcome, .. } => Some(outcome.clone()),
+                    other => panic!("{other:?}"),
+                };
+                request.answer(Answer::Directive(Directive::default()));
+                if let Some(outcome) = outcome {
+                    return outcome;
+                }
+            }
+            nudge.notified().await;
+        }
+    };
+    let others = async { tokio::join!(drive.run(None), worker(job, prepared, events)) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = runtime.block_on(async {
+        tokio::pin!(others);
+        tokio::select! {
+            outcome = scheduler => outcome,
+            _ = &mut others => panic!("the driver tells nobody"),
+        }
+    });
+    (outcome, iterations)
+}
+
+/// A worker that does what it should.
+async fn works(job: &Job, prepared: Prepared, events: mpsc::Sender<Event>) {
+    let (frames, mut waiting) = mpsc::channel(64);
+    events.send(Event::Joined { connection: 1, task: "worker.0.0".into(), cores: 1, frames }).await.unwrap();
+    let mut kept = BTreeMap::new();
+    while let Some(bytes) = waiting.recv().await {
+        let Ok(ToWorker::Compute { round, shards, parameters }) = decode(&bytes[4..]) else { continue };
+        for shard in shards {
+            let fresh = || (prepared.shard(&job.algorithm, shard as usize, job.shards).unwrap(), Memory::default());
+            let (data, memory) = kept.entry(shard).or_insert_with(fresh);
+            let values = partial(&job.algorithm, &prepared.shape(), &parameters, data, memory).unwrap();
+            let partial = Event::Partial { connection: 1, round, shard, micros: 1, values };
+            if events.send(partial).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// What it comes to here: losses and accuracies.
+fn trained(job: &Job) -> Vec<(f64, f64)> {
+    let prepared = job.data.prepare(&job.algorithm, None).unwrap();
+    let shards = (0..job.shards).map(|s| prepared.shard(&job.algorithm, s, job.shards).unwrap());
+    let mut local = Local::new(job.algorithm.clone(), prepared.shape(), shards.collect()).unwrap();
+    (0..job.iterations).map(|_| local.iterate().map(|(_, loss, accuracy)| (loss, accuracy.unwrap())).unwrap()).collect()
+}
+
+fn finished(why: &str) -> Outcome {
+    Outcome::Finished(why.to_owned())
+}
+
+#[test]
+fn a_job_ends_with_its_iterations_its_loss_or_its_accuracy() {
+    let known = trained(&job(""));
+    let (outcome, iterations) = driven(&job(""), 0.0, works);
+    assert_eq!(outcome, finished("all its iterations are done"));
+    assert_eq!(iterations.iter().map(|i| (i.loss, i.accuracy.unwrap())).collect::<Vec<_>>(), known);
+    assert!(iterations.iter().all(|i| i.workers == 1.0), "{iterations:?}");
+
+    let loss = (known[20].0 + known[21].0) / 2.0;
+    let (outcome, iterations) = driven(&job(&format!("target = {{ loss = {loss} }}")), 0.0, works);
+    assert_eq!((outcome, iterations.len()), (finished("its loss is reached"), 22));
+    let (outcome, _) = driven(&job(&format!("target = {{ loss = {loss}, go_on = true }}")), 0.0, works);
+    assert_eq!(outcome, finished("all its iterations are done"));
+
+    let best = known.iter().map(|k| k.1).fold(0.0, f64::max);
+    let first = known.iter().position(|k| k.1 >= best).unwrap();
+    let (outcome, iterations) = driven(&job(&format!("target = {{ accuracy = {best} }}")), 0.0, works);
+    assert_eq!((outcome, iterations.len()), (finished("its accuracy is reached"), first + 1));
+}
+
+#[test]
+fn a_job_ends_when_its_loss_stands_still_five_times_in_a_row() {
+    let tolerance = 0.2;
+    let known = trained(&job(""));
+    let (mut largest, mut still) = (0.0_f64, 0);
+    let end = (1..known.len()).find(|i| {
+        let change = (known[i - 1].0 - known[*i].0).abs();
+        largest = largest.max(change);
+        still = if change <= tolerance * largest { still + 1 } else { 0 };
+        still == 5
+    });
+    let (outcome, iterations) = driven(&job(&format!("tolerance = {tolerance}")), 0.0, works);
+    assert_eq!(outcome, finished("its loss does not change any more"));
+    assert_eq!(Some(iterations.len() - 1), end);
+}
+
+#[test]
+fn a_deadline_is_kept_while_partial_results_keep_coming_and_counts_time_without_a_scheduler() {
+    // Results of a round that is over, again and again: nothing is ever complete, and there is always something to hear.
+    let chatters = async |_: &Job, _: Prepared, events: mpsc::Sender<Event>| {
+        let (frames, _waiting) = mpsc::channel(64);
+        events.send(Event::Joined { connection: 1, task: "worker.0.0".into(), cores: 1, frames }).await.unwrap();
+        let old = || Event::Partial { connection: 1, round: 0, shard: 0, micros: 1, values: Vec::new() };
+        while events.send(old()).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (outcome, iterations) = driven(&job("target = { deadline = 0.2 }"), 0.0, chatters);
+    assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
+    // Submitted an hour ago; nobody was there meanwhile.
+    let (outcome, iterations) = driven(&job("target = { deadline = 1800 }"), 3600.0, works);
+    assert_eq!((outcome, iterations.len()), (finished("its deadline has come"), 0));
+}
+
+#[test]
+fn a_worker_that_cannot_work_fails_its_job_with_its_words() {
+    let fails = async |_: &Job, _: Prepared, events: mpsc::Sender<Event>| {
+        let (frames, _waiting) = mpsc::channel(64);
+        events.send(Event::Joined { connection: 1, task: "worker.0.7".into(), cores: 1, frames }).await.unwrap();
+        events.send(Event::Failed { connection: 1, why: "no file".into() }).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let (outcome, _) = driven(&job(""), 0.0, fails);
+    assert_eq!(outcome, Outcome::Failed("worker worker.0.7: no file".to_owned()));
+}

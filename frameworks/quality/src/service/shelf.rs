@@ -1,0 +1,107 @@
+//! Data files that a worker has read, for when it comes back to a job that learns from one of them.
+//!
+//! It holds at most so many bytes of numbers, and forgets those first that were not used for longest.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::input::{self, Format, Input, Label};
+use crate::job::SourceError;
+
+/// The files.
+#[derive(Debug)]
+pub(super) struct Shelf {
+    most: u64,
+    /// The one that was used last is the last.
+    files: Vec<(File, Arc<Input>)>,
+}
+
+/// Which file it is, and how it was read. One that was written since is another.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) format: Format,
+    pub(super) label: Label,
+    pub(super) classify: bool,
+    version: Option<(u64, SystemTime)>,
+}
+
+impl File {
+    pub(super) fn new(path: &str, format: Format, label: Label, classify: bool) -> File {
+        File { path: path.to_owned(), format, label, classify, version: None }
+    }
+
+    /// Reads it from the disk.
+    pub(super) fn read(&self) -> Result<Input, SourceError> {
+        let text = fs::read_to_string(&self.path);
+        let text = text.map_err(|source| SourceError::Read { path: self.path.clone(), source })?;
+        Ok(input::read(&self.path, &text, self.format, self.label, self.classify)?)
+    }
+}
+
+impl Shelf {
+    /// A shelf for so many bytes.
+    pub(super) fn new(most: u64) -> Shelf {
+        Shelf { most, files: Vec::new() }
+    }
+
+    /// What is in a file: from the shelf, if it is there and the file has not changed; else it is read and put there.
+    pub(super) fn get(&mut self, mut file: File) -> Result<Arc<Input>, SourceError> {
+        let metadata = fs::metadata(Path::new(&file.path)).ok();
+        file.version = metadata.and_then(|m| Some((m.len(), m.modified().ok()?)));
+        if let Some(at) = self.files.iter().position(|(f, _)| *f == file && f.version.is_some()) {
+            let found = self.files.remove(at);
+            self.files.push(found);
+            return Ok(self.files[self.files.len() - 1].1.clone());
+        }
+        self.files.retain(|(f, _)| f.path != file.path || f.version == file.version);
+        let input = Arc::new(file.read()?);
+        let bytes = input.data.bytes();
+        if bytes > self.most {
+            let (path, most) = (&file.path, self.most);
+            tracing::warn!(
+                path,
+                bytes,
+                most,
+                "the data is read anew whenever this worker comes back to it: it is larger"
+            );
+            return Ok(input);
+        }
+        self.files.push((file, input.clone()));
+        while self.files.iter().map(|(_, i)| i.data.bytes()).sum::<u64>() > self.most {
+            self.files.remove(0);
+        }
+        Ok(input)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_once_unless_it_changes_or_is_too_large() {
+        let path = std::env::temp_dir().join(format!("quality-shelf-{}.csv", std::process::id()));
+        let other = path.with_extension("2.csv");
+        fs::write(&path, "1,2\n3,4\n").unwrap();
+        fs::write(&other, "1,2\n3,4\n").unwrap();
+        let file = |path: &Path| File::new(&path.display().to_string(), Format::Csv, Label::Last, false);
+        // A file is 32 bytes: two features and two labels.
+        let mut shelf = Shelf::new(40);
+        let first = shelf.get(file(&path)).unwrap();
+        assert!(Arc::ptr_eq(&first, &shelf.get(file(&path)).unwrap()));
+        let classes = File { classify: true, ..file(&path) };
+        assert_eq!(shelf.get(classes).unwrap().classes, ["2", "4"], "read in another way it is another");
+        assert!(!Arc::ptr_eq(&first, &shelf.get(file(&path)).unwrap()), "there is room for one");
+        fs::write(&path, "1,2\n3,5\n7,8\n").unwrap();
+        assert_eq!(shelf.get(file(&path)).unwrap().data.labels, [2.0, 5.0, 8.0]);
+        assert!(shelf.files.is_empty(), "it has become too large");
+        shelf.get(file(&other)).unwrap();
+        assert_eq!(shelf.files.len(), 1);
+        fs::remove_file(&path).unwrap();
+        assert!(shelf.get(file(&path)).is_err());
+        fs::remove_file(&other).unwrap();
+    }
+}

@@ -1,0 +1,178 @@
+//! A job's way from its submission to its driver: its data is looked at, its name is taken, its time is waited for.
+//!
+//! It trains nothing and decides nothing; files are read on threads that may take their time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sdk::AskError;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::drive::{Common, Drive};
+use super::error::Error;
+use super::hub::{self, Desk, Desks, EVENTS_MAX, Event};
+use super::worker::{self, chain};
+use crate::job::Job;
+use crate::learn::Shape;
+use crate::scheduler::{Answer, Outcome, Question, Restored, Submission};
+
+/// How long to wait before a scheduler with too much to do is told of an end again.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// What all jobs share on their way.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub(super) common: Common,
+    pub(super) desks: Desks,
+    /// One file is read at a time: each may take gigabytes.
+    reading: Arc<Semaphore>,
+}
+
+/// What a job's data looks like.
+#[derive(Debug)]
+pub(super) struct Looked {
+    shape: Shape,
+    classes: Vec<String>,
+}
+
+/// A job that was taken, with what its driver needs.
+#[derive(Debug)]
+pub(super) struct Taken {
+    job: Job,
+    heard: mpsc::Receiver<Event>,
+    /// Unknown after a restart.
+    looked: Option<Looked>,
+    /// For how many seconds it is there; negative if its time has yet to come.
+    age: f64,
+}
+
+impl Work {
+    pub(super) fn new(common: Common, desks: Desks) -> Work {
+        Work { common, desks, reading: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Looks at a job's data.
+    async fn look(&self, job: &Job) -> Result<Looked, Error> {
+        let _turn = self.reading.acquire().await;
+        let job = job.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let prepared = worker::prepare(&job, None)?;
+            Ok(Looked { shape: prepared.shape(), classes: prepared.classes().to_vec() })
+        });
+        looked.await.map_err(|error| Error::Ended(error.to_string()))?
+    }
+
+    /// Checks jobs with their data and hands them to the scheduler, all or none. Workers find their driver's desk from the
+    /// first moment on; the drivers must be [run](Work::run).
+    pub(super) async fn submit(&self, jobs: Vec<Job>) -> Result<Vec<Taken>, Error> {
+        for job in &jobs {
+            job.check().map_err(|error| Error::Refused(error.to_string()))?;
+        }
+        let mut looked = Vec::with_capacity(jobs.len());
+        for job in &jobs {
+            looked.push(self.look(job).await?);
+        }
+        let tokens = jobs.iter().map(|_| token()).collect::<Result<Vec<_>, _>>()?;
+        let (mut taken, mut submissions) = (Vec::new(), Vec::new());
+        let mut result = Ok(());
+        for ((job, looked), token) in jobs.into_iter().zip(looked).zip(tokens) {
+            let Some(heard) = self.open(&job.name, &token) else {
+                result = Err(Error::Refused(format!("there is a job '{}' already", job.name)));
+                break;
+            };
+            submissions.push(Submission { job: job.clone(), token });
+            taken.push(Taken { age: -job.after, job, heard, looked: Some(looked) });
+        }
+        if result.is_ok() {
+            result = match self.common.requester.ask(Question::Submit(submissions)).await {
+                Ok(Answer::Submitted(answer)) => answer.map_err(Error::Refused),
+                Ok(_) => Err(Error::Ended("the scheduler answers nonsense".to_owned())),
+                Err(error) => Err(error.into()),
+            };
+        }
+        if result.is_err() {
+            taken.iter().for_each(|t| self.close(&t.job.name));
+        }
+        result.map(|()| taken)
+    }
+
+    /// A job of before a restart goes on.
+    pub(super) fn take_up(&self, Restored { job, token, age }: Restored) -> Option<Taken> {
+        self.open(&job.name, &token).map(|heard| Taken { job, heard, looked: None, age })
+    }
+
+    /// Opens a desk for a job, unless there is one.
+    fn open(&self, name: &str, token: &str) -> Option<mpsc::Receiver<Event>> {
+        let mut desks = hub::lock(&self.desks);
+        if desks.contains_key(name) {
+            return None;
+        }
+        let (events, heard) = mpsc::channel(EVENTS_MAX);
+        desks.insert(name.to_owned(), Desk { token: token.to_owned(), events });
+        Some(heard)
+    }
+
+    fn close(&self, name: &str) {
+        hub::lock(&self.desks).remove(name);
+    }
+
+    /// Waits for a job's time, drives it to its end, and closes its desk.
+    pub(super) async fn run(self, taken: Taken) {
+        let name = taken.job.name.clone();
+        match self.start(taken).await {
+            Ok(Some((drive, first))) => drive.run(first).await,
+            Ok(None) => self.ended(&name, Outcome::Stopped).await,
+            Err(error) => self.ended(&name, Outcome::Failed(chain(&error))).await,
+        }
+        self.close(&name);
+    }
+
+    /// The driver, once the job's time has come, and what it has to hear first; none if the job is stopped before.
+    async fn start(&self, mut taken: Taken) -> Result<Option<(Drive, Option<Event>)>, Error> {
+        let mut first = None;
+        if let Ok(wait) = Duration::try_from_secs_f64(-taken.age) {
+            first = tokio::time::timeout(wait, taken.heard.recv()).await.ok().flatten();
+        }
+        if matches!(first, Some(Event::Stop)) {
+            return Ok(None);
+        }
+        let looked = match taken.looked {
+            Some(looked) => looked,
+            None => self.look(&taken.job).await?,
+        };
+        let (common, job, heard, age) = (self.common.clone(), taken.job, taken.heard, taken.age.max(0.0));
+        // It reads a checkpoint, if there is one.
+        let made = tokio::task::spawn_blocking(move || {
+            let name = job.name.clone();
+            Drive::new(common, job, (looked.shape, looked.classes), heard, age)
+                .map_err(|error| Error::Data { job: name, source: error.into() })
+        });
+        let drive = made.await.map_err(|error| Error::Ended(error.to_string()))??;
+        Ok(Some((drive, first)))
+    }
+
+    async fn ended(&self, name: &str, outcome: Outcome) {
+        if tell_end(&self.common, name, outcome, Vec::new()).await.is_none() {
+            tracing::debug!(job = name, "the scheduler is gone and does not hear of the job's end");
+        }
+    }
+}
+
+/// Tells the scheduler that a job is over, also if it has too much to do at first; its answer, unless it is gone.
+pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free: Vec<String>) -> Option<Answer> {
+    loop {
+        let (job, outcome, free) = (job.to_owned(), outcome.clone(), free.clone());
+        match common.requester.ask(Question::Ended { job, outcome, free }).await {
+            Ok(answer) => return Some(answer),
+            Err(AskError::Busy) => tokio::time::sleep(BUSY).await,
+            Err(AskError::Gone) => return None,
+        }
+    }
+}
+
+/// 128 bits of chance, as text.
+fn token() -> Result<String, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(Error::Token)?;
+    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+}
