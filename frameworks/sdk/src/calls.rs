@@ -117,8 +117,8 @@ impl Calls {
     }
 
     /// Keeps back the acknowledgement of the update that is being handled. Updates of that task stop until
-    /// [`acknowledge`](Calls::acknowledge) is called with it. The agent repeats the update meanwhile, which this scheduler
-    /// does not hear; one that is started anew before the acknowledgement does.
+    /// [`acknowledge`](Calls::acknowledge) is called with it. The agent repeats the update meanwhile, also after a lost
+    /// connection, which this scheduler does not hear; one that is started anew before the acknowledgement does.
     pub fn hold_acknowledgement(&mut self) {
         self.hold_acknowledgement = true;
     }

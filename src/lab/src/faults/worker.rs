@@ -127,8 +127,9 @@ impl Worker {
         let service = self.is_service(n);
         let Some(job) = self.jobs.get_mut(n) else { return };
         if attempt != job.attempt || job.done {
-            // It was given up for lost, and is there after all.
-            if !is_terminal(state) {
+            // It was given up for lost, and is there after all. A kill of what is not there is answered with its state.
+            let is_there = !is_terminal(state) && !matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown);
+            if is_there {
                 calls.kill(id, None);
             }
             return;
@@ -309,8 +310,6 @@ impl Scheduler for Worker {
             Event::Disconnected { .. } => {
                 self.subscribed = false;
                 self.held.clear();
-                self.owed.clear();
-                self.pays = None;
             }
             Event::Offers(offers) => {
                 self.held.extend(offers);
