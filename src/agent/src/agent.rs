@@ -112,6 +112,8 @@ pub struct Agent {
     pub(crate) registration_wait: std::time::Duration,
     /// Whether this process has asked the present master to admit it.
     pub(crate) asked: bool,
+    /// What it had when it last asked to be admitted.
+    pub(crate) told: Option<Arc<Resources>>,
     pub(crate) ping: Option<TimerKey>,
     pub(crate) ping_timeout: std::time::Duration,
     pub(crate) drain: Option<pb::DrainConfig>,
@@ -166,6 +168,7 @@ impl Agent {
             registration: None,
             registration_wait,
             asked: false,
+            told: None,
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),
             drain: None,

@@ -72,6 +72,10 @@ impl Agent {
         self.operations.push(Arc::new(operation));
         self.checkpoint_resources(out);
         self.report_operation(&uuid, RETRY_MIN, now, out);
+        if state == OperationState::OperationError {
+            // The master has booked it as done.
+            self.correct_master(out);
+        }
     }
 
     /// Tells the master of an operation's outcome, and sets the time of the next report.

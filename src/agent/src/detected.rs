@@ -58,9 +58,18 @@ impl Agent {
         let message = if self.id.is_none() { self.register_slave() } else { self.reregister_slave() };
         self.send(&master, message, out);
         self.asked = true;
+        self.told = Some(Arc::clone(&self.total));
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
+    }
+
+    /// Tells a master that has admitted the agent what there is now: its books may say something else.
+    pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
+        if self.state == AgentState::Running {
+            self.told = Some(Arc::clone(&self.total));
+            self.send_to_master(self.reregister_slave(), out);
+        }
     }
 
     fn register_slave(&self) -> Outgoing {

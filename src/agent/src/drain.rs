@@ -8,7 +8,7 @@ use protos::mesos::{self as pb, TaskState, framework_info::capability::Type, tas
 
 use crate::agent::Agent;
 use crate::disk::{frame, paths};
-use crate::executor::Queued;
+use crate::executor::{Executor, Queued};
 use crate::output::{Outbox, Persist};
 use crate::status::is_capable;
 
@@ -27,16 +27,22 @@ impl Agent {
                     self.kill_queued(&executor.framework_id, &executor, &task, now, out);
                 }
             }
-            for task in executor.launched.values() {
-                let kill = KillTaskMessage {
-                    framework_id: task.framework_id.clone(),
-                    task_id: task.task_id.clone(),
-                    kill_policy: limited(&message.config, task.kill_policy),
-                };
-                self.kill_launched(&executor, kill, out);
-            }
+            self.drain_executor(&executor, out);
         }
         self.finish_draining_if_empty(out);
+    }
+
+    /// While draining, an executor is told to kill all that it has; also one that comes back, which may not have heard.
+    pub(crate) fn drain_executor(&self, executor: &Executor, out: &mut Outbox) {
+        let Some(config) = &self.drain else { return };
+        for task in executor.launched.values() {
+            let kill = KillTaskMessage {
+                framework_id: task.framework_id.clone(),
+                task_id: task.task_id.clone(),
+                kill_policy: limited(config, task.kill_policy),
+            };
+            self.kill_launched(executor, kill, out);
+        }
     }
 
     /// A drained agent is one like any other; the master keeps it from getting tasks.

@@ -50,6 +50,10 @@ impl Agent {
         for reconciliation in answer.reconciliations {
             self.reconcile(&reconciliation, now, out);
         }
+        if self.told.as_ref().is_some_and(|told| *told != self.total) {
+            // An operation came between question and answer: the master has taken what there was before for all that there is.
+            self.correct_master(out);
+        }
     }
 
     fn wrong_id(&mut self, id: &AgentId, out: &mut Outbox) {

@@ -120,6 +120,10 @@ impl Agent {
         };
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
+            if self.streams.is_full(framework, task) || self.streams.is_crowded() {
+                return self
+                    .invalid_update("too many updates of tasks that are not here wait for their acknowledgement");
+            }
             self.complete_update(&mut update, executor, uuid);
             self.queue_update((framework, task), uuid, update, None, now, out);
         }

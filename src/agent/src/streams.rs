@@ -21,6 +21,10 @@ const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
 
 /// How many updates of one task may wait, beside its last.
 const MAX_PENDING: usize = 10_000;
+/// How many delivered updates of one task are remembered, to tell one that comes again.
+const MAX_DELIVERED: usize = 10_000;
+/// How many tasks may have updates that wait before no more are taken for tasks that the agent does not have.
+const MAX_TASKS: usize = 10_000;
 
 /// Names a stream.
 type Key = (FrameworkId, TaskId);
@@ -56,8 +60,10 @@ pub(crate) enum Acknowledged {
 struct Stream {
     /// `task.updates` of the task, if its framework checkpoints.
     file: Option<Arc<str>>,
-    /// All uuids that came, delivered ones too.
+    /// The uuids of what waits and of what was delivered last.
     known: FxHashSet<[u8; 16]>,
+    /// Those of what was delivered, oldest first.
+    delivered: VecDeque<[u8; 16]>,
     /// Not delivered yet, oldest first.
     pending: VecDeque<Arc<StatusUpdate>>,
     /// The newest state of the task.
@@ -100,6 +106,7 @@ impl Streams {
         let stream = self.streams.entry(key.clone()).or_insert_with(|| Stream {
             file,
             known: FxHashSet::default(),
+            delivered: VecDeque::new(),
             pending: VecDeque::new(),
             latest_state: update.status.state,
             due: None,
@@ -127,6 +134,11 @@ impl Streams {
         stream.is_some_and(|stream| stream.pending.len() >= MAX_PENDING)
     }
 
+    /// Whether so many tasks have updates that wait that none should be taken for a task that nobody knows.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.streams.len() >= MAX_TASKS
+    }
+
     /// The file of a task's stream.
     pub(crate) fn file(&self, framework: &FrameworkId, task: &TaskId) -> Option<Arc<str>> {
         self.streams.get(&(framework.clone(), task.clone())).and_then(|stream| stream.file.clone())
@@ -148,6 +160,12 @@ impl Streams {
         let Some(update) = stream.pending.pop_front_if(|_| outstanding) else {
             return Acknowledged::NotOutstanding;
         };
+        stream.delivered.extend(uuid_of(Some(uuid)));
+        if stream.delivered.len() > MAX_DELIVERED
+            && let Some(oldest) = stream.delivered.pop_front()
+        {
+            stream.known.remove(&oldest);
+        }
         let file = stream.file.clone();
         let last = is_terminal(update.status.state);
         if last {

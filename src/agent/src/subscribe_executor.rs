@@ -81,6 +81,9 @@ impl Agent {
         }
         self.drop_unseen(&id, &executor, &subscribe.unacknowledged_tasks, now, out);
         self.deliver(&id, &executor, out);
+        if let Some(target) = self.executor(id.as_str(), &executor) {
+            self.drain_executor(target, out);
+        }
         self.executor_is_back(now, out);
     }
 

@@ -31,7 +31,7 @@ mod snapshot;
 mod state;
 mod table;
 mod tasks;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub mod testing;
 mod timers;
 mod validate;

@@ -28,7 +28,11 @@ impl Master {
             return;
         }
         if let Some(known) = self.agent_pids.get(&from).copied() {
-            if self.agent(known).is_some_and(|agent| agent.connected) {
+            // Each process of an agent makes a version up: with another one it is no repetition, but a process that has lost the
+            // memory of the one before, and so what was sent to that.
+            let asked = &message.resource_version_uuid;
+            let is_it = |version: &Option<mesos::Uuid>| asked.is_none() || version.is_none() || asked == version;
+            if self.agent(known).is_some_and(|agent| agent.connected && is_it(&agent.resource_version)) {
                 self.tell_registered(known, out);
                 return;
             }

@@ -415,7 +415,8 @@ fn capabilities(words: &Words<'_>) -> Vec<slave_info::Capability> {
 pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Option<(Pid, Message)>, String> {
     let name = words.at(1);
     let version = Some(words.get("version").unwrap_or("1.11.0").to_owned());
-    let resource_version = Some(mesos::Uuid { value: vec![7; 16] });
+    let process = words.number("process").map_or(7, |number| number as u8);
+    let resource_version = Some(mesos::Uuid { value: vec![process; 16] });
     let message = match words.at(0) {
         "register" => Message::RegisterSlave(Box::new(RegisterSlaveMessage {
             slave: slave_info(script, words),

@@ -1,4 +1,4 @@
-//! Driving a core by scripts: terse lines in, readable lines out. For this crate's scenarios and for property tests.
+//! Driving a core by scripts: terse lines in, readable lines out. For this crate's scenarios and properties.
 //!
 //! A scenario is a text file: lines of input, each followed by what comes of it, indented. [`run`] makes the second
 //! from the first. The words are in `words.rs`, their messages in `build.rs`, and how outputs read in `describe.rs`.
