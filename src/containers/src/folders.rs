@@ -4,13 +4,14 @@
 //! from the sandbox one name at a time and follows no link.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
 use crate::User;
@@ -134,9 +135,51 @@ fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a
     Ok((folder, name))
 }
 
+/// Opens the folder `path`. A link on the way is followed only where it lies in a folder of ours: what belongs to somebody
+/// else may be a link to anywhere at any time. Folders that are missing are made with the usual mode if `make`.
+pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat2(CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOENT) if make => {
+            let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::NOENT) };
+            make_in(&open_folder(above, true)?, name)
+        }
+        // There is a link on the way, or the kernel cannot tell.
+        Err(Errno::LOOP | Errno::NOTDIR | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => walk(path, make),
+        outcome => outcome,
+    }
+}
+
+/// The same, name by name.
+fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
+    let us = rustix::process::geteuid().as_raw();
+    let start = if path.is_absolute() { "/" } else { "." };
+    let mut folder = rustix::fs::open(start, FOLDER, Mode::empty())?;
+    for part in path.components() {
+        let name = match part {
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
+            Component::ParentDir => OsStr::new(".."),
+            Component::Normal(name) => name,
+        };
+        let ours = rustix::fs::fstat(&folder)?.st_uid == us;
+        let flags = if ours { FOLDER.difference(OFlags::NOFOLLOW) } else { FOLDER };
+        folder = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) if make => make_in(&folder, name)?,
+            outcome => outcome?,
+        };
+    }
+    Ok(folder)
+}
+
+fn make_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+        Ok(()) | Err(Errno::EXIST) => rustix::fs::openat(folder, name, FOLDER, Mode::empty()),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Opens a folder inside `sandbox`, name by name; missing ones are made for the sandbox's owner if `make`.
 fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, FolderError> {
-    let mut folder = rustix::fs::open(sandbox, FOLDER, Mode::empty()).map_err(failed("open the folder", sandbox))?;
+    let mut folder = open_folder(sandbox, false).map_err(failed("open the folder", sandbox))?;
     let owner = rustix::fs::fstat(&folder).map_err(failed("look at", sandbox))?;
     let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
     for part in relative.components() {
@@ -160,6 +203,46 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, F
         };
     }
     Ok(folder)
+}
+
+/// A file or folder at `relative` below `root`, held but not opened: nothing is read, no pipe waits, and what is at that path
+/// later does not matter. `root` may be reached over links; below it they are followed as long as they lead to something
+/// below it. None: what is there lies elsewhere.
+///
+/// # Errors
+/// What the system refuses.
+pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
+    const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+    let root = rustix::fs::open(root, HELD, Mode::empty())?;
+    if relative.as_os_str().is_empty() {
+        return Ok(Some(root.into()));
+    }
+    let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(&root, relative, HELD, Mode::empty(), within) {
+        Ok(found) => return Ok(Some(found.into())),
+        // A link that names a path from the top may lead below `root` all the same; other kernels, and names that
+        // change just now, are no reason to refuse either.
+        Err(Errno::XDEV | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
+        Err(Errno::LOOP) => return Ok(None),
+        Err(errno) => return Err(errno.into()),
+    }
+    let found = rustix::fs::openat(&root, relative, HELD, Mode::empty())?;
+    let place = |fd: &OwnedFd| std::fs::read_link(descriptor(fd.as_raw_fd()));
+    Ok(place(&found)?.starts_with(place(&root)?).then(|| found.into()))
+}
+
+/// Opens for reading what [`find_beneath`] has found.
+///
+/// # Errors
+/// What the system refuses.
+pub fn open_found(found: &File) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(descriptor(found.as_raw_fd()), flags, Mode::empty())?.into())
+}
+
+/// What a descriptor of this process is for, whatever has its name now.
+fn descriptor(fd: RawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{fd}"))
 }
 
 /// How many bytes of disk a folder and all in it take, as du(1) counts. Links are not followed, file systems mounted

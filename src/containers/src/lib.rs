@@ -38,7 +38,10 @@ pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wa
 pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use exit_info::exit_status;
-pub use folders::{FolderError, disk_usage, give_folder, link_inside, make_file_inside, make_inside, unlink_inside};
+pub use folders::{
+    FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found,
+    unlink_inside,
+};
 pub use network::{make_network, remove_network};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;

@@ -18,7 +18,7 @@ const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::R
 const BLOCK: u64 = 64 * 1024;
 
 /// Moves the older part of `name` in `folder` to `name.1`, that to `name.2` and so on up to `keep`, if the file has more than
-/// `most` bytes. Whether it had.
+/// `most` bytes. Whether it had. A part has less than twice `most`: of a flood between two looks the newest parts are kept.
 ///
 /// The folder may belong to a task's user, who may put anything there: links are not followed, and a file that is not
 /// the folder's owner's, or has other names elsewhere, is left alone.
@@ -41,9 +41,16 @@ pub fn rotate(folder: &Path, name: &str, most: u64, keep: u32) -> io::Result<boo
     // At least a block is left, so that the piece is one of whole blocks.
     let piece = (found.len() - 1) / BLOCK * BLOCK;
     let taken = if piece == 0 { found.len() } else { piece };
-    shift(&folder, name, keep)?;
-    if keep > 0 {
-        copy(&file, taken, &folder, &format!("{name}.1"), (found.uid(), found.gid()))?;
+    let fit = taken / most.max(1);
+    let parts = fit.clamp(1, u64::from(keep.max(1)));
+    let mut at = if fit > parts { taken - parts * most } else { 0 };
+    for left in (1..=parts).rev() {
+        shift(&folder, name, keep)?;
+        let bytes = (taken - at) / left;
+        if keep > 0 {
+            copy(&file, (at, bytes), &folder, &format!("{name}.1"), (found.uid(), found.gid()))?;
+        }
+        at += bytes;
     }
     let collapse = || sys::fallocate(&file, FallocateFlags::COLLAPSE_RANGE, 0, taken);
     if piece == 0 || collapse().is_err() {
@@ -68,15 +75,15 @@ fn shift(folder: &OwnedFd, name: &str, keep: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn copy(file: &File, bytes: u64, folder: &OwnedFd, name: &str, owner: (u32, u32)) -> io::Result<()> {
+fn copy(file: &File, (at, bytes): (u64, u64), folder: &OwnedFd, name: &str, owner: (u32, u32)) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut target = File::from(sys::openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
-    io::copy(&mut Part { file, at: 0 }.take(bytes), &mut target)?;
+    io::copy(&mut Part { file, at }.take(bytes), &mut target)?;
     fchown(&target, Some(owner.0), Some(owner.1))?;
     target.flush()
 }
 
-/// A file from its beginning, whatever its own position is.
+/// A file from somewhere on, whatever its own position is.
 struct Part<'a> {
     file: &'a File,
     at: u64,
@@ -132,12 +139,29 @@ mod tests {
         let folder = folder("kept");
         for round in 0..5 {
             fs::write(folder.join("stdout"), format!("{round}").repeat(10)).unwrap();
-            assert!(rotate(&folder, "stdout", 5, 2).unwrap());
+            assert!(rotate(&folder, "stdout", 6, 2).unwrap());
         }
-        assert!(!rotate(&folder, "stdout", 5, 2).unwrap() && !rotate(&folder, "none", 5, 2).unwrap());
+        assert!(!rotate(&folder, "stdout", 6, 2).unwrap() && !rotate(&folder, "none", 6, 2).unwrap());
         assert_eq!(fs::read_to_string(folder.join("stdout.1")).unwrap(), "4444444444");
         assert_eq!(fs::read_to_string(folder.join("stdout.2")).unwrap(), "3333333333");
         assert!(!folder.join("stdout.3").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn of_a_flood_the_newest_parts_are_kept() {
+        let folder = folder("flood");
+        let all: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+        fs::write(folder.join("stdout"), &all).unwrap();
+        assert!(rotate(&folder, "stdout", 1_000_000, 3).unwrap());
+        let mut found = Vec::new();
+        for name in ["stdout.3", "stdout.2", "stdout.1", "stdout"] {
+            let part = fs::read(folder.join(name)).unwrap();
+            assert!(part.len() < 2_000_000, "{name} has {} bytes", part.len());
+            found.extend(part);
+        }
+        assert!(found.len() > 3_000_000 && all.ends_with(&found), "{} bytes are kept", found.len());
+        assert!(!folder.join("stdout.4").exists());
         fs::remove_dir_all(folder).unwrap();
     }
 

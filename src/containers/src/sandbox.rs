@@ -2,14 +2,14 @@
 //!
 //! It does not decide where sandboxes are (wire/disk.md 2), and removes none.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
 
 use crate::User;
+use crate::folders::open_folder;
 
 /// A sandbox could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -27,23 +27,60 @@ pub struct SandboxError {
 /// and the caller as their owner. A folder that is there already is taken over.
 ///
 /// # Errors
-/// Names the step that failed. A symbolic link in the place of the folder is an error.
+/// Names the step that failed. A symbolic link in the place of the folder is an error, and so is one on the way in a folder
+/// that is somebody else's.
 pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<(), SandboxError> {
-    let error = |step, source: io::Error| SandboxError { step, path: path.to_owned(), source };
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(|e| error("create", e))?;
-    }
-    match fs::DirBuilder::new().mode(0o750).create(path) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(error("create", e)),
-        _ => {}
+    let error = |step: &'static str| {
+        let path = path.to_owned();
+        move |errno: Errno| SandboxError { step, path, source: errno.into() }
+    };
+    // A nested container's sandbox lies in its parent's, whose user may put a link in the place of any folder.
+    let above = open_folder(path.parent().unwrap_or(Path::new("/")), true).map_err(error("create"))?;
+    let name = path.file_name().unwrap_or_default();
+    match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(error("create")(errno)),
     }
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    let folder = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| error("open", e.into()))?;
+    let folder = rustix::fs::openat(&above, name, flags, Mode::empty()).map_err(error("open"))?;
     // Once more, because the umask took its part from the first.
-    rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o750)).map_err(|e| error("chmod", e.into()))?;
+    rustix::fs::fchmod(&folder, Mode::from_raw_mode(0o750)).map_err(error("chmod"))?;
     if let Some(user) = owner {
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-        rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(|e| error("chown", e.into()))?;
+        rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(error("chown"))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_link_in_a_users_folder_leads_nowhere() {
+        if !rustix::process::geteuid().is_root() {
+            println!("needs root: nobody else has folders of two users");
+            return;
+        }
+        let base = std::env::temp_dir().join(format!("tepui-sandbox-{}", std::process::id()));
+        let (outer, outside) = (base.join("outer"), base.join("outside"));
+        let user = User { uid: 65_534, gid: 65_534, ..User::by_name("nobody").unwrap() };
+        create_sandbox(&outer, Some(&user)).unwrap();
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, outer.join("containers")).unwrap();
+        let refused = create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap_err();
+        assert_eq!(refused.step, "create");
+        assert!(crate::spawn::open_output(&outer.join("containers/stdout"), Some(&user)).is_err());
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+        // What nobody has put a link in the place of is made.
+        fs::remove_file(outer.join("containers")).unwrap();
+        create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap();
+        crate::spawn::open_output(&outer.join("containers/inner/stdout"), Some(&user)).unwrap();
+        // A link of ours is ours.
+        std::os::unix::fs::symlink(&base, base.join("again")).unwrap();
+        create_sandbox(&base.join("again/other"), Some(&user)).unwrap();
+        assert!(base.join("other").is_dir());
+        fs::remove_dir_all(&base).unwrap();
+    }
 }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
@@ -103,17 +104,18 @@ impl Files {
         lock(&self.attached).iter().map(|(name, real)| (name.clone(), real.clone())).collect()
     }
 
-    /// The real path behind a virtual one: the longest attached prefix decides.
+    /// What is behind a virtual path: the longest attached prefix decides. It is held, not opened: a task may put something
+    /// else in its place at any time.
     ///
     /// # Errors
     /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
-    pub fn resolve(&self, path: &str) -> Result<PathBuf, FilesError> {
+    fn find(&self, path: &str) -> Result<Found, FilesError> {
         let wanted = trimmed(path);
         let mut prefix = wanted;
         loop {
             let attached = lock(&self.attached).get(prefix).cloned();
             if let Some(root) = attached {
-                return inside(&root, &wanted[prefix.len()..], path);
+                return beneath(root, &wanted[prefix.len()..], path);
             }
             match prefix.rfind('/') {
                 Some(cut) if cut > 0 => prefix = trimmed(&prefix[..cut]),
@@ -125,18 +127,27 @@ impl Files {
     /// The entries of a folder, sorted by path; a file gives none.
     ///
     /// # Errors
-    /// See [`Files::resolve`].
+    /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
     pub fn browse(&self, path: &str) -> Result<Vec<FileInfo>, FilesError> {
-        let real = self.resolve(path)?;
-        if !real.is_dir() {
+        let found = self.find(path)?;
+        if !found.file.metadata()?.is_dir() {
             return Ok(Vec::new());
         }
         let mut entries = Vec::new();
-        for entry in std::fs::read_dir(&real)? {
+        for entry in std::fs::read_dir(format!("/proc/self/fd/{}", found.file.as_raw_fd()))? {
             let entry = entry?;
-            // A file that vanishes while we look is simply not listed.
-            if let Ok(metadata) = std::fs::metadata(entry.path()).or_else(|_| entry.metadata()) {
-                let name = entry.file_name();
+            let name = entry.file_name();
+            // A link says of itself what there is to say if it leads out. A file that vanishes while we look is simply not
+            // listed.
+            let target = match entry.file_type() {
+                Ok(kind) if kind.is_symlink() => containers::find_beneath(&found.root, &found.relative.join(&name)),
+                _ => Ok(None),
+            };
+            let metadata = match target {
+                Ok(Some(target)) => target.metadata(),
+                _ => entry.metadata(),
+            };
+            if let Ok(metadata) = metadata {
                 entries.push(info(&format!("{}/{}", trimmed(path), name.to_string_lossy()), &metadata));
             }
         }
@@ -147,15 +158,9 @@ impl Files {
     /// At most `length` bytes from `offset` on; without an offset only the size.
     ///
     /// # Errors
-    /// See [`Files::resolve`]; 400 for a folder.
+    /// See [`Files::browse`]; 400 for what is no file.
     pub fn read(&self, path: &str, offset: Option<u64>, length: Option<u64>) -> Result<Part, FilesError> {
-        let real = self.resolve(path)?;
-        let mut file = File::open(&real)?;
-        let metadata = file.metadata()?;
-        if metadata.is_dir() {
-            return Err(FilesError::Refused("Cannot read a directory.".into()));
-        }
-        let size = metadata.len();
+        let (mut file, size) = self.find(path)?.open("read")?;
         let Some(offset) = offset else {
             return Ok(Part { size, offset: size, data: Vec::new() });
         };
@@ -171,21 +176,40 @@ impl Files {
     /// A whole file, with the name to save it under.
     ///
     /// # Errors
-    /// See [`Files::resolve`]; 400 for a folder or a file of more than 1 GiB.
+    /// See [`Files::browse`]; 400 for what is no file or one of more than 1 GiB.
     pub fn download(&self, path: &str) -> Result<(String, Vec<u8>), FilesError> {
-        let real = self.resolve(path)?;
-        let metadata = std::fs::metadata(&real)?;
-        if metadata.is_dir() {
-            return Err(FilesError::Refused("Cannot download a directory.".into()));
-        }
-        if metadata.len() > DOWNLOAD_LIMIT {
+        let (file, size) = self.find(path)?.open("download")?;
+        if size > DOWNLOAD_LIMIT {
             return Err(FilesError::Refused(format!(
-                "Cannot download {} bytes at once; read it in parts with /files/read.",
-                metadata.len()
+                "Cannot download {size} bytes at once; read it in parts with /files/read."
             )));
         }
         let name = trimmed(path).rsplit('/').next().unwrap_or_default().to_owned();
-        Ok((name, std::fs::read(&real)?))
+        let mut data = Vec::new();
+        // It may grow meanwhile.
+        file.take(DOWNLOAD_LIMIT).read_to_end(&mut data)?;
+        Ok((name, data))
+    }
+}
+
+/// Something below an attached path.
+struct Found {
+    root: PathBuf,
+    relative: PathBuf,
+    file: File,
+}
+
+impl Found {
+    /// The file, open, and its size.
+    fn open(self, to: &str) -> Result<(File, u64), FilesError> {
+        let metadata = self.file.metadata()?;
+        if metadata.is_dir() {
+            return Err(FilesError::Refused(format!("Cannot {to} a directory.")));
+        }
+        if !metadata.is_file() {
+            return Err(FilesError::Refused(format!("Cannot {to} what is not a regular file.")));
+        }
+        Ok((containers::open_found(&self.file)?, metadata.len()))
     }
 }
 
@@ -193,21 +217,15 @@ fn trimmed(path: &str) -> &str {
     if path.len() > 1 { path.trim_end_matches('/') } else { path }
 }
 
-/// `root` and what follows it, if that stays below `root` once symbolic links are followed.
-fn inside(root: &Path, rest: &str, asked: &str) -> Result<PathBuf, FilesError> {
-    let rest = Path::new(rest.trim_start_matches('/'));
-    if rest.components().any(|part| matches!(part, Component::ParentDir)) {
-        return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
+/// What follows `root`, if it lies below it once symbolic links are followed.
+fn beneath(root: PathBuf, rest: &str, asked: &str) -> Result<Found, FilesError> {
+    let relative = PathBuf::from(rest.trim_start_matches('/'));
+    let outside = || FilesError::Refused(format!("'{asked}' is inaccessible."));
+    if relative.components().any(|part| matches!(part, Component::ParentDir)) {
+        return Err(outside());
     }
-    let root = root.canonicalize()?;
-    if rest.as_os_str().is_empty() {
-        return Ok(root);
-    }
-    let real = root.join(rest).canonicalize()?;
-    if !real.starts_with(&root) {
-        return Err(FilesError::Refused(format!("'{asked}' is inaccessible.")));
-    }
-    Ok(real)
+    let file = containers::find_beneath(&root, &relative)?.ok_or_else(outside)?;
+    Ok(Found { root, relative, file })
 }
 
 fn info(path: &str, metadata: &Metadata) -> FileInfo {
@@ -296,9 +314,58 @@ mod tests {
             ("", 404),
             ("/", 404),
         ] {
-            assert_eq!(files.resolve(path).unwrap_err().status(), status, "{path}");
+            assert_eq!(files.find(path).err().unwrap().status(), status, "{path}");
         }
         assert_eq!(files.read("/frameworks/f/runs/latest/sub", Some(0), None).unwrap_err().status(), 400);
         assert_eq!(files.download("/frameworks/f/runs/latest/sub").unwrap_err().status(), 400);
+    }
+    #[test]
+    fn links_within_are_followed_and_pipes_are_not_waited_for() {
+        let (folder, files) = sandbox();
+        let path = |name: &str| format!("/frameworks/f/runs/latest/{name}");
+        std::os::unix::fs::symlink("sub/inner", folder.path().join("near")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("digits"), folder.path().join("from-the-top")).unwrap();
+        assert_eq!(files.download(&path("near")).unwrap().1, b"x");
+        assert_eq!(files.download(&path("from-the-top")).unwrap().1, b"0123456789");
+        let listed = files.browse("/frameworks/f/runs/latest").unwrap();
+        let of = |name: &str| listed.iter().find(|info| info.path.ends_with(name)).unwrap();
+        assert_eq!((of("from-the-top").size, of("near").size), (10, 1));
+        // What lies elsewhere says nothing of itself.
+        assert!(mode_text(of("/out").mode).starts_with('l'));
+        rustix::fs::mkfifoat(rustix::fs::CWD, folder.path().join("pipe"), rustix::fs::Mode::RUSR).unwrap();
+        for refused in [files.read(&path("pipe"), Some(0), None).err(), files.download(&path("pipe")).err()] {
+            assert_eq!(refused.unwrap().status(), 400);
+        }
+    }
+
+    /// A task that swaps a folder and a link as fast as it can gets nothing read that lies elsewhere.
+    #[test]
+    fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let (folder, files) = sandbox();
+        let secret = tempfile::tempdir().unwrap();
+        std::fs::write(secret.path().join("inner"), "secret").unwrap();
+        std::fs::write(secret.path().join("other"), "secret").unwrap();
+        let (sub, trap) = (folder.path().join("sub"), folder.path().join("trap"));
+        std::os::unix::fs::symlink(secret.path(), &trap).unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let mut read = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    renameat_with(CWD, &sub, CWD, &trap, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            for _ in 0..20_000 {
+                if let Ok((_, data)) = files.download("/frameworks/f/runs/latest/sub/inner") {
+                    assert_eq!(data, b"x");
+                    read += 1;
+                }
+                let names = files.browse("/frameworks/f/runs/latest/sub").unwrap_or_default();
+                assert!(names.iter().all(|info| !info.path.ends_with("other")), "{names:?}");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert!(read > 0);
     }
 }

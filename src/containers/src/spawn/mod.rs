@@ -10,6 +10,8 @@ mod same;
 mod stage;
 mod start;
 
+#[cfg(test)]
+pub(crate) use prepare::open_output;
 pub(crate) use prepare::{Prepared, Streams, null_input};
 pub(crate) use same::{copy_of_this, settle_copy};
 pub(crate) use start::pause;

@@ -8,10 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
 
 use super::SpawnError;
 use super::mounts;
@@ -282,11 +284,12 @@ fn stream(output: &Output, owner: Option<&User>) -> Result<Stream, SpawnError> {
     }
 }
 
-fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
+/// A file that takes what a process says, opened for appending, and made for `owner` if it is not there.
+pub(crate) fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
+    const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
     // Most are new, and what has just been made is what it should be.
-    let new = OpenOptions::new().append(true).create_new(true).mode(0o644).open(path);
-    let file = match new {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_old_output(path)?,
+    let file = match open_for_appending(path, NEW) {
+        Err(Errno::EXIST) => open_old_output(path)?,
         new => new?,
     };
     if let Some(user) = owner {
@@ -297,13 +300,27 @@ fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
 
 fn open_old_output(path: &Path) -> io::Result<File> {
     // Not blocking, and a regular file only: in the user's folder the name may lead to a pipe that nobody reads.
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = OpenOptions::new().append(true).custom_flags(flags).open(path)?;
+    let file = open_for_appending(path, OFlags::NONBLOCK)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     Ok(file)
+}
+
+/// Follows links only where they lie in folders of ours.
+fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
+    let mode = Mode::from_raw_mode(if more.contains(OFlags::CREATE) { 0o644 } else { 0 });
+    let opened = match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
+        // There is a link on the way, or the kernel cannot tell.
+        Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
+            let folder = crate::folders::open_folder(path.parent().unwrap_or(Path::new("")), false)?;
+            rustix::fs::openat(&folder, path.file_name().ok_or(Errno::INVAL)?, flags, mode)?
+        }
+        outcome => outcome?,
+    };
+    Ok(opened.into())
 }
 
 /// The same file under a number above 2: the child stage copies over 0, 1 and 2 one after the other.
