@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::measure::Outcome;
 use crate::report;
 use crate::run::run;
-use crate::scenario::{Point, Scenario, ScenarioError, points};
+use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, check_traces, points};
 
 /// Why a campaign did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +87,14 @@ impl Campaign {
     pub fn new(text: &str, file: &Path, folder: &Path, repetitions: Option<u32>) -> Result<Campaign, ScenarioError> {
         let scenario = Scenario::read(text, file)?;
         let points = points(text, file)?;
-        let seeds = u64::from(repetitions.unwrap_or(scenario.repetitions));
+        let traces = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+        check_traces(points.iter().map(|point| &point.scenario), &traces)?;
+        let seeds = repetitions.unwrap_or(scenario.repetitions);
+        if !(1..=MOST_REPETITIONS).contains(&seeds) {
+            let rule = format!("{seeds} seeds: 1 to {MOST_REPETITIONS} are allowed");
+            return Err(ScenarioError { file: file.to_owned(), line: 1, rule });
+        }
+        let seeds = u64::from(seeds);
         let seeds_of = |point: &Point| (0..seeds).map(|n| point.scenario.seed.wrapping_add(n)).collect::<Vec<_>>();
         let of_point =
             |(n, point): (usize, &Point)| seeds_of(point).into_iter().map(move |seed| (n, seed)).collect::<Vec<_>>();
@@ -96,7 +103,7 @@ impl Campaign {
             scenario,
             text: text.to_owned(),
             folder: folder.to_owned(),
-            traces: file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned),
+            traces,
             points,
             runs,
             way: String::new(),
@@ -309,6 +316,22 @@ mod tests {
     const SCENARIO: &str = "name = 'c'\nduration = '1m'\nrepetitions = 2\n[[agents]]\nresources = 'cpus:4;mem:4096'\n\
         [[frameworks]]\nname = 'f'\n[[frameworks.jobs]]\nevery = '1s'\nneeds = 'cpus:1;mem:64'\ntime = '2s'\n\
         [sweep]\n'frameworks.f.conduct.refuse' = ['1s', '10s']\n";
+
+    #[test]
+    fn a_bad_trace_is_refused_before_anything_runs() {
+        let folder = std::env::temp_dir().join(format!("tepui-lab-trace-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let header = "submit_s,tasks,cpus,mem_mb,duration_s\n";
+        std::fs::write(folder.join("good.csv"), format!("{header}0,1,1,64,5\n")).unwrap();
+        std::fs::write(folder.join("bad.csv"), format!("{header}0,1,1,64,5\n1,1,-1,64,5\n")).unwrap();
+        let text = "name = 'c'\nduration = '1m'\n[[agents]]\nresources = 'cpus:4;mem:4096'\n[[frameworks]]\nname = 'f'\n\
+            [[frameworks.jobs]]\ntrace = 'good.csv'\n[sweep]\n'frameworks.f.jobs.0.trace' = ['good.csv', 'bad.csv']\n";
+        let why = Campaign::new(text, &folder.join("c.toml"), &folder.join("out"), None).unwrap_err();
+        assert_eq!((why.file.clone(), why.line), (folder.join("bad.csv"), 3));
+        assert!(why.rule.contains("cpus"), "{}", why.rule);
+        assert!(!folder.join("out").exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn an_interrupted_campaign_goes_on() {

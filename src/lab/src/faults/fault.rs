@@ -32,8 +32,12 @@ pub enum Kind {
     Doom { process: Process, doom: Doom },
     /// Another master takes over.
     FailOver { away: Duration, durable: u32, arrives: bool },
+    /// Another master takes over, and the one before does not know it for a while.
+    Depose { lasts: Duration, away: Duration, durable: u32, arrives: bool },
     /// An agent's host restarts.
     Reboot { agent: usize, away: Duration, durable: u32 },
+    /// An agent and all its executors end, and its host does not.
+    KillAll { agent: usize, away: Duration, durable: u32 },
     /// An executor's process is killed.
     KillExecutor { agent: usize, pick: usize },
     /// An executor's connection to its agent breaks.
@@ -42,10 +46,14 @@ pub enum Kind {
     FailContainers { agent: usize, containers: u32 },
     /// The connection of an agent or a scheduler to the master breaks.
     Cut { process: Process },
+    /// Of the connections between an agent and the master only that in one direction breaks.
+    CutOneWay { agent: usize, to_master: bool },
     /// Nothing passes between them and the master.
     Part { process: Process, span: Duration },
     /// What they and the master say to each other is late.
     Stall { process: Process, span: Duration },
+    /// The same in one direction only.
+    StallOneWay { process: Process, span: Duration, to_master: bool },
     /// Writes take longer.
     SlowDisk { process: Process, span: Duration, by: Duration },
     /// A clock goes too fast or too slow, in parts of a million.
@@ -76,18 +84,25 @@ impl Fault {
             moment: if dice.chance(60) { Moment::Writing(durable) } else { Moment::After(durable) },
             away: span,
         };
-        let kind = match dice.below(125) {
-            100.. => Kind::Operate(Action::draw(&mut dice, agent)),
+        let kind = match dice.below(132) {
+            125.. => {
+                let lasts = Duration::from_millis(dice.within(200, 20_000));
+                Kind::Depose { lasts, away: span.min(lasts), durable, arrives }
+            }
+            100..125 => Kind::Operate(Action::draw(&mut dice, agent)),
             0..16 => Kind::Crash { process: dice.pick(&any), away: span, durable, arrives },
             16..34 => Kind::Doom { process: dice.pick(&any), doom: doom(&mut dice) },
             34..40 => Kind::FailOver { away: span, durable, arrives },
-            40..46 => Kind::Reboot { agent, away: span, durable },
+            40..45 => Kind::Reboot { agent, away: span, durable },
+            45 => Kind::KillAll { agent, away: span, durable },
             46..54 => Kind::KillExecutor { agent, pick },
             54..58 => Kind::CutExecutor { agent, pick },
             58..61 => Kind::FailContainers { agent, containers: 1 + durable % 3 },
-            61..70 => Kind::Cut { process: dice.pick(&some) },
+            61..64 => Kind::CutOneWay { agent, to_master: arrives },
+            64..70 => Kind::Cut { process: dice.pick(&some) },
             70..79 => Kind::Part { process: dice.pick(&some), span },
-            79..86 => Kind::Stall { process: dice.pick(&some), span },
+            79..82 => Kind::StallOneWay { process: dice.pick(&some), span, to_master: arrives },
+            82..86 => Kind::Stall { process: dice.pick(&some), span },
             86..93 => {
                 let by = dice.span(Duration::from_secs(5));
                 Kind::SlowDisk { process: dice.pick(&any[..3]), span: span * 4, by }
@@ -112,7 +127,9 @@ impl Fault {
             },
             Kind::Doom { process, doom } => world.doom(process, doom),
             Kind::FailOver { away, durable, arrives } => world.fail_master_over(away, durable, arrives),
+            Kind::Depose { lasts, away, durable, arrives } => world.depose_master(lasts, away, durable, arrives),
             Kind::Reboot { agent, away, durable } => world.reboot_agent(agent, away, durable),
+            Kind::KillAll { agent, away, durable } => world.kill_agent_and_executors(agent, away, durable),
             Kind::KillExecutor { agent, pick } => world.kill_executor(agent, pick),
             Kind::CutExecutor { agent, pick } => world.cut_executor(agent, pick),
             Kind::FailContainers { agent, containers } => world.fail_containers(agent, containers),
@@ -121,11 +138,15 @@ impl Fault {
                 Process::Scheduler(who) => world.cut_framework(who),
                 Process::Master => {}
             },
+            Kind::CutOneWay { agent, to_master } => world.cut_agent_one_way(agent, to_master),
             Kind::Part { process, span } => match process {
                 Process::Agent(agent) => world.part_agent(agent, now + span),
                 Process::Scheduler(who) => world.part_framework(who, now + span),
                 Process::Master => {}
             },
+            Kind::StallOneWay { process, span, to_master } => {
+                world.stall_one_way(process, now + span, to_master);
+            }
             Kind::Stall { process, span } => match process {
                 Process::Agent(agent) => world.stall_agent(agent, now + span),
                 Process::Scheduler(who) => world.stall_framework(who, now + span),
@@ -145,9 +166,15 @@ impl Fault {
     pub fn milder(&self) -> Vec<Fault> {
         let mut kind = self.kind.clone();
         let spans: Vec<&mut Duration> = match &mut kind {
-            Kind::Crash { away, .. } | Kind::FailOver { away, .. } | Kind::Reboot { away, .. } => vec![away],
+            Kind::Crash { away, .. }
+            | Kind::FailOver { away, .. }
+            | Kind::Reboot { away, .. }
+            | Kind::KillAll { away, .. } => {
+                vec![away]
+            }
+            Kind::Depose { lasts, away, .. } => vec![lasts, away],
             Kind::Doom { doom, .. } => vec![&mut doom.away],
-            Kind::Part { span, .. } | Kind::Stall { span, .. } => vec![span],
+            Kind::Part { span, .. } | Kind::Stall { span, .. } | Kind::StallOneWay { span, .. } => vec![span],
             Kind::SlowDisk { span, by, .. } => vec![span, by],
             _ => Vec::new(),
         };
@@ -167,13 +194,16 @@ impl Fault {
             | Kind::Cut { process: of }
             | Kind::Part { process: of, .. }
             | Kind::Stall { process: of, .. }
+            | Kind::StallOneWay { process: of, .. }
             | Kind::SlowDisk { process: of, .. }
             | Kind::Drift { process: of, .. } => of == process,
             Kind::Reboot { agent, .. }
+            | Kind::KillAll { agent, .. }
+            | Kind::CutOneWay { agent, .. }
             | Kind::KillExecutor { agent, .. }
             | Kind::CutExecutor { agent, .. }
             | Kind::FailContainers { agent, .. } => Process::Agent(agent) == process,
-            Kind::FailOver { .. } => process == Process::Master,
+            Kind::FailOver { .. } | Kind::Depose { .. } => process == Process::Master,
             Kind::Operate(action) => action.agent().is_some_and(|agent| Process::Agent(agent) == process),
         }
     }
@@ -209,13 +239,33 @@ impl fmt::Display for Kind {
             Kind::FailOver { away, durable, arrives } => {
                 write!(f, "another master leads in {}: {}", show_span(*away), part(*durable, *arrives))
             }
+            Kind::Depose { lasts, away, durable, arrives } => {
+                let (lasts, away) = (show_span(*lasts), show_span(*away));
+                write!(
+                    f,
+                    "another master leads in {away}, the one before goes on for {lasts}: {}",
+                    part(*durable, *arrives)
+                )
+            }
             Kind::Reboot { agent, away, .. } => write!(f, "the host of agent {agent} restarts in {}", show_span(*away)),
+            Kind::KillAll { agent, away, .. } => {
+                write!(f, "agent {agent} and all its executors are killed, back in {}", show_span(*away))
+            }
             Kind::KillExecutor { agent, pick } => write!(f, "executor {pick} of agent {agent} is killed"),
             Kind::CutExecutor { agent, pick } => write!(f, "executor {pick} and agent {agent} lose their connection"),
             Kind::FailContainers { agent, containers } => {
                 write!(f, "the next {containers} containers of agent {agent} cannot be started")
             }
             Kind::Cut { process } => write!(f, "{process} and the master lose their connection"),
+            Kind::CutOneWay { agent, to_master: true } => {
+                write!(f, "the connection of agent {agent} to the master breaks")
+            }
+            Kind::CutOneWay { agent, .. } => write!(f, "the connection of the master to agent {agent} breaks"),
+            Kind::StallOneWay { process, span, to_master } => {
+                let way =
+                    if *to_master { "the master hears nothing of" } else { "nothing that the master says comes to" };
+                write!(f, "{way} {process} for {}, and then all", show_span(*span))
+            }
             Kind::Part { process, span } => {
                 write!(f, "nothing passes between {process} and the master for {}", show_span(*span))
             }

@@ -14,6 +14,7 @@ use sdk::v1::{TaskState as Told, TaskStatus};
 
 use super::log::{self, Log};
 use super::plan::FrameworkPlan;
+use super::volumes::Volumes;
 use super::worker::View;
 use crate::world::{Note, Observer};
 
@@ -63,6 +64,7 @@ pub(super) struct Judge {
     /// Updates that agents have said are safe, in that order.
     pub confirmed: Vec<Vec<u8>>,
     offers: FxHashMap<String, usize>,
+    volumes: Volumes,
     /// Tasks that were launched together, and by whom.
     groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
@@ -85,6 +87,7 @@ impl Judge {
             expected: FxHashMap::default(),
             confirmed: Vec::new(),
             offers: FxHashMap::default(),
+            volumes: Volumes::default(),
             groups: Vec::new(),
             ids: FxHashMap::default(),
             tasks: 0,
@@ -95,6 +98,14 @@ impl Judge {
     /// A rule does not hold; the first one counts.
     pub fn fail(&mut self, rule: &'static str, text: impl FnOnce() -> String) {
         self.broken.get_or_insert_with(|| Broken { rule, text: text() });
+    }
+
+    /// The ids of frameworks whose sessions are over.
+    pub fn left(&self) -> Vec<String> {
+        let ended = |id: &&String| self.parties[self.ids[*id]].ended;
+        let mut left: Vec<String> = self.ids.keys().filter(ended).cloned().collect();
+        left.sort();
+        left
     }
 
     /// A group of which some tasks were started and others not.
@@ -176,6 +187,7 @@ impl Observer for Judge {
 
     fn called(&mut self, who: usize, call: &Call, now: Time) {
         self.log.line(now, || log::called(who, call));
+        self.volumes.called(call);
         let operations = call.accept.iter().flat_map(|accept| &accept.operations);
         for group in operations.filter_map(|operation| operation.launch_group.as_ref()) {
             let tasks = group.task_group.tasks.iter().map(|task| task.task_id.value.clone());
@@ -196,10 +208,17 @@ impl Observer for Judge {
         }
     }
 
-    fn ended(&mut self, _: &str, _: &str, _: Time) {}
+    fn ended(&mut self, framework: &str, task: &str, _: Time) {
+        self.volumes.ended(framework, task);
+    }
 
     fn noted(&mut self, note: &Note<'_>, now: Time) {
         self.log.line(now, || note.to_string());
+        let (ids, parties) = (&self.ids, &self.parties);
+        let is_kept = |id: &str| ids.get(id).is_some_and(|who| parties[*who].plan.checkpoint);
+        if let Some((rule, text)) = self.volumes.noted(note, &is_kept) {
+            self.fail(rule, || text);
+        }
         match note {
             Note::UpdateMade { framework, task, uuid, .. } => {
                 let task = ((*framework).to_owned(), (*task).to_owned());

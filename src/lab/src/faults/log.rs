@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use base::Time;
 use sdk::v1::scheduler::{Call, Event, event};
 
+use super::volumes::v1_id;
 use crate::world::{BEGIN, Note};
 
 /// What the lines of a log mean.
@@ -87,6 +88,14 @@ pub(super) fn called(who: usize, call: &Call) -> String {
         if accept.operations.iter().any(|operation| operation.launch_group.is_some()) {
             line += ", LAUNCH_GROUP";
         }
+        for operation in &accept.operations {
+            let volumes = operation.create.iter().flat_map(|create| &create.volumes);
+            let volumes = volumes.chain(operation.destroy.iter().flat_map(|destroy| &destroy.volumes));
+            let ids: Vec<&str> = volumes.filter_map(v1_id).collect();
+            if operation.launch.is_none() && operation.launch_group.is_none() {
+                line += &format!(", {} {}", operation.r#type().as_str_name(), ids.join(" "));
+            }
+        }
     }
     if let Some(decline) = &call.decline {
         decline.offer_ids.iter().for_each(|id| line += &format!(" {}", id.value));
@@ -116,6 +125,7 @@ impl fmt::Display for Note<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::MasterStarts { life, place } => write!(f, "master     m{life} leads on host {place}"),
+            Note::MasterDeposed { life } => write!(f, "master     m{life} is deposed, and does not know it"),
             Note::MasterStops => f.write_str("master     ends"),
             Note::MasterExits { reason } => write!(f, "master     exits: {reason}"),
             Note::AgentStarts { agent } => write!(f, "agent {agent}    starts"),
@@ -133,6 +143,13 @@ impl fmt::Display for Note<'_> {
             }
             Note::UpdateMade { framework, task, state, uuid } => {
                 write!(f, "exec       {framework}/{task} makes #{} {}", number(uuid), state.as_str_name())
+            }
+            Note::OperatorCalls { call } => write!(f, "operator > {}", call.r#type().as_str_name()),
+            Note::VolumeMade { agent, folder } => write!(f, "agent {agent}    makes {folder}"),
+            Note::VolumeGone { agent, folder } => write!(f, "agent {agent}    destroys {folder}"),
+            Note::VolumeUsed { framework, task, id, data, .. } => {
+                let seen = if data.is_some() { "uses" } else { "does not see" };
+                write!(f, "exec       {framework}/{task} {seen} {id}")
             }
             Note::UpdateConfirmed { framework, uuid } => {
                 write!(f, "exec       of {framework} hears that #{} is safe", number(uuid))

@@ -15,6 +15,8 @@ mod plan;
 mod play;
 mod rest;
 mod shrink;
+mod slots;
+mod volumes;
 mod worker;
 
 pub use campaign::{Finding, Summary, campaign, examine};

@@ -8,8 +8,8 @@ use master::Snapshot;
 use protos::mesos::master::{Call, call};
 use protos::mesos::quota::QuotaConfig;
 use protos::mesos::value::Scalar;
-use protos::mesos::{SlaveId, WeightInfo};
-use resources::{Amount, Format, Name, Resources, Role, parse_text};
+use protos::mesos::{FrameworkId, SlaveId, WeightInfo};
+use resources::{Amount, Format, Name, Resource, Resources, Role, parse_text};
 
 use super::dice::Dice;
 use super::plan::Plan;
@@ -40,6 +40,8 @@ pub enum Action {
     Reserve { agent: usize, role: &'static str },
     /// All that has been reserved so is free again.
     Unreserve { agent: usize },
+    /// The persistent volumes of an agent that no task uses are destroyed.
+    DestroyVolumes { agent: usize },
 }
 
 impl Action {
@@ -54,7 +56,8 @@ impl Action {
             38..58 => Action::Drain { agent },
             58..66 => Action::Deactivate { agent },
             66..78 => Action::Reactivate { agent },
-            78..92 => Action::Reserve { agent, role },
+            78..86 => Action::Reserve { agent, role },
+            86..92 => Action::DestroyVolumes { agent },
             _ => Action::Unreserve { agent },
         }
     }
@@ -67,7 +70,8 @@ impl Action {
             | Action::Deactivate { agent }
             | Action::Reactivate { agent }
             | Action::Reserve { agent, .. }
-            | Action::Unreserve { agent } => Some(agent),
+            | Action::Unreserve { agent }
+            | Action::DestroyVolumes { agent } => Some(agent),
         }
     }
 
@@ -112,13 +116,15 @@ impl Action {
                 Call { reserve_resources: Some(reserve), ..of(call::Type::ReserveResources) }
             }
             Action::Unreserve { agent } => unreserve(id(agent)?, &dynamic(&on_agent(agent)?.total))?,
+            Action::DestroyVolumes { agent } => destroy(id(agent)?, &idle_volumes(on_agent(agent)?))?,
         })
     }
 }
 
 /// Makes the calls that set right what is not as the plan has it; how many there were. An agent that is still being
-/// drained needs another look later.
-pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan) -> usize {
+/// drained needs another look later. When all have `finished` their work, volumes go, too. An agent is not drained
+/// before everything on it is acknowledged: frameworks that have `left` unheard, and can acknowledge nothing, are torn down.
+pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: bool, left: &[String]) -> usize {
     let Some(snapshot) = world.master().map(|master| master.snapshot()) else { return 1 };
     let mut calls = Vec::new();
     let wanted = [(LIMITED, plan.limit, Bound::Limit), (GUARANTEED, plan.guarantee, Bound::Guarantee)];
@@ -139,16 +145,31 @@ pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan) -> usize {
         }
         // What tasks use of it stays reserved until they end.
         let idle = &dynamic(&agent.total) - &dynamic(&agent.used.unallocated());
-        calls.extend(unreserve(id, &idle));
+        calls.extend(unreserve(id.clone(), &idle));
+        if finished {
+            calls.extend(destroy(id, &idle_volumes(agent)));
+        }
+    }
+    if snapshot.agents.values().any(|agent| agent.drain.is_some()) {
+        let frameworks = snapshot.frameworks.values().map(|framework| framework.id.to_string());
+        calls.extend(frameworks.filter(|id| left.contains(id)).map(teardown));
     }
     let count = calls.len();
     calls.into_iter().for_each(|call| world.operate(call));
     count
 }
 
-/// What has been reserved while the cluster ran.
-fn dynamic(resources: &Resources) -> Resources {
-    resources.iter().filter(|resource| resource.is_dynamically_reserved()).cloned().collect()
+/// What has been reserved while the cluster ran, without the volumes on it.
+pub(super) fn dynamic(resources: &Resources) -> Resources {
+    resources.filter(|resource| resource.is_dynamically_reserved() && !resource.is_persistent_volume())
+}
+
+/// The volumes of an agent that nobody uses.
+fn idle_volumes(agent: &master::Agent) -> Resources {
+    let used = agent.used.persistent_volumes();
+    let id = |volume: &Resource| volume.disk().and_then(|disk| disk.persistence_id()).map(str::to_owned);
+    let used: Vec<_> = used.iter().map(id).collect();
+    agent.total.filter(|resource| resource.is_persistent_volume() && !used.contains(&id(resource)))
 }
 
 /// Which side of a quota.
@@ -173,6 +194,11 @@ fn quota(role: &str, cpus: Option<u64>, bound: Bound) -> Call {
     Call { update_quota: Some(update), ..of(call::Type::UpdateQuota) }
 }
 
+fn teardown(id: String) -> Call {
+    let teardown = call::Teardown { framework_id: FrameworkId { value: id } };
+    Call { teardown: Some(teardown), ..of(call::Type::Teardown) }
+}
+
 fn weight(role: &str, weight: f64) -> Call {
     let weight_infos = vec![WeightInfo { role: Some(role.to_owned()), weight }];
     Call { update_weights: Some(call::UpdateWeights { weight_infos }), ..of(call::Type::UpdateWeights) }
@@ -180,6 +206,15 @@ fn weight(role: &str, weight: f64) -> Call {
 
 fn reactivate(slave_id: SlaveId) -> Call {
     Call { reactivate_agent: Some(call::ReactivateAgent { slave_id }), ..of(call::Type::ReactivateAgent) }
+}
+
+fn destroy(slave_id: SlaveId, volumes: &Resources) -> Option<Call> {
+    if volumes.is_empty() {
+        return None;
+    }
+    let volumes = volumes.unallocated().to_proto(Format::PostRefinement);
+    let destroy = call::DestroyVolumes { slave_id, volumes };
+    Some(Call { destroy_volumes: Some(destroy), ..of(call::Type::DestroyVolumes) })
 }
 
 fn unreserve(slave_id: SlaveId, reserved: &Resources) -> Option<Call> {
@@ -203,6 +238,7 @@ impl fmt::Display for Action {
             Action::Reactivate { agent } => write!(f, "the operator reactivates agent {agent}"),
             Action::Reserve { agent, role } => write!(f, "the operator reserves a CPU of agent {agent} to {role}"),
             Action::Unreserve { agent } => write!(f, "the operator unreserves what it has reserved of agent {agent}"),
+            Action::DestroyVolumes { agent } => write!(f, "the operator destroys unused volumes of agent {agent}"),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::seeds::Seed;
 use crate::world::{AgentSpec, Model};
 
 /// The roles that frameworks have.
-const ROLES: [&str; 3] = ["a", "b", "b/c"];
+const ROLES: [&str; 4] = ["a", "b", "b/c", "*"];
 /// Faults happen within this time at most.
 const HORIZON: Duration = Duration::from_secs(180);
 /// Frameworks that leave without a word are kept for that long.
@@ -87,6 +87,12 @@ pub struct FrameworkPlan {
     pub groups: u64,
     /// Percent of tasks that it gets wrong at first.
     pub wrong: u64,
+    /// Places for persistent volumes, which some of its tasks use.
+    pub volumes: u32,
+    /// Whether several of its tasks may use a volume at once.
+    pub shared: bool,
+    /// Percent of tasks after whose end their volume is replaced by another one.
+    pub changes: u64,
     /// It tears itself down then, whatever it has.
     pub quits: Option<Duration>,
     /// Whether it tears itself down when all is done.
@@ -194,9 +200,17 @@ impl AgentPlan {
 
 impl FrameworkPlan {
     fn draw(dice: &mut Dice) -> FrameworkPlan {
+        let plan = FrameworkPlan::draw_any(dice);
+        // Who waits for a volume is offered things for minutes, which should not take millions of events.
+        let refuse = if plan.volumes > 0 { plan.refuse.max(Duration::from_millis(300)) } else { plan.refuse };
+        FrameworkPlan { refuse, ..plan }
+    }
+
+    fn draw_any(dice: &mut Dice) -> FrameworkPlan {
         let seconds = Duration::from_secs;
+        let role = dice.pick(&ROLES);
         FrameworkPlan {
-            role: dice.pick(&ROLES),
+            role,
             checkpoint: dice.chance(75),
             aware: dice.chance(60),
             failover: if dice.chance(15) { seconds(dice.within(5, 300)) } else { WEEK },
@@ -214,6 +228,10 @@ impl FrameworkPlan {
             quits: dice.chance(12).then(|| seconds(dice.within(5, 200))),
             tears_down: dice.chance(70),
             groups: if dice.chance(35) { 60 } else { 0 },
+            // Nothing can be reserved to all.
+            volumes: if dice.chance(40) && role != "*" { dice.within(1, 2) as u32 } else { 0 },
+            shared: dice.chance(40),
+            changes: if dice.chance(60) { 40 } else { 0 },
         }
     }
 
@@ -222,6 +240,9 @@ impl FrameworkPlan {
         let mut kinds = vec![capability::Type::MultiRole, capability::Type::ReservationRefinement];
         if self.aware {
             kinds.push(capability::Type::PartitionAware);
+        }
+        if self.shared {
+            kinds.push(capability::Type::SharedResources);
         }
         let capability = |kind: capability::Type| Capability { r#type: Some(kind as i32) };
         FrameworkInfo {

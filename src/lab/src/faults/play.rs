@@ -89,7 +89,7 @@ fn world(plan: &Plan, keep_log: bool) -> World<Judge> {
         let dice = Dice::new(root.nth("worker", n));
         frameworks.push(FrameworkSpec {
             info,
-            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), Rc::clone(&view), dice.clone()))),
+            scheduler: Box::new(move || Box::new(Worker::new(Rc::clone(&part), n, Rc::clone(&view), dice.clone()))),
             keeps: true,
             start,
         });
@@ -158,7 +158,8 @@ impl Play {
     fn rest(&mut self, plan: &Plan, finished: bool) -> Result<(), Broken> {
         let end = self.world.now() + REST;
         loop {
-            let settling = operate::settle(&mut self.world, plan);
+            let left = self.world.observer().left();
+            let settling = operate::settle(&mut self.world, plan, finished, &left);
             let at = self.world.now() + LOOK;
             self.until(at.since(BEGIN))?;
             let calm = match settling {

@@ -9,6 +9,7 @@ use master::Snapshot;
 use protos::mesos::internal::status_update_record::Type;
 
 use super::judge::{Judge, is_doubtful, is_over};
+use super::volumes::id_of;
 use crate::world::World;
 
 type Doubt = Result<(), String>;
@@ -27,6 +28,7 @@ pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) ->
         tasks(world, who, &snapshot)?;
     }
     agents_and_master(world, agents, &snapshot)?;
+    reservations(world, agents, &snapshot)?;
     ended_frameworks(world, &snapshot)?;
     if let Some(tasks) = world.observer().torn_group() {
         return Err(format!("of the group {tasks:?} a part was started"));
@@ -124,6 +126,26 @@ fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapsho
     Ok(())
 }
 
+/// Reservations and volumes are the same on the agents' disks, for the agents, and for the master.
+fn reservations(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+    for n in 0..agents {
+        let folders: BTreeSet<String> = world.agent_volumes(n).map(|folder| id_of(folder).to_owned()).collect();
+        let Some(view) = world.agent_view(n) else { continue };
+        let known = view.id.as_ref().and_then(|id| snapshot.agents.values().find(|agent| agent.id == *id));
+        let Some(known) = known else { return Err(format!("the master does not know agent {n}")) };
+        let (own, booked) = (view.resources.to_checkpoint(), known.total.to_checkpoint());
+        if own != booked {
+            return Err(format!("agent {n} has the reservations {own}, and the master says {booked}"));
+        }
+        let ids = own.iter().filter_map(|volume| volume.disk()?.persistence_id());
+        let ids: BTreeSet<String> = ids.map(str::to_owned).collect();
+        if ids != folders {
+            return Err(format!("agent {n} says that it has the volumes {ids:?}, and has {folders:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Nothing runs of frameworks that the master knows to have ended.
 fn ended_frameworks(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
     let ended: BTreeSet<&str> = snapshot.completed.values().map(|framework| framework.id.as_str()).collect();
@@ -192,8 +214,15 @@ fn empty(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
     for agent in snapshot.agents.values() {
         // Of a framework that has left without being heard, its tasks are kept for its next scheduler.
         let theirs = snapshot.frameworks.values().filter(|framework| !framework.connected());
-        if theirs.map(|framework| framework.tasks.len()).sum::<usize>() == 0 && !agent.used.is_empty() {
+        if theirs.map(|framework| framework.tasks.len()).sum::<usize>() > 0 {
+            continue;
+        }
+        if !agent.used.is_empty() {
             return Err(format!("{} of agent {} is in use", agent.used, agent.id));
+        }
+        let reserved = agent.total.to_checkpoint();
+        if !reserved.is_empty() {
+            return Err(format!("{reserved} of agent {} is reserved", agent.id));
         }
     }
     Ok(())

@@ -118,6 +118,10 @@ impl Shrinker<'_> {
             (framework.services, framework.kills, framework.late, framework.wrong) = (0, 0, 0, 0);
             framework.groups = 0;
             self.try_out(plan);
+            let mut plan = self.best.clone();
+            let framework = &mut plan.frameworks[n];
+            (framework.volumes, framework.shared, framework.changes) = (0, false, 0);
+            self.try_out(plan);
         }
         let mut plan = self.best.clone();
         (plan.limit, plan.guarantee) = (None, None);

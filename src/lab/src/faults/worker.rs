@@ -14,6 +14,9 @@ use sdk::{Calls, Event, Packer, Scheduler, is_terminal};
 
 use super::dice::Dice;
 use super::plan::FrameworkPlan;
+use super::slots::{self, Slot};
+
+mod volumes;
 
 /// A task that nobody knows of for that long is given up, and its work is done by another one.
 const GIVEN_UP: Duration = Duration::from_secs(20 * 60);
@@ -51,10 +54,13 @@ struct Job {
 #[derive(Debug)]
 pub(super) struct Worker {
     plan: Rc<FrameworkPlan>,
+    /// Its number among the frameworks.
+    who: usize,
     view: Rc<RefCell<View>>,
     dice: Dice,
     needs: Resources,
     jobs: Vec<Job>,
+    slots: Vec<Slot>,
     held: Vec<Offer>,
     decides: Option<Time>,
     owed: Vec<TaskStatus>,
@@ -76,9 +82,11 @@ fn read_id(id: &str) -> Option<(usize, u32)> {
 
 impl Worker {
     /// A scheduler whose process has just started.
-    pub fn new(plan: Rc<FrameworkPlan>, view: Rc<RefCell<View>>, dice: Dice) -> Worker {
+    pub fn new(plan: Rc<FrameworkPlan>, who: usize, view: Rc<RefCell<View>>, dice: Dice) -> Worker {
         let jobs = vec![Job::default(); (plan.tasks + plan.services) as usize];
         Worker {
+            who,
+            slots: vec![Slot::default(); plan.volumes as usize],
             view,
             dice,
             needs: parse_text("cpus:1;mem:64", &Role::star()).unwrap_or_default(),
@@ -98,7 +106,11 @@ impl Worker {
         job >= self.plan.tasks as usize
     }
 
-    fn restored(&mut self, own: &BTreeMap<String, Vec<u8>>, calls: &Calls) {
+    fn restored(&mut self, own: &BTreeMap<String, Vec<u8>>, now: Time, calls: &Calls) {
+        for (n, slot) in self.slots.iter_mut().enumerate() {
+            let saved = own.get(&slots::key(n)).and_then(|bytes| Slot::from_bytes(bytes, now));
+            *slot = saved.unwrap_or_default();
+        }
         for (n, job) in self.jobs.iter_mut().enumerate() {
             let Some([a, b, c, d, done]) = own.get(&n.to_string()).map(Vec::as_slice) else { continue };
             job.attempt = u32::from_le_bytes([*a, *b, *c, *d]);
@@ -147,7 +159,11 @@ impl Worker {
             // Somebody else has killed it.
             job.done = false;
         }
+        let done = job.done;
         self.save(n, calls);
+        if done {
+            self.change_volume(n, calls);
+        }
         if state == TaskState::TaskRunning && !service && self.plan.kills > 0 && self.dice.chance(self.plan.kills) {
             calls.kill(id, None);
         }
@@ -171,9 +187,10 @@ impl Worker {
         }
         if self.decides.is_some_and(|at| at <= now) {
             self.decides = None;
-            self.decide(calls);
+            self.decide(now, calls);
         }
-        let wants = self.waiting().next().is_some();
+        let missed = self.miss_volumes(now, calls);
+        let wants = self.waiting().next().is_some() || self.slots.iter().any(|slot| slot.live);
         if self.subscribed && self.plan.suppress && wants == self.suppressed {
             self.suppressed = !wants;
             if wants { calls.revive() } else { calls.suppress() }
@@ -184,7 +201,7 @@ impl Worker {
             return calls.teardown();
         }
         let lost = self.jobs.iter().filter_map(|job| Some(job.lost? + GIVEN_UP)).min();
-        [self.pays, self.decides, lost, quits.filter(|at| *at > now)]
+        [self.pays, self.decides, lost, missed, quits.filter(|at| *at > now)]
             .into_iter()
             .flatten()
             .for_each(|at| calls.wake_at(at));
@@ -196,6 +213,7 @@ impl Worker {
         self.plan.tears_down
             && self.owed.is_empty()
             && self.jobs.iter().all(|job| job.done)
+            && self.slots.iter().all(|slot| !slot.live)
             && calls.tasks().iter().all(|(_, entry)| gone(entry.state))
             && (self.plan.services == 0 || self.view.borrow().finish)
     }
@@ -226,7 +244,8 @@ impl Worker {
     /// Two tasks start together in one executor, if an offer has room for them.
     fn launch_group(&mut self, calls: &mut Calls) {
         // A service would keep its executor's part for ever, and plans leave room for tasks only.
-        let two: Vec<usize> = self.waiting().filter(|n| !self.is_service(*n)).take(2).collect();
+        let two: Vec<usize> =
+            self.waiting().filter(|n| !self.is_service(*n) && self.slot_of(*n).is_none()).take(2).collect();
         let (Some(id), Ok(room)) = (self.view.borrow().id.clone(), parse_text("cpus:2.1;mem:160", &Role::star()))
         else {
             return;
@@ -267,13 +286,16 @@ impl Worker {
         self.save(n, calls);
     }
 
-    fn decide(&mut self, calls: &mut Calls) {
+    fn decide(&mut self, now: Time, calls: &mut Calls) {
+        if !self.slots.is_empty() {
+            self.use_volumes(now, calls);
+        }
         if self.plan.groups > 0 && self.dice.chance(self.plan.groups) {
             self.launch_group(calls);
         }
         let mut packer = Packer::new(std::mem::take(&mut self.held));
-        let waiting: Vec<usize> = self.waiting().take(self.plan.at_once).collect();
-        for n in waiting {
+        let waiting = self.waiting().filter(|n| self.slot_of(*n).is_none());
+        for n in waiting.take(self.plan.at_once).collect::<Vec<usize>>() {
             let attempt = self.jobs[n].attempt + 1;
             let id = task_id(n, attempt);
             let mut task = sdk::task::shell(&id, &self.command(n), &self.needs);
@@ -301,7 +323,7 @@ impl Worker {
 impl Scheduler for Worker {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
-            Event::Restored(own) => self.restored(&own, calls),
+            Event::Restored(own) => self.restored(&own, now, calls),
             Event::Subscribed { framework_id, .. } => {
                 (self.subscribed, self.suppressed) = (true, false);
                 self.held.clear();

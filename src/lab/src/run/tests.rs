@@ -113,6 +113,9 @@ fn bad_scenarios_are_refused_with_their_line() {
         ("exponential 20s", "gauss 20s", "x.toml:17:", "no distribution"),
         ("duration = \"20m\"", "duration = \"0s\"", "x.toml:3:", "more than 0"),
         ("name = \"b\"", "name = \"a\"", "x.toml:20:", "another framework"),
+        ("until_done = true", "model.failures = 1.5", "x.toml:4:", "is a share: 0 to 1"),
+        ("until_done = true", "roles.a.weight = 0", "x.toml:4:", "must be positive"),
+        ("until_done = true", "repetitions = 1000000000", "x.toml:4:", "must be 1 to 1000"),
     ] {
         let why = wrong(from, to);
         assert!(why.starts_with(start) && why.contains(words), "{to}: {why}");
@@ -139,8 +142,11 @@ fn sweeps_make_points() {
         assert!(why.contains(words), "{why}");
     }
     let many: Vec<String> = (0..101).map(|n| n.to_string()).collect();
-    let sweep = format!("[sweep]\nseed = [{0}]\nrepetitions = [{0}]", many.join(","));
-    assert!(points(&format!("{TWO}\n{sweep}"), Path::new("x.toml")).unwrap_err().to_string().contains("10000 points"));
+    let fields = ["seed", "repetitions", "duration", "sample", "name"];
+    let sweep: Vec<String> = fields.iter().map(|field| format!("{field} = [{}]", many.join(","))).collect();
+    let text = format!("{TWO}\n[sweep]\n{}", sweep.join("\n"));
+    let why = points(&text, Path::new("x.toml")).unwrap_err().to_string();
+    assert!(why.contains("10510100501 points; at most 10000 are allowed"), "{why}");
 }
 
 #[test]

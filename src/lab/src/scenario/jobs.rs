@@ -114,6 +114,19 @@ pub struct Arrivals {
     rows: std::vec::IntoIter<Row>,
 }
 
+/// Whether every trace of a scenario can be read, from beside `folder`, before anything runs.
+///
+/// # Errors
+/// A trace that cannot be read, or a row of it that is wrong.
+pub fn check_traces<'a>(
+    scenarios: impl Iterator<Item = &'a super::Scenario>,
+    folder: &Path,
+) -> Result<(), ScenarioError> {
+    let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
+    let files: std::collections::BTreeSet<&String> = kinds.filter_map(|kind| kind.trace.as_ref()).collect();
+    files.into_iter().try_for_each(|file| trace::read(&folder.join(file)).map(drop))
+}
+
 impl Arrivals {
     /// The arrivals of this kind; traces are read from beside `folder`.
     ///

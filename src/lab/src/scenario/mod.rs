@@ -11,9 +11,10 @@ mod setup;
 mod sweep;
 mod trace;
 
+pub(crate) use check::MOST_REPETITIONS;
 pub(crate) use error::Broken;
 pub use error::ScenarioError;
-pub use jobs::{Arrival, Arrivals};
+pub use jobs::{Arrival, Arrivals, check_traces};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
 pub use setup::{Prepared, PreparedFramework, PreparedJobs, prepare, quotas};
 pub use sweep::{MOST_POINTS, Point, points};

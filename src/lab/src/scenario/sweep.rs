@@ -34,7 +34,8 @@ pub fn points(text: &str, file: &Path) -> Result<Vec<Point>, ScenarioError> {
         }
         count = count.saturating_mul(values.len());
         if count > MOST_POINTS {
-            return Err(broken(path, format!("the sweep has more than {MOST_POINTS} points")));
+            let all = base.sweep.values().fold(1_u128, |all, values| all.saturating_mul(values.len() as u128));
+            return Err(broken(path, format!("the sweep has {all} points; at most {MOST_POINTS} are allowed")));
         }
     }
     let whole: Table = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;

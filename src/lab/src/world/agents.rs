@@ -1,5 +1,7 @@
 //! An agent's process: its core, its disk, and the carrying out of what it says.
 
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
@@ -65,6 +67,8 @@ pub(super) struct AgentHost {
     /// Counts the host's starts.
     pub boots: u32,
     pub disk: Tree,
+    /// The folders of persistent volumes, and which tasks have written into each.
+    pub volumes: BTreeMap<String, BTreeSet<String>>,
     pub writer: Writer<Persist, Output>,
     /// The process ends in its next batch that has something to do.
     pub doom: Option<Doom>,
@@ -97,6 +101,7 @@ impl AgentHost {
             life: 0,
             boots: 0,
             disk: Tree::default(),
+            volumes: BTreeMap::new(),
             writer: Writer::default(),
             doom: None,
             clock: Clock::exact(),
@@ -251,9 +256,15 @@ impl<O: Observer> World<O> {
 
     pub(super) fn agent_arrival(&mut self, agent: u32, life: u32, epoch: Option<u32>, input: Input) {
         let host = &self.agents[agent as usize];
-        if host.life == life && epoch.is_none_or(|epoch| host.to_agent.carries(epoch)) {
+        if host.life == life && epoch.is_none_or(|epoch| self.reaches(agent, epoch)) {
             self.agent_takes(agent, input);
         }
+    }
+
+    /// Whether what a master sent an agent in that epoch of their connection still arrives.
+    fn reaches(&self, agent: u32, epoch: u32) -> bool {
+        let other = || self.deposed.as_ref().is_some_and(|other| other.reaches(agent, epoch));
+        self.agents[agent as usize].to_agent.carries(epoch) || other()
     }
 
     pub(super) fn agent_wake(&mut self, agent: u32, life: u32) {
@@ -382,18 +393,21 @@ impl<O: Observer> World<O> {
         match output {
             Output::Send { to, message } => {
                 let message = std::sync::Arc::unwrap_or_clone(message);
-                // Nobody listens where an earlier master was.
-                if to.address() == self.master.address()
-                    && let Some(message) = for_master(&to, message)
-                {
+                let Some(message) = for_master(&to, message) else { return };
+                // Nobody listens where an earlier master was, unless it does not know.
+                if to.address() == self.master.address() {
                     self.send_to_master(agent, message, self.now);
+                } else if self.is_at_deposed(&to) {
+                    self.as_deposed(|world| world.send_to_master(agent, message, world.now));
                 }
             }
             Output::Link { to } => {
-                let nobody = self.master.core.is_none() || to.address() != self.master.address();
+                let leads = self.master.core.is_some() && to.address() == self.master.address();
+                let somebody = leads || self.is_at_deposed(&to);
                 self.agents[agent as usize].linked = Some(to);
-                if nobody {
-                    self.break_to_master(agent);
+                if !somebody {
+                    self.agents[agent as usize].to_master.cut();
+                    self.link_ends(agent);
                 }
             }
             Output::RedetectMaster => {
@@ -419,7 +433,22 @@ impl<O: Observer> World<O> {
             Output::Launch { container, spec } => self.launch_container(agent, container, &spec),
             Output::Reattach { container, .. } => self.reattach_container(agent, container),
             Output::Destroy { container } => self.destroy_container(agent, &container),
-            Output::ChangeVolumes { change, .. } => {
+            Output::LinkVolumes { container, appear, vanish, .. } => {
+                self.link_volumes(agent, &container, appear, &vanish);
+            }
+            Output::ChangeVolumes { change, gone, new } => {
+                let volumes = &mut self.agents[agent as usize].volumes;
+                for folder in gone.iter().map(|volume| volume.path.as_str()) {
+                    if volumes.remove(folder).is_some() {
+                        self.observer.noted(&Note::VolumeGone { agent, folder }, self.now);
+                    }
+                }
+                for folder in new {
+                    if let Entry::Vacant(place) = volumes.entry(folder) {
+                        self.observer.noted(&Note::VolumeMade { agent, folder: place.key() }, self.now);
+                        place.insert(BTreeSet::new());
+                    }
+                }
                 self.agent_later(agent, Duration::ZERO, Input::VolumesChanged { change });
             }
             Output::Exit { message, .. } => {
@@ -431,7 +460,6 @@ impl<O: Observer> World<O> {
             Output::Signal { .. }
             | Output::Delete { .. }
             | Output::DeleteSandbox { .. }
-            | Output::LinkVolumes { .. }
             | Output::Resize { .. }
             | Output::Measure => {}
         }
@@ -455,6 +483,18 @@ impl<O: Observer> World<O> {
     pub(super) fn break_to_master(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         host.to_master.cut();
+        if host.linked.as_ref().is_some_and(|pid| pid.address() == self.master.address()) {
+            self.link_ends(agent);
+        }
+    }
+
+    fn is_at_deposed(&self, pid: &Pid) -> bool {
+        self.deposed.as_ref().is_some_and(|other| other.host.address() == pid.address())
+    }
+
+    /// An agent hears that the master to which it was connected is gone.
+    fn link_ends(&mut self, agent: u32) {
+        let host = &mut self.agents[agent as usize];
         if let Some(pid) = host.linked.take() {
             // After what still arrives over it.
             let still = host.to_agent.last().since(self.now);
@@ -493,6 +533,10 @@ impl<O: Observer> World<O> {
             bytes.truncate(bytes.len() / 2);
             host.disk.take(Persist::Append { path, bytes });
         }
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::Volumes) {
+            host.volumes.values_mut().for_each(BTreeSet::clear);
+        }
         host.life += 1;
         host.linked = None;
         host.doom = None;
@@ -501,13 +545,16 @@ impl<O: Observer> World<O> {
         host.inbox.clear();
         host.requests.clear();
         host.streams.clear();
-        if !arrives {
-            host.to_master.cut();
-        }
-        host.to_agent.cut();
-        let last = host.to_master.last();
         self.observer.noted(&Note::AgentStops { agent }, self.now);
-        self.agent_is_gone(agent, last);
+        self.with_each_master(|world| {
+            let host = &mut world.agents[agent as usize];
+            if !arrives {
+                host.to_master.cut();
+            }
+            host.to_agent.cut();
+            let last = host.to_master.last();
+            world.agent_is_gone(agent, last);
+        });
         self.executors_lose(agent);
     }
 }

@@ -36,6 +36,10 @@ pub(crate) enum Event {
     AgentDies { agent: u32, life: u32, doom: Doom },
     /// The same of the master.
     MasterDies { life: u32, doom: Doom },
+    /// A master that was deposed finds out.
+    FindsOut { life: u32 },
+    /// A scheduler asks who leads.
+    SchedulerDetects(u32),
     /// An agent asks who leads.
     Detect { agent: u32, life: u32 },
     /// Between an agent and the master everything arrives again.
@@ -52,6 +56,20 @@ pub(crate) enum Event {
     StartScheduler(u32),
     /// Something has come to an executor.
     Executor { executor: u32, serial: u64, what: ToExecutor },
+}
+
+impl Event {
+    /// The life of the master to which it happens, if it does to one.
+    pub fn master(&self) -> Option<u32> {
+        match self {
+            Event::Master { life, .. }
+            | Event::MasterBatch { life }
+            | Event::MasterWritten { life }
+            | Event::MasterWake { life }
+            | Event::MasterDies { life, .. } => Some(*life),
+            _ => None,
+        }
+    }
 }
 
 /// A connection to the master: whose, and its epoch.

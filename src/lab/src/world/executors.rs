@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use agent::{ContainerName, ContainerSpec, Input, RequestId, StreamId};
+use agent::{ContainerName, ContainerSpec, Input, RequestId, StreamId, VolumeLink};
 use base::Time;
 use protos::mesos::executor::{Call, Event as Said, call, event};
 use protos::mesos::{self as pb, TaskState};
@@ -50,6 +50,8 @@ pub(super) struct Executor {
     subscribed: bool,
     lost_at: Time,
     tasks: Vec<Running>,
+    /// The persistent volumes that it sees.
+    volumes: Vec<VolumeLink>,
     /// What was not confirmed, and whether it went out over the present connection.
     updates: Vec<(pb::TaskStatus, bool)>,
     calls: Lane,
@@ -107,6 +109,7 @@ impl<O: Observer> World<O> {
             subscribed: false,
             lost_at: self.now,
             tasks: Vec::new(),
+            volumes: spec.volumes.clone(),
             updates: Vec::new(),
             calls: Lane::default(),
             events: Lane::default(),
@@ -115,6 +118,22 @@ impl<O: Observer> World<O> {
         self.agents[agent as usize].containers.insert(container, executor);
         let at = self.now + self.write(|model| &model.container_start);
         self.queue.push(at, Event::Executor { executor, serial, what: ToExecutor::Started { life } });
+    }
+
+    /// A container sees other volumes from now on.
+    pub(super) fn link_volumes(
+        &mut self,
+        agent: u32,
+        container: &ContainerName,
+        appear: Vec<VolumeLink>,
+        vanish: &[VolumeLink],
+    ) {
+        let executor = self.agents[agent as usize].containers.get(container).copied();
+        let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
+        entry
+            .volumes
+            .retain(|link| !vanish.iter().any(|other| (&other.seen, &other.folder) == (&link.seen, &link.folder)));
+        entry.volumes.extend(appear);
     }
 
     /// An agent watches a container that an earlier life of its has started.
@@ -330,10 +349,36 @@ impl<O: Observer> World<O> {
         let work = Work::of(&task);
         entry.tasks.push(Running { task: Box::new(task), ended: false, unseen: true });
         self.observer.started(&framework, &id, self.now);
+        self.use_volumes(executor);
         self.make_update(executor, &id, TaskState::TaskStarting);
         self.make_update(executor, &id, TaskState::TaskRunning);
         if let Some((span, state)) = self.task_span(&framework, &id, work) {
             self.queue.push(self.now + span, Event::Executor { executor, serial, what: ToExecutor::TaskEnds(state) });
+        }
+    }
+
+    /// The last task of an executor looks into its volumes, and writes its name there.
+    fn use_volumes(&mut self, executor: u32) {
+        let entry = &self.executors[executor as usize];
+        let Some(task) = entry.tasks.last() else { return };
+        let (agent, framework, task) = (entry.agent, entry.framework.as_str(), &task.task);
+        for resource in &task.resources {
+            let Some(disk) = &resource.disk else { continue };
+            let (Some(persistence), Some(volume)) = (&disk.persistence, &disk.volume) else { continue };
+            let folder = entry.volumes.iter().find(|link| link.seen == volume.container_path).map(|link| &link.folder);
+            let data = folder.and_then(|folder| self.agents[agent as usize].volumes.get_mut(folder));
+            let note = Note::VolumeUsed {
+                agent,
+                framework,
+                task: &task.task_id.value,
+                id: &persistence.id,
+                shared: resource.shared.is_some(),
+                data: data.as_deref(),
+            };
+            self.observer.noted(&note, self.now);
+            if let Some(data) = data {
+                data.insert(format!("{framework}/{}", task.task_id.value));
+            }
         }
     }
 

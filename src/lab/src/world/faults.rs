@@ -13,7 +13,7 @@ use super::{Observer, World};
 /// The wait status of a process that signal 9 has ended.
 const KILLED: i32 = 9;
 /// The longest that it takes until an agent hears of another master.
-const DETECTION: Duration = Duration::from_millis(2000);
+pub(super) const DETECTION: Duration = Duration::from_millis(2000);
 
 /// A process of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,8 @@ pub(crate) enum Sabotage {
     Saves,
     /// Every fifth task never gets to its agent, over a connection that holds.
     Tasks,
+    /// What is in volumes does not outlive an agent's process.
+    Volumes,
 }
 
 impl<O: Observer> World<O> {
@@ -58,14 +60,14 @@ impl<O: Observer> World<O> {
         self.stop_master(durable, arrives);
         self.master.place = (self.master.place + 1) % 3;
         self.queue.push(self.now + away, Event::StartMaster);
-        self.everybody_detects();
+        self.everybody_detects(DETECTION);
     }
 
     /// Every agent hears in its time who leads.
-    pub(super) fn everybody_detects(&mut self) {
+    pub(super) fn everybody_detects(&mut self, within: Duration) {
         self.master.moved = true;
         for agent in 0..self.agents.len() {
-            let late = DETECTION.mul_f64(Self::unit(&mut self.network_rng));
+            let late = within.mul_f64(Self::unit(&mut self.network_rng));
             let life = self.agents[agent].life;
             self.queue.push(self.now + late, Event::Detect { agent: agent as u32, life });
         }
@@ -94,8 +96,13 @@ impl<O: Observer> World<O> {
 
     /// An agent's host stops with all that runs on it, and is there again after `away`.
     pub fn reboot_agent(&mut self, agent: usize, away: Duration, durable: u32) {
-        self.stop_agent(agent as u32, durable, false);
         self.agents[agent].boots += 1;
+        self.kill_agent_and_executors(agent, away, durable);
+    }
+
+    /// An agent's process and all its executors end; the agent starts again after `away`, on a host that has not stopped.
+    pub fn kill_agent_and_executors(&mut self, agent: usize, away: Duration, durable: u32) {
+        self.stop_agent(agent as u32, durable, false);
         for executor in self.executors_of(agent as u32) {
             self.end_executor(executor, KILLED);
         }
@@ -170,55 +177,98 @@ impl<O: Observer> World<O> {
 
     /// The connections between an agent and the master break; both ends are told.
     pub fn cut_agent(&mut self, agent: usize) {
-        self.break_to_master(agent as u32);
-        self.break_to_agent(agent as u32);
+        self.with_each_master(|world| {
+            world.break_to_master(agent as u32);
+            world.break_to_agent(agent as u32);
+        });
+    }
+
+    /// Something happens between the others and the master that leads, and the deposed one too.
+    pub(super) fn with_each_master(&mut self, mut act: impl FnMut(&mut Self)) {
+        act(self);
+        self.as_deposed(act);
+    }
+
+    /// Of the connections between an agent and the master the one in this direction breaks; both ends of it are told.
+    pub fn cut_agent_one_way(&mut self, agent: usize, to_master: bool) {
+        self.with_each_master(|world| match to_master {
+            true => world.break_to_master(agent as u32),
+            false => world.break_to_agent(agent as u32),
+        });
+    }
+
+    /// What is said in one direction between an agent or a scheduler and the master arrives after `until`.
+    pub fn stall_one_way(&mut self, process: Process, until: Time, to_master: bool) {
+        self.with_each_master(|world| match (process, to_master) {
+            (Process::Agent(agent), true) => world.agents[agent].to_master.stall(until),
+            (Process::Agent(agent), false) => world.agents[agent].to_agent.stall(until),
+            (Process::Scheduler(who), true) => world.schedulers[who].calls.stall(until),
+            (Process::Scheduler(who), false) => world.schedulers[who].events.stall(until),
+            (Process::Master, _) => {}
+        });
     }
 
     /// What an agent and the master say to each other until then is lost. If anything was, the connections break then.
     pub fn part_agent(&mut self, agent: usize, until: Time) {
-        let host = &mut self.agents[agent];
-        host.to_agent.part(until);
-        host.to_master.part(until);
+        self.with_each_master(|world| {
+            let host = &mut world.agents[agent];
+            host.to_agent.part(until);
+            host.to_master.part(until);
+        });
         self.queue.push(until, Event::AgentRejoined(agent as u32));
     }
 
     pub(super) fn agent_rejoined(&mut self, agent: u32) {
-        let host = &self.agents[agent as usize];
-        if host.to_agent.has_lost() || host.to_master.has_lost() {
-            self.cut_agent(agent as usize);
-        }
+        self.with_each_master(|world| {
+            let host = &world.agents[agent as usize];
+            if host.to_agent.has_lost() || host.to_master.has_lost() {
+                world.break_to_master(agent);
+                world.break_to_agent(agent);
+            }
+        });
     }
 
     /// What an agent and the master say to each other from now on arrives after `until`.
     pub fn stall_agent(&mut self, agent: usize, until: Time) {
-        let host = &mut self.agents[agent];
-        host.to_agent.stall(until);
-        host.to_master.stall(until);
+        self.with_each_master(|world| {
+            let host = &mut world.agents[agent];
+            host.to_agent.stall(until);
+            host.to_master.stall(until);
+        });
     }
 
     /// A scheduler's connections break; both ends are told.
     pub fn cut_framework(&mut self, who: usize) {
-        self.cut_scheduler(who as u32, false);
+        self.with_each_master(|world| {
+            if world.schedulers[who].at == world.master.life {
+                world.cut_scheduler(who as u32, false);
+            }
+        });
     }
 
     /// What a scheduler and the master say to each other until then is lost. If anything was, the connections break then.
     pub fn part_framework(&mut self, who: usize, until: Time) {
-        let host = &mut self.schedulers[who];
-        host.calls.part(until);
-        host.events.part(until);
+        self.with_each_master(|world| {
+            let host = &mut world.schedulers[who];
+            host.calls.part(until);
+            host.events.part(until);
+        });
         self.queue.push(until, Event::SchedulerRejoined(who as u32));
     }
 
     /// What a scheduler and the master say to each other from now on arrives after `until`.
     pub fn stall_framework(&mut self, who: usize, until: Time) {
-        let host = &mut self.schedulers[who];
-        host.calls.stall(until);
-        host.events.stall(until);
+        self.with_each_master(|world| {
+            let host = &mut world.schedulers[who];
+            host.calls.stall(until);
+            host.events.stall(until);
+        });
     }
 
     /// Nothing is doomed, slow or apart any more: all that is said from now on arrives in its time. What was lost in a
-    /// partition shows now.
+    /// partition shows now. Who has been deposed finds out.
     pub fn heal(&mut self) {
+        self.as_deposed(|world| world.stop_master(0, true));
         self.master.doom = None;
         self.master.writer.slow(self.now, Duration::ZERO);
         for agent in 0..self.agents.len() {

@@ -22,7 +22,7 @@ pub(super) struct MasterHost {
     config: Config,
     registry: Registry,
     /// What is durable and not yet in `registry`: applied when a master reads it.
-    written: Vec<RegistryOp>,
+    pub written: Vec<RegistryOp>,
     inbox: Vec<Input>,
     out: Outbox,
     /// A batch is in the queue.
@@ -47,6 +47,15 @@ pub(super) struct MasterHost {
     pub writer: Writer<RegistryOp, Output>,
     /// The process ends in its next batch that has something to do.
     pub doom: Option<Doom>,
+    /// It may not write into the registry, and waits for ever once it has tried.
+    fenced: Option<Stuck>,
+}
+
+/// Whether a master that may not write has tried.
+#[derive(Clone, Copy, PartialEq)]
+enum Stuck {
+    NotYet,
+    Waits,
 }
 
 /// A scheduler's call that has not been answered.
@@ -79,6 +88,21 @@ impl MasterHost {
             moved: false,
             writer: Writer::default(),
             doom: None,
+            fenced: None,
+        }
+    }
+
+    /// The process of the master that leads after this one, elsewhere, with all that is durable. This one does not write
+    /// any more; if it was writing, it waits for that.
+    pub fn next(&mut self, lost: bool) -> MasterHost {
+        self.fenced = Some(if lost { Stuck::Waits } else { Stuck::NotYet });
+        MasterHost {
+            life: self.life + 1,
+            registry: std::mem::take(&mut self.registry),
+            written: std::mem::take(&mut self.written),
+            place: (self.place + 1) % 3,
+            clock: self.clock,
+            ..MasterHost::new(self.config.clone())
         }
     }
 
@@ -141,7 +165,7 @@ impl<O: Observer> World<O> {
         self.observer.noted(&Note::MasterStarts { life, place: self.master.place }, self.now);
         self.plan_master();
         if std::mem::take(&mut self.master.moved) {
-            self.everybody_detects();
+            self.everybody_detects(super::faults::DETECTION);
             self.master.moved = false;
         }
     }
@@ -161,6 +185,7 @@ impl<O: Observer> World<O> {
 
     /// An operator calls the master; the answer is not waited for.
     pub fn operate(&mut self, call: protos::mesos::master::Call) {
+        self.observer.noted(&Note::OperatorCalls { call: &call }, self.now);
         let request = RequestId(self.name());
         let input = Input::OperatorCall { request, call: Box::new(call), principal: None };
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
@@ -251,6 +276,13 @@ impl<O: Observer> World<O> {
         if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
             out.outputs.truncate(outputs as usize);
         }
+        if let Some(stuck) = &mut self.master.fenced
+            && (writes || *stuck == Stuck::Waits)
+        {
+            *stuck = Stuck::Waits;
+            (out.persist, out.outputs) = (Vec::new(), Vec::new());
+        }
+        let writes = !out.persist.is_empty();
         let life = self.master.life;
         let mut dies = ready;
         if writes || !self.master.writer.is_idle() {
@@ -307,7 +339,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn master_output(&mut self, output: Output, ready: Time) {
+    pub(super) fn master_output(&mut self, output: Output, ready: Time) {
         match output {
             Output::Send { to, from, message } => self.master_sends(&to, from, message, ready),
             Output::Link { pid } => {
@@ -393,6 +425,7 @@ impl<O: Observer> World<O> {
         let broken = self.master.writer.broken();
         let whole = durable as usize % (broken.len() + 1);
         self.master.written.extend(broken.into_iter().take(whole).flat_map(|batch| batch.persist));
+        let life = self.master.life;
         self.master.life += 1;
         self.master.doom = None;
         self.master.inbox.clear();
@@ -408,7 +441,9 @@ impl<O: Observer> World<O> {
             self.break_to_master(agent as u32);
         }
         for who in 0..self.schedulers.len() {
-            self.cut_scheduler(who as u32, arrives);
+            if self.schedulers[who].at == life {
+                self.cut_scheduler(who as u32, arrives);
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod agents;
 mod clock;
+mod deposed;
 mod event;
 mod executors;
 mod faults;
@@ -34,6 +35,7 @@ use crate::dist::Dist;
 use crate::seeds::{Rng, Seed};
 use agents::AgentHost;
 pub use agents::AgentSpec;
+use deposed::Deposed;
 use event::Event;
 pub use event::{Doom, Moment};
 use executors::Executor;
@@ -107,6 +109,8 @@ pub struct World<O> {
     network_rng: Rng,
     disk_rng: Rng,
     master: MasterHost,
+    /// The master that led before, if it has not found out.
+    deposed: Option<Box<Deposed>>,
     agents: Vec<AgentHost>,
     schedulers: Vec<SchedulerHost>,
     executors: Slab<Executor>,
@@ -146,6 +150,7 @@ impl<O: Observer> World<O> {
             network_rng: seed.child("network").rng(),
             disk_rng: seed.child("disks").rng(),
             master: MasterHost::new(setup.master),
+            deposed: None,
             agents: Vec::new(),
             schedulers: Vec::new(),
             executors: Slab::new(),
@@ -240,6 +245,13 @@ impl<O: Observer> World<O> {
     }
 
     fn happen(&mut self, event: Event) {
+        match event.master() {
+            Some(life) if self.is_deposed(life) => self.as_deposed(|world| world.happen_here(event)),
+            _ => self.happen_here(event),
+        }
+    }
+
+    fn happen_here(&mut self, event: Event) {
         match event {
             Event::Master { life, over, input } => self.master_arrival(life, over, input),
             Event::MasterBatch { life } => self.master_batch(life),
@@ -251,6 +263,8 @@ impl<O: Observer> World<O> {
             Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
             Event::AgentWritten { agent, life } => self.agent_written(agent, life),
             Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
+            Event::FindsOut { life } => self.finds_out(life),
+            Event::SchedulerDetects(who) => self.scheduler_detects(who),
             Event::Detect { agent, life } => self.detect(agent, life),
             Event::AgentRejoined(agent) => self.agent_rejoined(agent),
             Event::SchedulerRejoined(who) => self.scheduler_rejoined(who),

@@ -1,5 +1,7 @@
 //! What a world tells whoever looks on, beside what passes between schedulers and the master.
 
+use std::collections::BTreeSet;
+
 use protos::mesos::TaskState;
 use sdk::Ending;
 use sdk::v1::scheduler::Call;
@@ -10,6 +12,8 @@ use sdk::v1::scheduler::Call;
 pub enum Note<'a> {
     /// A master begins to lead.
     MasterStarts { life: u32, place: u8 },
+    /// Another master is elected, which this one does not know.
+    MasterDeposed { life: u32 },
     /// The master's process ends without a word.
     MasterStops,
     /// The master has found that it must end.
@@ -36,4 +40,19 @@ pub enum Note<'a> {
     UpdateMade { framework: &'a str, task: &'a str, state: TaskState, uuid: &'a [u8] },
     /// An executor hears that an update of its is safe.
     UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
+    /// An operator makes a call.
+    OperatorCalls { call: &'a protos::mesos::master::Call },
+    /// A persistent volume's folder is made on an agent's disk.
+    VolumeMade { agent: u32, folder: &'a str },
+    /// A persistent volume's folder goes with all that is in it.
+    VolumeGone { agent: u32, folder: &'a str },
+    /// A task that starts looks into a volume of its. What is in it is who has written there; none if it sees no folder.
+    VolumeUsed {
+        agent: u32,
+        framework: &'a str,
+        task: &'a str,
+        id: &'a str,
+        shared: bool,
+        data: Option<&'a BTreeSet<String>>,
+    },
 }

@@ -25,7 +25,11 @@ pub(super) struct SchedulerHost {
     pub life: u32,
     /// The session is over.
     pub ended: bool,
-    connection: Option<u64>,
+    pub connection: Option<u64>,
+    /// The life of the master to which it is connected, or was.
+    pub at: u32,
+    /// Until then it takes a deposed master for the one that leads.
+    pub detects: Time,
     /// The text of its `Mesos-Stream-Id`.
     stream_text: String,
     /// The connection carries nothing any more, and neither end has noticed.
@@ -49,6 +53,8 @@ impl SchedulerHost {
             life: 0,
             ended: false,
             connection: None,
+            at: 0,
+            detects: Time::EPOCH,
             stream_text: String::new(),
             broken: false,
             calls: Lane::default(),
@@ -103,13 +109,19 @@ impl<O: Observer> World<O> {
             return;
         }
         self.observer.noted(&Note::SchedulerStops { who }, self.now);
-        if let Some(connection) = host.connection.take().filter(|_| !host.broken) {
-            let at = (self.now + noticed).max(host.calls.last());
-            self.queue.push(at, self.master.closes(connection));
-        }
-        if !arrives {
-            host.calls.cut();
-        }
+        let (connection, whole, at) = (host.connection.take(), !host.broken, host.at);
+        self.with_each_master(|world| {
+            let calls = &mut world.schedulers[who as usize].calls;
+            let last = calls.last();
+            if !arrives {
+                calls.cut();
+            }
+            if let Some(connection) = connection.filter(|_| whole && world.master.life == at) {
+                world.queue.push((world.now + noticed).max(last), world.master.closes(connection));
+            }
+        });
+        let host = &mut self.schedulers[who as usize];
+        host.detects = Time::EPOCH;
         host.doom = None;
         host.wake = None;
         host.life += 1;
@@ -176,7 +188,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn session_input(&mut self, who: u32, input: sdk::Input) {
+    pub(super) fn session_input(&mut self, who: u32, input: sdk::Input) {
         let host = &mut self.schedulers[who as usize];
         let Some(session) = &mut host.session else { return };
         let mut outputs = std::mem::take(&mut self.wanted);
@@ -230,11 +242,14 @@ impl<O: Observer> World<O> {
     }
 
     fn subscribe(&mut self, who: u32, call: &v1::Call) {
+        if self.deposed.is_some() && self.now < self.schedulers[who as usize].detects {
+            return self.as_deposed(|world| world.subscribe(who, call));
+        }
         let (connection, request) = (self.name(), self.name());
         let delay = self.latency();
         let (now, life) = (self.now, self.master.life);
         let host = &mut self.schedulers[who as usize];
-        (host.connection, host.broken) = (Some(connection), false);
+        (host.connection, host.broken, host.at) = (Some(connection), false, life);
         let text = stream_text(connection);
         host.stream_text = text.to_string();
         if self.master.core.is_none() {
@@ -258,6 +273,9 @@ impl<O: Observer> World<O> {
     fn send_call(&mut self, who: u32, call: Box<v1::Call>) {
         let host = &self.schedulers[who as usize];
         let Some(connection) = host.connection else { return };
+        if self.is_deposed(host.at) {
+            return self.as_deposed(|world| world.send_call(who, call));
+        }
         self.observer.called(who as usize, &call, self.now);
         #[cfg(test)]
         if self.sabotage == Some(super::Sabotage::Acknowledgements) && call.acknowledge.is_some() {
@@ -294,7 +312,10 @@ impl<O: Observer> World<O> {
     }
 
     /// A scheduler closes its connection.
-    fn hang_up(&mut self, who: u32) {
+    pub(super) fn hang_up(&mut self, who: u32) {
+        if self.is_deposed(self.schedulers[who as usize].at) {
+            return self.as_deposed(|world| world.hang_up(who));
+        }
         let Some(connection) = self.schedulers[who as usize].connection.take() else { return };
         let delay = self.latency();
         // After the calls that are still on their way.
@@ -325,7 +346,11 @@ impl<O: Observer> World<O> {
     /// The network between a scheduler and the master works again: what was lost meanwhile shows now, as broken
     /// connections.
     pub(super) fn scheduler_rejoined(&mut self, who: u32) {
-        let host = &self.schedulers[who as usize];
+        self.with_each_master(|world| world.rejoined(who));
+    }
+
+    fn rejoined(&mut self, who: u32) {
+        let host = &mut self.schedulers[who as usize];
         let (present, lost) = (host.connection, host.calls.has_lost() || host.events.has_lost());
         if !lost {
             return;
@@ -337,7 +362,13 @@ impl<O: Observer> World<O> {
         for connection in old {
             self.queue.push(self.now, self.master.closes(connection));
         }
-        self.cut_scheduler(who, false);
+        let host = &mut self.schedulers[who as usize];
+        if host.at == self.master.life {
+            self.cut_scheduler(who, false);
+        } else {
+            host.calls.cut();
+            host.events.cut();
+        }
     }
 
     /// Something for a scheduler goes on its way.

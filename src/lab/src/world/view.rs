@@ -32,6 +32,11 @@ impl<O: Observer> World<O> {
         &self.agents[agent].disk
     }
 
+    /// The persistent volumes on an agent's disk.
+    pub(crate) fn agent_volumes(&self, agent: usize) -> impl Iterator<Item = &str> {
+        self.agents[agent].volumes.keys().map(String::as_str)
+    }
+
     /// Whether a scheduler's process runs or has ended its work.
     pub(crate) fn scheduler_lives(&self, who: usize) -> bool {
         self.schedulers[who].runs() || self.schedulers[who].ended

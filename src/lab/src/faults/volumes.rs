@@ -1,0 +1,134 @@
+//! What must hold of persistent volumes, and the memory that it takes to tell: who wanted each, where it is, what is in it.
+//!
+//! It sees what schedulers and operators ask for, and what happens on the agents' disks.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+use sdk::v1::scheduler::Call;
+
+use super::judge::TaskName;
+use crate::world::Note;
+
+/// A rule that does not hold, and how.
+type Fault = Option<(&'static str, String)>;
+
+/// A volume as a reader of all minds knows it.
+#[derive(Debug, Default)]
+struct Volume {
+    /// Somebody has asked for its end.
+    unwanted: bool,
+    /// Its agent and folder, while it is there.
+    place: Option<(u32, String)>,
+    /// It was there, and is no more.
+    gone: bool,
+    /// Who has written into it.
+    data: BTreeSet<String>,
+    /// Whose tasks use it now.
+    users: Vec<TaskName>,
+}
+
+/// All volumes of a world, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Volumes(FxHashMap<String, Volume>);
+
+impl Volumes {
+    /// A scheduler asks for volumes, or for their end.
+    pub fn called(&mut self, call: &Call) {
+        for operation in call.accept.iter().flat_map(|accept| &accept.operations) {
+            for id in operation.create.iter().flat_map(|create| &create.volumes).filter_map(v1_id) {
+                self.0.entry(id.to_owned()).or_default();
+            }
+            for id in operation.destroy.iter().flat_map(|destroy| &destroy.volumes).filter_map(v1_id) {
+                self.0.entry(id.to_owned()).or_default().unwanted = true;
+            }
+        }
+    }
+
+    /// Something has happened; the rule that it breaks.
+    ///
+    /// `is_kept` tells whether a framework's tasks outlive their connections.
+    pub fn noted(&mut self, note: &Note<'_>, is_kept: &dyn Fn(&str) -> bool) -> Fault {
+        match note {
+            Note::OperatorCalls { call } => {
+                let volumes = call.destroy_volumes.iter().flat_map(|destroy| &destroy.volumes);
+                for disk in volumes.filter_map(|volume| volume.disk.as_ref()) {
+                    let id = disk.persistence.as_ref().map(|persistence| persistence.id.clone());
+                    self.0.entry(id.unwrap_or_default()).or_default().unwanted = true;
+                }
+                None
+            }
+            Note::VolumeMade { agent, folder } => self.made(*agent, folder),
+            Note::VolumeGone { folder, .. } => self.gone(folder, is_kept),
+            Note::VolumeUsed { agent, framework, task, id, shared, data } => {
+                let task = ((*framework).to_owned(), (*task).to_owned());
+                let alone = !*shared && is_kept(framework);
+                self.used(*agent, task, id, alone, *data)
+            }
+            _ => None,
+        }
+    }
+
+    /// A task does not run any more.
+    pub fn ended(&mut self, framework: &str, task: &str) {
+        for volume in self.0.values_mut() {
+            volume.users.retain(|(of, name)| (of.as_str(), name.as_str()) != (framework, task));
+        }
+    }
+
+    fn made(&mut self, agent: u32, folder: &str) -> Fault {
+        let Some(volume) = self.0.get_mut(id_of(folder)) else {
+            return Some(("volumes are made on request", format!("{folder} of agent {agent} is of nobody")));
+        };
+        if let Some((other, place)) = &volume.place {
+            return Some(("a volume is made once", format!("{folder} of agent {agent} is {place} of agent {other}")));
+        }
+        if volume.gone {
+            return Some(("a volume is made once", format!("{folder} of agent {agent} was destroyed, and is there")));
+        }
+        volume.place = Some((agent, folder.to_owned()));
+        None
+    }
+
+    fn gone(&mut self, folder: &str, is_kept: &dyn Fn(&str) -> bool) -> Fault {
+        let volume = self.0.get_mut(id_of(folder))?;
+        (volume.place, volume.gone) = (None, true);
+        if !volume.unwanted {
+            return Some(("no volume is lost", format!("nobody wanted the end of {folder}")));
+        }
+        // Of frameworks without checkpointing a task may run on after its master has given it up.
+        let user = volume.users.iter().find(|(framework, _)| is_kept(framework))?;
+        Some(("no volume is lost", format!("{folder} goes, and task {} of {} uses it", user.1, user.0)))
+    }
+
+    fn used(&mut self, agent: u32, task: TaskName, id: &str, alone: bool, data: Option<&BTreeSet<String>>) -> Fault {
+        let Some(volume) = self.0.get_mut(id) else {
+            return Some(("a task sees its volumes", format!("nobody asked for {id}, which {} uses", task.1)));
+        };
+        let here = volume.place.as_ref().is_some_and(|(of, _)| *of == agent);
+        let Some(data) = data.filter(|_| here) else {
+            return Some(("a task sees its volumes", format!("{id} of {} of {} is not there", task.1, task.0)));
+        };
+        if *data != volume.data {
+            let text = format!("{id} has {data:?}, and {:?} was written into it", volume.data);
+            return Some(("a volume keeps its data", text));
+        }
+        if let Some(user) = volume.users.first().filter(|_| alone) {
+            let text = format!("{id} is used by {} and by {} of {}", user.1, task.1, task.0);
+            return Some(("a volume is used by one task at a time", text));
+        }
+        volume.data.insert(format!("{}/{}", task.0, task.1));
+        volume.users.push(task);
+        None
+    }
+}
+
+/// The id of the volume that lies in a folder.
+pub(super) fn id_of(folder: &str) -> &str {
+    folder.rsplit_once('/').map_or(folder, |(_, id)| id)
+}
+
+/// The id of a volume of an operation.
+pub(super) fn v1_id(volume: &sdk::v1::Resource) -> Option<&str> {
+    Some(volume.disk.as_ref()?.persistence.as_ref()?.id.as_str())
+}

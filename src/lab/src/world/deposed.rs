@@ -1,0 +1,118 @@
+//! A master that does not lead any more and does not know it: cut off from the coordinator, it goes on with whoever has
+//! not heard of the next one, until it finds out.
+//!
+//! It is a master like the other: while something happens to it, it takes the place of the one that leads, with its own
+//! connections. It writes nothing into the registry, so what waits for a write is never seen.
+
+use std::time::Duration;
+
+use base::Time;
+
+use super::event::Event;
+use super::master::MasterHost;
+use super::network::Lane;
+use super::{Note, Observer, World};
+
+/// A master that is not the leader, with its ends of all connections.
+pub(super) struct Deposed {
+    pub host: MasterHost,
+    /// To each agent, and from it.
+    agents: Vec<(Lane, Lane)>,
+    /// To each scheduler, and from it.
+    schedulers: Vec<(Lane, Lane)>,
+}
+
+impl Deposed {
+    /// Whether what an agent was sent in that epoch of a connection still arrives.
+    pub fn reaches(&self, agent: u32, epoch: u32) -> bool {
+        self.agents[agent as usize].0.carries(epoch)
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Another master is elected and leads after `away`, elsewhere, with the same registry; the one before finds out only
+    /// after `lasts`. Agents and schedulers hear of it each in its time, within `lasts`. Of what it was writing,
+    /// `durable` batches are, modulo how many there were; what follows from them is still said if `arrives`.
+    pub fn depose_master(&mut self, lasts: Duration, away: Duration, durable: u32, arrives: bool) {
+        if self.master.core.is_none() || self.deposed.is_some() {
+            return self.fail_master_over(away, durable, arrives);
+        }
+        let life = self.master.life;
+        self.observer.noted(&Note::MasterDeposed { life }, self.now);
+        let mut batches = self.master.writer.broken();
+        let whole = durable as usize % (batches.len() + 1);
+        let lost = whole < batches.len() || (whole > 0 && !arrives);
+        batches.truncate(whole);
+        for batch in batches {
+            self.master.written.extend(batch.persist);
+            if arrives {
+                batch.outputs.into_iter().for_each(|output| self.master_output(output, self.now));
+            }
+        }
+        let host = self.master.next(lost);
+        let agents = self.agents.iter().map(|host| (host.to_agent.next(), host.to_master.next())).collect();
+        let schedulers = self.schedulers.iter().map(|host| (host.events.next(), host.calls.next())).collect();
+        let mut other = Deposed { host, agents, schedulers };
+        self.swap(&mut other);
+        self.deposed = Some(Box::new(other));
+        self.queue.push(self.now + away, Event::StartMaster);
+        self.queue.push(self.now + lasts, Event::FindsOut { life });
+        self.everybody_detects(lasts);
+        for who in 0..self.schedulers.len() {
+            let at = self.now + lasts.mul_f64(Self::unit(&mut self.network_rng));
+            self.schedulers[who].detects = at;
+            self.queue.push(at, Event::SchedulerDetects(who as u32));
+        }
+    }
+
+    /// The master that does not lead, if there is one that does not know it.
+    pub(crate) fn deposed(&mut self) -> Option<&mut ::master::Master> {
+        self.deposed.as_mut()?.host.core.as_mut()
+    }
+
+    /// Whether this life of a master's is that of the deposed one.
+    pub(super) fn is_deposed(&self, life: u32) -> bool {
+        self.deposed.as_ref().is_some_and(|other| other.host.life == life)
+    }
+
+    /// Something happens between the deposed master, if there is one, and the others.
+    pub(super) fn as_deposed(&mut self, act: impl FnOnce(&mut Self)) {
+        let Some(mut other) = self.deposed.take() else { return };
+        self.swap(&mut other);
+        act(self);
+        self.swap(&mut other);
+        if other.host.core.is_some() {
+            self.deposed = Some(other);
+        }
+    }
+
+    fn swap(&mut self, other: &mut Deposed) {
+        std::mem::swap(&mut self.master, &mut other.host);
+        for (host, (to, from)) in self.agents.iter_mut().zip(&mut other.agents) {
+            std::mem::swap(&mut host.to_agent, to);
+            std::mem::swap(&mut host.to_master, from);
+        }
+        for (host, (to, from)) in self.schedulers.iter_mut().zip(&mut other.schedulers) {
+            std::mem::swap(&mut host.events, to);
+            std::mem::swap(&mut host.calls, from);
+        }
+    }
+
+    /// The deposed master finds out, and ends.
+    pub(super) fn finds_out(&mut self, life: u32) {
+        if self.is_deposed(life) {
+            self.as_deposed(|world| world.stop_master(0, true));
+        }
+    }
+
+    /// A scheduler hears who leads; it leaves the master that does not.
+    pub(super) fn scheduler_detects(&mut self, who: u32) {
+        let host = &mut self.schedulers[who as usize];
+        host.detects = Time::EPOCH;
+        let (at, connected) = (host.at, host.connection.is_some());
+        if connected && self.is_deposed(at) {
+            self.as_deposed(|world| world.hang_up(who));
+            self.session_input(who, sdk::Input::Disconnected("another master leads".to_owned()));
+        }
+    }
+}
