@@ -135,7 +135,7 @@ impl Quality {
     fn on_wake(&mut self, now: Time, calls: &mut Calls) {
         while let Some(request) = self.requests.next() {
             let (answer, changed) = self.handle(&request.question, now, calls);
-            request.answer(answer);
+            calls.answer(request, answer);
             if changed {
                 self.next_epoch = now;
             }

@@ -78,6 +78,7 @@ impl World {
         for output in outputs {
             match output {
                 Output::Send(call) => self.calls.push(*call),
+                Output::Answer(answer) => answer.give(),
                 Output::Save(changes) => changes.into_iter().for_each(|change| match change.value {
                     Some(value) => drop(self.store.insert(change.key, value)),
                     None => drop(self.store.remove(&change.key)),

@@ -482,7 +482,8 @@ impl Scheduler for VideoScheduler {
         }
         while let Some(mut request) = self.requests.next() {
             let question = std::mem::replace(&mut request.question, Question::Status);
-            request.answer(self.answer(question, now, calls));
+            let answer = self.answer(question, now, calls);
+            calls.answer(request, answer);
         }
         if now >= self.next_epoch {
             self.next_epoch = now + self.options.epoch;

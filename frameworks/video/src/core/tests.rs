@@ -86,6 +86,7 @@ impl Rig {
                     }
                 }
                 Output::Send(call) => self.calls.push(*call),
+                Output::Answer(answer) => answer.give(),
                 _ => {}
             }
         }
@@ -109,15 +110,12 @@ impl Rig {
     }
 
     fn ask(&mut self, question: Question) -> Answer {
-        let mut answer = Box::pin(self.asks.0.ask(question));
+        let requester = self.asks.0.clone();
+        let mut answer = Box::pin(requester.ask(question));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(answer.as_mut().poll(&mut context).is_pending());
-        let mut outputs = Vec::new();
-        self.session.handle(Input::Nudge, self.now, &mut outputs);
-        let ready = answer.as_mut().poll(&mut context);
-        drop(answer);
-        self.take(outputs);
-        match ready {
+        self.put(Input::Nudge);
+        match answer.as_mut().poll(&mut context) {
             std::task::Poll::Ready(Ok(answer)) => answer,
             other => panic!("no answer: {other:?}"),
         }
