@@ -54,7 +54,7 @@ fn main() -> std::io::Result<()> {
     let wanted = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).unwrap_or_default();
     if wanted == "docs" {
         let folder = Path::new("../../docs/images");
-        std::fs::create_dir_all(&folder)?;
+        std::fs::create_dir_all(folder)?;
         for (name, plot) in stories().into_iter().chain(growth()) {
             std::fs::write(folder.join(format!("allocation-{name}.svg")), plot.svg())?;
         }

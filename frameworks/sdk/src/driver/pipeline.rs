@@ -156,7 +156,8 @@ mod tests {
             assert!(parse(&TWO[length..end]).unwrap().is_none(), "{end}");
         }
         let early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more";
-        assert_eq!(parse(early).unwrap().unwrap(), (Answer { status: StatusCode::OK, text: "ok".into() }, 66));
+        let length = early.len() - " and more".len();
+        assert_eq!(parse(early).unwrap().unwrap(), (Answer { status: StatusCode::OK, text: "ok".into() }, length));
         assert!(parse(b"SSH-2.0-OpenSSH\r\n").is_err());
         assert!(parse(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n").is_err());
         assert!(parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffff\r\n").is_err());
