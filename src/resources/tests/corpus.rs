@@ -7,7 +7,7 @@ use check_text::check_text;
 #[test]
 fn seeds_are_answered() {
     let folder = std::path::Path::new("../../fuzz/corpus/resource_text");
-    let seeds: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(seeds.len() >= 10, "{} has {} seeds", folder.display(), seeds.len());
     for seed in seeds {
         let bytes = std::fs::read(&seed).unwrap();

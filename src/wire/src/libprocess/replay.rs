@@ -68,7 +68,7 @@ mod tests {
     fn corpus() {
         let folder = Path::new("../../fuzz/corpus/libprocess");
         let mut count = 0;
-        for entry in std::fs::read_dir(&folder).unwrap() {
+        for entry in std::fs::read_dir(folder).unwrap() {
             let input = std::fs::read(entry.unwrap().path()).unwrap();
             same_however_cut(&input, 1);
             same_however_cut(&input, 7);
