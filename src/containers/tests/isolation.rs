@@ -85,7 +85,10 @@ fn another_one_enters() {
     let pidfd = first.pidfd().try_clone_to_owned().unwrap();
     let second = Folder::new("entered");
     let isolation = Isolation { enter: Some(Arc::new(pidfd)), enter_which: OWN, ..Isolation::default() };
-    let (text, code) = second.run("cat /proc/1/cmdline | tr '\\0' ' '; ls /proc/$$ > /dev/null", isolation);
+    // While the shell becomes another program, its words are nowhere.
+    let script =
+        "until grep -qa sleep /proc/1/cmdline; do :; done; tr '\\0' ' ' < /proc/1/cmdline; ls /proc/$$ > /dev/null";
+    let (text, code) = second.run(script, isolation);
     assert_eq!((text.trim(), code), ("sleep 1000", Some(0)));
     // This thread's own children are born outside again.
     let (text, _) = Folder::new("outside").run("echo $$", Isolation::default());
