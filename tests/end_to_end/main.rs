@@ -9,6 +9,7 @@ mod binpack;
 mod containers;
 mod disks;
 mod examples;
+mod floods;
 mod lab_live;
 mod marathon;
 mod mpi;

@@ -123,6 +123,15 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// The bytes of memory that it has.
+    pub fn resident(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() << 10
+    }
+}
+
 impl Drop for Cluster {
     fn drop(&mut self) {
         // An interrupt lets it end its tasks.

@@ -1,0 +1,206 @@
+//! An executor that says more than anybody takes: the cluster's memory stays bounded, and it goes on.
+//!
+//! The test is both ends: a scheduler that stops reading, and an executor that never stops talking. How output is bounded is
+//! tested where it is rotated.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, PATIENCE, call, until, wait_for};
+
+/// A connection for calls and streams, in JSON.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    path: &'static str,
+    stream_id: Option<String>,
+}
+
+impl Connection {
+    fn open(address: &str, path: &'static str) -> Connection {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Connection { stream: BufReader::new(stream), path, stream_id: None }
+    }
+
+    fn send(&mut self, call: &Value) {
+        let body = call.to_string();
+        let id = self.stream_id.as_ref().map(|id| format!("Mesos-Stream-Id: {id}\r\n")).unwrap_or_default();
+        let head = format!(
+            "POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAccept: application/json\r\n{id}Content-Length: {}\r\n\r\n",
+            self.path,
+            body.len()
+        );
+        self.stream.get_mut().write_all(&[head.as_bytes(), body.as_bytes()].concat()).unwrap();
+    }
+
+    /// The status of the next answer; its body follows if it is a stream, else it is read and dropped.
+    fn status(&mut self) -> u16 {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.stream.read_line(&mut line).unwrap();
+            if line.trim().is_empty() {
+                break;
+            }
+            lines.push(line);
+        }
+        let value = |name: &str| {
+            let found = lines.iter().find(|line| line.to_lowercase().starts_with(&format!("{name}:")));
+            found.and_then(|line| line.split_once(':')).map(|(_, value)| value.trim().to_owned())
+        };
+        self.stream_id = self.stream_id.take().or_else(|| value("mesos-stream-id"));
+        if let Some(length) = value("content-length") {
+            self.stream.read_exact(&mut vec![0; length.parse().unwrap()]).unwrap();
+        }
+        lines[0].split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// The next event of a stream; none at its end.
+    fn event(&mut self) -> Option<Value> {
+        // Each event comes as a record in a chunk of its own, or in several; the sizes of chunks are on lines of their own.
+        let mut record: Vec<u8> = Vec::new();
+        loop {
+            let mut size = String::new();
+            self.stream.read_line(&mut size).ok()?;
+            let size = usize::from_str_radix(size.trim(), 16).ok().filter(|size| *size > 0)?;
+            let mut chunk = vec![0; size + 2];
+            self.stream.read_exact(&mut chunk).ok()?;
+            record.extend_from_slice(&chunk[..size]);
+            let Some(start) = record.iter().position(|byte| *byte == b'\n').map(|at| at + 1) else { continue };
+            let length: usize = std::str::from_utf8(&record[..start - 1]).ok()?.parse().ok()?;
+            if record.len() >= start + length {
+                return serde_json::from_slice(&record[start..start + length]).ok();
+            }
+        }
+    }
+}
+
+/// A scheduler's subscription, and its framework's id.
+fn subscribe(cluster: &Cluster) -> (Connection, Value) {
+    let mut scheduler = Connection::open(&cluster.master, "/api/v1/scheduler");
+    let info = json!({ "user": "root", "name": "floods", "roles": ["*"], "failover_timeout": 600.0,
+        "capabilities": [{ "type": "MULTI_ROLE" }] });
+    scheduler.send(&json!({ "type": "SUBSCRIBE", "subscribe": { "framework_info": info } }));
+    assert_eq!(scheduler.status(), 200);
+    let subscribed = scheduler.event().unwrap();
+    let id = subscribed["subscribed"]["framework_id"].clone();
+    (scheduler, id)
+}
+
+/// An executor that the test plays: what the agent has started only tells where it would be.
+struct Executor {
+    agent: String,
+    framework: Value,
+    /// Its subscription, which must live as long as it does.
+    _stream: Connection,
+    calls: Connection,
+}
+
+impl Executor {
+    fn start(cluster: &Cluster, scheduler: &mut Connection, framework: &Value) -> Executor {
+        let offer = loop {
+            let event = scheduler.event().unwrap();
+            if event["type"] == "OFFERS" {
+                break event["offers"]["offers"][0].clone();
+            }
+        };
+        let (part, whole) = (cluster.folder.join("env.part"), cluster.folder.join("env"));
+        let command = format!("env > {part}; mv {part} {whole}; exec sleep 1000");
+        let scalar = |name: &str, value: f64| json!({ "name": name, "type": "SCALAR", "scalar": { "value": value }, "allocation_info": { "role": "*" } });
+        let executor = json!({ "type": "CUSTOM", "executor_id": { "value": "e" }, "command": { "value": command },
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)] });
+        let task = json!({ "name": "t", "task_id": { "value": "t" }, "agent_id": offer["agent_id"], "executor": executor,
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)] });
+        let launch = json!({ "type": "LAUNCH", "launch": { "task_infos": [task] } });
+        let accept = json!({ "type": "ACCEPT", "framework_id": framework,
+            "accept": { "offer_ids": [offer["id"]], "operations": [launch], "filters": { "refuse_seconds": 1000.0 } } });
+        let mut calls = Connection::open(&cluster.master, "/api/v1/scheduler");
+        calls.stream_id.clone_from(&scheduler.stream_id);
+        calls.send(&accept);
+        assert_eq!(calls.status(), 202);
+        let text = wait_for("the executor's process has started", || fs::read_to_string(&whole).ok());
+        let variable = |name: &str| {
+            let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+            found.unwrap_or_default().to_owned()
+        };
+        let agent = variable("MESOS_AGENT_ENDPOINT");
+        let mut stream = Connection::open(&agent, "/api/v1/executor");
+        stream.send(&json!({ "type": "SUBSCRIBE", "framework_id": framework, "executor_id": { "value": "e" },
+            "subscribe": {} }));
+        assert_eq!(stream.status(), 200);
+        assert_eq!(stream.event().unwrap()["type"], "SUBSCRIBED");
+        assert_eq!(stream.event().unwrap()["type"], "LAUNCH");
+        let calls = Connection::open(&agent, "/api/v1/executor");
+        Executor { agent, framework: framework.clone(), _stream: stream, calls }
+    }
+
+    fn call(&mut self, mut call: Value) -> u16 {
+        call["framework_id"] = self.framework.clone();
+        call["executor_id"] = json!({ "value": "e" });
+        self.calls.send(&call);
+        self.calls.status()
+    }
+
+    fn update(&mut self, task: &str, state: &str, number: u32) -> u16 {
+        // 16 bytes in base64.
+        let uuid = format!("{number:021}w==").replace('w', "A");
+        self.call(json!({ "type": "UPDATE", "update": { "status": { "task_id": { "value": task }, "state": state,
+            "source": "SOURCE_EXECUTOR", "uuid": uuid } } }))
+    }
+
+    /// A counter of the agent.
+    fn counter(&self, name: &str) -> u64 {
+        call(&self.agent, "GET", "/metrics/snapshot").and_then(|all| all[name].as_f64()).unwrap_or_default() as u64
+    }
+}
+
+#[test]
+fn messages_that_nobody_reads_are_bounded() {
+    const MEGABYTES: usize = 320;
+    let cluster = Cluster::start("flood-messages", 1, "cpus:1;mem:128;disk:64");
+    let (mut scheduler, framework) = subscribe(&cluster);
+    let mut executor = Executor::start(&cluster, &mut scheduler, &framework);
+    let before = cluster.resident();
+    // Base64 of 768 KiB is a megabyte.
+    let data = "A".repeat(1 << 20);
+    let mut most = 0;
+    for _ in 0..MEGABYTES {
+        assert_eq!(executor.call(json!({ "type": "MESSAGE", "message": { "data": data } })), 202);
+        most = most.max(cluster.resident());
+    }
+    let grown = most.saturating_sub(before) >> 20;
+    println!("{MEGABYTES} MB were said, the cluster grew by {grown} MB at most");
+    // The agent's queue to the master, and the scheduler's stream: 64 MiB each, while they are being moved.
+    assert!(grown < 260, "{grown} MB");
+    // The scheduler is cut off, and others are not kept waiting.
+    until("the cluster answers", || call(&cluster.master, "GET", "/state").is_some());
+    until("the scheduler is not connected", || {
+        let state = call(&cluster.master, "GET", "/state").unwrap_or_default();
+        state["frameworks"][0]["connected"] == false
+    });
+}
+
+#[test]
+fn updates_that_nobody_acknowledges_are_bounded() {
+    const UPDATES: u32 = 11_000;
+    let cluster = Cluster::start("flood-updates", 1, "cpus:1;mem:128;disk:64");
+    let (mut scheduler, framework) = subscribe(&cluster);
+    let mut executor = Executor::start(&cluster, &mut scheduler, &framework);
+    let refused = |executor: &Executor| executor.counter("slave/invalid_status_updates");
+    for number in 0..UPDATES {
+        assert_eq!(executor.update("t", "TASK_RUNNING", number), 202);
+    }
+    until("what is too much is refused", || refused(&executor) >= 1000);
+    for number in 0..UPDATES {
+        assert_eq!(executor.update(&format!("x{number}"), "TASK_RUNNING", UPDATES + number), 202);
+    }
+    until("what is of no task is refused, too", || refused(&executor) >= 2000);
+    // A task's end is always taken.
+    let taken = executor.counter("slave/valid_status_updates");
+    assert_eq!(executor.update("t", "TASK_FINISHED", 2 * UPDATES), 202);
+    until("the end is taken", || executor.counter("slave/valid_status_updates") > taken);
+    until("the cluster answers", || call(&cluster.master, "GET", "/state").is_some());
+}
