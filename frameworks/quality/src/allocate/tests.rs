@@ -190,7 +190,6 @@ fn with_few_cores_nobody_waits_for_ever_however_long_a_hand_over_takes() {
             // Nine jobs that become impatient together share four cores; each turn takes a hand-over more.
             let most = PATIENCE + 3 * (TURN + hand_over + 1);
             assert!(longest <= most, "{policy:?}, hand-over {hand_over}: {longest}");
-            eprintln!("{policy:?} {hand_over} {longest}");
         }
     }
     let one = bid(new());

@@ -66,30 +66,27 @@ pub(super) fn is_short(query: &Query, now: Time) -> bool {
     query.may_restart() && (lags || better) && useful(query, now) > query.reserved * GROWTH
 }
 
-/// The queries that should move: first those that have missed their goals for longest, then, if none waits for its first
-/// task, those that could use more. Empty while as many move as may.
-fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> Vec<(Wish, String)> {
-    let (mut moving, mut live) = (0, 0);
-    for query in queries.values() {
-        moving += usize::from(query.moving.is_some());
-        live += usize::from(query.is_live());
-    }
-    let free = (live / MOVING_PART).max(1).saturating_sub(moving);
+/// How many more queries may begin to move.
+fn may_move(queries: &BTreeMap<String, Query>) -> usize {
+    let moving = queries.values().filter(|q| q.moving.is_some()).count();
+    let live = queries.values().filter(|q| q.is_live()).count();
+    (live / MOVING_PART).max(1).saturating_sub(moving)
+}
+
+/// The queries that should move, and why: none that could merely use more while another waits for its first task.
+fn wishes(queries: &BTreeMap<String, Query>, now: Time) -> impl Iterator<Item = (Wish, &str)> {
     let waits = queries.values().any(|q| q.state == State::Waiting);
-    let settled = |q: &Query| q.state == State::Running && q.moving.is_none() && now.since(q.launched) >= STAY;
-    let wish = |q: &Query| match q.missing_since {
+    let settled = move |q: &Query| q.state == State::Running && q.moving.is_none() && now.since(q.launched) >= STAY;
+    let wish = move |q: &Query| match q.missing_since {
         Some(since) => (now.since(since) >= PATIENCE).then_some(Wish::Elsewhere(since)),
         None => (!waits && is_short(q, now)).then_some(Wish::More),
     };
-    let mut all: Vec<(Wish, String)> =
-        queries.iter().filter(|(_, q)| settled(q)).filter_map(|(n, q)| Some((wish(q)?, n.clone()))).collect();
-    all.sort();
-    if free == 0 { Vec::new() } else { all }
+    queries.iter().filter(move |(_, q)| settled(q)).filter_map(move |(name, q)| Some((wish(q)?, name.as_str())))
 }
 
 /// Whether offers are of use to a query that has a task.
 pub(super) fn somebody_wants_to_move(queries: &BTreeMap<String, Query>, now: Time) -> bool {
-    !wishes(queries, now).is_empty()
+    wishes(queries, now).next().is_some() && may_move(queries) > 0
 }
 
 /// Launches second tasks for queries that should move, where these offers have a better place for them and while tasks may
@@ -102,15 +99,16 @@ pub(super) fn begin_moves(
     now: Time,
 ) -> Vec<String> {
     let mut begun = Vec::new();
-    let (mut moving, live) =
-        queries.values().fold((0, 0), |(m, l), q| (m + usize::from(q.moving.is_some()), l + usize::from(q.is_live())));
-    for (wish, name) in wishes(queries, now).into_iter().take(TRIED_MAX) {
-        if moving >= (live / MOVING_PART).max(1) {
+    let most = may_move(queries);
+    // Those first that have missed their goals for longest.
+    let mut wishes: Vec<(Wish, String)> = wishes(queries, now).map(|(wish, name)| (wish, name.to_owned())).collect();
+    wishes.sort();
+    for (wish, name) in wishes.into_iter().take(TRIED_MAX) {
+        if begun.len() >= most {
             break;
         }
         if let Some(reserved) = begin_move(packer, queries, options, (wish, &name, left), now) {
             left -= reserved;
-            moving += 1;
             begun.push(name);
         }
     }

@@ -146,9 +146,7 @@ impl VideoScheduler {
             let Some(name) = key.strip_prefix(KEY) else { continue };
             match serde_json::from_slice::<Kept>(&bytes) {
                 Ok(kept) => drop(self.queries.insert(name.to_owned(), Query::restored(kept, now))),
-                Err(error) => {
-                    tracing::error!(query = name, %error, "what is kept of a query cannot be read; it is not taken up")
-                }
+                Err(error) => drop(self.unreadable.insert(name.to_owned(), error.to_string())),
             }
         }
     }

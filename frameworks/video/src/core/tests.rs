@@ -499,3 +499,14 @@ fn a_query_that_begins_to_wait_does_not_sit_out_old_refusals() {
     assert!(matches!(rig.ask(Question::Submit(vec![submission("c", 2.0)])), Answer::Done));
     assert_eq!(rig.revives(), 1, "offers were asked for already, for the query that wants to move");
 }
+
+#[test]
+fn kept_state_that_cannot_be_read_is_told() {
+    let mut rig = Rig::new(BTreeMap::new(), Time::from_secs(1000));
+    started(&mut rig, &["gate", "yard"]);
+    let torn = rig.kept.iter_mut().find(|(key, _)| key.ends_with("query/gate")).expect("it is kept");
+    torn.1.truncate(9);
+    let status = Rig::new(rig.kept, rig.now).status();
+    assert_eq!(status.unreadable.keys().collect::<Vec<_>>(), ["gate"]);
+    assert_eq!(status.queries.len(), 1);
+}
