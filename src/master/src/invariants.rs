@@ -75,7 +75,8 @@ fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {
     // Shared resources are always free.
     let held = agent.used.unallocated() + &agent.offered.unallocated();
     let free = &agent.total - &held.non_shared();
-    if view.free != free || view.total != agent.total || view.active != agent.active() {
+    let active = agent.active() && !master.is_doubtful(key);
+    if view.free != free || view.total != agent.total || view.active != active {
         return Err(format!("the allocator has {} of agent {} free, the master {free}", view.free, agent.id));
     }
     Ok(())

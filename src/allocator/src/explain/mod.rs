@@ -82,7 +82,7 @@ pub struct QuotaStanding {
 pub enum Obstacle {
     /// The framework has an offer of it, since then.
     Offered(Time),
-    /// The agent is disconnected, draining or deactivated.
+    /// The agent is disconnected, draining or deactivated, or has come back and is asked what runs there.
     Inactive,
     /// Its host is not on the whitelist.
     NotWhitelisted,

@@ -84,7 +84,7 @@ impl Explanation {
         let Some((_, first)) = agents.first() else { return String::new() };
         match first {
             Obstacle::Offered(_) => format!("offered to it, {}", self.longest(agents.iter().map(|(_, o)| *o))),
-            Obstacle::Inactive => "disconnected, draining or deactivated".to_owned(),
+            Obstacle::Inactive => "disconnected, draining, deactivated or just back".to_owned(),
             Obstacle::NotWhitelisted => "not on the whitelist".to_owned(),
             Obstacle::Constraints => "excluded by its offer constraints".to_owned(),
             Obstacle::OldAgent(lacks) => format!("without the capability {lacks}"),

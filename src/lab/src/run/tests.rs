@@ -91,6 +91,20 @@ fn agents_of_a_region_take_part() {
 }
 
 #[test]
+fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
+    // Jobs come far more often than it is done with a thought; each waits for the end of the present one, and for its own.
+    let text = TWO.replace(
+        "name = \"b\"\nrole = \"b\"",
+        "name = \"b\"\nrole = \"b\"\nconduct = { think = '10s', refuse = '1s' }",
+    );
+    let text = text.replacen("tasks = 200", "tasks = 1", 1);
+    let outcome = outcome(&text);
+    let b = &outcome.frameworks[1];
+    assert!(outcome.done && b.finished == 200, "{b:?}");
+    assert!((12.0..40.0).contains(&b.wait.mean) && b.wait.max < 60.0, "{:?}", b.wait);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outcome() {
     let text = |outcome: &Outcome| format!("{outcome:?}");
     assert_eq!(text(&outcome(TWO)), text(&outcome(TWO)));

@@ -44,6 +44,10 @@ pub struct User {
     held: Vec<Held>,
     /// The decision that is being thought about comes then.
     decides: Option<Time>,
+    /// How many tasks it is about.
+    about: usize,
+    /// Work has come since it was last thought about what there is.
+    more: bool,
     suppressed: bool,
     jobs: u64,
 }
@@ -59,6 +63,8 @@ impl User {
             running: FxHashMap::default(),
             held: Vec::new(),
             decides: None,
+            about: 0,
+            more: false,
             suppressed: false,
             jobs: 0,
         }
@@ -153,20 +159,25 @@ impl User {
     fn act(&mut self, now: Time, calls: &mut Calls) {
         if self.decides.is_some_and(|at| at <= now) {
             self.decides = None;
-            self.decide(calls);
+            self.decide(self.about, calls);
         }
         self.give_back(now, calls);
+        if self.decides.is_none() && std::mem::take(&mut self.more) {
+            // What is still held was of no use to the tasks that were thought about, and may be to those that have come since.
+            self.held.iter_mut().for_each(|offer| offer.seen = false);
+        }
         if self.decides.is_none() && !self.held.is_empty() && !self.waiting.is_empty() {
-            let tasks = u32::try_from(self.looked_at()).unwrap_or(u32::MAX);
+            let looked_at = self.looked_at();
+            let tasks = u32::try_from(looked_at).unwrap_or(u32::MAX);
             let think = self.conduct.think + self.conduct.think_per_task.saturating_mul(tasks);
             // An offer that was thought about and did not fit is looked at again only for the sake of something new.
             let news = self.held.iter().any(|offer| !offer.seen);
             self.held.iter_mut().for_each(|offer| offer.seen = true);
             if think.is_zero() {
-                self.decide(calls);
+                self.decide(looked_at, calls);
                 self.give_back(now, calls);
             } else if news {
-                self.decides = Some(now + think);
+                (self.decides, self.about) = (Some(now + think), looked_at);
             }
         }
         let due = self.held.iter().map(|offer| offer.until).filter(|_| self.decides.is_none()).min();
@@ -179,14 +190,14 @@ impl User {
         }
     }
 
-    /// Places what fits onto the offers that have been thought about.
-    fn decide(&mut self, calls: &mut Calls) {
+    /// Places what fits of so many tasks onto the offers that have been thought about.
+    fn decide(&mut self, tasks: usize, calls: &mut Calls) {
         if self.conduct.fair_jobs {
             self.by_fairness();
         }
         let mut used = vec![0; self.held.len()];
         let mut launches: Vec<Vec<TaskInfo>> = vec![Vec::new(); self.held.len()];
-        let (mut left, mut at, mut passed) = (self.looked_at(), 0, 0);
+        let (mut left, mut at, mut passed) = (self.looked_at().min(tasks), 0, 0);
         while left > 0 && at < self.waiting.len() && passed <= PASSED_OVER {
             let group = self.waiting[at].with.max(1) as usize;
             let places = self.place(at, group, &mut used);
@@ -291,8 +302,7 @@ impl Scheduler for User {
             Event::Wake => {
                 if self.collect() {
                     self.work_came(calls);
-                    // What was of no use before may be now.
-                    self.held.iter_mut().for_each(|offer| offer.seen = false);
+                    self.more = true;
                 }
             }
             _ => return,

@@ -12,7 +12,7 @@ use resources::Resources;
 
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::state::{Agent, AgentBook, AgentCapabilities, AgentKey};
+use crate::state::{Agent, AgentBook, AgentCapabilities, AgentKey, Doubt};
 use crate::timers::Timer;
 
 /// What an agent brings along when it registers.
@@ -92,6 +92,14 @@ impl Master {
             }
         }
         self.allocation.add_agent(agent, &used);
+        if self.is_doubtful(key) {
+            self.allocation.set_agent_active(&agent.id, false);
+        }
+    }
+
+    /// Whether what runs on an agent is not known for sure. It is offered to nobody then: what seems to be free may be in use.
+    pub(crate) fn is_doubtful(&self, key: AgentKey) -> bool {
+        self.agent_books.get(&key).is_some_and(|book| book.doubt != Doubt::None)
     }
 
     /// What an admitted agent is told of pings.

@@ -25,8 +25,7 @@ impl Master {
             }
         }
         let Some(agent) = self.agents.get(key.0) else { return };
-        let doubtful = self.agent_books.get(&key).is_some_and(|book| book.doubtful);
-        let connected = agent.connected && !doubtful;
+        let connected = agent.connected && !self.is_doubtful(key);
         out.push(Output::Send {
             to: agent.pid.clone(),
             from: Sender::Observer(observer),

@@ -14,7 +14,7 @@ use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentKey, FrameworkKey};
+use crate::state::{AgentKey, Doubt, FrameworkKey};
 
 impl Master {
     /// The agent was registered, with or without a connection.
@@ -71,7 +71,9 @@ impl Master {
         if let Some(book) = self.agent_books.get_mut(&key) {
             book.epoch += 1;
             book.missed = 0;
-            book.doubtful = false;
+            if book.doubt == Doubt::Answered {
+                book.doubt = Doubt::None;
+            }
             book.ponged = true;
             let scheduled = std::mem::take(&mut book.removal_scheduled);
             if let Some(token) = book.reregister.take() {

@@ -9,7 +9,7 @@ use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentCapabilities, AgentKey};
+use crate::state::{AgentCapabilities, AgentKey, Doubt};
 use crate::validate;
 
 impl Master {
@@ -108,8 +108,8 @@ impl Master {
         }
         if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable.is_some()) {
             // This may be a message that was on its way since before the agent fell silent; what has ended since stands in it as
-            // running. An agent that is told that it is not connected registers once more, with what is there now.
-            book.doubtful = true;
+            // running. And tasks that this master has sent before may be on their way to the agent still.
+            book.doubt = Doubt::Lists;
         }
         self.tell_reregistered(key, Vec::new(), out);
         self.adopt_frameworks(&returning, out);

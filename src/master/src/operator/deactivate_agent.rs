@@ -29,7 +29,7 @@ impl Master {
         let Some(agent) = self.agent_mut(key) else { return };
         agent.deactivated = deactivated;
         let (id, active) = (agent.id.clone(), agent.active());
-        self.allocation.set_agent_active(&id, active);
+        self.allocation.set_agent_active(&id, active && !self.is_doubtful(key));
         if deactivated {
             self.rescind_offers_on(key, out);
         }

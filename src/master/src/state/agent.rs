@@ -98,6 +98,19 @@ impl Agent {
     }
 }
 
+/// What is known of an agent that has come back after it was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// What it has listed is what there is.
+    #[default]
+    None,
+    /// What it has listed may be old, or lack tasks that were still on their way to it. It is told by ping that it is not connected,
+    /// so that it lists all once more.
+    Lists,
+    /// It has answered such a ping: all that was sent before is with it, and what it lists from then on is true.
+    Answered,
+}
+
 /// What the core keeps about an agent for itself.
 #[derive(Debug, Default)]
 pub(crate) struct AgentBook {
@@ -111,8 +124,8 @@ pub(crate) struct AgentBook {
     pub observer: u64,
     /// Pings in a row without a pong.
     pub missed: u32,
-    /// Whether what it listed when it was taken back may be out of date: pings ask it to register once more.
-    pub doubtful: bool,
+    /// Whether what it listed when it was taken back may be out of date.
+    pub doubt: Doubt,
     /// Whether the last ping was answered.
     pub ponged: bool,
     /// The next ping.

@@ -11,8 +11,8 @@ mod machine;
 mod offer;
 mod task;
 
-pub(crate) use agent::AgentBook;
 pub use agent::{Agent, Executor, ResourceProvider};
+pub(crate) use agent::{AgentBook, Doubt};
 pub use capabilities::{AgentCapabilities, FrameworkCapabilities};
 pub(crate) use framework::FrameworkBook;
 pub use framework::{Connection, Framework, FrameworkCounts};
