@@ -50,6 +50,9 @@ impl Books {
         let Some(master) = world.master() else { return Ok(()) };
         let snapshot = master.snapshot();
         agree(master, &snapshot, &left)?;
+        if let Err(text) = world.observer().promises.check(&snapshot) {
+            return broken("what operators were told is done stays done", text);
+        }
         for agent in snapshot.agents.values() {
             if self.reserved.get(&agent.info.hostname).is_some_and(|kept| *kept != reserved(&agent.total)) {
                 return broken("reservations are kept", format!("agent {} has {}", agent.id, agent.total));

@@ -14,6 +14,7 @@ use sdk::v1::{TaskState as Told, TaskStatus};
 
 use super::log::{self, Log};
 use super::plan::FrameworkPlan;
+use super::promises::Promises;
 use super::volumes::Volumes;
 use super::worker::View;
 use crate::world::{Note, Observer};
@@ -65,6 +66,10 @@ pub(super) struct Judge {
     pub confirmed: Vec<Vec<u8>>,
     offers: FxHashMap<String, usize>,
     volumes: Volumes,
+    /// Tasks that came from masters which their agents had left.
+    strays: FxHashSet<TaskName>,
+    /// What operators were told.
+    pub promises: Promises,
     /// Tasks that were launched together, and by whom.
     groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
@@ -88,6 +93,8 @@ impl Judge {
             confirmed: Vec::new(),
             offers: FxHashMap::default(),
             volumes: Volumes::default(),
+            strays: FxHashSet::default(),
+            promises: Promises::default(),
             groups: Vec::new(),
             ids: FxHashMap::default(),
             tasks: 0,
@@ -203,7 +210,11 @@ impl Observer for Judge {
 
     fn started(&mut self, framework: &str, task: &str, _: Time) {
         self.tasks += 1;
-        if !self.started.insert((framework.to_owned(), task.to_owned())) {
+        let name = (framework.to_owned(), task.to_owned());
+        if self.strays.contains(&name) {
+            self.fail("only the master that leads is obeyed", || format!("{framework}/{task} is started"));
+        }
+        if !self.started.insert(name) {
             self.fail("no task is started twice", || format!("{framework}/{task} is started again"));
         }
     }
@@ -226,6 +237,11 @@ impl Observer for Judge {
                 self.made.insert(uuid.to_vec(), Made { task, number: *count });
                 *count += 1;
             }
+            Note::TaskStray { framework, task, .. } => {
+                self.strays.insert(((*framework).to_owned(), (*task).to_owned()));
+            }
+            Note::OperatorCalls { request, call } => self.promises.called(*request, call),
+            Note::OperatorAnswered { request, done } => self.promises.answered(*request, *done),
             Note::UpdateConfirmed { uuid, .. } => self.confirmed.push(uuid.to_vec()),
             Note::AgentCannotStart { agent, why } => {
                 self.fail("what an agent wrote lets it start", || format!("agent {agent}: {why}"));

@@ -132,6 +132,9 @@ impl fmt::Display for Note<'_> {
             Note::AgentStops { agent } => write!(f, "agent {agent}    ends"),
             Note::AgentExits { agent, why } => write!(f, "agent {agent}    exits: {why}"),
             Note::AgentCannotStart { agent, why } => write!(f, "agent {agent}    cannot start: {why}"),
+            Note::TaskStray { agent, framework, task } => {
+                write!(f, "agent {agent} <  {framework}/{task} from a master that it has left")
+            }
             Note::SchedulerStarts { who } => write!(f, "sched {who}    starts"),
             Note::SchedulerStops { who } => write!(f, "sched {who}    ends"),
             Note::SchedulerEnds { who, ending } => write!(f, "sched {who}    is done: {ending:?}"),
@@ -144,7 +147,8 @@ impl fmt::Display for Note<'_> {
             Note::UpdateMade { framework, task, state, uuid } => {
                 write!(f, "exec       {framework}/{task} makes #{} {}", number(uuid), state.as_str_name())
             }
-            Note::OperatorCalls { call } => write!(f, "operator > {}", call.r#type().as_str_name()),
+            Note::OperatorCalls { call, .. } => write!(f, "operator > {}", call.r#type().as_str_name()),
+            Note::OperatorAnswered { done, .. } => write!(f, "operator < {}", if *done { "done" } else { "refused" }),
             Note::VolumeMade { agent, folder } => write!(f, "agent {agent}    makes {folder}"),
             Note::VolumeGone { agent, folder } => write!(f, "agent {agent}    destroys {folder}"),
             Note::VolumeUsed { framework, task, id, data, .. } => {

@@ -13,6 +13,7 @@ mod log;
 mod operate;
 mod plan;
 mod play;
+mod promises;
 mod rest;
 mod shrink;
 mod slots;

@@ -50,7 +50,7 @@ impl Volumes {
     /// `is_kept` tells whether a framework's tasks outlive their connections.
     pub fn noted(&mut self, note: &Note<'_>, is_kept: &dyn Fn(&str) -> bool) -> Fault {
         match note {
-            Note::OperatorCalls { call } => {
+            Note::OperatorCalls { call, .. } => {
                 let volumes = call.destroy_volumes.iter().flat_map(|destroy| &destroy.volumes);
                 for disk in volumes.filter_map(|volume| volume.disk.as_ref()) {
                     let id = disk.persistence.as_ref().map(|persistence| persistence.id.clone());

@@ -74,7 +74,7 @@ pub(super) struct AgentHost {
     pub doom: Option<Doom>,
     pub clock: Clock,
     /// The master to which the connection is watched.
-    linked: Option<Pid>,
+    pub linked: Option<Pid>,
     pub to_master: Lane,
     pub to_agent: Lane,
     inbox: Vec<Input>,
@@ -257,7 +257,29 @@ impl<O: Observer> World<O> {
     pub(super) fn agent_arrival(&mut self, agent: u32, life: u32, epoch: Option<u32>, input: Input) {
         let host = &self.agents[agent as usize];
         if host.life == life && epoch.is_none_or(|epoch| self.reaches(agent, epoch)) {
+            self.note_stray(agent, &input);
+            #[cfg(test)]
+            let mut input = input;
+            #[cfg(test)]
+            self.spoil_order(agent, &mut input);
             self.agent_takes(agent, input);
+        }
+    }
+
+    /// Tells who looks on of a task that comes from a master which its agent has left.
+    fn note_stray(&mut self, agent: u32, input: &Input) {
+        let Input::Message { from, message } = input else { return };
+        if self.deposed.is_none() || self.agents[agent as usize].linked.as_ref().is_none_or(|pid| pid == from) {
+            return;
+        }
+        let (framework, tasks) = match &**message {
+            agent::Incoming::RunTask(run) => (&run.framework, std::slice::from_ref(&run.task)),
+            agent::Incoming::RunTaskGroup(run) => (&run.framework, run.task_group.tasks.as_slice()),
+            _ => return,
+        };
+        let framework = framework.id.as_ref().map_or("", |id| id.value.as_str());
+        for task in tasks {
+            self.observer.noted(&Note::TaskStray { agent, framework, task: &task.task_id.value }, self.now);
         }
     }
 
@@ -359,16 +381,11 @@ impl<O: Observer> World<O> {
         }
         for batch in host.writer.done() {
             let disk = &mut self.agents[agent as usize].disk;
-            #[cfg(test)]
-            if self.sabotage == Some(super::Sabotage::Checkpoints) {
-                let whole = batch.persist.into_iter().filter(|entry| !matches!(entry, Persist::Append { .. }));
-                whole.for_each(|entry| disk.take(entry));
-            } else if self.model.restarts {
-                batch.persist.into_iter().for_each(|entry| disk.take(entry));
-            }
-            #[cfg(not(test))]
             if self.model.restarts {
-                batch.persist.into_iter().for_each(|entry| disk.take(entry));
+                let persist = batch.persist;
+                #[cfg(test)]
+                let persist = super::sabotage::spoiled_entries(self.sabotage, persist);
+                persist.into_iter().for_each(|entry| disk.take(entry));
             }
             for output in batch.outputs {
                 self.agent_output(agent, output);
@@ -467,6 +484,10 @@ impl<O: Observer> World<O> {
 
     /// An agent's libprocess message goes on its way.
     pub(super) fn send_to_master(&mut self, agent: u32, message: Message, ready: Time) {
+        #[cfg(test)]
+        let mut message = message;
+        #[cfg(test)]
+        self.spoil_report(&mut message);
         if self.master.core.is_none() {
             return;
         }
@@ -534,9 +555,16 @@ impl<O: Observer> World<O> {
             host.disk.take(Persist::Append { path, bytes });
         }
         #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Volumes) {
-            host.volumes.values_mut().for_each(BTreeSet::clear);
+        match self.sabotage {
+            Some(super::Sabotage::Volumes) => host.volumes.values_mut().for_each(BTreeSet::clear),
+            Some(super::Sabotage::Folders) => {
+                let gone = std::mem::take(&mut host.volumes);
+                let notes = gone.keys().map(|folder| Note::VolumeGone { agent, folder });
+                notes.for_each(|note| self.observer.noted(&note, self.now));
+            }
+            _ => {}
         }
+        let host = &mut self.agents[agent as usize];
         host.life += 1;
         host.linked = None;
         host.doom = None;

@@ -316,6 +316,10 @@ impl<O: Observer> World<O> {
             }
             event::Type::Launch => {
                 if let Some(launch) = said.launch {
+                    #[cfg(test)]
+                    if self.spoils(super::Sabotage::Launches) {
+                        self.run_task(executor, launch.task.clone());
+                    }
                     self.run_task(executor, launch.task);
                 }
             }

@@ -26,22 +26,6 @@ pub enum Process {
     Scheduler(usize),
 }
 
-/// What a test loses on purpose, to see whether a campaign finds it.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sabotage {
-    /// The master never hears of acknowledgements.
-    Acknowledgements,
-    /// Agents do not write the streams of updates down.
-    Checkpoints,
-    /// Schedulers do not write anything down.
-    Saves,
-    /// Every fifth task never gets to its agent, over a connection that holds.
-    Tasks,
-    /// What is in volumes does not outlive an agent's process.
-    Volumes,
-}
-
 impl<O: Observer> World<O> {
     /// The master's process ends without a word, and starts again on its registry after `away`.
     pub fn crash_master(&mut self, away: Duration) {

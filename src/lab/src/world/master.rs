@@ -35,7 +35,9 @@ pub(super) struct MasterHost {
     pub links: FxHashSet<u32>,
     /// Calls that wait for an answer: who made them, over which connection, and the call for when it is refused.
     pub requests: FxHashMap<u64, Waiting>,
-    /// Memory of such calls that have been answered.
+    /// Calls of operators that have not been answered.
+    operators: FxHashSet<u64>,
+    /// Memory of schedulers' calls that have been answered.
     pub letters: Vec<Vec<u8>>,
     /// Whose stream it is.
     pub streams: FxHashMap<u64, u32>,
@@ -81,6 +83,7 @@ impl MasterHost {
             wake: None,
             links: FxHashSet::default(),
             requests: FxHashMap::default(),
+            operators: FxHashSet::default(),
             letters: Vec::new(),
             streams: FxHashMap::default(),
             clock: Clock::exact(),
@@ -185,9 +188,10 @@ impl<O: Observer> World<O> {
 
     /// An operator calls the master; the answer is not waited for.
     pub fn operate(&mut self, call: protos::mesos::master::Call) {
-        self.observer.noted(&Note::OperatorCalls { call: &call }, self.now);
-        let request = RequestId(self.name());
-        let input = Input::OperatorCall { request, call: Box::new(call), principal: None };
+        let request = self.name();
+        self.observer.noted(&Note::OperatorCalls { request, call: &call }, self.now);
+        self.master.operators.insert(request);
+        let input = Input::OperatorCall { request: RequestId(request), call: Box::new(call), principal: None };
         self.queue.push(self.now, Event::Master { life: self.master.life, over: None, input });
     }
 
@@ -319,7 +323,10 @@ impl<O: Observer> World<O> {
             return;
         }
         for batch in self.master.writer.done() {
-            self.master.written.extend(batch.persist);
+            let persist = batch.persist;
+            #[cfg(test)]
+            let persist = self.spoiled_registry(persist);
+            self.master.written.extend(persist);
             for output in batch.outputs {
                 self.master_output(output, self.now);
             }
@@ -366,7 +373,13 @@ impl<O: Observer> World<O> {
                 }
             }
             Output::Respond { request: RequestId(request), answer } => {
+                if self.master.operators.remove(&request) {
+                    let done = matches!(answer.status, 200 | 202);
+                    return self.observer.noted(&Note::OperatorAnswered { request, done }, self.now);
+                }
                 let Some(waiting) = self.master.requests.remove(&request) else { return };
+                #[cfg(test)]
+                let answer = self.spoiled_answer(answer);
                 if !matches!(answer.status, 200 | 202) {
                     let why = format!("{} {}", answer.status, answer.text);
                     // It was written here.
@@ -391,11 +404,12 @@ impl<O: Observer> World<O> {
     fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
+        let from = match from {
+            Sender::Master => self.master.pid(),
+            observer => Pid::new(&observer.to_string(), self.master.address()),
+        };
         #[cfg(test)]
-        if self.sabotage == Some(super::Sabotage::Tasks)
-            && matches!(message, Outgoing::RunTask(_))
-            && self.name().is_multiple_of(5)
-        {
+        if matches!(message, Outgoing::RunTask(_)) && self.spoils(super::Sabotage::Tasks) {
             return;
         }
         let Some(host) = self.agents.get_mut(agent as usize) else { return };
@@ -405,10 +419,6 @@ impl<O: Observer> World<O> {
             return self.queue.push(at, Event::Light { agent, epoch, message });
         }
         let life = host.life;
-        let from = match from {
-            Sender::Master => self.master.pid(),
-            observer => Pid::new(&observer.to_string(), self.master.address()),
-        };
         if let Some(message) = agents::incoming(message) {
             let input = agent::Input::Message { from, message: Box::new(message) };
             self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input });
@@ -433,6 +443,7 @@ impl<O: Observer> World<O> {
         self.master.wake = None;
         self.master.links.clear();
         self.master.requests.clear();
+        self.master.operators.clear();
         self.master.streams.clear();
         for agent in 0..self.agents.len() {
             if !arrives {

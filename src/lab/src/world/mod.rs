@@ -16,6 +16,8 @@ mod model;
 mod network;
 mod note;
 mod queue;
+#[cfg(test)]
+mod sabotage;
 mod schedulers;
 #[cfg(test)]
 pub(crate) mod tape;
@@ -40,13 +42,13 @@ use event::Event;
 pub use event::{Doom, Moment};
 use executors::Executor;
 pub use faults::Process;
-#[cfg(test)]
-pub(crate) use faults::Sabotage;
 use light::LightTask;
 use master::MasterHost;
 pub use model::{Fidelity, Model};
 pub use note::Note;
 use queue::Queue;
+#[cfg(test)]
+pub(crate) use sabotage::Sabotage;
 use schedulers::SchedulerHost;
 
 /// When every world begins: late enough that no timestamp is negative.

@@ -26,6 +26,8 @@ pub enum Note<'a> {
     AgentExits { agent: u32, why: &'a str },
     /// What an agent finds on its disk does not let it start.
     AgentCannotStart { agent: u32, why: &'a str },
+    /// An agent is given a task by a master that it has left for another one.
+    TaskStray { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
     SchedulerStarts { who: u32 },
     /// A scheduler's process ends without a word.
@@ -41,7 +43,9 @@ pub enum Note<'a> {
     /// An executor hears that an update of its is safe.
     UpdateConfirmed { framework: &'a str, uuid: &'a [u8] },
     /// An operator makes a call.
-    OperatorCalls { call: &'a protos::mesos::master::Call },
+    OperatorCalls { request: u64, call: &'a protos::mesos::master::Call },
+    /// An operator hears whether that is done.
+    OperatorAnswered { request: u64, done: bool },
     /// A persistent volume's folder is made on an agent's disk.
     VolumeMade { agent: u32, folder: &'a str },
     /// A persistent volume's folder goes with all that is in it.

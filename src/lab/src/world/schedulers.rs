@@ -170,6 +170,12 @@ impl<O: Observer> World<O> {
             }
             _ if host.broken => {}
             ToScheduler::Event(event) => {
+                #[cfg(test)]
+                let mut event = event;
+                #[cfg(test)]
+                let noticed = self.spoil_event(who, connection, &mut event);
+                #[cfg(not(test))]
+                let noticed = true;
                 let mut bytes = std::mem::take(&mut self.scratch);
                 bytes.clear();
                 // A vector takes everything.
@@ -178,7 +184,9 @@ impl<O: Observer> World<O> {
                 self.digest_in(who, &bytes);
                 self.scratch = bytes;
                 let event = twins::event(std::sync::Arc::unwrap_or_clone(event));
-                self.observer.told(who as usize, &event, self.now);
+                if noticed {
+                    self.observer.told(who as usize, &event, self.now);
+                }
                 self.session_input(who, sdk::Input::Event(Box::new(event)));
             }
             ToScheduler::Refused { call, why } => {
@@ -257,6 +265,8 @@ impl<O: Observer> World<O> {
             return self.queue.push(now + delay, event);
         }
         self.master.streams.insert(connection, who);
+        #[cfg(test)]
+        let call = &self.spoiled_subscription(call);
         let input = Input::Subscribe {
             request: RequestId(request),
             stream: StreamId(connection),
@@ -264,6 +274,7 @@ impl<O: Observer> World<O> {
             call: Box::new(twins::again(call)),
             principal: None,
         };
+        let host = &mut self.schedulers[who as usize];
         if let Some(at) = host.calls.send(now, now + delay) {
             let over = Some(Over::Scheduler(who, host.calls.epoch()));
             self.queue.push(at, Event::Master { life, over, input });
