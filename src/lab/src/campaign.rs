@@ -277,11 +277,25 @@ fn read_outcome(path: &Path) -> Result<Outcome, CampaignError> {
     serde_json::from_str(&text).map_err(|source| CampaignError::Result { path: path.to_owned(), source })
 }
 
-/// The outcomes in a campaign's folder: all its runs.
+/// What is in a campaign's folder: its finished runs by points, with the swept values of each, and the scenario's text.
 ///
 /// # Errors
 /// The folder cannot be read, or holds something else.
-pub fn read_outcomes(folder: &Path) -> Result<Vec<Outcome>, CampaignError> {
+pub fn read_results(folder: &Path) -> Result<(Results, String), CampaignError> {
+    let known = folder.join("scenario.toml");
+    let text = std::fs::read_to_string(&known).map_err(|source| CampaignError::File { path: known.clone(), source })?;
+    let points = points(&text, &known)?;
+    let mut results: Results = points.into_iter().map(|point| (point.values, Vec::new())).collect();
+    for (point, outcome) in read_runs(folder)? {
+        if let Some((_, outcomes)) = results.get_mut(point) {
+            outcomes.push(outcome);
+        }
+    }
+    Ok((results, text))
+}
+
+/// The runs in a campaign's folder, with the numbers of their points, in the order of points and seeds.
+fn read_runs(folder: &Path) -> Result<Vec<(usize, Outcome)>, CampaignError> {
     let runs = folder.join("runs");
     let broken = |source| CampaignError::File { path: runs.clone(), source };
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -291,8 +305,14 @@ pub fn read_outcomes(folder: &Path) -> Result<Vec<Outcome>, CampaignError> {
             paths.push(path);
         }
     }
-    paths.sort();
-    paths.iter().map(|path| read_outcome(path)).collect()
+    let mut runs = Vec::new();
+    for path in paths {
+        let name = path.file_stem().and_then(|name| name.to_str()).and_then(|name| name.split_once('-'));
+        let point = name.and_then(|(point, _)| point.parse().ok()).unwrap_or(0);
+        runs.push((point, read_outcome(&path)?));
+    }
+    runs.sort_by_key(|(point, outcome)| (*point, outcome.seed));
+    Ok(runs)
 }
 
 #[cfg(test)]
@@ -342,7 +362,7 @@ mod tests {
         let told = |stop_after| Told { stop_after, finished: AtomicUsize::new(0) };
         let interrupted = campaign.run(1, &told(2)).unwrap_err();
         assert!(matches!(interrupted, CampaignError::Interrupted { done: 2, all: 4 }), "{interrupted}");
-        assert_eq!(read_outcomes(&folder).unwrap().len(), 2);
+        assert_eq!(read_results(&folder).unwrap().0.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 2);
         let results = campaign.run(2, &told(99)).unwrap();
         assert_eq!(results.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 4);
         let again = Campaign::new(SCENARIO, Path::new("c.toml"), &folder.join("b"), None).unwrap();

@@ -16,6 +16,8 @@ pub struct Line {
     pub dashed: bool,
     /// A mark at each point.
     pub dots: bool,
+    /// Half of each point's interval, drawn as an upright line; none, or as many as there are points.
+    pub whiskers: Vec<f64>,
     /// Which colour; by its place if unset.
     pub colour: Option<usize>,
 }
@@ -61,8 +63,13 @@ impl Lines {
         if !(x.0.is_finite() && y.0.is_finite()) {
             return format!("<p class=\"empty\">{}: nothing to draw</p>", crate::escape(&self.title));
         }
+        let tops = self
+            .lines
+            .iter()
+            .flat_map(|line| line.points.iter().zip(&line.whiskers).map(|(point, half)| point.1 + half));
+        let top = tops.filter(|top| top.is_finite()).fold(y.1, f64::max);
         // An axis must not be a point.
-        let (x_most, y_most) = (x.1.max(x.0 + 1e-9), y.1.max(y.0 + 1e-9));
+        let (x_most, y_most) = (x.1.max(x.0 + 1e-9), top.max(y.0 + 1e-9));
         let drawn = if self.log {
             let (x, y) = ((x.0 * 0.9..x_most * 1.1).log_scale(), (y.0 * 0.7..y_most * 1.4).log_scale());
             self.draw(&mut text, x, y)
@@ -110,6 +117,15 @@ impl Lines {
             };
             if !line.name.is_empty() && n < LEGEND {
                 drawn.label(&line.name).legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
+            }
+            if line.whiskers.len() == line.points.len() {
+                let around =
+                    line.points.iter().zip(&line.whiskers).filter(|(point, half)| is_finite(point) && **half > 0.0);
+                let upright = |(&(x, y), half): (&(f64, f64), &f64)| {
+                    let low = (y - half).max(if self.log { y * 0.7 } else { y.min(0.0) });
+                    PathElement::new(vec![(x, low), (x, y + half)], style)
+                };
+                chart.draw_series(around.map(upright))?;
             }
             if line.dots {
                 chart.draw_series(points.iter().map(|point| Circle::new(*point, 3, style.filled())))?;
@@ -189,6 +205,11 @@ mod tests {
         assert!(Lines::default().svg().contains("nothing to draw"));
         let flat = Line::new("flat", vec![(1.0, 0.0)]);
         assert!(Lines { lines: vec![flat], ..Lines::default() }.svg().starts_with("<svg"));
+        let wide = Line { whiskers: vec![0.5, 0.0], ..Line::new("", vec![(1.0, 0.2), (2.0, 1.0)]) };
+        let plain = Line { whiskers: Vec::new(), ..wide.clone() };
+        let paths =
+            |line: &Line| Lines { lines: vec![line.clone()], ..Lines::default() }.svg().matches("<polyline").count();
+        assert_eq!(paths(&wide), paths(&plain) + 1);
         let odd = Line::new("odd", vec![(f64::NAN, 1.0), (1.0, f64::INFINITY)]);
         assert!(Lines { lines: vec![odd], ..Lines::default() }.svg().contains("nothing to draw"));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2733}\
 h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem;border-bottom:1px solid #d5dde5}\
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
+.wide{overflow-x:auto;margin:1rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums}td{white-space:nowrap}\
 th,td{padding:.25rem .7rem;border-bottom:1px solid #e3e9ef;text-align:right}th{background:#f3f6f9}\
 th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}pre{background:#f3f6f9;padding:.8rem;overflow:auto}\
 .empty{color:#7a8794}";
@@ -42,11 +42,11 @@ impl Page {
     pub fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
         let row = |cells: &[String]| cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect::<String>();
         let head: String = head.iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
-        let _ = writeln!(self.body, "<table><tr>{head}</tr>");
+        let _ = writeln!(self.body, "<div class=\"wide\"><table><tr>{head}</tr>");
         for cells in rows {
             let _ = writeln!(self.body, "<tr>{}</tr>", row(cells));
         }
-        self.body.push_str("</table>\n");
+        self.body.push_str("</table></div>\n");
     }
 
     /// A picture: an SVG made here.
@@ -58,7 +58,8 @@ impl Page {
     /// The whole page.
     pub fn html(&self) -> String {
         format!(
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title><style>{STYLE}</style></head>\n\
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\n\
+             <title>{}</title><style>{STYLE}</style></head>\n\
              <body>\n{}</body></html>\n",
             escape(&self.title),
             self.body

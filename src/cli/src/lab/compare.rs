@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use ::lab::campaign::read_outcomes;
-use ::lab::measure::Outcome;
-use ::lab::report::{Spread, comparison_page, number, spreads, with_interval};
+use ::lab::campaign::{Results, read_results};
+use ::lab::report::{Pair, changed_lines, comparison_page, number, pairs, with_interval};
 use anyhow::{Result, bail};
 
 use crate::read::table::table;
@@ -19,68 +18,94 @@ pub struct Args {
     /// Show all numbers, not only those that differ
     #[arg(long)]
     all: bool,
-    /// Also write the table as an HTML page
+    /// Also write the tables as an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Print JSON instead of a table
+    /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
 }
 
-/// A number in both.
+/// A point that both have run.
 #[derive(serde::Serialize)]
-struct Pair {
-    name: String,
-    first: Spread,
-    second: Spread,
-    /// The second's mean over the first's, minus 1; none if the first is 0.
-    change: Option<f64>,
-    /// The confidence intervals do not meet.
-    clear: bool,
+struct Compared {
+    /// The swept values; none if nothing was swept.
+    values: Vec<(String, String)>,
+    /// Every run is equal to the byte.
+    equal: bool,
+    numbers: Vec<Pair>,
 }
 
+/// Lines of the scenario that are shown.
+const LINES: usize = 40;
+
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (a, b) = (outcomes(&args.first)?, outcomes(&args.second)?);
-    let (first, second) = (spreads(&a), spreads(&b));
-    let mut pairs = Vec::new();
-    for one in first {
-        let Some(other) = second.iter().find(|other| other.name == one.name).cloned() else { continue };
-        let change = (one.mean != 0.0).then(|| other.mean / one.mean - 1.0);
-        let clear = (other.mean - one.mean).abs() > one.half + other.half;
-        pairs.push(Pair { name: one.name.clone(), first: one, second: other, change, clear });
+    let ((a, own), (b, others)) = (results(&args.first)?, results(&args.second)?);
+    let mut points = Vec::new();
+    for (values, first) in a {
+        // A scenario with one point each is the same point, whatever it is.
+        let same =
+            |(other, _): &&(Vec<(String, String)>, Vec<_>)| *other == values || (values.is_empty() && b.len() == 1);
+        let Some((_, second)) = b.iter().find(same).filter(|(_, second)| !first.is_empty() && !second.is_empty())
+        else {
+            continue;
+        };
+        let equal = first.len() == second.len() && first.iter().zip(second).all(|(a, b)| a.digest == b.digest);
+        let mut numbers = pairs(&first, second);
+        numbers.retain(|pair| args.all || pair.differs());
+        points.push(Compared { values, equal, numbers });
     }
-    let equal = a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a.digest == b.digest);
-    pairs.retain(|pair| args.all || pair.first.mean != pair.second.mean);
+    if points.is_empty() {
+        bail!("no point of the one sweep is a point of the other, too: there is nothing to compare");
+    }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&pairs)?);
-        return Ok(ExitCode::SUCCESS);
+        return crate::read::print(&serde_json::to_string_pretty(&points)?);
     }
-    let rows: Vec<Vec<String>> = pairs.iter().map(row).collect();
     if let Some(file) = &args.html {
-        std::fs::write(file, comparison_page(&name(&args.first), &name(&args.second), &rows))?;
+        let tables: Vec<_> = points.iter().map(|point| (title(point), rows(point))).collect();
+        std::fs::write(file, comparison_page(&name(&args.first), &name(&args.second), &tables))?;
     }
-    if equal {
-        println!("All runs are equal to the byte.");
+    let mut text = String::new();
+    for (second, line) in changed_lines(&own, &others).into_iter().filter(|(_, line)| !line.is_empty()).take(LINES) {
+        text += &format!("{} {line}\n", if second { '+' } else { '-' });
     }
-    let (first, second) = (format!(">{}", name(&args.first)), format!(">{}", name(&args.second)));
-    let mut table = table(&["NUMBER", &first, &second, ">CHANGE", ""]);
-    rows.into_iter().for_each(|row| {
-        table.add_row(row);
-    });
-    println!("{table}");
-    Ok(ExitCode::SUCCESS)
+    for point in &points {
+        text += &format!("\n{}\n", title(point));
+        if point.equal {
+            text += "All runs are equal to the byte.\n";
+        }
+        let (first, second) = (format!(">{}", name(&args.first)), format!(">{}", name(&args.second)));
+        let mut table = table(&["NUMBER", &first, &second, ">CHANGE", ""]);
+        rows(point).into_iter().for_each(|row| {
+            table.add_row(row);
+        });
+        text += &format!("{table}\n");
+    }
+    crate::read::print(text.trim_start())
+}
+
+fn title(point: &Compared) -> String {
+    let values: Vec<String> = point.values.iter().map(|(field, value)| format!("{field} = {value}")).collect();
+    values.join(", ")
 }
 
 fn name(folder: &Path) -> String {
     folder.file_name().map_or_else(|| folder.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn outcomes(folder: &Path) -> Result<Vec<Outcome>> {
-    let outcomes = read_outcomes(folder)?;
-    if outcomes.is_empty() {
+fn results(folder: &Path) -> Result<(Results, String)> {
+    if !folder.join("scenario.toml").exists() {
+        bail!("{} has no results; make some with: tepui lab run SCENARIO --out {0}", folder.display());
+    }
+    let (results, text) = read_results(folder)?;
+    if results.iter().all(|(_, outcomes)| outcomes.is_empty()) {
         bail!("{} has no finished runs; make some with: tepui lab run SCENARIO --out {0}", folder.display());
     }
-    Ok(outcomes)
+    Ok((results, text))
+}
+
+fn rows(point: &Compared) -> Vec<Vec<String>> {
+    point.numbers.iter().map(row).collect()
 }
 
 fn row(pair: &Pair) -> Vec<String> {
@@ -88,7 +113,7 @@ fn row(pair: &Pair) -> Vec<String> {
         Some(change) => format!("{:+.1} %", change * 100.0),
         None => number(pair.second.mean - pair.first.mean),
     };
-    let chance = match (pair.clear, pair.first.half + pair.second.half > 0.0) {
+    let chance = match (pair.clear, pair.repeated) {
         (_, false) => String::new(),
         (true, true) => "clear".to_owned(),
         (false, true) => "may be chance".to_owned(),

@@ -95,6 +95,7 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
 /// A number as a reader wants it: three digits that matter.
 fn number(value: f64) -> String {
     match value.abs() {
+        size if size.is_nan() => "–".to_owned(),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),

@@ -42,6 +42,12 @@ fn one(scenario: &Scenario, pace: Pace, own: bool) -> Result<(), Broken> {
     if pace.real(scenario.duration.0) > LONGEST {
         return Err(Broken::new("duration", "a live run takes a day at most; make it shorter, or give more --speed"));
     }
+    if !scenario.faults.is_empty() {
+        return Err(Broken::new(
+            "faults",
+            "what goes wrong on a real cluster is not for a scenario to say: take this out",
+        ));
+    }
     if own { of_own(scenario) } else { of_another(scenario) }
 }
 
@@ -134,6 +140,7 @@ mod tests {
             ("count = 8", "count = 65", true, "s.toml:7: agents: "),
             ("cpus:1;mem:64", "cpus:0.01", true, "s.toml:7: agents: a live run has room for 2000 tasks"),
             ("name = 'f'", "name = 'f'\ncount = 201", true, "s.toml:12: frameworks: "),
+            ("[model]", "[[faults]]\nwhat = 'failover'\nat = '5s'\nfor = '1s'\n[model]", true, "s.toml:3: faults: "),
             ("duration = '1m'", "duration = '2d'", true, "s.toml:2: duration: "),
             ("name", "name", false, "s.toml:5: master: "),
             ("[master]\nallocation_interval = '2s'", "", false, "s.toml:9: roles.a: "),

@@ -29,6 +29,13 @@ pub(super) struct Sums {
 }
 
 impl Unfairness {
+    /// At one moment: shares and what would be fair, by framework.
+    pub fn at(shares: &[f64], targets: &[f64]) -> Unfairness {
+        let sums =
+            |(share, target): (&f64, &f64)| Sums { share: *share, target: *target, missing: (target - share).max(0.0) };
+        Unfairness::of(&shares.iter().zip(targets).map(sums).collect::<Vec<_>>(), 1, 1)
+    }
+
     /// From the sums of each framework, over `contended` of `moments`.
     pub(super) fn of(sums: &[Sums], contended: usize, moments: usize) -> Unfairness {
         let competing: Vec<Sums> = sums.iter().copied().filter(|sums| sums.target > 0.0).collect();

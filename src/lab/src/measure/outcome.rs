@@ -115,6 +115,12 @@ pub struct Series {
     pub utilisation: Vec<f64>,
     /// The part of the cluster in unanswered offers.
     pub offered: Vec<f64>,
+    /// The gap between the shares at that moment; 0 where nobody lacks anything.
+    #[serde(default)]
+    pub gap: Vec<f64>,
+    /// Jain's index at that moment; 1 where nobody lacks anything.
+    #[serde(default)]
+    pub jain: Vec<f64>,
     /// By framework: the first ones only, if there are many.
     pub tracks: Vec<Track>,
 }
@@ -130,4 +136,7 @@ pub struct Track {
     pub waiting: Vec<f64>,
     /// Dominant share held as offers.
     pub held: Vec<f64>,
+    /// Offers declined so far.
+    #[serde(default)]
+    pub declined: Vec<f64>,
 }

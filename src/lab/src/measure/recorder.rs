@@ -293,6 +293,9 @@ impl Observer for Recorder {
                 self.updated(who, task, status.state(), now);
             }
         }
+        if event.subscribed.is_some() {
+            self.void(who, now);
+        }
         for offer in event.offers.iter().flat_map(|offers| &offers.offers) {
             self.offered(who, &offer.id.value, &offer.resources, now);
         }

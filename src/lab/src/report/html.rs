@@ -137,6 +137,8 @@ pub enum Course {
     Waiting,
     /// What is held as offers, as a share.
     Held,
+    /// Offers declined so far.
+    Declined,
 }
 
 /// A line for each framework over the time of a run.
@@ -147,6 +149,7 @@ pub fn course(outcome: &Outcome, what: Course) -> Lines {
         Course::Share => ("Dominant shares in use (dashed: fair shares)", "share"),
         Course::Waiting => ("Tasks that wait", "tasks"),
         Course::Held => ("Held as offers", "share"),
+        Course::Declined => ("Offers refused so far", "offers"),
     };
     let mut lines = Vec::new();
     for (n, (framework, track)) in outcome.frameworks.iter().zip(&outcome.series.tracks).take(LINES).enumerate() {
@@ -154,6 +157,7 @@ pub fn course(outcome: &Outcome, what: Course) -> Lines {
             Course::Share => &track.share,
             Course::Waiting => &track.waiting,
             Course::Held => &track.held,
+            Course::Declined => &track.declined,
         };
         lines.push(Line { colour: Some(n), ..Line::new(framework.name.clone(), over(values)) });
         if what == Course::Share {
@@ -166,9 +170,18 @@ pub fn course(outcome: &Outcome, what: Course) -> Lines {
 fn pictures(page: &mut Page, outcome: &Outcome) {
     let series = &outcome.series;
     let over = |values: &[f64]| series.at.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
-    for what in [Course::Share, Course::Waiting, Course::Held] {
+    for what in [Course::Share, Course::Waiting, Course::Held, Course::Declined] {
         page.picture(&course(outcome, what).svg());
     }
+    let indices = vec![Line::new("gap", over(&series.gap)), Line::new("Jain's index", over(&series.jain))];
+    let fairness = Lines {
+        title: "Fairness from moment to moment".to_owned(),
+        x: "seconds".to_owned(),
+        y: "index".to_owned(),
+        lines: indices,
+        ..Lines::default()
+    };
+    page.picture(&fairness.svg());
     let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
     let cluster = Lines {
         title: "The cluster".to_owned(),
@@ -212,52 +225,98 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
     }
 }
 
-/// Headline numbers over the first swept field, if it is a number.
+/// Swept values, and the numbers of a point.
+type Numbers = (Values, Vec<Spread>);
+
+/// Pictures of waits over what was swept, at most: of a framework each.
+const WAITS: usize = 6;
+
+/// Headline numbers of all points, and curves over the first swept field if it is a number.
 fn sweep(page: &mut Page, points: &[PointOutcomes]) {
     let wanted =
         |name: &str| name.contains("unfairness.") || name.ends_with("wait.mean") || name.contains("utilisation.cpus");
+    let all: Vec<Numbers> = points.iter().map(|(values, outcomes)| (values.clone(), spreads(outcomes))).collect();
+    let Some((fields, first)) = all.first() else { return };
+    let names: Vec<&str> =
+        first.iter().map(|spread| spread.name.as_str()).filter(|name| wanted(name)).take(12).collect();
     let mut rows = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    let all: Vec<(Values, Vec<Spread>)> =
-        points.iter().map(|(values, outcomes)| (values.clone(), spreads(outcomes))).collect();
-    for (values, spreads) in &all {
-        let chosen: Vec<&Spread> = spreads.iter().filter(|spread| wanted(&spread.name)).take(12).collect();
-        if names.is_empty() {
-            names = values.iter().map(|(name, _)| name.clone()).collect();
-            names.extend(chosen.iter().map(|spread| spread.name.clone()));
-        }
+    for (values, numbers) in &all {
+        let number = |name: &&str| numbers.iter().find(|spread| spread.name == **name);
         let cells = values.iter().map(|(_, value)| value.clone());
-        rows.push(cells.chain(chosen.iter().map(|spread| with_interval(spread))).collect());
+        rows.push(cells.chain(names.iter().map(|name| number(name).map(with_interval).unwrap_or_default())).collect());
     }
-    let head: Vec<&str> = names.iter().map(String::as_str).collect();
+    let head: Vec<&str> = fields.iter().map(|(field, _)| short(field)).chain(names.iter().copied()).collect();
     page.table(&head, &rows);
-    let x = |values: &[(String, String)]| {
-        let text = &values.first()?.1;
-        crate::span::parse_span(text).ok().map(|span| span.as_secs_f64()).or_else(|| text.parse().ok())
-    };
-    let Some(field) = all.first().and_then(|(values, _)| values.first()).map(|(name, _)| name.clone()) else { return };
-    for (title, part) in [("Unfairness", "unfairness."), ("Mean wait", "wait.mean")] {
-        let mut lines: Vec<Line> = Vec::new();
-        for (values, spreads) in &all {
-            let Some(x) = x(values) else { return };
-            let others: Vec<String> = values.iter().skip(1).map(|(_, value)| value.clone()).collect();
-            for spread in spreads.iter().filter(|spread| spread.name.contains(part)) {
-                let name = [spread.name.clone()].into_iter().chain(others.clone()).collect::<Vec<_>>().join(" ");
-                match lines.iter_mut().find(|line| line.name == name) {
-                    Some(line) => line.points.push((x, spread.mean)),
-                    None => lines.push(Line { dots: true, ..Line::new(name, vec![(x, spread.mean)]) }),
-                }
-            }
+    let window = first.iter().find_map(|spread| spread.name.strip_suffix(".unfairness.gap")).unwrap_or("whole");
+    let measures = ["gap", "deviation", "lost"].map(|what| (what, format!("{window}.unfairness.{what}")));
+    if fields.len() == 1 {
+        // One line for each measure.
+        let lines = measures.iter().filter_map(|(what, name)| curves(&all, name).pop().map(|line| named(line, what)));
+        over_sweep(page, &format!("Unfairness ({window})"), short(&fields[0].0), "unfairness", lines.collect());
+    } else {
+        for (what, name) in &measures {
+            over_sweep(page, &format!("Unfairness: {what} ({window})"), short(&fields[0].0), what, curves(&all, name));
         }
-        page.picture(
-            &Lines { title: title.to_owned(), x: field.clone(), y: title.to_owned(), lines, ..Lines::default() }.svg(),
-        );
+    }
+    let waits: Vec<&str> = first.iter().filter_map(|spread| spread.name.strip_suffix(".wait.mean")).collect();
+    let one = |framework: &str| curves(&all, &format!("{framework}.wait.mean"));
+    if fields.len() == 1 {
+        let lines = waits.iter().take(LINES).filter_map(|name| one(name).pop().map(|line| named(line, name)));
+        over_sweep(page, "Mean wait", short(&fields[0].0), "seconds", lines.collect());
+    } else {
+        for framework in waits.into_iter().take(WAITS) {
+            over_sweep(page, &format!("Mean wait: {framework}"), short(&fields[0].0), "seconds", one(framework));
+        }
     }
 }
 
-/// Two results side by side.
-pub fn comparison_page(a: &str, b: &str, rows: &[Vec<String>]) -> String {
+fn named(line: Line, name: &str) -> Line {
+    Line { name: name.to_owned(), ..line }
+}
+
+/// The end of a field's way: `conduct.hold` of `frameworks.slow.conduct.hold`.
+fn short(field: &str) -> &str {
+    let dots: Vec<usize> = field.match_indices('.').map(|(at, _)| at).collect();
+    let begin = dots.len().checked_sub(2).map_or(0, |at| dots[at] + 1);
+    if field.contains('+') { field } else { &field[begin..] }
+}
+
+/// A number over the first swept field, a line for each combination of the others. None if that field is no number.
+fn curves(all: &[Numbers], name: &str) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for (values, numbers) in all {
+        let x = values.first().and_then(|(_, text)| {
+            crate::span::parse_span(text).ok().map(|span| span.as_secs_f64()).or_else(|| text.parse().ok())
+        });
+        let (Some(x), Some(spread)) = (x, numbers.iter().find(|spread| spread.name == name)) else { return Vec::new() };
+        let others: Vec<String> =
+            values.iter().skip(1).map(|(field, value)| format!("{} = {value}", short(field))).collect();
+        let others = others.join(", ");
+        let at = lines.iter().position(|line| line.name == others).unwrap_or(lines.len());
+        if at == lines.len() {
+            lines.push(Line { dots: true, ..Line::new(others, Vec::new()) });
+        }
+        lines[at].points.push((x, spread.mean));
+        lines[at].whiskers.push(spread.half);
+    }
+    lines
+}
+
+fn over_sweep(page: &mut Page, title: &str, x: &str, y: &str, lines: Vec<Line>) {
+    if !lines.is_empty() {
+        let lines = Lines { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), lines, ..Lines::default() };
+        page.picture(&lines.svg());
+    }
+}
+
+/// Two results side by side: a title and rows for each point.
+pub fn comparison_page(a: &str, b: &str, tables: &[(String, Vec<Vec<String>>)]) -> String {
     let mut page = Page::new(&format!("{a} beside {b}"));
-    page.table(&["number", a, b, "difference", ""], rows);
+    for (title, rows) in tables {
+        if !title.is_empty() {
+            page.heading(title);
+        }
+        page.table(&["number", a, b, "difference", ""], rows);
+    }
     page.html()
 }

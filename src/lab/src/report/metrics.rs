@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::measure::{Outcome, mean_and_interval};
+use crate::measure::{Outcome, Summary, mean_and_interval};
 
 /// A number of an outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
     /// Such as `a.wait.mean`, `whole.unfairness.gap`.
     pub name: String,
-    /// Its value; times are in seconds, shares are parts of 1.
+    /// Its value; times are in seconds, shares are parts of 1. Not a number: nothing happened of which it could be told.
     pub value: f64,
 }
 
@@ -40,13 +40,14 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     for framework in outcome.frameworks.iter().take(MOST) {
         let name = &framework.name;
         for (what, summary) in [("wait", &framework.wait), ("start", &framework.start), ("job", &framework.job)] {
-            put(format!("{name}.{what}.mean"), summary.mean);
-            put(format!("{name}.{what}.p50"), summary.p50);
-            put(format!("{name}.{what}.p99"), summary.p99);
+            put(format!("{name}.{what}.mean"), known(summary, summary.mean));
+            put(format!("{name}.{what}.p50"), known(summary, summary.p50));
+            put(format!("{name}.{what}.p90"), known(summary, summary.p90));
+            put(format!("{name}.{what}.p99"), known(summary, summary.p99));
         }
         put(format!("{name}.job.sum"), framework.job.mean * framework.job.count as f64);
         for (kind, job) in &framework.kinds {
-            put(format!("{name}.{kind}.job.mean"), job.mean);
+            put(format!("{name}.{kind}.job.mean"), known(job, job.mean));
         }
         put(format!("{name}.finished"), framework.finished as f64);
         put(format!("{name}.failed"), framework.failed as f64);
@@ -60,6 +61,7 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     let waits = || outcome.frameworks.iter().map(|framework| &framework.wait);
     let tasks: usize = waits().map(|wait| wait.count).sum();
     let mean = waits().map(|wait| wait.mean * wait.count as f64).sum::<f64>() / tasks.max(1) as f64;
+    let mean = if tasks == 0 { f64::NAN } else { mean };
     put("all.wait.mean".to_owned(), mean);
     // How far the mean wait of the framework is from it that is furthest.
     let apart = waits().filter(|wait| wait.count > 0).map(|wait| (wait.mean - mean).abs()).fold(0.0, f64::max);
@@ -67,6 +69,11 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
     put("seconds".to_owned(), outcome.seconds);
     put("events".to_owned(), outcome.events as f64);
     all
+}
+
+/// A number of a summary; none if nothing was summarised.
+fn known(summary: &Summary, value: f64) -> f64 {
+    if summary.count == 0 { f64::NAN } else { value }
 }
 
 /// Frameworks whose numbers are listed.
@@ -77,7 +84,7 @@ const MOST: usize = 40;
 pub struct Spread {
     /// Its name.
     pub name: String,
-    /// The mean over the repetitions.
+    /// The mean over the repetitions in which there is such a number; not a number if there are none.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval of the mean.
     pub half: f64,
@@ -89,23 +96,24 @@ pub fn spreads(outcomes: &[Outcome]) -> Vec<Spread> {
     let mut order = Vec::new();
     for outcome in outcomes {
         for metric in metrics(outcome) {
-            let known = values.entry(metric.name.clone()).or_default();
-            if known.is_empty() {
-                order.push(metric.name);
-            }
-            known.push(metric.value);
+            let known = values.entry(metric.name).or_insert_with_key(|name| {
+                order.push(name.clone());
+                Vec::new()
+            });
+            known.extend(Some(metric.value).filter(|value| !value.is_nan()));
         }
     }
     let spread = |name: String| {
         let (mean, half) = mean_and_interval(&values[&name]);
-        Spread { name, mean, half }
+        Spread { mean: if values[&name].is_empty() { f64::NAN } else { mean }, half, name }
     };
     order.into_iter().map(spread).collect()
 }
 
-/// A number as a table has it.
+/// A number as a table has it; a dash if there is none.
 pub fn number(value: f64) -> String {
     match value.abs() {
+        size if size.is_nan() => "–".to_owned(),
         size if size >= 1000.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.3}"),
@@ -116,6 +124,8 @@ pub fn number(value: f64) -> String {
 pub fn with_interval(spread: &Spread) -> String {
     match spread.half > 0.0 {
         true => format!("{} ± {}", number(spread.mean), number(spread.half)),
+        // Counts, and what is nothing at all.
+        false if spread.mean.fract() == 0.0 => format!("{:.0}", spread.mean),
         false => number(spread.mean),
     }
 }

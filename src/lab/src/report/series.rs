@@ -17,7 +17,8 @@ pub fn summary_csv(runs: &[(Vec<(String, String)>, &Outcome)]) -> String {
     for (values, outcome) in runs {
         let fields = values.iter().map(|(_, value)| quoted(value));
         let own = [outcome.seed.to_string(), outcome.digest.clone()];
-        let numbers = metrics(outcome).into_iter().map(|metric| metric.value.to_string());
+        let cell = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+        let numbers = metrics(outcome).into_iter().map(|metric| cell(metric.value));
         let cells: Vec<String> = fields.chain(own).chain(numbers).collect();
         let _ = writeln!(text, "{}", cells.join(","));
     }
@@ -28,15 +29,22 @@ pub fn summary_csv(runs: &[(Vec<(String, String)>, &Outcome)]) -> String {
 pub fn series_csv(outcome: &Outcome) -> String {
     let series = &outcome.series;
     let names: Vec<&str> = outcome.frameworks.iter().map(|framework| framework.name.as_str()).collect();
-    let mut text = "seconds,utilisation,offered".to_owned();
+    let mut text = "seconds,utilisation,offered,gap,jain".to_owned();
     for (name, _) in names.iter().zip(&series.tracks) {
-        let _ = write!(text, ",{0}.share,{0}.fair,{0}.waiting,{0}.held", quoted(name));
+        let _ = write!(text, ",{0}.share,{0}.fair,{0}.waiting,{0}.held,{0}.declined", quoted(name));
     }
     text.push('\n');
     for (n, at) in series.at.iter().enumerate() {
-        let _ = write!(text, "{at},{},{}", series.utilisation[n], series.offered[n]);
-        for track in &series.tracks {
-            let _ = write!(text, ",{},{},{},{}", track.share[n], track.target[n], track.waiting[n], track.held[n]);
+        let _ = write!(text, "{at}");
+        // Older results lack the last ones.
+        let whole = [&series.utilisation, &series.offered, &series.gap, &series.jain];
+        let own = series
+            .tracks
+            .iter()
+            .flat_map(|track| [&track.share, &track.target, &track.waiting, &track.held, &track.declined]);
+        for values in whole.into_iter().chain(own) {
+            text.push(',');
+            let _ = values.get(n).map_or(Ok(()), |value| write!(text, "{value}"));
         }
         text.push('\n');
     }

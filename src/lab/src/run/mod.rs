@@ -3,6 +3,7 @@
 mod course;
 mod sampler;
 mod source;
+mod trouble;
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::seeds::Seed;
 use crate::world::{BEGIN, Setup, World};
 pub(crate) use course::Course;
 pub(crate) use sampler::Head;
+use trouble::Troubles;
 
 /// Strips of a Gantt chart that a run keeps.
 pub(crate) const STRIPS: usize = 20_000;
@@ -39,7 +41,12 @@ pub fn run(
     let mut world = World::new(setup, root.child("world"), recorder);
     set_quotas(scenario, &mut world);
     let end = scenario.duration.0;
+    let mut troubles = Troubles::new(scenario, root.child("faults"));
     while let Some(at) = course.next_at() {
+        while let Some(fault) = troubles.next_at().filter(|fault| *fault <= at) {
+            world.run_until(BEGIN + fault);
+            troubles.strike(fault, &mut world);
+        }
         world.run_until(BEGIN + at);
         let step = course.step(at, world.observer());
         step.submitted.into_iter().for_each(|who| world.nudge(who));

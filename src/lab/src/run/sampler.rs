@@ -6,7 +6,8 @@ use allocator::fairness::{Competitor, fill};
 use resources::{Name, Quantities};
 
 use crate::measure::{
-    FrameworkOutcome, FrameworkState, Live, Outcome, Recorder, Series, Summary, Track, WindowOutcome, WindowSums,
+    FrameworkOutcome, FrameworkState, Live, Outcome, Recorder, Series, Summary, Track, Unfairness, WindowOutcome,
+    WindowSums,
 };
 use crate::scenario::{PreparedFramework, Scenario, Window};
 use crate::span::Span;
@@ -95,6 +96,10 @@ impl Sampler {
                 sums.add(&shares, &targets, contended);
             }
         }
+        let now =
+            if contended { Unfairness::at(&shares, &targets) } else { Unfairness { jain: 1.0, ..Default::default() } };
+        self.series.gap.push(now.gap);
+        self.series.jain.push(now.jain);
         self.series.at.push(at.as_secs_f64());
         self.series.utilisation.push(used.ratio(&self.total));
         self.series.offered.push(offered.ratio(&self.total));
@@ -103,6 +108,7 @@ impl Sampler {
             track.target.push(targets[who]);
             track.waiting.push(states[who].waiting_tasks as f64);
             track.held.push(held[who]);
+            track.declined.push(states[who].offers_declined as f64);
         }
     }
 

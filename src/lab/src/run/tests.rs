@@ -105,6 +105,23 @@ fn work_that_comes_while_a_framework_thinks_does_not_disturb_the_thought() {
 }
 
 #[test]
+fn what_goes_wrong_is_survived_and_seen() {
+    let faults = "[[faults]]\nwhat = 'failover'\nat = '30s'\nfor = '2s'\n\
+        [[faults]]\nwhat = 'reboot'\nwho = 'agent'\ncount = 2\nevery = '40s'\nfrom = '45s'\nuntil = '2m'\nfor = '15s'\n\
+        [[faults]]\nwhat = 'partition'\nwho = 'agent0'\npoisson = '50s'\nuntil = '3m'\nfor = '3s'\n\
+        [[faults]]\nwhat = 'stall'\nwho = 'b'\nat = '60s'\nfor = '5s'\n\
+        [[faults]]\nwhat = 'slow-disk'\nwho = 'master'\nat = '10s'\nfor = '1m'\nby = '100ms'\n";
+    let retried = TWO.replacen("time = \"exponential 20s\"", "time = \"exponential 20s\"\nretries = 9", 1);
+    let retried = retried.replace("retries = 3", "retries = 9");
+    let (calm, rough) = (outcome(&retried), outcome(&format!("{retried}\n{faults}")));
+    let failed = |outcome: &Outcome| outcome.frameworks.iter().map(|framework| framework.failed).sum::<u64>();
+    assert!(rough.done && calm.done, "{:?}", rough.frameworks);
+    assert!(failed(&calm) == 0 && failed(&rough) > 5, "{:?}", rough.frameworks);
+    assert!(rough.seconds > calm.seconds, "{} {}", rough.seconds, calm.seconds);
+    assert_eq!(rough.digest, outcome(&format!("{retried}\n{faults}")).digest);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outcome() {
     let text = |outcome: &Outcome| format!("{outcome:?}");
     assert_eq!(text(&outcome(TWO)), text(&outcome(TWO)));
@@ -129,6 +146,21 @@ fn bad_scenarios_are_refused_with_their_line() {
         ("name = \"b\"", "name = \"a\"", "x.toml:20:", "another framework"),
         ("until_done = true", "model.failures = 1.5", "x.toml:4:", "is a share: 0 to 1"),
         ("until_done = true", "roles.a.weight = 0", "x.toml:4:", "must be positive"),
+        (
+            "until_done = true",
+            "faults = [{ what = 'crash', who = 'agnt', at = '1s', for = '1s' }]",
+            "x.toml:4:",
+            "agent0",
+        ),
+        (
+            "until_done = true",
+            "faults = [{ what = 'reboot', who = 'b', at = '1s', for = '1s' }]",
+            "x.toml:4:",
+            "partition",
+        ),
+        ("until_done = true", "faults = [{ what = 'crash', who = 'agent', at = '1s' }]", "x.toml:4:", "how long"),
+        ("until_done = true", "faults = [{ what = 'flood', at = '1s' }]", "x.toml:4:", "slow-disk"),
+        ("until_done = true", "faults = [{ what = 'failover', for = '1s' }]", "x.toml:4:", "exactly one of"),
         ("until_done = true", "repetitions = 1000000000", "x.toml:4:", "must be 1 to 1000"),
     ] {
         let why = wrong(from, to);

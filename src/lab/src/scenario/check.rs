@@ -44,6 +44,7 @@ pub(crate) fn check(scenario: &Scenario) -> Checked {
     for (n, window) in scenario.windows.iter().enumerate() {
         self::window(window, duration).map_err(|broken| broken.below(&format!("windows.{n}")))?;
     }
+    super::faults::check(scenario)?;
     scenario.master.policies.check().map_err(|why| Broken::new("master.policies", why.to_string()))?;
     super::setup::master_config(scenario).map(|_| ())
 }

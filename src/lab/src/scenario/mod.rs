@@ -5,6 +5,7 @@
 
 mod check;
 mod error;
+mod faults;
 mod jobs;
 mod schema;
 mod setup;
@@ -14,6 +15,8 @@ mod trace;
 pub(crate) use check::MOST_REPETITIONS;
 pub(crate) use error::Broken;
 pub use error::ScenarioError;
+pub(crate) use faults::Whom;
+pub use faults::{FaultPart, Trouble};
 pub use jobs::{Arrival, Arrivals, check_traces};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
 pub use setup::{Prepared, PreparedFramework, PreparedJobs, prepare, quotas};

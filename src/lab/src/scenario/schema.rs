@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use allocator::policies::Policies;
 use serde::Deserialize;
 
+use super::faults::FaultPart;
 use crate::dist::Dist;
 use crate::span::Span;
 use crate::users::{Place, Preset, Release};
@@ -48,6 +49,9 @@ pub struct Scenario {
     pub manager: Option<ManagerPart>,
     /// The frameworks.
     pub frameworks: Vec<Framework>,
+    /// What goes wrong.
+    #[serde(default)]
+    pub faults: Vec<FaultPart>,
     /// Parts of the run that are measured for themselves. Without any: the whole run.
     #[serde(default)]
     pub windows: Vec<Window>,

@@ -128,8 +128,7 @@ fn model_of(scenario: &Scenario) -> Model {
         stragglers: part.stragglers,
         straggling: part.straggling.unwrap_or(default.straggling),
         fidelity: part.fidelity,
-        // Nothing goes wrong in a scenario but tasks.
-        restarts: false,
+        restarts: !scenario.faults.is_empty(),
     }
 }
 

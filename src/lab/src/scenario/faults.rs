@@ -1,0 +1,171 @@
+//! What goes wrong in a scenario because it says so: the table `[[faults]]`, and its rules.
+//!
+//! It says what and when; `run/trouble.rs` makes it happen.
+
+use serde::Deserialize;
+
+use super::error::Broken;
+use super::schema::Scenario;
+use crate::span::Span;
+use crate::world::Fidelity;
+
+/// What can go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// A process ends without a word, and starts again with what was durable. Executors live on.
+    Crash,
+    /// The master ends, and another one leads, elsewhere, with the same registry.
+    Failover,
+    /// An agent's host stops with all that runs on it, and starts again.
+    Reboot,
+    /// Nothing passes between it and the master; what was lost shows as a broken connection when it is over.
+    Partition,
+    /// What it and the master say to each other arrives late, and then at once.
+    Stall,
+    /// Its connection to the master breaks: what is on its way is lost.
+    Cut,
+    /// What it writes takes longer.
+    SlowDisk,
+}
+
+/// A fault, once or again and again.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultPart {
+    /// What goes wrong.
+    pub what: Trouble,
+    /// With whom: `master`, an agent by its host's name, a group of agents by its name, or a framework by its name.
+    pub who: Option<String>,
+    /// How many agents of a group, drawn anew each time.
+    #[serde(default = "one")]
+    pub count: u32,
+    /// Once, at this moment.
+    pub at: Option<Span>,
+    /// Again and again, so far apart.
+    pub every: Option<Span>,
+    /// At random, so far apart in the mean.
+    pub poisson: Option<Span>,
+    /// The first not before.
+    #[serde(default)]
+    pub from: Span,
+    /// The last not after.
+    pub until: Option<Span>,
+    /// How long it lasts, or how long a process is away.
+    #[serde(default, rename = "for")]
+    pub lasts: Span,
+    /// How much longer a write takes.
+    pub by: Option<Span>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// With whom something goes wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Whom {
+    Master,
+    /// Agents by their numbers; so many of them each time.
+    Agents(Vec<usize>),
+    /// A framework by its number.
+    Framework(usize),
+}
+
+impl FaultPart {
+    /// With whom it goes wrong; none if nobody has that name.
+    pub(crate) fn whom(&self, scenario: &Scenario) -> Option<Whom> {
+        let Some(who) = self.who.as_deref() else {
+            return (self.what == Trouble::Failover).then_some(Whom::Master);
+        };
+        if who == "master" {
+            return Some(Whom::Master);
+        }
+        let (mut first, mut of_group, mut of_name) = (0, Vec::new(), None);
+        for group in &scenario.agents {
+            let count = group.count as usize;
+            if group.name == who {
+                of_group.extend(first..first + count);
+            }
+            let number = who.strip_prefix(&group.name).and_then(|number| number.parse::<usize>().ok());
+            of_name = of_name.or(number.filter(|number| *number < count).map(|number| first + number));
+            first += count;
+        }
+        if !of_group.is_empty() {
+            return Some(Whom::Agents(of_group));
+        }
+        of_name.map(|agent| Whom::Agents(vec![agent])).or_else(|| framework(scenario, who).map(Whom::Framework))
+    }
+}
+
+fn framework(scenario: &Scenario, who: &str) -> Option<usize> {
+    let mut first = 0;
+    for part in &scenario.frameworks {
+        let count = part.count as usize;
+        if count == 1 && part.name == who {
+            return Some(first);
+        }
+        let number = who.strip_prefix(&part.name).and_then(|rest| rest.strip_prefix('-')?.parse::<usize>().ok());
+        if let Some(number) = number.filter(|number| count > 1 && *number < count) {
+            return Some(first + number);
+        }
+        first += count;
+    }
+    None
+}
+
+pub(super) fn check(scenario: &Scenario) -> Result<(), Broken> {
+    for (n, fault) in scenario.faults.iter().enumerate() {
+        one_of(fault, scenario).map_err(|broken| broken.below(&format!("faults.{n}")))?;
+    }
+    match scenario.faults.is_empty() || scenario.model.fidelity == Fidelity::Full {
+        true => Ok(()),
+        false => {
+            Err(Broken::new("faults", "light agents are always well: faults need `fidelity = \"full\"` in [model]"))
+        }
+    }
+}
+
+fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
+    use Trouble as T;
+    let ways = [fault.at, fault.every, fault.poisson];
+    if ways.iter().flatten().count() != 1 {
+        return Err(Broken::new("", "exactly one of at, every and poisson says when it happens"));
+    }
+    if [fault.every, fault.poisson].into_iter().flatten().any(|span| span.0.is_zero()) {
+        return Err(Broken::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
+    }
+    let Some(whom) = fault.whom(scenario) else {
+        let groups = scenario.agents.iter().map(|group| group.name.as_str());
+        let names: Vec<&str> = groups.chain(scenario.frameworks.iter().map(|part| part.name.as_str())).collect();
+        let rule = format!("must be master, an agent's host such as {0}0, or one of {1}", names[0], names.join(", "));
+        return Err(Broken::new("who", rule));
+    };
+    let allowed: &[T] = match &whom {
+        Whom::Master => &[T::Crash, T::Failover, T::SlowDisk],
+        Whom::Agents(_) => &[T::Crash, T::Reboot, T::Partition, T::Stall, T::Cut, T::SlowDisk],
+        // What a modelled framework knows is lost with its process.
+        Whom::Framework(_) => &[T::Partition, T::Stall, T::Cut],
+    };
+    if !allowed.contains(&fault.what) {
+        let rule = match whom {
+            Whom::Master => "with a master go wrong: crash, failover, slow-disk",
+            Whom::Agents(_) => "with an agent go wrong: crash, reboot, partition, stall, cut, slow-disk",
+            Whom::Framework(_) => "with a framework go wrong: partition, stall, cut",
+        };
+        return Err(Broken::new("what", rule));
+    }
+    if let Whom::Agents(all) = &whom
+        && (fault.count == 0 || fault.count as usize > all.len())
+    {
+        return Err(Broken::new("count", format!("must be 1 to {}, so many agents there are", all.len())));
+    }
+    if fault.lasts.0.is_zero() && fault.what != T::Cut {
+        return Err(Broken::new("for", "must say how long, as in `for = \"30s\"`"));
+    }
+    match (fault.what, fault.by) {
+        (T::SlowDisk, None) => Err(Broken::new("by", "must say how much longer a write takes, as in `by = \"1s\"`")),
+        (T::SlowDisk, Some(_)) | (_, None) => Ok(()),
+        (_, Some(_)) => Err(Broken::new("by", "goes with slow-disk only")),
+    }
+}
