@@ -8,134 +8,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, signal, tepui, wait_for};
-
-/// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
-pub struct Cluster {
-    group: String,
-    flags: Vec<String>,
-    /// The master's.
-    pub address: String,
-    /// The agent and its port.
-    agent: Option<(Daemon, String)>,
-    _master: Daemon,
-    pub folder: Folder,
-}
-
-impl Cluster {
-    fn start(name: &str, flags: &[String]) -> Cluster {
-        Cluster::start_at(name, "127.0.0.1", flags)
-    }
-
-    /// The agent is at this address.
-    pub fn start_at(name: &str, ip: &str, flags: &[String]) -> Cluster {
-        let folder = Folder::new(&format!("containers-{name}"));
-        let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
-        let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
-        let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
-        let address = master.address().expect("the master runs");
-        let group = format!("tepui-containers-{name}-{}", std::process::id());
-        let own = [
-            "agent".to_owned(),
-            format!("--ip={ip}"),
-            format!("--master={address}"),
-            format!("--work_dir={}", folder.join("a")),
-            format!("--runtime_dir={}", folder.join("r")),
-            format!("--cgroups_root={group}"),
-            "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
-        ];
-        let flags = own.iter().chain(flags).cloned().collect();
-        let mut cluster = Cluster { group, flags, address, agent: None, _master: master, folder };
-        cluster.start_agent("0");
-        cluster
-    }
-
-    /// Starts the agent; on the same port again, as its address must not change.
-    fn start_agent(&mut self, port: &str) {
-        let mut flags = self.flags.clone();
-        flags.push(format!("--port={port}"));
-        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &flags, &[]);
-        let address = agent.address().expect("the agent runs");
-        let port = address.rsplit(':').next().unwrap().to_owned();
-        self.agent = Some((agent, port));
-    }
-
-    pub fn kill_agent_and_start_it_again(&mut self) {
-        let (old, port) = self.agent.take().unwrap();
-        drop(old);
-        self.start_agent(&port);
-    }
-
-    fn command(&self, id: &str, command: Value, container: Value) -> Command {
-        let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
-        let mut resources = vec![scalar("cpus", 0.1), scalar("mem", 64.0)];
-        let infos = container["network_infos"].as_array().into_iter().flatten();
-        let mappings = infos.flat_map(|info| info["port_mappings"].as_array().into_iter().flatten());
-        for port in mappings.filter_map(|mapping| mapping["host_port"].as_u64()).filter(|port| *port >= 31000) {
-            let range = json!({"range": [{"begin": port, "end": port}]});
-            resources.push(json!({"name": "ports", "type": "RANGES", "ranges": range}));
-        }
-        let task = json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
-            "resources": resources});
-        let mut process = tepui();
-        process.args(["execute", "--checkpoint=true", "--master", &self.address]);
-        process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        process
-    }
-
-    /// Runs a task to its end: what `tepui execute` told, and the task's standard output.
-    pub fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
-        let output = self.command(id, command, container).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        let written = self.sandbox(id).and_then(|sandbox| fs::read_to_string(sandbox.join("stdout")).ok());
-        (told, written.unwrap_or_default())
-    }
-
-    /// The sandbox of a task that has run.
-    pub fn sandbox(&self, id: &str) -> Option<PathBuf> {
-        let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let agents = children(self.folder.path().join("a/slaves"));
-        let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
-        let mut runs = frameworks.map(|framework| framework.join("executors").join(id).join("runs/latest"));
-        runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())
-    }
-
-    /// Starts a task and waits until it has written a line.
-    pub fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
-        let child = self.command(id, command, container).spawn().unwrap();
-        wait_for("the task has written", || {
-            let text = fs::read_to_string(self.sandbox(id)?.join("stdout")).ok()?;
-            text.contains('\n').then_some(())
-        });
-        child
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        // An agent that leaves ends all its tasks.
-        if let Some((agent, _)) = &mut self.agent {
-            agent.signal("-USR1");
-            wait_for("the agent leaves", || agent.ended().then_some(()));
-        }
-        for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-            remove_groups(&hierarchy.path().join(&self.group));
-        }
-    }
-}
-
-fn remove_groups(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_groups(&entry.path());
-        }
-    }
-    let _ = fs::remove_dir(folder);
-}
-
-pub fn can_isolate() -> bool {
-    nix::unistd::geteuid().is_root() && fs::read_to_string("/proc/mounts").is_ok_and(|text| text.contains("freezer"))
-}
+use crate::one_agent::{OneAgent, can_isolate, end};
+use crate::support::{tepui, wait_for};
 
 /// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 fn shell_into(root: &Path) {
@@ -210,7 +84,7 @@ fn roots_made_of_images() {
             format!("--docker_store_dir={}", registry.join("store").display()),
             format!("--image_provisioner_backend={backend}"),
         ];
-        let mut cluster = Cluster::start(backend, &flags);
+        let mut cluster = OneAgent::start(backend, &flags);
         for id in ["a", "b"] {
             // The second one sees nothing of what the first one has changed.
             let (told, written) = cluster.run(id, json!({"value": LOOK}), mesos_image("tiny:1"));
@@ -220,6 +94,11 @@ fn roots_made_of_images() {
         }
         let (told, written) = cluster.run("default", json!({"shell": false}), mesos_image("tiny:1"));
         assert_eq!(written, "the default\n", "{told}");
+        let look = "read v < tools/etc/version; echo $v; echo x > tools/made || echo read-only";
+        let shown = json!({"mode": "RO", "container_path": "tools", "image": mesos_image("tiny:1")["mesos"]["image"]});
+        let container = json!({"type": "MESOS", "volumes": [shown]});
+        let (told, written) = cluster.run("volume", json!({"value": look}), container);
+        assert_eq!(written, "two\nread-only\n", "{told}");
         let (told, _) = cluster.run("none", json!({"value": "true"}), mesos_image("other"));
         assert!(told.contains("TASK_FAILED") && told.contains("There is no image 'other:latest'"), "{told}");
         let (told, _) = cluster.run("out", json!({"value": "true"}), mesos_image("../tiny:1"));
@@ -234,7 +113,7 @@ fn roots_made_of_images() {
     }
 }
 
-fn a_session_has_the_roots_terminals(cluster: &Cluster) {
+fn a_session_has_the_roots_terminals(cluster: &OneAgent) {
     let task = cluster.start_task("around", json!({"value": "echo up; sleep 1000"}), mesos_image("tiny:1"));
     let look = "[ -t 0 ] && [ /dev/fd/0 -ef /dev/pts/0 ] && echo it is mine";
     let (seen, _) = at_a_terminal(cluster, &format!("exec -it around sh -c '{look}'"), "");
@@ -242,7 +121,7 @@ fn a_session_has_the_roots_terminals(cluster: &Cluster) {
     end(task);
 }
 
-fn a_root_outlives_the_agent(cluster: &mut Cluster) {
+fn a_root_outlives_the_agent(cluster: &mut OneAgent) {
     let wait =
         "echo up; while [ ! -e /mnt/mesos/sandbox/end ]; do sleep 0.05; done; read v < /etc/version; echo end $v";
     let task = cluster.start_task("long", json!({"value": wait}), mesos_image("tiny:1"));
@@ -259,7 +138,7 @@ fn a_root_outlives_the_agent(cluster: &mut Cluster) {
 struct Terminal(Child);
 
 impl Terminal {
-    fn open(cluster: &Cluster, words: &str) -> Terminal {
+    fn open(cluster: &OneAgent, words: &str) -> Terminal {
         let line = format!("stty rows 33 cols 77; {} task {words}", tepui().get_program().display());
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh").env("TEPUI_MASTER", &cluster.address);
@@ -283,7 +162,7 @@ impl Terminal {
 }
 
 /// Types all at once.
-fn at_a_terminal(cluster: &Cluster, words: &str, typed: &str) -> (String, Option<i32>) {
+fn at_a_terminal(cluster: &OneAgent, words: &str, typed: &str) -> (String, Option<i32>) {
     let mut terminal = Terminal::open(cluster, words);
     terminal.type_in(typed);
     terminal.end()
@@ -296,12 +175,12 @@ fn terminals_of_tasks_outlive_the_agent() {
             return println!("not run: it needs root, and cgroups v1");
         }
         let flags: Vec<String> = flags.into_iter().map(str::to_owned).collect();
-        let mut cluster = Cluster::start("terminal", &flags);
+        let mut cluster = OneAgent::start("terminal", &flags);
         let container = json!({"type": "MESOS", "tty_info": {"window_size": {"rows": 30, "columns": 90}}});
         let talk = "stty size < /dev/tty; stty -echo; echo ready; while read word; do [ $word = end ] && exit 3; echo got $word; \
             stty size; done";
         let task = cluster.start_task("talk", json!({"value": talk}), container);
-        let written = |cluster: &Cluster| fs::read_to_string(cluster.sandbox("talk").unwrap().join("stdout")).unwrap();
+        let written = |cluster: &OneAgent| fs::read_to_string(cluster.sandbox("talk").unwrap().join("stdout")).unwrap();
         wait_for("the task is ready", || written(&cluster).contains("ready").then_some(()));
         assert!(written(&cluster).starts_with("30 90"), "{}", written(&cluster));
         let mut terminal = Terminal::open(&cluster, "attach talk");
@@ -327,19 +206,12 @@ fn terminals_of_tasks_outlive_the_agent() {
     }
 }
 
-/// Interrupts `tepui execute`, which kills its task.
-pub fn end(execute: Child) {
-    signal(&execute, "-INT");
-    execute.wait_with_output().unwrap();
-}
-
-fn prune(cluster: &Cluster, registry: &Path) {
+fn prune(cluster: &OneAgent, registry: &Path) {
     let layers = || fs::read_dir(registry.join("store/layers")).unwrap().count();
     assert_eq!(layers(), 2);
-    let (_, port) = cluster.agent.as_ref().unwrap();
     let curl = Command::new("curl")
         .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Content-Type: application/json"])
-        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://127.0.0.1:{port}/api/v1")])
+        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://{}/api/v1", cluster.agent_address())])
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&curl.stdout), "200");
@@ -364,7 +236,7 @@ fn system_calls_are_refused() {
         format!("--seccomp_config_dir={}", profiles.display()),
         "--seccomp_profile_name=default.json".to_owned(),
     ];
-    let cluster = Cluster::start("seccomp", &flags);
+    let cluster = OneAgent::start("seccomp", &flags);
     let script = json!({"value": "mkdir d 2>/dev/null && echo mkdir; ln -s x l 2>/dev/null && echo link; true"});
     let of = |id: &str, seccomp: Value| {
         let container = json!({"type": "MESOS", "linux_info": {"seccomp": seccomp}});
@@ -469,7 +341,7 @@ fn docker_runs_tasks() {
         format!("--docker_socket={}", dockerd.socket()),
         "--docker_remove_delay=1ms".to_owned(),
     ];
-    let mut cluster = Cluster::start("docker", &flags);
+    let mut cluster = OneAgent::start("docker", &flags);
     let data = cluster.folder.path().join("data");
     fs::create_dir_all(&data).unwrap();
     fs::write(data.join("file"), "of the host\n").unwrap();
@@ -497,7 +369,7 @@ fn docker_runs_tasks() {
     docker_outlives_the_agent(&mut cluster, &dockerd);
 }
 
-fn docker_outlives_the_agent(cluster: &mut Cluster, dockerd: &Dockerd) {
+fn docker_outlives_the_agent(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let loops = "while [ ! -e $MESOS_SANDBOX/end ]; do sleep 0.05; done";
     let wait = |end: &str| format!("trap '{end}' TERM; echo up; {loops}; exit 7");
     let polite = cluster.start_task("polite", json!({"value": wait("echo asked; exit 0")}), docker_image(json!({})));

@@ -14,6 +14,8 @@ mod lab_live;
 mod marathon;
 mod mpi;
 mod networks;
+mod one_agent;
+mod ports;
 mod pymesos;
 mod quality;
 mod support;

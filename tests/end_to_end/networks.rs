@@ -3,15 +3,13 @@
 //! Needs root, control groups and the plugins; without them there is nothing to run.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::containers::{Cluster, can_isolate, end};
-use crate::support::{Folder, call, wait_for};
+use crate::one_agent::{OneAgent, can_isolate, end};
+use crate::support::{Folder, call, get, wait_for};
 
 /// Where Debian and others have the plugins.
 const PLUGINS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
@@ -37,21 +35,13 @@ fn on(networks: Value) -> Value {
 }
 
 /// The addresses that a task's last status names.
-fn addresses(cluster: &Cluster, task: &str) -> Vec<String> {
+fn addresses(cluster: &OneAgent, task: &str) -> Vec<String> {
     let tasks = call(&cluster.address, "GET", &format!("/tasks?task_id={task}")).unwrap();
     let statuses = tasks["tasks"][0]["statuses"].as_array().cloned().unwrap_or_default();
     let infos = statuses.last().map(|status| status["container_status"]["network_infos"].clone()).unwrap_or_default();
     let infos = infos.as_array().cloned().unwrap_or_default();
     let all = infos.iter().flat_map(|info| info["ip_addresses"].as_array().cloned().unwrap_or_default());
     all.filter_map(|address| address["ip_address"].as_str().map(str::to_owned)).collect()
-}
-
-fn get(address: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.write_all(b"GET /word HTTP/1.0\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
 #[test]
@@ -81,8 +71,10 @@ fn containers_on_networks_of_their_own() {
         "--isolation=cgroups/cpu,filesystem/linux,namespaces/pid,network/cni".to_owned(),
         format!("--network_cni_config_dir={}", folder.path().display()),
         format!("--network_cni_plugins_dir={plugins}"),
+        r#"--default_container_dns={"mesos": [{"network_mode": "CNI", "dns": {"nameservers": ["10.8.8.8"]}}]}"#
+            .to_owned(),
     ];
-    let mut cluster = Cluster::start_at("networks", host.0.trim_end_matches("/32"), &flags);
+    let mut cluster = OneAgent::start_at("networks", host.0.trim_end_matches("/32"), &flags);
 
     let look = "echo up; hostname; grep box /etc/hosts; cat /etc/resolv.conf; ls /sys/class/net > /dev/null; \
         ip -o -4 address show eth0 | grep -o 'inet [0-9.]*'; ip -o link show lo | grep -o 'lo: <[A-Z,_]*'";
@@ -90,6 +82,9 @@ fn containers_on_networks_of_their_own() {
     let own = format!("10.214.{part}.2");
     let expected = format!("up\nbox\n{own} box\nnameserver 10.9.9.9\ninet {own}\nlo: <LOOPBACK,UP,LOWER_UP\n");
     assert_eq!(written, expected, "{told}");
+    let (told, written) =
+        cluster.run("servers", json!({"value": "cat /etc/resolv.conf"}), on(json!([{"name": "house"}])));
+    assert_eq!(written, "nameserver 10.8.8.8\n", "{told}");
     let (told, _) = cluster.run("none", json!({"value": "true"}), on(json!([{"name": "other"}])));
     assert!(told.contains("TASK_FAILED") && told.contains("There is no network 'other'"), "{told}");
     let mapping = |port: u32| json!([{"name": "house", "port_mappings": [{"host_port": port, "container_port": 80}]}]);
@@ -98,15 +93,17 @@ fn containers_on_networks_of_their_own() {
 
     let serve = "echo the word > word; echo up; exec python3 -m http.server 80";
     let server = cluster.start_task("server", json!({"value": serve}), on(mapping(31005)));
-    let own = format!("10.215.{part}.2");
-    wait_for("its address is known", || (addresses(&cluster, "server") == [own.clone()]).then_some(()));
-    wait_for("it serves", || get(&format!("{own}:80")).filter(|text| text == "the word\n"));
+    let own = wait_for("its address is known", || match addresses(&cluster, "server").as_slice() {
+        [own] if own.starts_with("10.215.") => Some(own.clone()),
+        _ => None,
+    });
+    wait_for("it serves", || get(&format!("{own}:80"), "/word").filter(|text| text == "the word\n"));
     // What is mapped is seen at all the host's addresses but the loopback device's own.
     wait_for("its port is mapped", || {
-        get(&format!("{}:31005", host.0.trim_end_matches("/32"))).filter(|text| text == "the word\n")
+        get(&format!("{}:31005", host.0.trim_end_matches("/32")), "/word").filter(|text| text == "the word\n")
     });
     cluster.kill_agent_and_start_it_again();
-    wait_for("it serves as before", || get(&format!("{own}:80")));
+    wait_for("it serves as before", || get(&format!("{own}:80"), "/word"));
     end(server);
     let left = || {
         let notes = fs::read_dir(cluster.folder.path().join("r/isolators/network/cni")).into_iter().flatten().count();

@@ -61,6 +61,15 @@ pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
     serde_json::from_str(body.get(body.find(['{', '['])?..=body.rfind(['}', ']'])?)?).ok()
 }
 
+/// What a server gives at a path; none if it cannot be reached.
+pub fn get(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
 /// A folder of a test; removed with its owner.
 pub struct Folder(PathBuf);
 

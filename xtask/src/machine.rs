@@ -42,6 +42,12 @@ const PACKAGES: &[Package] = &[
     Package { name: "openmpi-bin", why: "runs a gang that is a real MPI program", probe: &["mpirun", "--version"] },
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
     Package { name: "ffmpeg", why: "decodes what is not decoded in process", probe: &["ffmpeg", "-version"] },
+    Package { name: "curl", why: "fetches what is served by FTP", probe: &["curl", "--version"] },
+    Package {
+        name: "docker.io",
+        why: "runs tasks that are Docker containers",
+        probe: &["test", "-x", "/usr/sbin/dockerd"],
+    },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 

@@ -24,8 +24,8 @@ usage: cargo xtask <command>
                            (--no-install: only say what is missing)
   conformance [--profile linux] [TEXT...]
                            the conformance cases of tests/conformance.txt, or those whose name has a TEXT; with
-                           agents that isolate their tasks, if wanted
-  ci [--no-install]        test, then conformance
+                           agents that isolate their tasks, if wanted: those of agents, then
+  ci [--no-install]        test, then conformance with both profiles
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
                            pages of docs/papers
@@ -53,7 +53,8 @@ fn run(arguments: &[String]) -> Result<()> {
         "test" => test::run(install_wanted(rest)?),
         "ci" => {
             test::run(install_wanted(rest)?)?;
-            conformance::run(&[])
+            conformance::run(&[])?;
+            conformance::run(&["--profile".to_owned(), "linux".to_owned()])
         }
         "conformance" => conformance::run(rest),
         "bench" => bench::run(rest),

@@ -98,6 +98,8 @@ pub struct Agent {
     pub(crate) containers: FxHashMap<ContainerName, (FrameworkId, ExecutorId)>,
     /// The executors that have an event stream.
     pub(crate) by_stream: FxHashMap<StreamId, (FrameworkId, ExecutorId)>,
+    /// When executors hear of nothing the next time.
+    pub(crate) heartbeats: Option<TimerKey>,
     /// Containers inside the executors' ones.
     pub(crate) nested: BTreeMap<ContainerName, Nested>,
     /// The agent's resources with reservations and volumes.
@@ -160,6 +162,7 @@ impl Agent {
             completed_frameworks: VecDeque::new(),
             containers: FxHashMap::default(),
             by_stream: FxHashMap::default(),
+            heartbeats: None,
             nested: BTreeMap::new(),
             total: Arc::default(),
             garbage: Garbage::default(),
@@ -263,6 +266,7 @@ impl Agent {
                 self.executor_shutdown_timed_out(&framework, &executor, &container, out);
             }
             Timer::ExecutorReregistration => self.executor_reregistration_timed_out(now, out),
+            Timer::ExecutorHeartbeats => self.send_heartbeats(now, out),
             Timer::CollectGarbage => self.collect_garbage(now, out),
             Timer::OperationRetry { uuid, wait } => self.report_operation(&uuid, wait, now, out),
             Timer::Estimate => self.estimate_is_due(now, out),

@@ -27,6 +27,14 @@ pub enum RecoverMode {
     Cleanup,
 }
 
+/// Which limits of `TaskInfo.limits` an agent can set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Limitable {
+    pub cpus: bool,
+    pub mem: bool,
+}
+
 /// What the agent's flags and its host decide.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -52,6 +60,8 @@ pub struct Config {
     pub executor_reregistration_retry_interval: Option<Duration>,
     /// `--executor_shutdown_grace_period`.
     pub executor_shutdown_grace_period: Duration,
+    /// How often executors with an event stream get a heartbeat; never, if there is none.
+    pub executor_heartbeat: Option<Duration>,
     /// `--recovery_timeout`.
     pub recovery_timeout: Duration,
     /// `--reconfiguration_policy`.
@@ -62,6 +72,8 @@ pub struct Config {
     pub gc_delay: Duration,
     /// `--gc_disk_headroom`, a fraction between 0 and 1.
     pub gc_disk_headroom: f64,
+    /// `--gc_non_executor_container_sandboxes`: whether sandboxes of containers that are no executors' are garbage, too.
+    pub gc_sandboxes_inside: bool,
     /// `--switch_user`: whether tasks run as their own user.
     pub switch_user: bool,
     /// `--http_command_executor`.
@@ -76,6 +88,8 @@ pub struct Config {
     pub default_container_info: Option<pb::ContainerInfo>,
     /// `--cgroups_enable_cfs`: whether containers get no more processors than they hold.
     pub cpu_quotas: bool,
+    /// Whether containers can be limited in processors, and in memory, beyond what they hold (`TaskInfo.limits`).
+    pub can_limit: Limitable,
     /// Whether the shell is told when what a running container may use changes.
     pub resizes: bool,
     /// `--max_completed_executors_per_framework`.
@@ -112,11 +126,13 @@ impl Config {
             executor_reregistration_timeout: Duration::from_secs(2),
             executor_reregistration_retry_interval: None,
             executor_shutdown_grace_period: Duration::from_secs(5),
+            executor_heartbeat: None,
             recovery_timeout: Duration::from_secs(15 * 60),
             reconfiguration_policy: Reconfiguration::Equal,
             recover: RecoverMode::Reconnect,
             gc_delay: Duration::from_secs(7 * 24 * 3600),
             gc_disk_headroom: 0.1,
+            gc_sandboxes_inside: false,
             switch_user: true,
             http_command_executor: false,
             executor_environment: Vec::new(),
@@ -124,6 +140,7 @@ impl Config {
             native_library: None,
             default_container_info: None,
             cpu_quotas: false,
+            can_limit: Limitable { cpus: true, mem: true },
             resizes: false,
             max_completed_executors_per_framework: 150,
         }

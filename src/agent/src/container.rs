@@ -145,6 +145,8 @@ pub struct ContainerSpec {
     pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
+    /// What it asks for that nobody can give it, in words: it is not started then.
+    pub refused: Option<String>,
     /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
     pub session: Option<Session>,
 }

@@ -29,7 +29,7 @@ impl Variables {
             let secret = variable.secret.as_ref().and_then(|secret| secret.value.as_ref());
             match (variable.r#type(), secret) {
                 (pb::environment::variable::Type::Value, _) => self.set(&variable.name, variable.value()),
-                // Others than those given as values cannot be had.
+                // A container with others is not started.
                 (pb::environment::variable::Type::Secret, Some(secret)) => {
                     self.set(&variable.name, String::from_utf8_lossy(&secret.data));
                 }
@@ -44,6 +44,17 @@ impl Variables {
         }
         self.0
     }
+}
+
+/// Which variable of a command is a secret that cannot be had, in words: only those given as values can.
+pub(crate) fn unresolved(command: &pb::CommandInfo) -> Option<String> {
+    let variables = command.environment.iter().flat_map(|environment| &environment.variables);
+    let is_reference = |variable: &&pb::environment::Variable| {
+        variable.secret.as_ref().is_some_and(|secret| secret.value.is_none())
+            && variable.r#type() == pb::environment::variable::Type::Secret
+    };
+    let first = variables.into_iter().find(is_reference)?;
+    Some(format!("The secret of the variable '{}' is a reference, and there is no resolver for these", first.name))
 }
 
 /// The environment of an executor on the agent with this id.

@@ -111,6 +111,9 @@ impl Agent {
         out: &mut Outbox,
     ) {
         if self.nested_exited(container, status, out) {
+            // A session has its parent's sandbox, and names none.
+            let sandbox = self.nested.get(container).map(|nested| nested.sandbox.clone()).unwrap_or_default();
+            self.discard_sandbox(&sandbox, now);
             return;
         }
         let Some((framework, executor)) = self.containers.remove(container) else { return };

@@ -30,6 +30,8 @@ pub(crate) enum Folder {
     Executor(FrameworkId, ExecutorId),
     /// A framework with its executors.
     Framework(FrameworkId),
+    /// The sandbox of a container that is no executor's, by its path below the work folder.
+    Sandbox(String),
     /// An agent of another id.
     Agent(String),
 }
@@ -41,6 +43,7 @@ impl Folder {
             Folder::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
             Folder::Executor(framework, executor) => paths::executor(agent, framework, executor),
             Folder::Framework(framework) => paths::framework(agent, framework),
+            Folder::Sandbox(path) => path.clone(),
             Folder::Agent(id) => format!("slaves/{id}"),
         }
     }
@@ -65,6 +68,14 @@ impl Agent {
         self.garbage.kept.push_back((now, folder));
         if self.garbage.timer.is_none() || self.garbage.kept.len() > MAX_KEPT {
             self.look_again(now);
+        }
+    }
+
+    /// The container of this sandbox, which is no executor's, has ended.
+    pub(crate) fn discard_sandbox(&mut self, sandbox: &str, now: Time) {
+        let inside = sandbox.strip_prefix(&self.config.work_dir).and_then(|path| path.strip_prefix('/'));
+        if let Some(path) = inside.filter(|_| self.config.gc_sandboxes_inside) {
+            self.discard(Folder::Sandbox(path.to_owned()), now);
         }
     }
 
@@ -118,6 +129,10 @@ impl Agent {
     fn is_in_use(&self, folder: &Folder) -> bool {
         match folder {
             Folder::Run(..) => false,
+            Folder::Sandbox(path) => self.nested.values().any(|nested| {
+                nested.ended.is_none()
+                    && nested.sandbox.strip_prefix(&self.config.work_dir) == Some(&format!("/{path}"))
+            }),
             Folder::Executor(framework, executor) => self.executor(framework.as_str(), executor.as_str()).is_some(),
             Folder::Framework(framework) => self.frameworks.contains_key(framework),
             Folder::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),

@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec};
 use crate::detected::task_of;
 use crate::disk::{frame, paths};
-use crate::environment::executor_environment;
+use crate::environment::{executor_environment, unresolved};
 use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
 use crate::framework::Framework;
 use crate::message::Outgoing;
@@ -175,6 +175,7 @@ impl Agent {
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
         ContainerSpec {
+            refused: unresolved(&command),
             sandbox: executor.directory.to_string(),
             latest: runs.map(|runs| format!("{runs}/latest")),
             argv,

@@ -21,6 +21,7 @@ mod executor_call;
 mod executor_exited;
 mod framework;
 mod gc;
+mod heartbeats;
 mod input;
 mod kill_task;
 mod launch;
@@ -54,7 +55,7 @@ mod volumes;
 mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
-pub use config::{Config, Reconfiguration, RecoverMode};
+pub use config::{Config, Limitable, Reconfiguration, RecoverMode};
 pub use container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,

@@ -6,7 +6,7 @@ use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
-use crate::environment::{Variables, executor_environment, nested_environment};
+use crate::environment::{Variables, executor_environment, nested_environment, unresolved};
 use crate::executor::{Executor, ExecutorState};
 use crate::input::RequestId;
 use crate::launch::program_of;
@@ -132,6 +132,7 @@ impl Agent {
         let environment = nested_environment(&sandbox, &wanted.command);
         let rights = wanted.container.as_ref().and_then(rights);
         let spec = ContainerSpec {
+            refused: unresolved(&wanted.command),
             sandbox: sandbox.clone(),
             latest: None,
             argv,
@@ -165,6 +166,7 @@ impl Agent {
         let terminal = wanted.container.as_ref().and_then(|container| container.tty_info.as_ref());
         let size = terminal.map(|info| info.window_size.as_ref().map_or((24, 80), |size| (size.rows, size.columns)));
         let spec = ContainerSpec {
+            refused: unresolved(&wanted.command),
             sandbox: outer.to_owned(),
             latest: None,
             argv,

@@ -119,6 +119,10 @@ impl Agent {
                 )));
             }
         }
+        if let Some(why) = tasks.iter().find_map(|task| self.cannot_limit(task)) {
+            // Nobody would expect this reason, but it is what Mesos says (mesos-features.md AGT-41).
+            return Err(Drop::new(Reason::GcError, why));
+        }
         let unknown = |resource: &&pb::Resource| !self.has_checkpointed(resource);
         let used = tasks.iter().flat_map(|task| &task.resources).chain(&launch.executor.resources);
         if used.clone().any(|resource| unknown(&resource)) {
@@ -128,6 +132,19 @@ impl Agent {
             ));
         }
         Ok(())
+    }
+
+    /// Why a task cannot have the limits that it asks for. Docker limits what it runs by itself.
+    fn cannot_limit(&self, task: &pb::TaskInfo) -> Option<&'static str> {
+        let docker = task
+            .container
+            .as_ref()
+            .is_some_and(|container| container.r#type == pb::container_info::Type::Docker as i32);
+        let wants = |name| !docker && task.limits.contains_key(name);
+        if wants("cpus") && !self.config.can_limit.cpus {
+            return Some("CPU limits need the agent's isolator cgroups/cpu");
+        }
+        (wants("mem") && !self.config.can_limit.mem).then_some("Memory limits need the agent's isolator cgroups/mem")
     }
 
     /// Whether a reservation or volume that a task uses is there.

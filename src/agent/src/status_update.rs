@@ -25,7 +25,9 @@ impl Agent {
             return self.invalid_update("its framework is unknown");
         };
         if known.state == FrameworkState::Terminating {
-            return self.invalid_update("its framework is being shut down");
+            // What its executors still say is no surprise, and for nobody.
+            self.counters.invalid_status_updates += 1;
+            return tracing::debug!("dropped a status update of a framework that is being shut down");
         }
         let other_agent = update.slave_id.as_ref().is_some_and(|id| *id != self.slave_id());
         if other_agent {

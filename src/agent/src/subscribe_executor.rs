@@ -54,6 +54,7 @@ impl Agent {
         let (timer, executor_id) = (target.timer.take(), target.id.clone());
         let (info, container, link) = (Arc::clone(&target.info), target.container.clone(), target.link.clone());
         self.by_stream.insert(stream, (id.clone(), executor_id.clone()));
+        self.expect_heartbeats(now);
         self.timers.cancel(timer);
         if let Some(agent) = self.id.as_ref().filter(|_| framework_info.checkpoint()) {
             let run = paths::run(agent, &id, &executor_id, container.as_str());

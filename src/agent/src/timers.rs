@@ -28,6 +28,8 @@ pub(crate) enum Timer {
     CorrectUsage,
     /// Executors that have not come back are called again.
     ExecutorReconnect,
+    /// Executors with a stream are told that it is still there.
+    ExecutorHeartbeats,
     /// Some garbage may be old enough.
     CollectGarbage,
     /// The outcome of an operation is told again, and after `wait` once more.

@@ -5,9 +5,11 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use agent::{Agent, Outbox, Recovered};
 use support::Stage;
 
 #[test]
@@ -31,6 +33,56 @@ fn the_agent_does_what_the_scenarios_say() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// The kinds of checkpoints that hold messages or numbers.
+const KINDS: [&str; 8] = [
+    "drain.config",
+    "executor.info",
+    "forked.pid",
+    "framework.info",
+    "resources_and_operations.state",
+    "slave.info",
+    "task.info",
+    "task.updates",
+];
+
+#[test]
+fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
+    let mut stage = Stage::new();
+    for line in [
+        "start",
+        "detected",
+        "after 1secs",
+        "registered",
+        "operation reserve",
+        "run f t new=true checkpoint",
+        "started f/t 100",
+        "subscribe f/t 1",
+        "update f/t t TASK_RUNNING",
+        "drain",
+    ] {
+        stage.act(line);
+    }
+    let mut seen = BTreeSet::new();
+    for path in stage.disk.files.keys() {
+        let Some(kind) = KINDS.into_iter().find(|kind| path.ends_with(&format!("/{kind}"))) else { continue };
+        seen.insert(kind);
+        let mut disk = stage.disk.clone();
+        match disk.files.get_mut(path) {
+            Some(bytes) if kind == "forked.pid" => *bytes = b"rubbish".to_vec(),
+            Some(bytes) => bytes[4..].fill(0xff),
+            None => {}
+        }
+        let error = Recovered::read(&disk, true).unwrap_err().to_string();
+        assert!(error.contains(path) && error.contains("is damaged"), "{error}");
+        let recovered = Recovered::read(&disk, false).unwrap();
+        assert_eq!(recovered.errors, 1, "{path}");
+        let (config, info) = (stage.config.clone(), stage.info.clone());
+        let started = Agent::new(config, info, recovered, 2, stage.now, &mut Outbox::default());
+        assert!(started.is_ok(), "{path}: {:?}", started.err());
+    }
+    assert_eq!(seen.len(), KINDS.len(), "{seen:?}");
 }
 
 /// The script with the outputs that the agent gives.

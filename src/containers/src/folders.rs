@@ -135,6 +135,23 @@ fn split<'a>(sandbox: &Path, seen: &'a Path, make: bool) -> Result<(OwnedFd, &'a
     Ok((folder, name))
 }
 
+/// Deletes a file, or a folder with all in it. A link is deleted, not what it leads to; and none is followed on the way that
+/// lies in a folder of somebody else's, who could have things deleted that are not his.
+///
+/// # Errors
+/// What the system refuses; what is not there is [`io::ErrorKind::NotFound`].
+pub fn remove(path: &Path) -> io::Result<()> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = open_folder(above, false)?;
+    let inside = descriptor(folder.as_raw_fd()).join(name);
+    match std::fs::symlink_metadata(&inside)?.is_dir() {
+        true => std::fs::remove_dir_all(&inside),
+        false => std::fs::remove_file(&inside),
+    }
+}
+
 /// Opens the folder `path`. A link on the way is followed only where it lies in a folder of ours: what belongs to somebody
 /// else may be a link to anywhere at any time. Folders that are missing are made with the usual mode if `make`.
 pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
@@ -313,6 +330,31 @@ mod tests {
         assert!(sandbox.join("c/d").is_dir());
         fs::remove_dir_all(&sandbox).unwrap();
         fs::remove_dir_all(&outside).unwrap();
+    }
+
+    #[test]
+    fn only_what_is_there_is_deleted() {
+        let base = folder("deleted");
+        let (sandbox, outside) = (base.join("sandbox"), base.join("outside"));
+        for path in [sandbox.join("containers/a/deep"), outside.join("a"), outside.join("b")] {
+            fs::create_dir_all(path).unwrap();
+        }
+        remove(&sandbox.join("containers/a")).unwrap();
+        assert_eq!(remove(&sandbox.join("containers/a")).unwrap_err().kind(), io::ErrorKind::NotFound);
+        // A link goes by itself.
+        std::os::unix::fs::symlink(&outside, sandbox.join("containers/b")).unwrap();
+        remove(&sandbox.join("containers/b")).unwrap();
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
+        if rustix::process::geteuid().is_root() {
+            // The task's user puts a link in the place of a folder of his.
+            std::os::unix::fs::chown(&sandbox, Some(65_534), Some(65_534)).unwrap();
+            fs::rename(sandbox.join("containers"), base.join("aside")).unwrap();
+            std::os::unix::fs::symlink(&outside, sandbox.join("containers")).unwrap();
+            remove(&sandbox.join("containers/a")).unwrap_err();
+            assert_eq!(fs::read_dir(&outside).unwrap().count(), 2);
+        }
+        remove(&base).unwrap();
+        assert!(!base.exists());
     }
 
     #[test]

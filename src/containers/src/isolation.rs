@@ -3,7 +3,7 @@
 //! A value of these types promises nothing; what the system refuses is found out when the process is started.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::cgroups::Entry;
@@ -49,6 +49,17 @@ impl Place {
     /// A path that can be trusted as a whole.
     pub fn trusted(path: impl Into<PathBuf>) -> Place {
         Place { base: path.into(), inside: PathBuf::new() }
+    }
+
+    /// An absolute path that leads where it says only as long as no part of it is a link.
+    pub fn without_links(path: impl AsRef<Path>) -> Place {
+        let path = path.as_ref();
+        Place { base: PathBuf::from("/"), inside: path.strip_prefix("/").unwrap_or(path).to_owned() }
+    }
+
+    /// Whether this is another place, or one below it.
+    pub fn is_within(&self, other: &Place) -> bool {
+        self.base == other.base && self.inside.starts_with(&other.inside)
     }
 }
 

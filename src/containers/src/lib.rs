@@ -24,6 +24,7 @@ mod procfs;
 mod program_file;
 mod rotate;
 mod sandbox;
+mod sockets;
 mod spawn;
 mod spec;
 mod status;
@@ -39,7 +40,7 @@ pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use exit_info::exit_status;
 pub use folders::{
-    FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found,
+    FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found, remove,
     unlink_inside,
 };
 pub use network::{make_network, remove_network};
@@ -47,6 +48,7 @@ pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use rotate::rotate;
 pub use sandbox::{SandboxError, create_sandbox};
+pub use sockets::Listeners;
 pub use spawn::{Launcher, SpawnError, Step};
 pub use spec::{Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};

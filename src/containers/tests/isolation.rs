@@ -1,6 +1,6 @@
 //! Real processes in real namespaces and control groups. They need root; without it there is nothing to test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +123,23 @@ fn mounts_and_roots() {
     std::os::unix::fs::symlink("/etc", folder.0.join("led")).unwrap();
     let isolation = Isolation { namespaces, mounts: vec![bind("led", false)], ..Isolation::default() };
     let error = Launcher::posix().spawn(&folder.spec("true", isolation)).unwrap_err().to_string();
+    assert!(error.contains("make the mounts"), "{error}");
+
+    // Nor into it, where a folder above it is his, too: the link may come after the folders were looked at.
+    let inner = folder.0.canonicalize().unwrap().join("containers/inner");
+    std::fs::create_dir_all(inner.join("data")).unwrap();
+    let mount = |source: &Path| Mount::Bind {
+        source: Place::without_links(source),
+        target: Place::without_links(inner.join("data")),
+        read_only: false,
+    };
+    let with = |mount| Isolation { namespaces, mounts: vec![mount], ..Isolation::default() };
+    let shown = shown.0.canonicalize().unwrap();
+    let (text, _) = folder.run("cat containers/inner/data/file", with(mount(&shown)));
+    assert!(text.starts_with("of the host"), "{text}");
+    std::fs::rename(folder.0.join("containers"), folder.0.join("aside")).unwrap();
+    std::os::unix::fs::symlink("aside", folder.0.join("containers")).unwrap();
+    let error = Launcher::posix().spawn(&folder.spec("true", with(mount(&shown)))).unwrap_err().to_string();
     assert!(error.contains("make the mounts"), "{error}");
 }
 

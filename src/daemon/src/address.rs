@@ -1,4 +1,5 @@
-//! Where a daemon listens, and what address and host name it tells others: `--ip`, `--port`, `--advertise_*`, `--hostname`.
+//! Where a daemon listens, and what address and host name it tells others: `--ip`, `--ip_discovery_command`, `--port`,
+//! `--advertise_*`, `--hostname`.
 //!
 //! It binds nothing.
 
@@ -6,6 +7,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 use crate::flags::{FlagError, Flags};
 use crate::host;
+
+/// The flag with a command that prints the address.
+const DISCOVERY: &str = "ip_discovery_command";
 
 /// The addresses of one daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +28,13 @@ pub struct Identity {
 /// A flag that is no address.
 pub fn identity(flags: &Flags) -> Result<Identity, FlagError> {
     let name = host::host_name();
-    let bind_ip = match flags.get("ip") {
-        Some(text) => parse_ip("ip", text)?,
-        None => Ipv4Addr::UNSPECIFIED,
+    let bind_ip = match (flags.get("ip"), flags.get(DISCOVERY).filter(|command| !command.is_empty())) {
+        (Some(_), Some(_)) => {
+            return Err(FlagError::Refused { name: DISCOVERY, why: "excludes --ip".to_owned() });
+        }
+        (Some(text), None) => parse_ip("ip", text)?,
+        (None, Some(command)) => discover(command)?,
+        (None, None) => Ipv4Addr::UNSPECIFIED,
     };
     let port = parse_port("port", flags)?.unwrap_or(0);
     let advertise_ip = match flags.get("advertise_ip") {
@@ -58,6 +66,19 @@ impl Identity {
         self.bind.set_port(port);
         self
     }
+}
+
+/// The address that a command of the operator's prints.
+fn discover(command: &str) -> Result<Ipv4Addr, FlagError> {
+    let refused = |why: String| FlagError::Refused { name: DISCOVERY, why };
+    let output =
+        std::process::Command::new("/bin/sh").args(["-c", command]).stdin(std::process::Stdio::null()).output();
+    let output = output.map_err(|error| refused(format!("'{command}' cannot be run: {error}")))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(refused(format!("'{command}' has ended with {}: {}", output.status, said.trim())));
+    }
+    parse_ip(DISCOVERY, String::from_utf8_lossy(&output.stdout).trim())
 }
 
 fn parse_ip(name: &'static str, text: &str) -> Result<Ipv4Addr, FlagError> {
@@ -101,6 +122,12 @@ mod tests {
 
     #[test]
     fn refused() {
+        let discovered = |command| of(&[(DISCOVERY, command)]).map(|found| found.bind.ip().to_string());
+        assert_eq!(discovered("echo 127.0.0.9").unwrap(), "127.0.0.9");
+        for (command, said) in [("echo where", "'where' is not"), ("echo no >&2; exit 3", "exit status: 3: no")] {
+            assert!(discovered(command).unwrap_err().to_string().contains(said), "{command}");
+        }
+        assert!(of(&[("ip", "127.0.0.1"), (DISCOVERY, "echo")]).unwrap_err().to_string().contains("excludes --ip"));
         assert!(of(&[("ip", "somewhere")]).unwrap_err().to_string().contains("'--ip'"));
         assert!(of(&[("port", "70000")]).unwrap_err().to_string().contains("70000 is not a port"));
     }

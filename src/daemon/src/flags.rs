@@ -234,6 +234,12 @@ impl Flags {
         self.get(name).and_then(|text| text.parse().ok())
     }
 
+    /// Whether a flag has another value than its default; one that is set to the empty text has not.
+    pub fn is_changed(&self, name: &str) -> bool {
+        let default = self.part.find(name).and_then(|flag| flag.kind.normalise(flag.default?).ok());
+        self.get(name).is_some_and(|text| !text.is_empty() && Some(text) != default.as_deref())
+    }
+
     /// A flag's text, or the error that says that it is required.
     ///
     /// # Errors
@@ -365,8 +371,8 @@ fn read_limited(path: &Path) -> std::io::Result<String> {
     std::fs::read_to_string(path)
 }
 
-/// The text of `--help`.
-pub fn help(part: Part) -> String {
+/// The text of `--help`; `note` says what else is to be said of a flag.
+pub fn help(part: Part, note: impl Fn(&str) -> Option<&'static str>) -> String {
     let mut text = format!(
         "Usage: tepui {} [--name=value ...]\n\nEvery flag can also be set by MESOS_NAME or TEPUI_NAME, or in the file of --config.\n\n",
         part.command()
@@ -374,7 +380,8 @@ pub fn help(part: Part) -> String {
     for flag in part.flags() {
         let value = if flag.kind == Kind::Bool { String::new() } else { "=VALUE".to_owned() };
         let default = flag.default.map(|d| format!(" [{d}]")).unwrap_or_default();
-        text.push_str(&format!("  --{}{value}\n        {}{default}\n", flag.name, flag.help));
+        let note = note(flag.name).map(|note| format!(" ({note})")).unwrap_or_default();
+        text.push_str(&format!("  --{}{value}\n        {}{default}{note}\n", flag.name, flag.help));
     }
     text
 }

@@ -72,7 +72,8 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
 fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>> {
     let flags = Flags::load(part, arguments, std::env::vars())?;
     if flags.on("help") {
-        print!("{}", help(part));
+        let note = |name: &str| if part == Part::Agent { agent::note(name) } else { None };
+        print!("{}", help(part, note));
         return Ok(None);
     }
     if flags.on("version") {

@@ -1,4 +1,4 @@
-//! Getting one file: a copy, a download, or whatever a Hadoop client can do.
+//! Getting one file: a copy, a download, or whatever curl and a Hadoop client can do.
 //!
 //! It does not look into what it gets.
 
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ureq::tls::{RootCerts, TlsConfig};
@@ -22,6 +22,7 @@ pub(crate) fn get(source: &Source, target: &Path, stall: Duration) -> Result<(),
     match source {
         Source::File(path) => copy(path, target),
         Source::Http(url) => download(url, target, stall),
+        Source::Ftp(uri) => ask_curl(uri, target, stall),
         Source::Hadoop(uri) => ask_hadoop(uri, target),
     }
 }
@@ -55,6 +56,19 @@ fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
     let mut file = File::create(target).map_err(|error| format!("'{}': {error}", target.display()))?;
     let copied = io::copy(&mut response.body_mut().as_reader(), &mut file);
     copied.map(drop).map_err(|error| format!("the download broke off: {error}"))
+}
+
+/// What hardly anybody uses any more is left to the host's curl(1), which is in use for it everywhere.
+fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), String> {
+    let seconds = stall.as_secs().max(1).to_string();
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--fail", "--globoff", "--connect-timeout", &seconds]);
+    curl.args(["--speed-limit", "1", "--speed-time", &seconds, "--output"]).arg(target).arg("--").arg(uri);
+    match curl.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Err(format!("its scheme needs curl, which cannot be run: {error}")),
+    }
 }
 
 fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {

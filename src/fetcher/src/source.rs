@@ -36,6 +36,8 @@ pub enum Source {
     File(PathBuf),
     /// `http://` or `https://`.
     Http(String),
+    /// `ftp://` or `ftps://`.
+    Ftp(String),
     /// Anything else: what a Hadoop client understands.
     Hadoop(String),
 }
@@ -62,6 +64,7 @@ impl Source {
                 None => Err(SourceError::NoPath),
             },
             "http" | "https" => Ok(Source::Http(uri.to_owned())),
+            "ftp" | "ftps" => Ok(Source::Ftp(uri.to_owned())),
             _ => Ok(Source::Hadoop(uri.to_owned())),
         }
     }
@@ -118,6 +121,7 @@ mod tests {
         assert_eq!(parse("a/b"), Err(SourceError::Relative));
         assert_eq!(Source::parse("a/b", "/home"), file("/home/a/b"));
         assert_eq!(parse("HTTP://h/x"), Ok(Source::Http("HTTP://h/x".into())));
+        assert_eq!(parse("ftps://h/x"), Ok(Source::Ftp("ftps://h/x".into())));
         assert_eq!(parse("hdfs://h/x"), Ok(Source::Hadoop("hdfs://h/x".into())));
     }
 

@@ -1,7 +1,8 @@
 //! Whole fetches on real folders: copies, archives, the cache, and what is refused.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -112,6 +113,108 @@ fn the_cache_is_filled_once_and_leaves_no_archive() {
     place.fetch(uri, Action::RetrieveFromCache).unwrap();
     assert_eq!(place.text("inside").as_deref(), Some("cached"));
     assert!(!place.0.join("sandbox/b.tar").exists());
+}
+
+/// A server for FTP with one file, `/there`; its port.
+fn ftp_server(content: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let data = TcpListener::bind("127.0.0.1:0").unwrap();
+            let (mut answer, mut lines) = (stream.try_clone().unwrap(), BufReader::new(stream).lines());
+            let mut say = |text: String| answer.write_all((text + "\r\n").as_bytes()).is_ok();
+            say("220 hello".into());
+            while let Some(Ok(line)) = lines.next() {
+                let said = match line.split_once(' ').unwrap_or((&line, "")) {
+                    ("EPSV", _) => format!("229 here (|||{}|)", data.local_addr().unwrap().port()),
+                    ("USER", _) => "230 come in".into(),
+                    ("PWD", _) => "257 \"/\"".into(),
+                    ("RETR", "there") => {
+                        say("150 it comes".into());
+                        data.accept().unwrap().0.write_all(content.as_bytes()).unwrap();
+                        "226 done".into()
+                    }
+                    ("RETR", _) => "550 there is no such file".into(),
+                    ("SIZE", "there") => format!("213 {}", content.len()),
+                    ("SIZE", _) => "550 there is no such file".into(),
+                    ("QUIT", _) => "221 bye".into(),
+                    _ => "200 fine".into(),
+                };
+                if !say(said) {
+                    break;
+                }
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn files_come_over_ftp() {
+    if std::process::Command::new("curl").arg("--version").output().is_err() {
+        return println!("NOT RUN: it needs curl");
+    }
+    let (place, port) = (Place::new(), ftp_server("over the wire"));
+    let uri = |name: &str| Uri { value: format!("ftp://127.0.0.1:{port}/{name}"), ..Uri::default() };
+    place.fetch(uri("there"), Action::BypassCache).unwrap();
+    assert_eq!(place.text("there").as_deref(), Some("over the wire"));
+    let error = place.fetch(uri("gone"), Action::BypassCache).unwrap_err();
+    assert!(error.contains("/gone': curl: (78)"), "{error}");
+    assert_eq!(place.text("gone"), None);
+}
+
+fn zipped(entries: &[(&str, &str, bool)]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text, link) in entries {
+        let options = zip::write::SimpleFileOptions::default();
+        match link {
+            true => writer.add_symlink(*name, *text, options).unwrap(),
+            false => {
+                writer.start_file(*name, options).unwrap();
+                writer.write_all(text.as_bytes()).unwrap();
+            }
+        }
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn tarball_with_link(link: &str, target: &str, file: &str, text: &str) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::Symlink);
+    header.set_size(0);
+    header.set_mode(0o777);
+    builder.append_link(&mut header, link, target).unwrap();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, file, text.as_bytes()).unwrap();
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn no_kind_of_archive_leads_out() {
+    let place = Place::new();
+    let outside = place.0.join("outside");
+    fs::create_dir(&outside).unwrap();
+    let out = outside.to_str().unwrap();
+    let absolute = format!("{out}/absolute");
+    for (name, bytes) in [
+        ("up.zip", zipped(&[("../outside/up", "x", false)])),
+        ("absolute.zip", zipped(&[(&absolute, "x", false)])),
+        ("link.zip", zipped(&[("way", out, true), ("way/linked", "x", false)])),
+        ("up.tar", tarball("../outside/up", "x")),
+        ("absolute.tar", tarball(&absolute, "x")),
+        ("link.tar", tarball_with_link("way2", out, "way2/linked", "x")),
+        ("far.tar", tarball_with_link("way3", "..", "way3/outside/linked", "x")),
+    ] {
+        let uri = place.source(name, &bytes);
+        // Left out or refused: it must not be written.
+        let _ = place.fetch(uri, Action::BypassCache);
+        let written: Vec<_> = fs::read_dir(&outside).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert!(written.is_empty(), "{name}: {written:?}");
+    }
 }
 
 #[test]

@@ -192,7 +192,11 @@ impl Reader<'_> {
             return Ok(None);
         };
         match unframe(bytes) {
-            Ok((resources, _)) => Ok(Some(internal::slave::ResourceState { operations: Vec::new(), resources })),
+            Ok((resources, length)) if length == bytes.len() => {
+                Ok(Some(internal::slave::ResourceState { operations: Vec::new(), resources }))
+            }
+            // Those before the end would pass for all that is reserved.
+            Ok(_) => self.damaged(older, &"its end is missing"),
             Err(why) => self.damaged(older, &why),
         }
     }

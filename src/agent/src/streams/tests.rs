@@ -204,3 +204,52 @@ proptest! {
         prop_assert_eq!(world.streams.next_wake(), None);
     }
 }
+
+/// A running update of a task, with a uuid of its own.
+fn numbered(task: &TaskId, number: u64) -> ([u8; 16], Arc<StatusUpdate>) {
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&number.to_be_bytes());
+    let mut update = update(0, uuid, false);
+    update.status.task_id.value = task.as_str().to_owned();
+    (uuid, Arc::new(update))
+}
+
+#[test]
+fn what_is_remembered_and_what_waits_has_limits() {
+    let (framework, task) = (FrameworkId::new("f").unwrap(), task_id(0));
+    let mut streams = Streams::new();
+    let receive = |streams: &mut Streams, number: usize| {
+        let (uuid, update) = numbered(&task, number as u64);
+        streams.receive((&framework, &task), uuid, update, None, Time::EPOCH)
+    };
+    for number in 0..=MAX_DELIVERED {
+        assert_eq!(receive(&mut streams, number), Received::New);
+        let (uuid, _) = numbered(&task, number as u64);
+        streams.acknowledge(&framework, &task, &uuid, Time::EPOCH);
+    }
+    // Of one delivered update more than are remembered the oldest is forgotten, and no other.
+    let stream = &streams.streams[&(framework.clone(), task.clone())];
+    assert_eq!((stream.known.len(), stream.delivered.len()), (MAX_DELIVERED, MAX_DELIVERED));
+    assert!(!streams.knows(&framework, &task, &numbered(&task, 0).0));
+    assert_eq!(receive(&mut streams, 1), Received::Duplicate);
+    assert_eq!(receive(&mut streams, MAX_DELIVERED), Received::Duplicate);
+
+    for number in 1..=MAX_PENDING {
+        assert!(!streams.is_full(&framework, &task), "{number}");
+        receive(&mut streams, MAX_DELIVERED + number);
+    }
+    assert!(streams.is_full(&framework, &task) && !streams.is_crowded());
+}
+
+#[test]
+fn streams_of_tasks_have_a_limit() {
+    let framework = FrameworkId::new("f").unwrap();
+    let mut streams = Streams::new();
+    for number in 0..MAX_TASKS {
+        assert!(!streams.is_crowded(), "{number}");
+        let task = TaskId::new(&format!("t{number}")).unwrap();
+        let (uuid, update) = numbered(&task, number as u64);
+        streams.receive((&framework, &task), uuid, update, None, Time::EPOCH);
+    }
+    assert!(streams.is_crowded());
+}

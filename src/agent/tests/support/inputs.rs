@@ -85,6 +85,22 @@ fn task(id: &str, words: &[&str]) -> pb::TaskInfo {
     }
 }
 
+/// A variable whose value is kept elsewhere.
+fn by_reference() -> pb::environment::Variable {
+    use pb::{environment::variable, secret};
+    let reference = secret::Reference { name: "safe".to_owned(), key: None };
+    pb::environment::Variable {
+        name: "WORD".to_owned(),
+        r#type: Some(variable::Type::Secret as i32),
+        value: None,
+        secret: Some(pb::Secret {
+            r#type: Some(secret::Type::Reference as i32),
+            reference: Some(reference),
+            value: None,
+        }),
+    }
+}
+
 fn reserved() -> pb::Resource {
     use pb::resource::{ReservationInfo, reservation_info::Type};
     let reservation =
@@ -351,6 +367,13 @@ impl Stage {
         }
         if options.contains(&"revocable") {
             task.resources[0].revocable = Some(pb::resource::RevocableInfo::default());
+        }
+        if let Some(name) = option(options, "limit") {
+            task.limits.insert(name.to_owned(), pb::value::Scalar { value: 1000.0 });
+        }
+        if options.contains(&"secret") {
+            task.command.get_or_insert_default().environment =
+                Some(pb::Environment { variables: vec![by_reference()] });
         }
         if options.contains(&"unallocated") {
             task.resources[0].allocation_info = None;

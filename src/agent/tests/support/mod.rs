@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use agent::oversubscription::{FixedEstimator, LoadController, Policy};
-use agent::{Agent, Config, ContainerName, Input, Outbox, Outgoing, Output, Persist, Reconfiguration, Recovered, Tree};
+use agent::{
+    Agent, Config, ContainerName, Input, Limitable, Outbox, Outgoing, Output, Persist, Reconfiguration, Recovered, Tree,
+};
 use base::{Pid, Time};
 use protos::mesos as pb;
 use resources::{Format, Resources, Role, parse_attributes, parse_text};
@@ -112,6 +114,12 @@ impl Stage {
             "estimator" => self.estimator = Some(parse_text(value, &Role::star()).unwrap()),
             "load" => self.load = Some(value.parse().unwrap()),
             "gc_delay" => self.config.gc_delay = duration(),
+            "gc_non_executor_container_sandboxes" => self.config.gc_sandboxes_inside = value.parse().unwrap(),
+            "executor_heartbeat" => self.config.executor_heartbeat = Some(duration()),
+            // All limits that can be set.
+            "limits" => {
+                self.config.can_limit = Limitable { cpus: value.contains("cpus"), mem: value.contains("mem") };
+            }
             _ => panic!("unknown flag {name}"),
         }
         Vec::new()

@@ -155,10 +155,11 @@ fn link_text(link: &VolumeLink) -> String {
 fn spec_text(spec: &ContainerSpec) -> String {
     let volumes: Vec<_> = spec.volumes.iter().map(|link| format!(", {}", link_text(link))).collect();
     format!(
-        "{} in {} as {}{}",
+        "{} in {} as {}{}{}",
         spec.argv.join(" "),
         spec.sandbox,
         spec.user.as_deref().unwrap_or("the agent"),
-        volumes.concat()
+        volumes.concat(),
+        spec.refused.iter().map(|why| format!(", refused: {why}")).collect::<String>()
     )
 }

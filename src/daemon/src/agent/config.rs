@@ -16,6 +16,8 @@ use crate::common::MESOS_VERSION;
 use crate::flags::{FlagError, Flags};
 use crate::host;
 
+/// How often executors are told that their streams are still there (mesos-features.md EXE-07).
+const EXECUTOR_HEARTBEAT: Duration = Duration::from_secs(30 * 60);
 /// The shortest pause between attempts to register.
 const LEAST_BACKOFF: Duration = Duration::from_millis(1);
 
@@ -36,6 +38,7 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
     set("recovery_timeout", &mut config.recovery_timeout);
     set("gc_delay", &mut config.gc_delay);
+    config.executor_heartbeat = Some(EXECUTOR_HEARTBEAT);
     if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }
@@ -46,6 +49,7 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     config.boot_id = host::boot_id();
     config.version = MESOS_VERSION.to_owned();
     config.cpu_quotas = flags.on("cgroups_enable_cfs");
+    config.gc_sandboxes_inside = flags.on("gc_non_executor_container_sandboxes");
     config.switch_user = flags.on("switch_user");
     config.http_command_executor = flags.on("http_command_executor");
     config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();

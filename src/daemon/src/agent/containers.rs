@@ -3,7 +3,7 @@
 //! Starting and ending happen on threads of their own, so that the reactor never waits for a process. It decides nothing:
 //! the core says what to start and what to end, and is told what became of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, mpsc};
 
 use agent::{ContainerName, ContainerSpec, Input, Limits};
@@ -99,7 +99,7 @@ impl Containers {
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        match spec.uris.is_empty() && Images::wanted(&spec).is_none() && !Networks::wanted(&spec) {
+        match spec.uris.is_empty() && !Images::are_wanted(&spec) && !Networks::wanted(&spec) {
             true => self.send(Job::Launch(container, spec)),
             false => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }
@@ -121,6 +121,19 @@ impl Containers {
     /// The first process of every living container.
     pub(super) fn pids(&self) -> Vec<(ContainerName, i32)> {
         lock(&self.live).iter().map(|(name, live)| (name.clone(), live.pid)).collect()
+    }
+
+    /// The processes in each living container's control group, without those of containers inside it.
+    pub(super) fn processes(&self) -> BTreeMap<ContainerName, Vec<i32>> {
+        let names: Vec<ContainerName> = lock(&self.live).keys().cloned().collect();
+        let mut seen = BTreeSet::new();
+        // A container comes before those inside it.
+        let own = |name: ContainerName| {
+            let all = self.isolator.group(&name).map(|group| group.processes()).unwrap_or_default();
+            let own: Vec<i32> = all.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            (name, own)
+        };
+        names.into_iter().rev().map(own).collect()
     }
 
     /// Sets what a running container may use from now on.

@@ -11,10 +11,11 @@ use std::time::{Duration, SystemTime};
 use agent::{ContainerName, ContainerSpec};
 use anyhow::Context;
 use containers::Spec;
-use executor::docker::{Client, PREFIX, QUOTA, SANDBOX, SOCKET};
+use executor::docker::{Client, DNS, PREFIX, QUOTA, SANDBOX, SOCKET};
 use protos::mesos::container_info::Type;
 use tokio::runtime::Handle;
 
+use super::dns::DefaultDns;
 use crate::flags::{FlagError, Flags};
 use crate::sync::lock;
 
@@ -31,6 +32,7 @@ struct Inner {
     /// How long the containers of ended tasks are kept.
     remove_delay: Duration,
     kill_orphans: bool,
+    dns: DefaultDns,
     /// Whether it is the only containerizer.
     alone: bool,
     /// The containers that it runs, or may run.
@@ -59,6 +61,7 @@ impl Docker {
             quota: flags.on("cgroups_enable_cfs"),
             remove_delay: flags.duration("docker_remove_delay").unwrap_or(Duration::from_secs(6 * 3600)),
             kill_orphans: flags.on("docker_kill_orphans"),
+            dns: DefaultDns::read(flags)?,
             alone: names == ["docker"],
             known: Mutex::default(),
         }))))
@@ -117,6 +120,9 @@ impl Docker {
         if inner.quota {
             set(QUOTA, "1");
         }
+        if let Some(servers) = inner.servers(spec) {
+            set(DNS, &servers);
+        }
         // Who may ask the Docker daemon is root.
         process.user = None;
     }
@@ -162,6 +168,20 @@ impl Docker {
                 tokio::time::sleep(left).await;
                 tokio::task::spawn_blocking(move || remove(&inner.client, &container.name));
             });
+        }
+    }
+}
+
+impl Inner {
+    /// The name servers of a container for which its task names none.
+    fn servers(&self, spec: &ContainerSpec) -> Option<String> {
+        use protos::mesos::container_info::docker_info::Network;
+        let container = spec.container.as_ref()?;
+        let named = container.network_infos.first().and_then(|info| info.name.as_deref());
+        match container.docker.as_ref()?.network() {
+            Network::Bridge => self.dns.of_docker("BRIDGE", None),
+            Network::User => self.dns.of_docker("USER", named),
+            Network::Host | Network::None => None,
         }
     }
 }

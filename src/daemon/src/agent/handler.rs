@@ -15,6 +15,7 @@ use super::world::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
+use crate::prometheus::{MEDIA_TYPE, Text};
 
 /// The id of the agent's process.
 const PROCESS: &str = "slave(1)";
@@ -29,6 +30,7 @@ enum Route {
     Containers,
     Statistics,
     Metrics,
+    Prometheus,
     ContainerizerDebug,
 }
 
@@ -58,7 +60,8 @@ impl Handler {
             .add(PROCESS, "/containerizer/debug", Route::ContainerizerDebug)
             .add("monitor", "/statistics", Route::Statistics)
             .add(PROCESS, "/monitor/statistics", Route::Statistics)
-            .add("metrics", "/snapshot", Route::Metrics);
+            .add("metrics", "/snapshot", Route::Metrics)
+            .add("metrics", "", Route::Prometheus);
         Handler { common, driver, shell, disk, started, routes }
     }
 
@@ -73,6 +76,7 @@ impl Handler {
             Route::Executor => executor_api::answer(self, request).await,
             Route::Operator => operator_api::answer(self, request).await,
             Route::Metrics => metrics::answer(self, request).await,
+            Route::Prometheus => self.prometheus(request).await,
             Route::State => self.state(request).await,
             Route::Containers => {
                 let wanted = request.query.get("container_id").map(str::to_owned);
@@ -101,7 +105,7 @@ impl Handler {
         }
     }
 
-    /// Writes a document about what containers use; looking at `/proc` takes time.
+    /// Writes a document about what containers use.
     async fn measured(
         &self,
         request: &Request,
@@ -110,15 +114,40 @@ impl Handler {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
+        match self.measure(write).await {
+            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
+            Err(error) => Response::internal(error.to_string()),
+        }
+    }
+
+    /// `/metrics`: the agent's metrics and what its containers use, in Prometheus's text format.
+    async fn prometheus(&self, request: &Request) -> Response {
+        if !common::reads(request) {
+            return Response::method_not_allowed(&["GET"], request.method.as_str());
+        }
+        let mut text = Text::default();
+        metrics::collect(self).await.iter().for_each(|(name, value)| text.flat(name, value));
+        let written = self.measure(move |measured| {
+            views::families::add(measured, &mut text);
+            text.write()
+        });
+        match written.await {
+            Ok(text) => Response::ok_body(MEDIA_TYPE, text),
+            Err(error) => Response::internal(error.to_string()),
+        }
+    }
+
+    /// Looks at what containers use, off the reactor's thread: looking at `/proc` takes time.
+    async fn measure<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&views::statistics::Measured) -> T + Send + 'static,
+    ) -> Result<T, tokio::task::JoinError> {
         let (snapshot, containers) = (self.snapshot().await, self.shell.containers.clone());
         let (now, disk) = (self.driver.now(), self.disk.clone());
         let written = tokio::task::spawn_blocking(move || {
             write(&views::statistics::Measured { snapshot, usage: containers.usage(), disk, now })
         });
-        match written.await {
-            Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
-            Err(error) => Response::internal(error.to_string()),
-        }
+        written.await
     }
 }
 

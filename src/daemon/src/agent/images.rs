@@ -22,6 +22,8 @@ use crate::flags::{FlagError, Flags};
 
 /// The longest options of a mount.
 const OPTIONS_MAX: usize = 4000;
+/// Says which image a root or a volume was made of; whoever prunes asks there.
+const NOTE: &str = "image.json";
 /// What a container's `/dev` has of the host's.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const LINKS: [(&str, &str); 5] = [
@@ -124,12 +126,17 @@ impl Images {
         Ok(images)
     }
 
-    /// Whether a container of this kind needs an image first.
-    pub(super) fn wanted(spec: &ContainerSpec) -> Option<&mesos::Image> {
+    /// Whether a container of this kind needs images first.
+    pub(super) fn are_wanted(spec: &ContainerSpec) -> bool {
+        Images::wanted(spec).is_some() || volumes(spec).next().is_some()
+    }
+
+    /// The image of a container's root.
+    fn wanted(spec: &ContainerSpec) -> Option<&mesos::Image> {
         spec.container.as_ref()?.mesos.as_ref()?.image.as_ref().filter(|_| spec.session.is_none())
     }
 
-    /// Brings the image that a container wants, and makes its root ready. Blocks.
+    /// Brings the images that a container wants, and makes its root and its volumes ready. Blocks.
     ///
     /// # Errors
     /// An image that cannot be had, or a root that cannot be made; nothing is left of it then.
@@ -139,7 +146,29 @@ impl Images {
         spec: &ContainerSpec,
         fetcher: &Fetcher,
     ) -> anyhow::Result<()> {
-        let Some(wanted) = Images::wanted(spec) else { return Ok(()) };
+        if let Some(wanted) = Images::wanted(spec) {
+            let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let image = self.bring(container, spec, fetcher, wanted)?;
+            let made = self.make(container, &image);
+            made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")?;
+        }
+        for (number, wanted) in volumes(spec) {
+            let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let made = self.bring(container, spec, fetcher, wanted);
+            let made = made.and_then(|image| self.make_volume(container, number, &image));
+            made.inspect_err(|_| self.remove(container)).context("An image cannot be made a volume")?;
+        }
+        Ok(())
+    }
+
+    /// Brings an image into the store.
+    fn bring(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetcher: &Fetcher,
+        wanted: &mesos::Image,
+    ) -> anyhow::Result<Image> {
         anyhow::ensure!(self.0.enabled, "Container images need --image_providers=docker");
         anyhow::ensure!(wanted.r#type() == mesos::image::Type::Docker, "Only images of the type DOCKER are supported");
         let docker = wanted.docker.as_ref().context("The image has no 'docker'")?;
@@ -152,12 +181,9 @@ impl Images {
             stall: self.0.stall,
             logins: logins.map_or_else(|| self.0.logins.clone(), |bytes| String::from_utf8_lossy(&bytes).into_owned()),
         };
-        let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
         let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
-        let image: Image = serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")?;
-        let made = self.make(container, &image);
-        made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")
+        serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
     }
 
     fn folder(&self, container: &ContainerName) -> PathBuf {
@@ -168,8 +194,7 @@ impl Images {
 
     fn make(&self, container: &ContainerName, image: &Image) -> anyhow::Result<()> {
         let folder = self.folder(container);
-        let store = Store::open(&self.0.store)?;
-        let layers: Vec<PathBuf> = image.layers.iter().map(|id| store.layer(id)).collect();
+        let layers = self.layers(image)?;
         let root = folder.join("rootfs");
         for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
             fs::create_dir_all(folder.join(part))?;
@@ -177,8 +202,8 @@ impl Images {
         // Others may not look into what may have set-user-id programs.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
         // Before the layers are used: who prunes asks here.
-        fs::write(folder.join("image.json"), serde_json::to_vec(image)?)?;
-        let copies = self.0.backend == Backend::Copy || layers.is_empty() || overlay(&layers, &folder).is_none();
+        fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
+        let copies = self.overlay(&layers, &folder).is_none();
         let written = match copies {
             true => {
                 fetcher::image::copy_layers(&layers, &root)?;
@@ -222,17 +247,60 @@ impl Images {
         Ok(())
     }
 
+    /// Makes an image the container's volume of this number.
+    fn make_volume(&self, container: &ContainerName, number: usize, image: &Image) -> anyhow::Result<()> {
+        let folder = self.volume_folder(container, number);
+        let layers = self.layers(image)?;
+        for part in ["rootfs", "upper", "work"] {
+            fs::create_dir_all(folder.join(part))?;
+        }
+        fs::set_permissions(self.folder(container), fs::Permissions::from_mode(0o700))?;
+        fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
+        let overlay = self.overlay(&layers, &folder).is_some();
+        if !overlay {
+            fetcher::image::copy_layers(&layers, &folder.join("rootfs"))?;
+        }
+        let written = folder.join(if overlay { "upper" } else { "rootfs" });
+        Ok(fs::set_permissions(written, fs::Permissions::from_mode(0o755))?)
+    }
+
+    /// What shows the container's volume of this number, and where.
+    ///
+    /// # Errors
+    /// If it has not been made.
+    pub(super) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<(Option<Mount>, PathBuf)> {
+        let folder = self.volume_folder(container, number);
+        let image = fs::read(folder.join(NOTE)).context("The volume's image has not been made ready")?;
+        let layers = self.layers(&serde_json::from_slice(&image)?)?;
+        let path = folder.join("rootfs");
+        let overlay = self.overlay(&layers, &folder);
+        Ok((overlay.map(|options| Mount::Overlay { target: path.clone(), options }), path))
+    }
+
+    fn volume_folder(&self, container: &ContainerName, number: usize) -> PathBuf {
+        self.folder(container).join("volumes").join(number.to_string())
+    }
+
+    fn layers(&self, image: &Image) -> anyhow::Result<Vec<PathBuf>> {
+        let store = Store::open(&self.0.store)?;
+        Ok(image.layers.iter().map(|id| store.layer(id)).collect())
+    }
+
+    /// The options of an overlay of these layers, if there is to be one.
+    fn overlay(&self, layers: &[PathBuf], folder: &Path) -> Option<String> {
+        overlay(layers, folder).filter(|_| self.0.backend == Backend::Overlay && !layers.is_empty())
+    }
+
     /// The root that was made for a container, if it has one of its own.
     pub(super) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
         let folder = self.folder(container);
-        let Ok(text) = fs::read(folder.join("image.json")) else { return Ok(None) };
+        let Ok(text) = fs::read(folder.join(NOTE)) else { return Ok(None) };
         let image: Image = serde_json::from_slice(&text).context("The note about the container's image is damaged")?;
-        let store = Store::open(&self.0.store)?;
-        let layers: Vec<PathBuf> = image.layers.iter().map(|id| store.layer(id)).collect();
+        let layers = self.layers(&image)?;
         let path = folder.join("rootfs");
         let mut mounts = Vec::new();
         let (mut written, mut lower) = (folder.join("upper"), layers.clone());
-        match overlay(&layers, &folder).filter(|_| self.0.backend == Backend::Overlay && !layers.is_empty()) {
+        match self.overlay(&layers, &folder) {
             Some(options) => mounts.push(Mount::Overlay { target: path.clone(), options }),
             // Only a mount can become the root.
             None => {
@@ -271,7 +339,7 @@ impl Images {
     /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one sees as
     /// its sandbox.
     pub(super) fn has_root(&self, container: &ContainerName) -> bool {
-        self.folder(container).join("image.json").exists()
+        self.folder(container).join(NOTE).exists()
     }
 
     /// Where a container with a root of its own finds its sandbox.
@@ -331,13 +399,17 @@ impl Root {
     /// there and `later` those elsewhere.
     pub(super) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
         let own = std::mem::take(&mut isolation.mounts);
-        let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own
-            .into_iter()
-            .partition(|mount| matches!(mount, Mount::Bind { target, .. } if target.base == Path::new(sandbox)));
+        // A nested one lies in its parent's, whose user may put a link in the place of any folder.
+        let sandbox = Place::without_links(sandbox);
+        let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
+            Mount::Bind { target, .. } => target.is_within(&sandbox),
+            // What a volume shows comes before the volume.
+            other => matches!(other, Mount::Overlay { .. }),
+        });
         isolation.mounts = self.mounts.clone();
         isolation.mounts.extend(within);
         let target = Place { base: self.path.clone(), inside: PathBuf::from(seen.trim_start_matches('/')) };
-        isolation.mounts.push(Mount::Bind { source: Place::trusted(sandbox), target, read_only: false });
+        isolation.mounts.push(Mount::Bind { source: sandbox, target, read_only: false });
         isolation.mounts.extend(elsewhere);
         isolation.namespaces.mount = true;
         isolation.root = Some(self.path.clone());
@@ -448,16 +520,21 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
 fn layers_below(folder: &Path, used: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if let Ok(text) = fs::read(path.join("image.json"))
+        if let Ok(text) = fs::read(path.join(NOTE))
             && let Ok(image) = serde_json::from_slice::<Image>(&text)
         {
             used.extend(image.layers);
         }
-        let inside = path.join("containers");
-        if inside.is_dir() {
-            layers_below(&inside, used);
+        for inside in [path.join("containers"), path.join("volumes")].iter().filter(|inside| inside.is_dir()) {
+            layers_below(inside, used);
         }
     }
+}
+
+/// The container's volumes that are images, by their numbers among all of its volumes.
+fn volumes(spec: &ContainerSpec) -> impl Iterator<Item = (usize, &mesos::Image)> {
+    let all = spec.container.iter().filter(|_| spec.session.is_none()).flat_map(|container| &container.volumes);
+    all.enumerate().filter_map(|(number, volume)| Some((number, volume.image.as_ref()?)))
 }
 
 /// The variables of `spec` for a container that finds its sandbox at `seen`.

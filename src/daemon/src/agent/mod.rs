@@ -7,6 +7,7 @@ mod config;
 mod containers;
 mod detector;
 mod disk;
+mod dns;
 mod docker;
 mod ends;
 mod executor_api;
@@ -20,6 +21,7 @@ mod lines;
 mod metrics;
 mod operator_api;
 mod oversubscription;
+mod ports;
 mod prepare;
 mod program;
 mod records;
@@ -27,6 +29,7 @@ mod rotate;
 mod secrets;
 mod sessions;
 mod terminals;
+mod unsupported;
 mod validate;
 mod views;
 mod volumes;
@@ -52,7 +55,7 @@ use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::driver::{Driver, World as _};
 use crate::files::Files;
-use crate::flags::{FlagError, Flags, Part};
+use crate::flags::{Flags, Part};
 use crate::streams::Streams;
 use containers::{Containers, Report, Tools};
 use disk::DiskUses;
@@ -62,7 +65,9 @@ use handler::Handler;
 use images::Images;
 use isolation::{Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
 use lines::Lines;
+use ports::Ports;
 use records::Records;
+pub(crate) use unsupported::note;
 use world::{Exit, Shell};
 
 /// An agent that serves.
@@ -99,7 +104,7 @@ pub enum Stop {
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
 pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
-    check_unsupported(&flags)?;
+    unsupported::check(&flags)?;
     let master = detector::master(&flags)?;
     let work_dir = work_dir(&flags)?;
     let identity = identity(&flags)?;
@@ -116,11 +121,13 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let networks = Networks::read(&flags, &runtime_dir(&flags))?;
     let gpus = Gpus::read(&flags, &runtime_dir(&flags))?;
     let info = config::info(&flags, &identity, &work_dir, gpus.count())?;
+    let ports = Ports::read(&flags, &info.resources)?;
     let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
     let parts = Parts { images, networks, gpus, resctrl };
     let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
+    config.can_limit = isolator.limitable();
 
     let policy = oversubscription::policy(&flags)?;
 
@@ -177,6 +184,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let started = driver.now();
     let uses = DiskUses::default();
     let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
+    let ports_watch = ports.map(|ports| ports.watch(driver.clone(), shell.containers.clone()));
     let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
     let collecting = image_gc::watch(shell.containers.images());
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
@@ -191,6 +199,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
     tasks.extend(disk_watch);
+    tasks.extend(ports_watch);
     tasks.extend(rotating);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
@@ -311,20 +320,4 @@ fn watch_disk(
 /// Whether `--isolation` names one of these.
 fn has_isolator(flags: &Flags, names: &[&str]) -> bool {
     flags.text("isolation").split(',').any(|name| names.contains(&name.trim()))
-}
-
-/// Flags that would change what tasks get, if only this agent could do it: refused rather than ignored.
-fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
-    let refused = |name: &'static str, why: String| Err(FlagError::Refused { name, why });
-    for name in ["modules_dir", "hooks", "acls", "credential", "http_credentials", "firewall_rules"] {
-        if flags.get(name).is_some_and(|text| !text.is_empty()) {
-            return refused(name, "is not supported by this version of tepui".to_owned());
-        }
-    }
-    for name in ["authenticate_http_readonly", "authenticate_http_readwrite", "authenticate_http_executors"] {
-        if flags.on(name) {
-            return refused(name, "is not supported by this version of tepui".to_owned());
-        }
-    }
-    Ok(())
 }

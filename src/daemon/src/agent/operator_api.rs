@@ -62,12 +62,12 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
         | Type::GetLoggingLevel
         | Type::SetLoggingLevel
         | Type::ListFiles
-        | Type::ReadFile
-        | Type::GetContainers => match of_the_daemon(handler, call).await {
+        | Type::ReadFile => match of_the_daemon(handler, call).await {
             Ok(Some(message)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &message)),
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
+        Type::GetContainers => get_containers(handler, call, encoding).await,
         Type::PruneImages => prune(handler, call),
         _ => core(handler, call, encoding).await,
     }
@@ -85,55 +85,20 @@ fn prune(handler: &Handler, call: Call) -> Response {
     Response::empty(StatusCode::OK)
 }
 
+/// A call about the process rather than the node; without an answer message if there is nothing to tell.
 async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>, Box<Response>> {
-    let common = &handler.common;
-    let mut message = Message::default();
-    match call.r#type() {
-        Type::GetHealth => {
-            message.set_type(response::Type::GetHealth);
-            message.get_health = Some(response::GetHealth { healthy: true });
-        }
-        Type::GetFlags => {
-            message.set_type(response::Type::GetFlags);
-            message.get_flags = Some(response::GetFlags { flags: calls::flags(common) });
-        }
-        Type::GetVersion => {
-            message.set_type(response::Type::GetVersion);
-            message.get_version = Some(response::GetVersion { version_info: calls::version() });
-        }
-        Type::GetMetrics => {
-            message.set_type(response::Type::GetMetrics);
-            message.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).await.messages() });
-        }
-        Type::GetLoggingLevel => {
-            message.set_type(response::Type::GetLoggingLevel);
-            message.get_logging_level = Some(response::GetLoggingLevel { level: common.log_level.level() });
-        }
-        Type::SetLoggingLevel => {
-            let set = call.set_logging_level.unwrap_or_default();
-            calls::set_logging_level(common, set.level, &set.duration);
-            return Ok(None);
-        }
-        Type::ListFiles => {
-            let path = call.list_files.unwrap_or_default().path;
-            let file_infos = calls::list_files(common, path).await?;
-            message.set_type(response::Type::ListFiles);
-            message.list_files = Some(response::ListFiles { file_infos });
-        }
-        Type::ReadFile => {
-            let read = call.read_file.unwrap_or_default();
-            let part = calls::read_file(common, read.path, read.offset, read.length).await?;
-            message.set_type(response::Type::ReadFile);
-            message.read_file = Some(response::ReadFile { size: part.size, data: part.data });
-        }
-        _ => {
-            let get = call.get_containers.unwrap_or_default();
-            let containers = containers(handler, get.show_nested(), get.show_standalone()).await?;
-            message.set_type(response::Type::GetContainers);
-            message.get_containers = Some(response::GetContainers { containers });
-        }
-    }
-    Ok(Some(message))
+    calls::of_the_daemon!(agent, &handler.common, call, metrics::collect(handler))
+}
+
+async fn get_containers(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+    let get = call.get_containers.unwrap_or_default();
+    let containers = match containers(handler, get.show_nested(), get.show_standalone()).await {
+        Ok(containers) => containers,
+        Err(refusal) => return *refusal,
+    };
+    let mut message = Message { get_containers: Some(response::GetContainers { containers }), ..Message::default() };
+    message.set_type(response::Type::GetContainers);
+    Response::ok_body(encoding.media_type(), encode_v1(encoding, &message))
 }
 
 async fn containers(

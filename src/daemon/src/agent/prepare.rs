@@ -16,6 +16,9 @@ use super::volumes;
 /// # Errors
 /// What cannot be made ready, or cannot be given at all.
 pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyhow::Result<Option<User>> {
+    if let Some(why) = &spec.refused {
+        anyhow::bail!("{why}");
+    }
     if !docker {
         refuse_what_is_missing(spec, mounts)?;
     }
@@ -111,6 +114,7 @@ mod tests {
             resources: Vec::new(),
             limits: agent::Limits::default(),
             volumes: Vec::new(),
+            refused: None,
             container: Some(ContainerInfo { rlimit_info, ..ContainerInfo::default() }),
             session: None,
         };

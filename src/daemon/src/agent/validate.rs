@@ -54,7 +54,20 @@ fn status(call: &executor::Call, status: &mesos::TaskStatus) -> Result<(), Strin
             + &call.executor_id.value
             + " which is not allowed");
     }
-    Ok(())
+    status.check_status.as_ref().map_or(Ok(()), check_status)
+}
+
+/// What a check has found must be of its own kind.
+fn check_status(found: &mesos::CheckStatusInfo) -> Result<(), String> {
+    use mesos::check_info::Type;
+    let kind = found.r#type.ok_or("CheckStatusInfo must specify 'type'")?;
+    let (there, field, name) = match Type::try_from(kind).unwrap_or(Type::Unknown) {
+        Type::Command => (found.command.is_some(), "command", "COMMAND"),
+        Type::Http => (found.http.is_some(), "http", "HTTP"),
+        Type::Tcp => (found.tcp.is_some(), "tcp", "TCP"),
+        Type::Unknown => return Err("'UNKNOWN' is not a valid check's status type".to_owned()),
+    };
+    if there { Ok(()) } else { Err(format!("Expecting '{field}' to be set for {name} check's status")) }
 }
 
 /// Checks a call of the operator API by itself.
@@ -110,5 +123,56 @@ fn container_id(id: &mesos::ContainerId) -> Result<(), String> {
     match &id.parent {
         Some(parent) => container_id(parent).map_err(|why| format!("'ContainerID.parent' is invalid: {why}")),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mesos::check_info::Type;
+    use mesos::{CheckStatusInfo, TaskStatus, check_status_info};
+
+    fn checked(change: impl FnOnce(&mut TaskStatus)) -> Result<(), String> {
+        let mut status = TaskStatus {
+            uuid: Some(vec![1; 16]),
+            source: Some(Source::Executor as i32),
+            state: TaskState::TaskRunning as i32,
+            ..TaskStatus::default()
+        };
+        change(&mut status);
+        let executor_id = mesos::ExecutorId { value: "e".to_owned() };
+        let update = Some(executor::call::Update { status });
+        executor_call(&executor::Call {
+            r#type: Some(ExecutorType::Update as i32),
+            executor_id,
+            update,
+            ..executor::Call::default()
+        })
+    }
+
+    #[test]
+    fn updates_of_executors() {
+        let found = |kind: Option<Type>, tcp: bool| CheckStatusInfo {
+            r#type: kind.map(|kind| kind as i32),
+            tcp: tcp.then(check_status_info::Tcp::default),
+            ..CheckStatusInfo::default()
+        };
+        assert_eq!(checked(|_| ()), Ok(()));
+        assert_eq!(checked(|status| status.check_status = Some(found(Some(Type::Tcp), true))), Ok(()));
+        for (given, words) in [
+            (checked(|status| status.uuid = None), "Expecting 'uuid' to be present"),
+            (checked(|status| status.uuid = Some(vec![1])), "Not a valid UUID"),
+            (checked(|status| status.source = None), "with invalid source"),
+            (checked(|status| status.state = TaskState::TaskStaging as i32), "TASK_STAGING"),
+            (checked(|status| status.check_status = Some(found(None, true))), "CheckStatusInfo must specify 'type'"),
+            (
+                checked(|status| status.check_status = Some(found(Some(Type::Http), true))),
+                "Expecting 'http' to be set for HTTP check's status",
+            ),
+            (checked(|status| status.check_status = Some(found(Some(Type::Unknown), true))), "is not a valid check's"),
+        ] {
+            let error = given.unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

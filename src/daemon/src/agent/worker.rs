@@ -13,6 +13,7 @@ use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Template, 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use super::containers::{Job, Live, Report, Tools};
 use super::docker::Docker;
@@ -30,6 +31,10 @@ use crate::sync::lock;
 /// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
 const FATAL: [i32; 4] = [2, 3, 9, 15];
 
+/// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent does, and
+/// a container has to be ended while others fetch from a slow server.
+const FETCHES_MAX: usize = 32;
+
 /// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
 #[derive(Clone)]
 pub(super) struct Worker {
@@ -42,6 +47,7 @@ pub(super) struct Worker {
     template: Arc<Mutex<Option<Template>>>,
     lines: Lines,
     pub(super) fetcher: Fetcher,
+    fetches: Arc<Semaphore>,
     pub(super) isolator: Isolator,
     pub(super) docker: Docker,
     pub(super) sessions: Sessions,
@@ -56,8 +62,21 @@ impl Worker {
         runtime: Handle,
     ) -> Worker {
         let Tools { executor, report, records, lines, fetcher, isolator, docker } = tools;
-        let template = Arc::default();
-        Worker { live, report, records, executor, template, lines, fetcher, isolator, docker, sessions, runtime }
+        let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
+        Worker {
+            live,
+            report,
+            records,
+            executor,
+            template,
+            lines,
+            fetcher,
+            fetches,
+            isolator,
+            docker,
+            sessions,
+            runtime,
+        }
     }
 
     /// Starts the template, which is the child of the calling thread: the launcher's.
@@ -126,7 +145,7 @@ impl Worker {
         };
         self.fetcher.begin(&container);
         let (fetcher, isolator, report) = (self.fetcher.clone(), self.isolator.clone(), self.report.clone());
-        self.runtime.spawn_blocking(move || {
+        let fetch = move || {
             let provided = isolator.images().provide(&container, &spec, &fetcher);
             let provided = provided.and_then(|()| {
                 let networks = isolator.networks().connect(&container, &spec)?;
@@ -139,6 +158,14 @@ impl Worker {
             });
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
+        };
+        let fetches = Arc::clone(&self.fetches);
+        self.runtime.spawn(async move {
+            // It is closed by nobody.
+            let _turn = fetches.acquire_owned().await;
+            if let Err(error) = tokio::task::spawn_blocking(fetch).await {
+                tracing::warn!("the thread that fetches for a container has failed: {error}");
+            }
         });
     }
 

@@ -218,13 +218,7 @@ fn detach_below(files: &Files, path: &str) {
 
 /// Deletes a folder or a file; what cannot be deleted is told in the log.
 pub(super) fn delete(path: &Path) {
-    let folder = std::fs::symlink_metadata(path).map(|metadata| metadata.is_dir());
-    let gone = match folder {
-        Ok(true) => std::fs::remove_dir_all(path),
-        Ok(false) => std::fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = gone
+    if let Err(error) = ::containers::remove(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
         tracing::warn!("cannot delete '{}': {error}", path.display());

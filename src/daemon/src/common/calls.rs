@@ -1,6 +1,6 @@
 //! The calls that master and agent answer alike: health, version, flags, metrics, log level, files.
 //!
-//! It gives values; each daemon wraps them in its own response message.
+//! The messages of the two daemons have the same fields and no type in common; so a macro fills them in.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,59 @@ use wire::http::{Response, StatusCode};
 use super::files::elsewhere;
 use super::{BUILD, Common, MESOS_VERSION};
 use crate::files::{FileInfo, FilesError, Part};
+
+/// The body of a function that answers such a call: `Ok(None)` if there is nothing to tell but that it is done. `$api` is
+/// `master` or `agent`, `$metrics` a future of the daemon's metrics.
+macro_rules! of_the_daemon {
+    ($api:ident, $common:expr, $call:expr, $metrics:expr) => {{
+        use protos::mesos::$api::{Response, call::Type, response};
+        use $crate::common::calls;
+
+        let (common, call) = ($common, $call);
+        let mut answer = Response::default();
+        match call.r#type() {
+            Type::GetHealth => {
+                answer.set_type(response::Type::GetHealth);
+                answer.get_health = Some(response::GetHealth { healthy: true });
+            }
+            Type::GetFlags => {
+                answer.set_type(response::Type::GetFlags);
+                answer.get_flags = Some(response::GetFlags { flags: calls::flags(common) });
+            }
+            Type::GetVersion => {
+                answer.set_type(response::Type::GetVersion);
+                answer.get_version = Some(response::GetVersion { version_info: calls::version() });
+            }
+            Type::GetMetrics => {
+                answer.set_type(response::Type::GetMetrics);
+                answer.get_metrics = Some(response::GetMetrics { metrics: $metrics.await.messages() });
+            }
+            Type::GetLoggingLevel => {
+                answer.set_type(response::Type::GetLoggingLevel);
+                answer.get_logging_level = Some(response::GetLoggingLevel { level: common.log_level.level() });
+            }
+            Type::SetLoggingLevel => {
+                let set = call.set_logging_level.unwrap_or_default();
+                calls::set_logging_level(common, set.level, &set.duration);
+                return Ok(None);
+            }
+            Type::ListFiles => {
+                let path = call.list_files.unwrap_or_default().path;
+                let file_infos = calls::list_files(common, path).await?;
+                answer.set_type(response::Type::ListFiles);
+                answer.list_files = Some(response::ListFiles { file_infos });
+            }
+            _ => {
+                let read = call.read_file.unwrap_or_default();
+                let part = calls::read_file(common, read.path, read.offset, read.length).await?;
+                answer.set_type(response::Type::ReadFile);
+                answer.read_file = Some(response::ReadFile { size: part.size, data: part.data });
+            }
+        }
+        Ok(Some(answer))
+    }};
+}
+pub(crate) use of_the_daemon;
 
 /// `VersionInfo` of this build.
 pub fn version() -> mesos::VersionInfo {

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 
 use master::{Input, RequestId, StreamId};
 use protos::mesos::master::call::Type;
-use protos::mesos::master::{Call, Response as Answer, response};
+use protos::mesos::master::{Call, Response as Answer};
 use wire::http::{Query, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 
@@ -86,48 +86,7 @@ async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
 
 /// A call about the process rather than the cluster; without an answer message if there is nothing to tell.
 async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, Box<Response>> {
-    let common = &handler.common;
-    let mut answer = Answer::default();
-    match call.r#type() {
-        Type::GetHealth => {
-            answer.set_type(response::Type::GetHealth);
-            answer.get_health = Some(response::GetHealth { healthy: true });
-        }
-        Type::GetFlags => {
-            answer.set_type(response::Type::GetFlags);
-            answer.get_flags = Some(response::GetFlags { flags: calls::flags(common) });
-        }
-        Type::GetVersion => {
-            answer.set_type(response::Type::GetVersion);
-            answer.get_version = Some(response::GetVersion { version_info: calls::version() });
-        }
-        Type::GetMetrics => {
-            answer.set_type(response::Type::GetMetrics);
-            answer.get_metrics = Some(response::GetMetrics { metrics: metrics::collect(handler).await.messages() });
-        }
-        Type::GetLoggingLevel => {
-            answer.set_type(response::Type::GetLoggingLevel);
-            answer.get_logging_level = Some(response::GetLoggingLevel { level: common.log_level.level() });
-        }
-        Type::SetLoggingLevel => {
-            let set = call.set_logging_level.unwrap_or_default();
-            calls::set_logging_level(common, set.level, &set.duration);
-            return Ok(None);
-        }
-        Type::ListFiles => {
-            let path = call.list_files.unwrap_or_default().path;
-            let file_infos = calls::list_files(common, path).await?;
-            answer.set_type(response::Type::ListFiles);
-            answer.list_files = Some(response::ListFiles { file_infos });
-        }
-        _ => {
-            let read = call.read_file.unwrap_or_default();
-            let part = calls::read_file(common, read.path, read.offset, read.length).await?;
-            answer.set_type(response::Type::ReadFile);
-            answer.read_file = Some(response::ReadFile { size: part.size, data: part.data });
-        }
-    }
-    Ok(Some(answer))
+    calls::of_the_daemon!(master, &handler.common, call, metrics::collect(handler))
 }
 
 /// A call that changes the cluster: the core's.

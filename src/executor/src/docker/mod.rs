@@ -20,6 +20,8 @@ pub const SOCKET: &str = "TEPUI_DOCKER_SOCKET";
 pub const SANDBOX: &str = "TEPUI_DOCKER_SANDBOX";
 /// Set if no container may use more processors than it holds.
 pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
+/// The name servers of containers that name none, as JSON (`nameservers`, `search`, `options`).
+pub const DNS: &str = "TEPUI_DOCKER_DNS";
 /// The start of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
 

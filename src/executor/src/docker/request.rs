@@ -38,6 +38,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) seen: &'a str,
     /// Whether no more processors may be used than are held.
     pub(super) quota: bool,
+    /// The agent's name servers, if its operator has set some.
+    pub(super) dns: Option<Value>,
 }
 
 /// The container of a task; in words what is wrong with it.
@@ -76,6 +78,9 @@ pub(super) fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, 
     ports(&task, &docker, &mut create)?;
     for parameter in &docker.parameters {
         set(&mut create, &parameter.key, &parameter.value)?;
+    }
+    if let Some(dns) = &around.dns {
+        default_dns(&mut create["HostConfig"], dns);
     }
     Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), create })
 }
@@ -261,6 +266,16 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// A task that says anything of name servers means all of it.
+fn default_dns(host: &mut Value, dns: &Value) {
+    let parts = [("Dns", "nameservers"), ("DnsSearch", "search"), ("DnsOptions", "options")];
+    if parts.iter().all(|(known, _)| host[*known].is_null()) {
+        for (known, name) in parts {
+            host[known] = dns[name].clone();
+        }
+    }
+}
+
 fn push(list: &mut Value, value: &str) {
     match list {
         Value::Array(list) => list.push(json!(value)),
@@ -287,7 +302,8 @@ mod tests {
     use protos::mesos::v1::{self, container_info::DockerInfo, container_info::docker_info::PortMapping};
 
     fn around() -> Surroundings<'static> {
-        Surroundings { name: "mesos-c", sandbox: Path::new("/w/c"), seen: "/mnt/mesos/sandbox", quota: false }
+        let dns = Some(json!({"nameservers": ["10.0.0.1"], "search": ["x"], "options": []}));
+        Surroundings { name: "mesos-c", sandbox: Path::new("/w/c"), seen: "/mnt/mesos/sandbox", quota: false, dns }
     }
 
     fn resource(name: &str, value: f64) -> v1::Resource {
@@ -341,6 +357,15 @@ mod tests {
         assert_eq!(host["Binds"], json!(binds));
         assert_eq!((host["MemorySwap"].as_u64(), host["Ulimits"][0]["Hard"].as_u64()), (Some(1 << 30), Some(128)));
         assert_eq!(create["Labels"]["a"], "b");
+        assert_eq!((&host["Dns"][0], &host["DnsSearch"][0]), (&json!("10.0.0.1"), &json!("x")));
+    }
+
+    #[test]
+    fn a_task_names_its_own_servers() {
+        let parameters = vec![v1::Parameter { key: "dns".into(), value: "10.0.0.9".into() }];
+        let docker = DockerInfo { image: "app".into(), network: Some(2), parameters, ..Default::default() };
+        let host = of(docker, None).unwrap().create["HostConfig"].clone();
+        assert_eq!((&host["Dns"], &host["DnsSearch"]), (&json!(["10.0.0.9"]), &Value::Null));
     }
 
     #[test]

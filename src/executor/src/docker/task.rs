@@ -13,7 +13,7 @@ use prost::Message;
 use super::client::{Client, request};
 use super::messages::Container;
 use super::request::{Surroundings, wanted};
-use super::{CREATE, IMAGE, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
+use super::{CREATE, DNS, IMAGE, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
 
@@ -58,7 +58,9 @@ impl DockerTask {
         let name = format!("{PREFIX}{container}");
         let sandbox = PathBuf::from(variable("MESOS_DIRECTORY").unwrap_or_default());
         let seen = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
-        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota: variable(QUOTA).is_some() };
+        let dns = variable(DNS).and_then(|text| serde_json::from_str(&text).ok());
+        let quota = variable(QUOTA).is_some();
+        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota, dns };
         let wanted = wanted(task, &around)?;
         let (pipe, news) = std::io::pipe().map_err(|error| error.to_string())?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|error| error.to_string())?;

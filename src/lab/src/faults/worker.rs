@@ -246,7 +246,8 @@ impl Worker {
         // A service would keep its executor's part for ever, and plans leave room for tasks only.
         let two: Vec<usize> =
             self.waiting().filter(|n| !self.is_service(*n) && self.slot_of(*n).is_none()).take(2).collect();
-        let (Some(id), Ok(room)) = (self.view.borrow().id.clone(), parse_text("cpus:2.1;mem:160", &Role::star()))
+        let (Some(id), Ok(room)) =
+            (self.view.borrow().id.clone(), parse_text("cpus:2.1;mem:160;disk:1", &Role::star()))
         else {
             return;
         };
@@ -263,7 +264,7 @@ impl Worker {
             tasks.push(sdk::task::shell(&id, &self.command(n), &self.needs));
             self.launched(n, calls);
         }
-        let needs = parse_text("cpus:0.1;mem:32", &Role::star()).unwrap_or_default();
+        let needs = parse_text("cpus:0.1;mem:32;disk:1", &Role::star()).unwrap_or_default();
         let executor = ExecutorInfo {
             r#type: Some(executor_info::Type::Default as i32),
             executor_id: ExecutorId { value: format!("group-{}", tasks[0].task_id.value) },

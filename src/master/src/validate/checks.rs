@@ -115,7 +115,25 @@ mod tests {
         }
         assert_eq!(health_check(&http(Some("https"), Some("/x"))), Ok(()));
         assert_eq!(check(&CheckInfo::default()), Err("CheckInfo must specify 'type'".to_owned()));
-        let tcp = CheckInfo { r#type: Some(check_info::Type::Tcp as i32), ..Default::default() };
-        assert_eq!(check(&tcp), Err("Expecting 'tcp' to be set for tcp check".to_owned()));
+        let of = |kind: check_info::Type| CheckInfo { r#type: Some(kind as i32), ..Default::default() };
+        let http = check_info::Http { path: Some("x".to_owned()), ..Default::default() };
+        let tcp = || CheckInfo { tcp: Some(check_info::Tcp::default()), ..of(check_info::Type::Tcp) };
+        let shell = check_info::Command::default();
+        for (given, words) in [
+            (of(check_info::Type::Tcp), "Expecting 'tcp' to be set for tcp check"),
+            (of(check_info::Type::Http), "Expecting 'http' to be set for http check"),
+            (of(check_info::Type::Command), "Expecting 'command' to be set for command check"),
+            (of(check_info::Type::Unknown), "'UNKNOWN' is not a valid check type"),
+            (CheckInfo { command: Some(shell), ..of(check_info::Type::Command) }, "Shell command is not specified"),
+            (
+                CheckInfo { http: Some(http), ..of(check_info::Type::Http) },
+                "The path 'x' of HTTP check must start with '/'",
+            ),
+            (CheckInfo { interval_seconds: Some(-1.0), ..tcp() }, "Expecting 'interval_seconds' to be non-negative"),
+            (CheckInfo { timeout_seconds: Some(f64::NAN), ..tcp() }, "Expecting 'timeout_seconds' to be non-negative"),
+        ] {
+            assert_eq!(check(&given), Err(words.to_owned()));
+        }
+        assert_eq!(check(&tcp()), Ok(()));
     }
 }

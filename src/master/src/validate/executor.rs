@@ -87,3 +87,42 @@ fn same(one: &ExecutorInfo, its: &Resources, other: &ExecutorInfo, theirs: &Reso
     let bare = |info: &ExecutorInfo| ExecutorInfo { resources: Vec::new(), ..info.clone() };
     its == theirs && bare(one) == bare(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protos::mesos::container_info::{self, MesosInfo};
+    use protos::mesos::{CommandInfo, ContainerInfo, Image};
+
+    #[test]
+    fn kinds_have_what_they_need_and_no_more() {
+        let of = |kind: Option<Type>, command: bool, container: Option<ContainerInfo>| {
+            let command = command.then(CommandInfo::default);
+            let r#type = kind.map(|kind| kind as i32);
+            super::kind(&ExecutorInfo { r#type, command, container, ..ExecutorInfo::default() })
+        };
+        let container = |kind: container_info::Type, mesos| {
+            Some(ContainerInfo { r#type: kind as i32, mesos, ..ContainerInfo::default() })
+        };
+        let image = Some(MesosInfo { image: Some(Image::default()) });
+        let plain = container(container_info::Type::Mesos, None);
+        for good in [of(None, true, None), of(Some(Type::Custom), true, None), of(Some(Type::Default), false, plain)] {
+            assert_eq!(good, Ok(()));
+        }
+        for (given, words) in [
+            (of(Some(Type::Unknown), true, None), "Unknown executor type"),
+            (of(None, false, None), "'ExecutorInfo.command' must be set for 'CUSTOM' executor"),
+            (of(Some(Type::Default), true, None), "'ExecutorInfo.command' must not be set for 'DEFAULT' executor"),
+            (
+                of(Some(Type::Default), false, container(container_info::Type::Docker, None)),
+                "'ExecutorInfo.container.type' must be 'MESOS' for 'DEFAULT' executor",
+            ),
+            (
+                of(Some(Type::Default), false, container(container_info::Type::Mesos, image)),
+                "'ExecutorInfo.container.mesos.image' must not be set for 'DEFAULT' executor",
+            ),
+        ] {
+            assert_eq!(given, Err(words.to_owned()));
+        }
+    }
+}

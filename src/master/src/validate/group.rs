@@ -54,7 +54,7 @@ pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNee
     cgroups_agree(tasks)?;
     let checked = executor::executor(&group.executor, context.framework, context.key, context.agent)?;
     if !checked.known {
-        minimum(&checked.resources)?;
+        minimum(&checked)?;
     }
     let mut total = Resources::new();
     for task in &needs {
@@ -67,7 +67,9 @@ pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNee
     }
     if !context.available.contains(&total) {
         let available = context.available;
-        return Err(format!("Task group uses more resources {total} than available {available}"));
+        return Err(format!(
+            "Total resources {total} required by task group and its executor are more than available {available}"
+        ));
     }
     Ok(GroupNeeds {
         executor_id: checked.id,
@@ -140,14 +142,20 @@ fn disjoint(needs: &[Resources]) -> Result<(), String> {
     Ok(())
 }
 
-/// A default executor needs some room for itself.
-fn minimum(resources: &Resources) -> Result<(), String> {
+/// A default executor needs some room for itself (mesos-features.md EXE-40).
+fn minimum(executor: &executor::Checked) -> Result<(), String> {
+    let (id, resources) = (&executor.id, &executor.resources);
     let (cpus, mem) = (Amount::from_thousandths(10), Amount::from_units(32));
     if resources.cpus() < cpus {
-        return Err(format!("Executor uses less CPUs ({}) than the minimum required ({cpus})", resources.cpus()));
+        let own = resources.cpus();
+        return Err(format!("Executor '{id}' uses less CPUs ({own}) than the minimum required ({cpus})"));
     }
     if resources.mem() < mem {
-        return Err(format!("Executor uses less memory ({}MB) than the minimum required ({mem}MB)", resources.mem()));
+        let own = resources.mem();
+        return Err(format!("Executor '{id}' uses less memory ({own}MB) than the minimum required ({mem}MB)"));
+    }
+    if resources.disk() <= Amount::from_thousandths(0) {
+        return Err(format!("Executor '{id}' uses no disk"));
     }
     Ok(())
 }

@@ -63,7 +63,10 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     };
     match launch.available.contains(&total) {
         true => Ok(needs),
-        false => Err(format!("Task uses more resources {total} than available {}", launch.available)),
+        false => Err(format!(
+            "Total resources {total} required by task and its executor is more than available {}",
+            launch.available
+        )),
     }
 }
 
@@ -240,7 +243,8 @@ mod tests {
             ),
             (
                 TaskInfo { resources: vec![scalar("cpus", 5.0)], ..good() },
-                "Task uses more resources cpus(allocated: *):5 than available cpus(allocated: *):4; mem(allocated: *):4096",
+                "Total resources cpus(allocated: *):5 required by task and its executor is more than available \
+                 cpus(allocated: *):4; mem(allocated: *):4096",
             ),
         ] {
             assert_eq!(checked(&task), Err(words.to_owned()));

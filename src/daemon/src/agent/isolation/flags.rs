@@ -24,6 +24,8 @@ pub(in crate::agent) struct Isolators {
     pub(super) seccomp: bool,
     /// `network/cni`
     pub(super) networks: bool,
+    /// `network/ports`, which only looks (see `ports.rs`).
+    pub(super) ports: bool,
     /// `gpu/nvidia`
     pub(super) gpus: bool,
     /// `linux/resctrl`
@@ -131,11 +133,12 @@ impl Isolators {
                 "namespaces/ipc" => &mut self.ipc,
                 "filesystem/linux" => &mut self.mounts,
                 // They come with filesystem/linux, as with Mesos.
-                "volume/host_path" | "volume/secret" | "docker/runtime" => &mut self.mounts,
+                "volume/host_path" | "volume/image" | "volume/secret" | "docker/runtime" => &mut self.mounts,
                 "linux/capabilities" => &mut self.capabilities,
                 "linux/nnp" => &mut self.no_new_privileges,
                 "linux/seccomp" => &mut self.seccomp,
                 "network/cni" => &mut self.networks,
+                "network/ports" => &mut self.ports,
                 "gpu/nvidia" => &mut self.gpus,
                 "linux/resctrl" => &mut self.resctrl,
                 _ => {

@@ -15,7 +15,7 @@ use super::Isolators;
 const MEGABYTE: u64 = 1 << 20;
 /// The least memory that a container gets.
 const LEAST_MEMORY: u64 = 32 * MEGABYTE;
-/// How many processes and threads a container may have: far more than an honest one needs.
+/// What the kernel is told of a container that holds nothing: end it first.
 const OOM_SCORE_MAX: f64 = 1000.0;
 
 /// What a container's group has counted.

@@ -90,6 +90,12 @@ impl Isolator {
         self.groups.is_some()
     }
 
+    /// Which limits tasks can have beyond what they hold.
+    pub(super) fn limitable(&self) -> agent::Limitable {
+        let isolators = &self.isolators;
+        agent::Limitable { cpus: isolators.has(Controller::Cpu), mem: isolators.has(Controller::Memory) }
+    }
+
     /// Whether volumes are mounts, not links.
     pub(super) fn mounts(&self) -> bool {
         self.isolators.mounts
@@ -167,7 +173,8 @@ impl Isolator {
         self.add_namespaces(&mut isolation, spec, around)?;
         let view = View::of(&self.parts.images, container, spec)?;
         if container.parent().is_none() || !spec.volumes.is_empty() || spec.container.is_some() {
-            let wanted = volumes::Wanted { isolators: &self.isolators, container, spec, user, view: &view };
+            let (isolators, images) = (&*self.isolators, &self.parts.images);
+            let wanted = volumes::Wanted { isolators, images, container, spec, user, view: &view };
             wanted.add(&mut isolation)?;
         }
         if let Some(network) = self.parts.networks.open(container)? {

@@ -3,7 +3,7 @@
 //! Mount points are made here, the mounts by the container's first process. Whatever the task's user owns is walked
 //! without following links.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agent::{ContainerName, ContainerSpec, Prepare};
 use anyhow::Context;
@@ -12,7 +12,7 @@ use containers::isolation::{Isolation, Mount, Place};
 use protos::mesos::volume::source::sandbox_path::Type as Whose;
 use protos::mesos::{self, LinuxInfo, linux_info::IpcMode};
 
-use super::{Isolators, View};
+use super::{Images, Isolators, View};
 
 /// Whether the container uses the shared memory of the one around it.
 pub(super) fn shares_ipc(linux: Option<&LinuxInfo>) -> bool {
@@ -22,6 +22,7 @@ pub(super) fn shares_ipc(linux: Option<&LinuxInfo>) -> bool {
 /// A container whose volumes are wanted.
 pub(super) struct Wanted<'a> {
     pub(super) isolators: &'a Isolators,
+    pub(super) images: &'a Images,
     pub(super) container: &'a ContainerName,
     pub(super) spec: &'a ContainerSpec,
     pub(super) user: Option<&'a User>,
@@ -42,14 +43,22 @@ impl Wanted<'_> {
             for link in spec.volumes.iter().filter(|_| !is_inside) {
                 super::super::volumes::ready(link, self.user)?;
                 let source = match &link.prepare {
-                    Prepare::Make { sandbox } => inside(sandbox, &link.folder),
+                    // A sandbox lies in a folder that may be a user's, who may put a link in the place of any part of it.
+                    Prepare::Make { .. } => Place::without_links(&link.folder),
                     Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
                 };
                 let target = self.point(&link.seen, true)?;
                 isolation.mounts.push(Mount::Bind { source, target, read_only: false });
             }
-            for volume in asked {
-                let (source, is_folder) = self.source(volume)?;
+            for (number, volume) in asked.iter().enumerate() {
+                let (source, is_folder) = match &volume.image {
+                    Some(_) => {
+                        let (shown, path) = self.images.volume(self.container, number)?;
+                        isolation.mounts.extend(shown);
+                        (Place::trusted(path), true)
+                    }
+                    None => self.source(volume)?,
+                };
                 let target = self.point(&volume.container_path, is_folder)?;
                 let read_only = volume.mode() == mesos::volume::Mode::Ro;
                 isolation.mounts.push(Mount::Bind { source, target, read_only });
@@ -128,14 +137,8 @@ impl Wanted<'_> {
             true => containers::make_inside(sandbox, path)?,
             false => containers::make_file_inside(sandbox, path)?,
         }
-        Ok(Place { base: sandbox.to_owned(), inside: path.to_owned() })
+        Ok(Place::without_links(sandbox.join(path)))
     }
-}
-
-/// A folder that was named as `<base>/<rest>`.
-fn inside(base: &str, folder: &str) -> Place {
-    let rest = folder.strip_prefix(base).map(|rest| rest.trim_start_matches('/')).unwrap_or_default();
-    Place { base: PathBuf::from(base), inside: PathBuf::from(rest) }
 }
 
 fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
@@ -153,6 +156,7 @@ fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow:
 
 /// A folder of the container's own sandbox, which is made for its owner.
 fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
-    containers::make_inside(Path::new(&spec.sandbox), Path::new(path))?;
-    Ok((Place { base: PathBuf::from(&spec.sandbox), inside: PathBuf::from(path) }, true))
+    let sandbox = Path::new(&spec.sandbox);
+    containers::make_inside(sandbox, Path::new(path))?;
+    Ok((Place::without_links(sandbox.join(path)), true))
 }

@@ -3,6 +3,7 @@
 //! They change nothing and ask nobody.
 
 pub(super) mod calls;
+pub(super) mod families;
 pub(super) mod state;
 pub(super) mod statistics;
 

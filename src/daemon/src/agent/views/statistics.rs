@@ -30,7 +30,7 @@ const MEGABYTE: f64 = 1_048_576.0;
 
 impl Measured {
     /// The executors whose containers run, with what they use.
-    fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics, Option<Pressures>)> {
+    pub(super) fn running(&self) -> impl Iterator<Item = (&Executor, mesos::ResourceStatistics, Option<Pressures>)> {
         let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
         executors.filter_map(|executor| {
             let usage = self.usage.get(&executor.container)?;
@@ -197,8 +197,11 @@ pub(in crate::agent) fn messages(
         };
         list.push(own(executor.container.to_proto(), Some(status(executor)), Some(statistics)));
         if show_nested {
-            let nested = measured.usage.keys().filter(|name| name.is_inside(&executor.container));
-            list.extend(nested.map(|name| own(name.to_proto(), Some(status_of(name)), None)));
+            let nested = measured.usage.iter().filter(|(name, _)| name.is_inside(&executor.container));
+            list.extend(
+                nested
+                    .map(|(name, usage)| own(name.to_proto(), Some(status_of(name)), Some(used(usage, measured.now)))),
+            );
         }
     }
     let executors = |name: &ContainerName| measured.running().any(|(executor, _, _)| executor.container == *name);

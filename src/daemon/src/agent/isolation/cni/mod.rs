@@ -20,6 +20,7 @@ use protos::mesos::{self, NetworkInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::dns::DefaultDns;
 use super::super::docker::Docker;
 use super::view::View;
 use crate::flags::{FlagError, Flags};
@@ -40,6 +41,8 @@ struct Inner {
     /// `--network_cni_config_dir`
     configs: PathBuf,
     plugins: Plugins,
+    /// For networks whose plugins name no servers.
+    dns: DefaultDns,
     /// Where each container has a folder.
     root: PathBuf,
 }
@@ -81,6 +84,7 @@ impl Networks {
             enabled,
             configs: PathBuf::from(folder("network_cni_config_dir")?),
             plugins: Plugins::new(&folder("network_cni_plugins_dir")?),
+            dns: DefaultDns::read(flags)?,
             root: runtime_dir.join("isolators/network/cni"),
         })))
     }
@@ -129,7 +133,8 @@ impl Networks {
             }
             let result = attachment.result.clone().unwrap_or_default();
             attachment.addresses = config::addresses(&result);
-            resolver = resolver.or_else(|| config::resolver(&result));
+            let default = || config::resolver(&self.0.dns.of_cni(&attachment.name)?);
+            resolver = resolver.or_else(|| config::resolver(&result)).or_else(default);
             note(&folder, index, &attachment)?;
             networks.push(known(info.clone(), &attachment));
         }

@@ -1,0 +1,36 @@
+//! HEARTBEAT events to executors that have an event stream, so that what stands between keeps idle streams open
+//! (mesos-features.md EXE-07).
+
+use std::sync::Arc;
+
+use base::Time;
+use protos::mesos::executor as api;
+
+use crate::agent::Agent;
+use crate::output::{Outbox, Output};
+use crate::timers::Timer;
+
+impl Agent {
+    /// Sees to it that there will be heartbeats while there are streams. One timer serves all of them: the first one may come
+    /// to an executor sooner than after a whole interval.
+    pub(crate) fn expect_heartbeats(&mut self, now: Time) {
+        if let (None, Some(interval)) = (self.heartbeats, self.config.executor_heartbeat) {
+            self.heartbeats = Some(self.timers.set(now + interval, Timer::ExecutorHeartbeats));
+        }
+    }
+
+    /// The interval is over.
+    pub(crate) fn send_heartbeats(&mut self, now: Time, out: &mut Outbox) {
+        self.heartbeats = None;
+        if self.by_stream.is_empty() {
+            return;
+        }
+        let heartbeat = api::Event { r#type: Some(api::event::Type::Heartbeat as i32), ..api::Event::default() };
+        let heartbeat = Arc::new(heartbeat);
+        let mut streams: Vec<_> = self.by_stream.keys().copied().collect();
+        streams.sort_unstable();
+        let event = |stream| Output::ExecutorEvent { stream, event: Arc::clone(&heartbeat) };
+        out.outputs.extend(streams.into_iter().map(event));
+        self.expect_heartbeats(now);
+    }
+}

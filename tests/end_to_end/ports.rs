@@ -1,0 +1,58 @@
+//! Tasks that listen on ports of their host, those that they hold and others; and what the agent tells of them to Prometheus.
+//!
+//! Needs root and control groups; without them there is nothing to run.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::one_agent::{OneAgent, can_isolate};
+use crate::support::get;
+
+/// What a running task uses is told to Prometheus.
+fn metrics(cluster: &OneAgent, task: &str) {
+    let text = get(&cluster.agent_address(), "/metrics").unwrap();
+    let label = format!("executor_id=\"{task}\"");
+    for name in ["cpu_user_seconds_total", "memory_rss_bytes", "processes", "memory_soft_limit_bytes"] {
+        let name = format!("tepui_container_{name}{{");
+        let own = text.lines().find(|line| line.starts_with(&name) && line.contains(&label));
+        let value = own.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        assert!(value.is_some_and(|value| value >= 0.0), "{name}: {own:?}");
+    }
+    assert!(text.contains("\ntepui_slave_tasks_running 1\n"), "{text}");
+}
+
+/// Listens on a port of 127.0.0.1 (0: any), says which, and ends when there is a file `end`.
+fn listen(port: u16) -> String {
+    format!(
+        "python3 -c 'import os, socket, time\nlistener = socket.socket()\nlistener.setsockopt(socket.SOL_SOCKET, \
+         socket.SO_REUSEADDR, 1)\nlistener.bind((\"127.0.0.1\", {port}))\nlistener.listen()\n\
+         print(listener.getsockname()[1], flush=True)\nwhile not os.path.exists(\"end\"): time.sleep(0.05)'"
+    )
+}
+
+#[test]
+fn who_listens_elsewhere_is_ended() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let flags = [
+        "--isolation=cgroups/cpu,network/ports",
+        "--container_ports_watch_interval=200ms",
+        "--enforce_container_ports",
+    ];
+    let cluster = OneAgent::start("ports", &flags.map(str::to_owned));
+    let nothing = json!({"type": "MESOS"});
+    let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 31007, "end": 31008}]}});
+    let good = cluster.start_task_with("good", json!({"value": listen(31007)}), nothing.clone(), &[ports]);
+    // The one that is ended has been looked at after the other one began to listen.
+    let (told, written) = cluster.run("elsewhere", json!({"value": listen(0)}), nothing);
+    let port = written.trim();
+    let words = format!("is listening on unallocated port(s): [{port}-{port}]");
+    assert!(told.contains("TASK_FAILED") && told.contains("REASON_CONTAINER_LIMITATION"), "{told}");
+    assert!(told.contains(&words), "'{words}' is not in {told}");
+    metrics(&cluster, "good");
+    fs::write(cluster.sandbox("good").unwrap().join("end"), "").unwrap();
+    let told = String::from_utf8_lossy(&good.wait_with_output().unwrap().stdout).into_owned();
+    assert!(told.contains("TASK_FINISHED"), "{told}");
+}
