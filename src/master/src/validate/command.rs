@@ -69,7 +69,7 @@ mod tests {
 
     fn secret_of(kind: Type, reference: bool, value: bool) -> Secret {
         let reference = reference.then(|| Reference { name: "r".to_owned(), key: None });
-        let value = value.then(|| Value { data: b"v".to_vec().into() });
+        let value = value.then(|| Value { data: b"v".to_vec() });
         Secret { r#type: Some(kind as i32), reference, value }
     }
 
