@@ -122,6 +122,23 @@ fn what_goes_wrong_is_survived_and_seen() {
 }
 
 #[test]
+fn a_framework_follows_its_script() {
+    // It holds all offers at first, then gives them back and takes none for a while, then works as others do, and leaves.
+    let script = "name = \"b\"\nrole = \"b\"\nlike = 'hoarder'\nconduct = { think = '1h' }\nscript = [\
+        { at = '60s', do = 'suppress' }, { at = '61s', do = 'give-back', conduct = { hoard = false, think = '0s' } },\
+        { at = '2m', do = 'revive' }, { at = '4m', do = 'leave' }]\n";
+    let text = TWO.replace("name = \"b\"\nrole = \"b\"", script).replace("until_done = true", "").replace("20m", "5m");
+    let outcome = outcome(&text);
+    let (series, b) = (&outcome.series, &outcome.frameworks[1]);
+    let held = |from: usize, to: usize| series.tracks[1].held[from..to].iter().copied().fold(0.0, f64::max);
+    assert!(held(30, 59) > 0.1 && held(63, 119) == 0.0, "{} {}", held(30, 59), held(63, 119));
+    let used = |at: usize| series.tracks[1].share[at];
+    assert!(used(115) == 0.0 && used(150) > 0.1 && b.finished > 0, "{b:?}");
+    // Nothing more ends after it has left.
+    assert!(b.finished < 200 && b.offers_received > 0, "{b:?}");
+}
+
+#[test]
 fn the_same_seed_gives_the_same_outcome() {
     let text = |outcome: &Outcome| format!("{outcome:?}");
     assert_eq!(text(&outcome(TWO)), text(&outcome(TWO)));

@@ -7,7 +7,7 @@ use resources::{Role, parse_attributes, parse_quantities, parse_text};
 
 use super::error::Broken;
 use super::jobs;
-use super::schema::{AgentGroup, Framework, RolePart, Scenario, Window};
+use super::schema::{AgentGroup, ConductPart, Framework, RolePart, Scenario, Window};
 
 /// Agents of all groups together.
 pub(crate) const MOST_AGENTS: u64 = 200_000;
@@ -122,8 +122,9 @@ fn framework(framework: &Framework) -> Checked {
         return Err(Broken::new("count", "must be at least 1"));
     }
     Role::parse(&framework.role).map_err(|why| Broken::new("role", why.to_string()))?;
-    if framework.conduct.attempt == Some(0) || framework.conduct.tasks_per_offer == Some(0) {
-        return Err(Broken::new("conduct", "attempt and tasks_per_offer must be at least 1"));
+    conduct(&framework.conduct)?;
+    for (n, step) in framework.script.iter().enumerate() {
+        conduct(&step.conduct).map_err(|broken| broken.below(&format!("script.{n}")))?;
     }
     for (n, kind) in framework.jobs.iter().enumerate() {
         if let Some(of_jobs) = &kind.name {
@@ -132,6 +133,13 @@ fn framework(framework: &Framework) -> Checked {
         jobs::check(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
     }
     Ok(())
+}
+
+fn conduct(conduct: &ConductPart) -> Checked {
+    match conduct.attempt == Some(0) || conduct.tasks_per_offer == Some(0) {
+        true => Err(Broken::new("conduct", "attempt and tasks_per_offer must be at least 1")),
+        false => Ok(()),
+    }
 }
 
 fn window(window: &Window, duration: Duration) -> Checked {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::faults::FaultPart;
 use crate::dist::Dist;
 use crate::span::Span;
-use crate::users::{Place, Preset, Release};
+use crate::users::{Deed, Place, Preset, Release};
 use crate::world::Fidelity;
 
 /// A whole scenario.
@@ -190,9 +190,26 @@ pub struct Framework {
     /// And what is different.
     #[serde(default)]
     pub conduct: ConductPart,
+    /// What it does at which time.
+    #[serde(default)]
+    pub script: Vec<ScriptPart>,
     /// What it has to do.
     #[serde(default)]
     pub jobs: Vec<JobKind>,
+}
+
+/// A step of a framework's script.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptPart {
+    /// When, after the framework's start.
+    pub at: Span,
+    /// What of its conduct is different from then on.
+    #[serde(default)]
+    pub conduct: ConductPart,
+    /// What it does then.
+    #[serde(rename = "do")]
+    pub deed: Option<Deed>,
 }
 
 fn star() -> String {

@@ -16,9 +16,9 @@ use sdk::v1::framework_info::{Capability, capability};
 
 use super::error::{Broken, ScenarioError};
 use super::jobs::Arrivals;
-use super::schema::{AgentGroup, Framework, JobKind, Scenario};
+use super::schema::{AgentGroup, ConductPart, Framework, JobKind, Scenario, ScriptPart};
 use crate::seeds::Seed;
-use crate::users::{Conduct, Inbox, User};
+use crate::users::{Conduct, Inbox, Script, Step, User};
 use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
 
 /// A scenario that is ready to run.
@@ -65,11 +65,12 @@ pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepare
             let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
             let branch = seed.child("frameworks").child(&name);
             let inbox: Inbox = Rc::new(RefCell::new(VecDeque::new()));
-            let (conduct, jobs) = (conduct_of(part), Rc::clone(&inbox));
+            let (conduct, steps, jobs) = (conduct_of(part), steps_of(part), Rc::clone(&inbox));
             specs.push(FrameworkSpec {
                 info: info_of(part, &name),
                 scheduler: Box::new(move || {
-                    Box::new(User::new(conduct.clone(), Rc::clone(&jobs), branch.child("conduct").rng()))
+                    let user = User::new(conduct.clone(), Rc::clone(&jobs), branch.child("conduct").rng());
+                    Box::new(user.with_script(Script::new(steps.clone())))
                 }),
                 keeps: false,
                 start: part.start.0,
@@ -164,7 +165,23 @@ fn info_of(part: &Framework, name: &str) -> FrameworkInfo {
 }
 
 fn conduct_of(framework: &Framework) -> Conduct {
-    let (part, like) = (&framework.conduct, framework.like.conduct());
+    changed(&framework.conduct, framework.like.conduct())
+}
+
+/// The steps of its script; each changes what the one before has left.
+fn steps_of(framework: &Framework) -> Vec<Step> {
+    let mut parts: Vec<&ScriptPart> = framework.script.iter().collect();
+    parts.sort_by_key(|part| part.at);
+    let mut conduct = conduct_of(framework);
+    let step = |part: &ScriptPart| {
+        conduct = changed(&part.conduct, conduct.clone());
+        Step { at: part.at.0, conduct: conduct.clone(), deed: part.deed }
+    };
+    parts.into_iter().map(step).collect()
+}
+
+/// A conduct of which parts are different.
+fn changed(part: &ConductPart, like: Conduct) -> Conduct {
     let refuse = part.refuse.map(|span| span.0);
     Conduct {
         place: part.place.unwrap_or(like.place),

@@ -88,6 +88,10 @@ pub enum Preset {
     Scylla,
     /// Keeps whatever it is offered.
     Hoarder,
+    /// Takes what it can use, and is asked again a second later about the rest: whoever has endless work takes all that others leave.
+    Greedy,
+    /// Thinks for ten seconds and ten milliseconds a task about one job at a time: a service scheduler of Omega's simulator.
+    Slow,
 }
 
 impl Preset {
@@ -100,6 +104,8 @@ impl Preset {
             Preset::Spark => "spark",
             Preset::Scylla => "scylla",
             Preset::Hoarder => "hoarder",
+            Preset::Greedy => "greedy",
+            Preset::Slow => "slow",
         }
     }
 
@@ -130,6 +136,14 @@ impl Preset {
                 ..plain
             },
             Preset::Hoarder => Conduct { hoard: true, ..plain },
+            Preset::Greedy => Conduct { refuse: Duration::from_secs(1), refuse_idle: Duration::from_secs(1), ..plain },
+            Preset::Slow => Conduct {
+                think: Duration::from_secs(10),
+                think_per_task: Duration::from_millis(10),
+                job_at_a_time: true,
+                suppress: true,
+                ..plain
+            },
         }
     }
 }

@@ -5,6 +5,7 @@
 mod conduct;
 mod held;
 mod manager;
+mod script;
 mod user;
 
 use std::cell::RefCell;
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub use conduct::{Conduct, Place, Preset};
 pub use held::Needs;
 pub use manager::{Manager, Release};
+pub use script::{Deed, Script, Step};
 pub use user::User;
 
 /// Some tasks of one kind that are submitted together.

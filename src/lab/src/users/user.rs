@@ -10,6 +10,7 @@ use sdk::v1::{CommandInfo, Offer, OfferId, TaskId, TaskInfo, TaskStatus};
 use sdk::{Calls, Event, Scheduler, is_terminal};
 
 use super::held::{Held, choose};
+use super::script::{Deed, Script, Step};
 use super::{Conduct, Inbox, Job, Needs, is_tried_again, task_id, task_number};
 use crate::seeds::Rng;
 use crate::work::Work;
@@ -49,6 +50,9 @@ pub struct User {
     /// Work has come since it was last thought about what there is.
     more: bool,
     suppressed: bool,
+    /// It wants no offers, because its script says so.
+    muted: bool,
+    script: Script,
     jobs: u64,
 }
 
@@ -66,7 +70,38 @@ impl User {
             about: 0,
             more: false,
             suppressed: false,
+            muted: false,
+            script: Script::default(),
             jobs: 0,
+        }
+    }
+
+    /// The same, which also does what a script says.
+    #[must_use]
+    pub fn with_script(self, script: Script) -> User {
+        User { script, ..self }
+    }
+
+    /// A step of its script.
+    fn perform(&mut self, step: Step, calls: &mut Calls) {
+        self.conduct = step.conduct;
+        // It thinks anew, as it does from now on.
+        (self.decides, self.more) = (None, true);
+        match step.deed {
+            Some(Deed::Suppress) => {
+                self.muted = true;
+                calls.suppress();
+            }
+            Some(Deed::Revive) => {
+                (self.muted, self.suppressed) = (false, false);
+                calls.revive();
+            }
+            Some(Deed::GiveBack) => {
+                let held = std::mem::take(&mut self.held);
+                calls.decline(held.into_iter().map(|offer| offer.id).collect(), self.conduct.refuse);
+            }
+            Some(Deed::Leave) => calls.teardown(),
+            None => {}
         }
     }
 
@@ -94,7 +129,7 @@ impl User {
     }
 
     fn work_came(&mut self, calls: &mut Calls) {
-        if self.suppressed || self.conduct.revive {
+        if !self.muted && (self.suppressed || self.conduct.revive) {
             self.suppressed = false;
             calls.revive();
         }
@@ -181,7 +216,7 @@ impl User {
             }
         }
         let due = self.held.iter().map(|offer| offer.until).filter(|_| self.decides.is_none()).min();
-        if let Some(at) = self.decides.into_iter().chain(due).min() {
+        if let Some(at) = self.decides.into_iter().chain(due).chain(self.script.next_at()).min() {
             calls.wake_at(at);
         }
         if self.conduct.suppress && self.waiting.is_empty() && !self.suppressed {
@@ -289,8 +324,14 @@ impl User {
 
 impl Scheduler for User {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        while let Some(step) = self.script.due(now) {
+            self.perform(step, calls);
+        }
         match event {
             Event::Subscribed { .. } | Event::Disconnected { .. } => {
+                if self.muted && matches!(event, Event::Subscribed { .. }) {
+                    calls.suppress();
+                }
                 self.held.clear();
                 self.decides = None;
                 self.suppressed = false;
