@@ -68,3 +68,4 @@ pub use limits::Limits;
 pub use message::{Incoming, MessageError, Outgoing};
 pub use output::{Answer, GoneVolume, Outbox, Output, Persist};
 pub use snapshot::{Counters, Snapshot};
+pub use status::is_terminal;

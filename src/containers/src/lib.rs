@@ -5,8 +5,9 @@
 //! process that an earlier run of the agent started. [`destroy`] ends a whole tree, [`ProcessTable::usage`] measures one.
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
-//! only crate with unsafe code: clone and execve in `spawn/`, the user database
-//! in `user.rs`, a thread's network in `network.rs`, a signal descriptor in `children.rs`, memory advice in `trim.rs`, a pidfd's question in `exit_info.rs`.
+//! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
+//! a signal descriptor in `children.rs`, the end of a process in `child.rs`, memory advice in `trim.rs` and
+//! `template/hand_down.rs`, a pidfd's question in `exit_info.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
@@ -35,7 +36,7 @@ mod trim;
 mod user;
 
 pub use attach::{AttachError, Attached, Guard};
-pub use child::{Child, WaitError, group_is_empty, has_children, signal_group, wait};
+pub use child::{Child, WaitError, end_now, group_is_empty, has_children, signal_group, wait};
 pub use children::{ChildSignals, adopt_orphans, reap};
 pub use destroy::{DestroyError, destroy, destroy_marked, kill_children, signal_tree};
 pub use exit_info::exit_status;

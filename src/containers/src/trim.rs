@@ -8,28 +8,34 @@
 /// For a process that will wait long beside many of its like. Coming back costs some microseconds for each part of the
 /// code that is used. Breakpoints that a debugger has set are lost.
 pub fn trim_program() {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    for (start, end) in maps.lines().filter_map(unchanged_part_of_a_file) {
+    for (start, end, _) in parts_of_the_program() {
         // SAFETY: the range is a private mapping of a file that may not be written, as the kernel has just told, and only
         // the dynamic loader unmaps such ranges (this program unloads no library). It is code, or the segment with the
-        // file's header and the constants behind it; neither has ever been written (Rust programs and their C library
+        // file's header and the constants behind it; neither has ever been changed (Rust programs and their C library
         // have no relocations there; what the loader relocates is in a segment behind the code), so what is read from
         // the file again is what was there. An error leaves everything as it is.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
+/// Start, end and whether it is code, of each such part of the program and its libraries.
+pub(crate) fn parts_of_the_program() -> Vec<(usize, usize, bool)> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter_map(unchanged_part_of_a_file).collect()
+}
+
 /// The range of a line of `/proc/self/maps`, if it is a program file's code or its first segment: header and constants.
-fn unchanged_part_of_a_file(line: &str) -> Option<(usize, usize)> {
+fn unchanged_part_of_a_file(line: &str) -> Option<(usize, usize, bool)> {
     let mut words = line.split_ascii_whitespace();
     let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
     let path = words.nth(2)?;
     let first = permissions == "r--p" && usize::from_str_radix(offset, 16) == Ok(0);
-    if !(permissions == "r-xp" || first) || !path.starts_with('/') {
+    let code = permissions == "r-xp";
+    if !(code || first) || !path.starts_with('/') {
         return None;
     }
     let (start, end) = range.split_once('-')?;
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, code))
 }
 
 #[cfg(test)]
@@ -40,10 +46,10 @@ mod tests {
     fn only_what_never_changes() {
         assert_eq!(
             unchanged_part_of_a_file("00327000-008c5000 r-xp 00126000 fe:00 1234   /a/b c"),
-            Some((0x327000, 0x8c5000))
+            Some((0x327000, 0x8c5000, true))
         );
         let constants = "00200000-00327000 r--p 00000000 fe:00 1234   /a/b";
-        assert_eq!(unchanged_part_of_a_file(constants), Some((0x200000, 0x327000)));
+        assert_eq!(unchanged_part_of_a_file(constants), Some((0x200000, 0x327000, false)));
         for line in [
             "00200000-00327000 r--p 00126000 fe:00 1234   /a/b",
             "00200000-00327000 rwxp 00000000 fe:00 1234   /a/b",

@@ -1,7 +1,12 @@
-//! What the command executor costs: the CPU of a whole life (start, subscribe, run `true`, tell, exit), and the memory of
-//! one whose task runs. Prints figures; asserts none.
+//! What the command executor costs: the CPU of a whole life (start, subscribe, run `true`, tell, exit), as a program and as a
+//! copy of a template, and the memory of one whose task runs. Prints figures; asserts none.
+//!
+//! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents carry one that is linked statically.
 #![allow(clippy::disallowed_methods)] // a benchmark measures real time
 
+#[path = "../tests/lives/nursery.rs"]
+#[allow(dead_code)]
+mod nursery;
 #[path = "../tests/lives/support.rs"]
 #[allow(dead_code)]
 mod support;
@@ -10,6 +15,7 @@ use protos::mesos::v1::TaskState::{TaskFinished, TaskKilled, TaskRunning, TaskSt
 use support::{Executor, FakeAgent, shell};
 
 const LIVES: u32 = 300;
+const COPIES: u32 = 1000;
 
 fn main() {
     let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
@@ -35,7 +41,32 @@ fn main() {
         let _ = std::process::Command::new("/bin/sh").args(["-c", "true"]).status();
     }
     println!("sh -c true alone: {:.2} ms CPU", (waited_ticks() - before) as f64 / ticks_per_second * 1000.0 / lives);
+    copies();
     memory();
+}
+
+fn copies() {
+    let program = std::env::var("TEPUI_EXECUTOR").unwrap_or(env!("CARGO_BIN_EXE_tepui-executor").to_owned());
+    let (ticks, faults) = (waited_ticks(), waited_faults());
+    let began = std::time::Instant::now();
+    let mut nursery = nursery::Nursery::of(&program);
+    let sandbox = support::Folder::new("bench-copies");
+    for _ in 0..COPIES {
+        let (child, mut line) = nursery.start(&sandbox, &[]);
+        line.subscribed_and_launched(shell("t", "true"));
+        line.updates(&[TaskStarting, TaskRunning, TaskFinished]);
+        nursery::ended(&child);
+    }
+    drop(nursery);
+    let wall = began.elapsed().as_secs_f64() * 1000.0;
+    let cpu = (waited_ticks() - ticks) as f64 / rustix::param::clock_ticks_per_second() as f64 * 1000.0;
+    let (faults, copies) = ((waited_faults() - faults) as f64, f64::from(COPIES));
+    println!(
+        "one life as a copy, with its sh and its part of the template: {:.3} ms CPU, {:.0} page faults, {:.2} ms wall ({COPIES} one after the other)",
+        cpu / copies,
+        faults / copies,
+        wall / copies
+    );
 }
 
 fn memory() {
@@ -55,7 +86,17 @@ fn memory() {
 
 /// Clock ticks of all children that have been waited for.
 fn waited_ticks() -> u64 {
+    stat(13) + stat(14)
+}
+
+/// Page faults, without those that read from a disk, of all children that have been waited for.
+fn waited_faults() -> u64 {
+    stat(8)
+}
+
+/// A number of /proc/self/stat, counted from behind the program's name.
+fn stat(index: usize) -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    numbers.skip(13).take(2).filter_map(|number| number.parse::<u64>().ok()).sum()
+    let mut numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    numbers.nth(index).and_then(|number| number.parse().ok()).unwrap_or(0)
 }

@@ -56,8 +56,11 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
 fn template() -> ExitCode {
     match containers::become_copy() {
         Ok(None) => ExitCode::SUCCESS,
-        // Its words are those of the whole program: 'tepui executor command'.
-        Ok(Some(copy)) => run(copy.argv.get(2).map(|word| word.as_os_str()), copy.line),
+        // Its words are those of the whole program: 'tepui executor command'. It has told everything that it has to tell.
+        Ok(Some(copy)) => match run(copy.argv.get(2).map(|word| word.as_os_str()), copy.line) {
+            ExitCode::SUCCESS => containers::end_now(0),
+            _ => containers::end_now(1),
+        },
         Err(error) => refuse(&error),
     }
 }

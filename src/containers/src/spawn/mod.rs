@@ -13,7 +13,8 @@ mod start;
 #[cfg(test)]
 pub(crate) use prepare::open_output;
 pub(crate) use prepare::{Prepared, Streams, null_input};
-pub(crate) use same::{copy_of_this, settle_copy};
+pub(crate) use same::{Copied, copy_of_this, settle_copy};
+pub(crate) use stage::note_signals;
 pub(crate) use start::pause;
 
 use std::io;

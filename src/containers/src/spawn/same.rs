@@ -3,6 +3,7 @@
 //! Only for a process with one thread: see `template/`.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 
 use super::prepare::Prepared;
 use super::stage::{errno, settle};
@@ -13,20 +14,29 @@ unsafe extern "C" {
     static mut environ: *const *const libc::c_char;
 }
 
-/// Makes a copy of the calling process, as a child of its parent. `None` in the copy; its pid in the caller.
+/// Who goes on behind [`copy_of_this`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copied {
+    /// The caller.
+    Template,
+    /// The process that it has made.
+    Copy,
+}
+
+/// Makes a copy of the calling process, as a child of its parent, in new namespaces and born in a control group as wanted.
 ///
 /// # Errors
 /// If the system makes none.
-pub(crate) fn copy_of_this(prepared: &Prepared) -> io::Result<Option<i32>> {
+pub(crate) fn copy_of_this(namespaces: libc::c_int, born: Option<BorrowedFd<'_>>) -> io::Result<Copied> {
     // Such a child's end is signalled to the parent as that of the caller.
-    let arguments = CloneArguments::new(libc::CLONE_PARENT | prepared.isolation.new, prepared);
+    let arguments = CloneArguments::new(libc::CLONE_PARENT | namespaces, born);
     // SAFETY: a clone without CLONE_VM and without a stack is a fork: both go on here, each on its own memory. The caller has
     // one thread (`become_copy` makes sure), so no lock is held by a thread that the copy does not have. The arguments have the
     // kernel's layout and their size.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
-    match i32::try_from(pid) {
-        Ok(0) => Ok(None),
-        Ok(pid) if pid > 0 => Ok(Some(pid)),
+    match pid {
+        0 => Ok(Copied::Copy),
+        1.. => Ok(Copied::Template),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -5,6 +5,7 @@
 //! would switch the threads of the parent too.
 
 use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::prepare::Prepared;
 use super::{Step, mounts, rights};
@@ -242,19 +243,40 @@ unsafe fn execute(prepared: &mut Prepared) {
     }
 }
 
+/// The signals that this process handles or ignores, a bit for each, once [`note_signals`] has looked; bit 0 says that it has.
+static NOTED: AtomicU32 = AtomicU32::new(0);
+
+/// Notes which signals this process handles or ignores. For a process that will never change that again, and whose copies
+/// will not: what they start need not ask for each signal.
+pub(crate) fn note_signals() {
+    let changed = SIGNALS.filter(|signal| is_changed(*signal)).fold(0, |mask, signal| mask | 1 << signal);
+    NOTED.store(changed | 1, Ordering::Relaxed);
+}
+
+/// The others are the C library's own, and those of programs that talk to themselves.
+const SIGNALS: std::ops::Range<libc::c_int> = 1..32;
+
+fn is_changed(signal: libc::c_int) -> bool {
+    // SAFETY: an all-zero sigaction is one; sigaction fills it, and only reads what is set.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction != libc::SIG_DFL
+    }
+}
+
 /// Signals that the parent handles or ignores get their default action: a handler must not run here, and a task must
 /// not be born ignoring SIGPIPE, as every Rust program does.
 ///
 /// # Safety
 /// As [`run_stage`].
 unsafe fn default_signals() {
-    // The others are the C library's own, and those of programs that talk to themselves.
-    for signal in 1..32 {
-        // SAFETY: both actions are valid; an all-zero sigaction is the default action with an empty mask. Numbers that
-        // cannot be set (SIGKILL, SIGSTOP, the C library's own) are refused and stay as they are.
-        unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction != libc::SIG_DFL {
+    let noted = NOTED.load(Ordering::Relaxed);
+    for signal in SIGNALS {
+        let changed = if noted == 0 { is_changed(signal) } else { noted >> signal & 1 == 1 };
+        if changed {
+            // SAFETY: an all-zero sigaction is the default action with an empty mask. Numbers that cannot be set (SIGKILL, SIGSTOP)
+            // are refused and stay as they are.
+            unsafe {
                 let default: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, &raw const default, std::ptr::null_mut());
             }

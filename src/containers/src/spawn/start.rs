@@ -5,7 +5,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
@@ -87,9 +87,9 @@ pub(super) struct CloneArguments {
 
 impl CloneArguments {
     /// With these flags, in the group that the process is to be born in.
-    pub(super) fn new(flags: libc::c_int, prepared: &Prepared) -> CloneArguments {
+    pub(super) fn new(flags: libc::c_int, born: Option<BorrowedFd<'_>>) -> CloneArguments {
         let mut arguments = CloneArguments { flags: flags as u64, ..CloneArguments::default() };
-        if let Some(Entry::Born(folder)) = &prepared.isolation.cgroup {
+        if let Some(folder) = born {
             arguments.flags |= CLONE_INTO_CGROUP;
             arguments.cgroup = u64::from(folder.as_raw_fd().unsigned_abs());
         }
@@ -174,7 +174,11 @@ fn fork(prepared: &mut Prepared) -> Started {
     let (report, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| (Step::Clone, e.into()))?;
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
-    let mut arguments = CloneArguments::new(libc::CLONE_PIDFD | prepared.isolation.new, prepared);
+    let born = match &prepared.isolation.cgroup {
+        Some(Entry::Born(folder)) => Some(folder.as_fd()),
+        _ => None,
+    };
+    let mut arguments = CloneArguments::new(libc::CLONE_PIDFD | prepared.isolation.new, born);
     arguments.pidfd = (&raw mut pidfd) as u64;
     arguments.exit_signal = libc::SIGCHLD as u64;
     let mut stage = Stage::new(prepared, reporter.as_raw_fd());

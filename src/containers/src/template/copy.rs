@@ -10,11 +10,12 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
 };
 
-use super::order::{self, Group};
+use super::hand_down::hand_down_program;
+use super::order::{self, Group, Head};
 use super::{FILES_MAX, Reply};
 use crate::cgroups::Entry;
-use crate::spawn::{Prepared, copy_of_this, settle_copy};
-use crate::{Output, Program, SpawnError, Spec, Step};
+use crate::spawn::{Copied, Prepared, copy_of_this, note_signals, settle_copy};
+use crate::{Output, Program, SpawnError, Spec, Step, end_now};
 
 /// More than the kernel takes in one piece; what is not used costs nothing.
 const ORDER_MAX: usize = 512 * 1024;
@@ -49,9 +50,7 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(CopyError::Threads);
     }
-    // Asked once here, and known to all copies: in a virtual machine each question stops the machine.
-    #[cfg(target_arch = "x86_64")]
-    let _ = std::arch::is_x86_feature_detected!("avx2");
+    ask_for_all();
     // Standard input becomes the copy's.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(io::Error::from)?;
     // Never given back: that would be work for each copy.
@@ -61,10 +60,23 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
         if length == 0 {
             return Ok(None);
         }
-        if let Some(copy) = obey(&socket, &buffer[..length], files)? {
-            return Ok(Some(copy));
+        let order = &buffer[..length];
+        if is_copy(&socket, order, &files)? {
+            // Read by the copy: what the template does not touch it need not get back.
+            return Ok(Some(obey(&socket, order, files)));
         }
     }
+}
+
+/// Does once what each copy would do for itself.
+fn ask_for_all() {
+    // In a virtual machine each question stops the machine.
+    #[cfg(target_arch = "x86_64")]
+    let _ = std::arch::is_x86_feature_detected!("avx2");
+    // The page with the kernel's clock.
+    let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    note_signals();
+    hand_down_program();
 }
 
 fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
@@ -80,33 +92,46 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedF
     Ok((received.bytes, rights.flatten().collect()))
 }
 
-/// Makes the copy; in it, what it is.
-fn obey(socket: &OwnedFd, bytes: &[u8], files: Vec<OwnedFd>) -> io::Result<Option<Copy>> {
-    let (spec, line) = complete(bytes, files)?;
-    let prepared = match Prepared::new(&spec) {
-        Ok(prepared) => prepared,
-        Err(error) => return refuse(socket, &error).map(|()| None),
-    };
-    match copy_of_this(&prepared) {
-        Err(error) => tell(socket, Reply::Failed(Step::Clone as u32, error.raw_os_error().unwrap_or(0)))?,
-        Ok(Some(pid)) => tell(socket, Reply::Made(pid))?,
-        Ok(None) => {
-            if let Err((step, errno)) = settle_copy(prepared) {
-                // Whether it is heard or not, there is nothing left to do.
-                let _ = tell(socket, Reply::Failed(step, errno));
-                std::process::exit(127);
-            }
-            tell(socket, Reply::Ready)?;
-            let Program::Argv { argv, .. } = spec.program else { return Ok(None) };
-            return Ok(Some(Copy { argv, line: line.and_then(Arc::into_inner) }));
+/// Makes the copy that an order asks for; whether this is it.
+fn is_copy(socket: &OwnedFd, order: &[u8], files: &[OwnedFd]) -> io::Result<bool> {
+    let head = Head::read(order).map_err(|_| malformed())?.0;
+    // The group comes last.
+    let born = files.last().filter(|_| head.group == Group::Born);
+    match copy_of_this(head.namespaces, born.map(AsFd::as_fd)) {
+        Ok(copied) => Ok(copied == Copied::Copy),
+        Err(error) => {
+            tell(socket, Reply::Failed(Step::Clone as u32, error.raw_os_error().unwrap_or(0)))?;
+            Ok(false)
         }
     }
-    Ok(None)
+}
+
+/// Becomes what was ordered. If that fails there is nothing left to do but to say so.
+fn obey(socket: &OwnedFd, order: &[u8], files: Vec<OwnedFd>) -> Copy {
+    match settle(order, files).and_then(|copy| tell(socket, Reply::Ready).map(|()| copy).map_err(|_| (0, 0))) {
+        Ok(copy) => copy,
+        Err((step, errno)) => {
+            // Whether it is heard or not.
+            let _ = tell(socket, Reply::Failed(step, errno));
+            end_now(127)
+        }
+    }
+}
+
+/// Errors are the step's number and the errno.
+fn settle(order: &[u8], files: Vec<OwnedFd>) -> Result<Copy, (u32, i32)> {
+    let unreadable = |errno| (Step::Streams as u32, errno);
+    let (spec, line) = complete(order, files).map_err(|_| unreadable(libc::EBADMSG))?;
+    settle_copy(Prepared::new(&spec).map_err(|error| unreadable(errno_of(&error)))?)?;
+    let argv = match spec.program {
+        Program::Argv { argv, .. } | Program::Open { argv, .. } => argv,
+        Program::Shell(script) => vec![script],
+    };
+    Ok(Copy { argv, line: line.and_then(Arc::into_inner) })
 }
 
 /// The order with the files that came beside it, and the line.
 fn complete(bytes: &[u8], files: Vec<OwnedFd>) -> io::Result<(Spec, Option<Arc<OwnedFd>>)> {
-    let malformed = || io::Error::from(io::ErrorKind::InvalidData);
     let (head, mut spec) = order::read(bytes).map_err(|_| malformed())?;
     let mut files = files.into_iter().map(Arc::new);
     let mut next = || files.next().ok_or_else(malformed);
@@ -122,10 +147,13 @@ fn complete(bytes: &[u8], files: Vec<OwnedFd>) -> io::Result<(Spec, Option<Arc<O
     Ok((spec, line))
 }
 
-fn refuse(socket: &OwnedFd, error: &SpawnError) -> io::Result<()> {
-    let errno = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-    let errno = errno.and_then(io::Error::raw_os_error).unwrap_or(libc::EINVAL);
-    tell(socket, Reply::Failed(Step::Clone as u32, errno))
+fn malformed() -> io::Error {
+    io::ErrorKind::InvalidData.into()
+}
+
+fn errno_of(error: &SpawnError) -> i32 {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    source.and_then(io::Error::raw_os_error).unwrap_or(libc::EINVAL)
 }
 
 fn tell(socket: &OwnedFd, reply: Reply) -> io::Result<()> {

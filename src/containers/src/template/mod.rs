@@ -4,9 +4,11 @@
 //! the C library asks the processor what it can do, which in a virtual machine stops the machine a dozen times. Copies are
 //! children of the template's parent, not of the template, so they are watched, and outlive everybody, like all others.
 //!
-//! Here is the parent's side; `copy.rs` is the template's own, `order.rs` what is said between them.
+//! Here is the parent's side; `copy.rs` is the template's own, `order.rs` what is said between them, `hand_down.rs` spares copies
+//! what the template has mapped already.
 
 mod copy;
+mod hand_down;
 mod order;
 
 use std::ffi::OsString;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
-    SocketType, recvmsg, sendmsg, socketpair, sockopt,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair, sockopt,
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -34,39 +36,34 @@ const FILES_MAX: usize = 16;
 /// How long a copy may take to become what it shall be; see the launcher's own limit.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// What a template or a copy says of an order.
+/// The one answer to an order. The kernel adds whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reply {
-    /// The template has made the copy, whose pid here is this.
-    Made(i32),
-    /// The copy has become what was ordered.
+    /// The copy: it has become what was ordered.
     Ready,
-    /// A step has failed, and there is no copy.
+    /// A step has failed: the template's, if it is [`Step::Clone`] and there is no copy; else the copy's, which is ending.
     Failed(u32, i32),
 }
 
 impl Reply {
-    const BYTES: usize = 12;
+    const BYTES: usize = 8;
 
     fn to_bytes(self) -> [u8; Reply::BYTES] {
-        let (kind, step, number) = match self {
-            Reply::Made(pid) => (0_u32, 0_u32, pid),
-            Reply::Ready => (1, 0, 0),
-            Reply::Failed(step, errno) => (2, step, errno),
+        let (step, errno) = match self {
+            Reply::Ready => (0_u32, 0),
+            Reply::Failed(step, errno) => (step, errno),
         };
         let mut bytes = [0; Reply::BYTES];
-        bytes[..4].copy_from_slice(&kind.to_ne_bytes());
-        bytes[4..8].copy_from_slice(&step.to_ne_bytes());
-        bytes[8..].copy_from_slice(&number.to_ne_bytes());
+        bytes[..4].copy_from_slice(&step.to_ne_bytes());
+        bytes[4..].copy_from_slice(&errno.to_ne_bytes());
         bytes
     }
 
     fn from_bytes(bytes: [u8; Reply::BYTES]) -> Reply {
         let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         match u32::from_ne_bytes(word(0)) {
-            0 => Reply::Made(i32::from_ne_bytes(word(8))),
-            1 => Reply::Ready,
-            _ => Reply::Failed(u32::from_ne_bytes(word(4)), i32::from_ne_bytes(word(8))),
+            0 => Reply::Ready,
+            step => Reply::Failed(step, i32::from_ne_bytes(word(4))),
         }
     }
 }
@@ -114,6 +111,7 @@ impl Template {
         let (socket, theirs) = pair.map_err(|errno| failed(errno.into()))?;
         sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(LIMIT))
             .map_err(|errno| failed(errno.into()))?;
+        sockopt::set_socket_passcred(&socket, true).map_err(|errno| failed(errno.into()))?;
         let mut spec = Spec::new(Program::Open { file: file.clone(), argv });
         spec.stdin = Some(Arc::new(theirs));
         (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
@@ -146,8 +144,9 @@ impl Template {
             Some(Entry::Born(folder)) => files.push(folder.as_fd()),
             Some(Entry::Files(list)) => files.extend(list.iter().map(|file| file.as_fd())),
         }
+        let head = Head { line: line.is_some(), group, namespaces: spec.isolation.namespaces.flags() };
         let before = tick();
-        self.order(&order::write(spec, Head { line: line.is_some(), group }), &files).map_err(TemplateError::Broken)?;
+        self.order(&order::write(spec, head), &files).map_err(TemplateError::Broken)?;
         let child = self.child_of_order(spec)?;
         // Looking it up costs more than all the rest here.
         Ok(child.started_at(before.filter(|before| tick() == Some(*before))))
@@ -163,40 +162,40 @@ impl Template {
         Ok(())
     }
 
-    /// Reads both replies, the template's and the copy's, whichever comes first.
     fn child_of_order(&self, spec: &Spec) -> Result<Child, TemplateError> {
-        let (mut child, mut ready) = (None, None);
-        while child.is_none() || ready.is_none() {
-            match self.reply().map_err(TemplateError::Broken)? {
-                Reply::Made(pid) => child = Some(open(pid).map_err(TemplateError::Broken)?),
-                Reply::Ready => ready = Some(Ok(())),
-                Reply::Failed(step, errno) if Step::from_number(step) == Step::Clone => {
-                    return Err(failed(spec, step, errno).into());
-                }
-                Reply::Failed(step, errno) => ready = Some(Err(failed(spec, step, errno))),
-            }
+        let (pid, reply) = self.reply().map_err(TemplateError::Broken)?;
+        if let Reply::Failed(step, errno) = reply
+            && Step::from_number(step) == Step::Clone
+        {
+            return Err(failed(spec, step, errno).into());
         }
-        match (child, ready) {
-            (Some(child), Some(Ok(()))) => Ok(child),
-            (Some(child), Some(Err(error))) => {
-                // It is ending by itself.
+        let child = open(pid).map_err(TemplateError::Broken)?;
+        match reply {
+            Reply::Ready => Ok(child),
+            Reply::Failed(step, errno) => {
                 let _ = child.wait(None);
-                Err(error.into())
+                Err(failed(spec, step, errno).into())
             }
-            _ => Err(TemplateError::Broken(io::ErrorKind::InvalidData.into())),
         }
     }
 
-    fn reply(&self) -> io::Result<Reply> {
+    /// The reply, and the process that it comes from.
+    fn reply(&self) -> io::Result<(Pid, Reply)> {
         let mut bytes = [0; Reply::BYTES];
-        let mut beside = RecvAncillaryBuffer::new(&mut []);
+        let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+        let mut beside = RecvAncillaryBuffer::new(&mut room);
         let received = rustix::io::retry_on_intr(|| {
             recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut beside, RecvFlags::CMSG_CLOEXEC)
         })?;
         if received.bytes != bytes.len() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        Ok(Reply::from_bytes(bytes))
+        let credentials = beside.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials),
+            _ => None,
+        });
+        let sender = credentials.ok_or(io::ErrorKind::InvalidData)?.pid;
+        Ok((sender, Reply::from_bytes(bytes)))
     }
 }
 
@@ -208,9 +207,8 @@ impl Drop for Template {
     }
 }
 
-fn open(pid: i32) -> io::Result<Child> {
-    let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(Child::new(pid, pidfd_open(id, PidfdFlags::empty())?))
+fn open(pid: Pid) -> io::Result<Child> {
+    Ok(Child::new(pid.as_raw_nonzero().get(), pidfd_open(pid, PidfdFlags::empty())?))
 }
 
 fn failed(spec: &Spec, step: u32, errno: i32) -> SpawnError {

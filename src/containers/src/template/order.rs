@@ -23,11 +23,28 @@ pub(super) enum Group {
     Born,
 }
 
-/// The words before everything else.
+/// The words before everything else: what must be known to make the copy, which reads the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) line: bool,
     pub(super) group: Group,
+    /// Those that are new with the copy, as clone(2) takes them.
+    pub(super) namespaces: libc::c_int,
+}
+
+impl Head {
+    /// The head of an order, and what follows it.
+    pub(super) fn read(bytes: &[u8]) -> Result<(Head, &[u8]), Malformed> {
+        let mut from = Reader(bytes);
+        let line = from.flag()?;
+        let group = match from.number()? {
+            0 => Group::None,
+            1 => Group::Born,
+            count => Group::Files(u8::try_from(count - 2).map_err(|_| Malformed)?),
+        };
+        let namespaces = from.small()?.cast_signed();
+        Ok((Head { line, group, namespaces }, from.0))
+    }
 }
 
 /// Whether a copy can become what the spec describes. What it cannot: whatever the kernel only gives a process that runs a
@@ -63,6 +80,7 @@ pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
         Group::Born => 1,
         Group::Files(count) => 2 + u64::from(count),
     });
+    out.number(u64::from(head.namespaces.cast_unsigned()));
     let (Program::Open { argv, .. } | Program::Argv { argv, .. }) = &spec.program else { return out.0 };
     out.list(argv, |out, word| out.bytes(word.as_bytes()));
     out.list(&spec.environment, |out, (name, value)| {
@@ -92,13 +110,8 @@ pub(super) fn write(spec: &Spec, head: Head) -> Vec<u8> {
 
 /// What [`write`] has written. The streams and the group are to be added.
 pub(super) fn read(bytes: &[u8]) -> Result<(Head, Spec), Malformed> {
-    let mut from = Reader(bytes);
-    let line = from.flag()?;
-    let group = match from.number()? {
-        0 => Group::None,
-        1 => Group::Born,
-        count => Group::Files(u8::try_from(count - 2).map_err(|_| Malformed)?),
-    };
+    let (head, rest) = Head::read(bytes)?;
+    let mut from = Reader(rest);
     let argv = from.list(Reader::text)?;
     let file = argv.first().cloned().ok_or(Malformed)?;
     let mut spec = Spec::new(Program::Argv { file, argv });
@@ -117,7 +130,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Head, Spec), Malformed> {
     spec.isolation.mounts = from.list(Reader::mount)?;
     let score = from.option(Reader::string)?;
     spec.isolation.oom_score = score.map(|text| text.parse().map_err(|_| Malformed)).transpose()?;
-    Ok((Head { line, group }, spec))
+    Ok((head, spec))
 }
 
 fn of_number(number: u64) -> Result<RlimitKind, Malformed> {
@@ -269,15 +282,16 @@ mod tests {
     fn what_is_written_is_read() {
         for (group, line) in [(Group::None, true), (Group::Born, false), (Group::Files(3), true)] {
             let spec = full();
-            let (head, read) = read(&write(&spec, Head { line, group })).unwrap();
-            assert_eq!(head, Head { line, group });
+            let written = Head { line, group, namespaces: spec.isolation.namespaces.flags() };
+            let (head, read) = read(&write(&spec, written)).unwrap();
+            assert_eq!(head, written);
             assert_eq!(format!("{read:?}"), format!("{spec:?}"));
         }
     }
 
     #[test]
     fn what_is_cut_off_is_refused() {
-        let bytes = write(&full(), Head { line: true, group: Group::None });
+        let bytes = write(&full(), Head { line: true, group: Group::None, namespaces: 0 });
         for length in 0..bytes.len() {
             assert!(read(&bytes[..length]).is_err(), "{length}");
         }

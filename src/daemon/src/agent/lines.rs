@@ -7,12 +7,15 @@
 use std::io;
 use std::os::unix::net::UnixStream as Pair;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{Agent, Answer, ContainerSpec, Input, RequestId, StreamId};
-use protos::mesos::executor::{Call, call};
+use prost::Message;
+use protos::mesos::executor::{Call, call, event};
 use protos::mesos::{self};
 use protos::recordio::Decoder;
 use tokio::net::UnixStream;
+use tokio::time::Instant;
 use wire::Limits;
 use wire::http::stream::Records;
 use wire::negotiate::Encoding;
@@ -109,43 +112,102 @@ impl Lines {
     async fn carry(&self, owner: &Owner, socket: Pair, mut records: Records) -> Result<(), LineError> {
         let socket = UnixStream::from_std(socket)?;
         let mut decoder = Decoder::new(Limits::default().body);
+        let mut held = Held::default();
         loop {
             tokio::select! {
                 biased;
-                record = records.next() => match record {
-                    Some(record) => write(&socket, record.to_vec(), &mut records).await?,
-                    None => return Ok(()),
-                },
+                record = records.next() => {
+                    let Some(record) = record else { return Ok(()) };
+                    held.add(&record);
+                    while let Some(record) = records.try_next() {
+                        held.add(&record);
+                    }
+                    if !held.may_wait() {
+                        write(&socket, &held.take()).await?;
+                    }
+                }
                 ready = socket.readable() => {
                     ready?;
                     if !read(&socket, &mut decoder)? {
                         return Ok(());
                     }
-                    self.take_calls(owner, &mut decoder).await?;
+                    held.ending |= self.take_calls(owner, &mut decoder).await?;
                 }
+                () = held.is_due() => write(&socket, &held.take()).await?,
             }
         }
     }
 
     /// Hands the calls that have come to the core, and waits for the last one's answer: an executor that floods waits for what it
-    /// has said already. Together they are one batch, and one write to the disk.
-    async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<(), LineError> {
-        let mut last = None;
+    /// has said already. Together they are one batch, and one write to the disk. Whether a task has ended by them.
+    async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<bool, LineError> {
+        let (mut last, mut ended) = (None, false);
         while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
             let call = owner.call(&record).map_err(LineError::Call)?;
+            ended |= call.update.as_ref().is_some_and(|update| agent::is_terminal(update.status.state));
             let (number, outcome) = self.answers.ask();
             let input = Input::ExecutorCall { request: RequestId(number), call };
             if let Some((input, _)) = last.replace((input, outcome)) {
                 self.driver.submit(input);
             }
         }
-        let Some((input, outcome)) = last else { return Ok(()) };
+        let Some((input, outcome)) = last else { return Ok(ended) };
         self.driver.handle_now(input);
         if let Ok(Answer::Refused { text, .. }) = outcome.await {
             tracing::info!(executor = owner.executor, "an executor's call was refused: {text}");
         }
-        Ok(())
+        Ok(ended)
     }
+}
+
+/// For how long a confirmation may wait for company.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is to be written to an executor. It does nothing about the confirmation of an update but to note it, and most tasks of a
+/// burst end at once: being woken for the confirmation of their start alone would be a good part of all that their executors do.
+/// If one is lost with the agent, the executor says the update again, as it always does with what was not confirmed.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// When it is written at the latest; none if something in it is urgent.
+    until: Option<Instant>,
+    /// A task has ended: its executor waits for the confirmation of that.
+    ending: bool,
+}
+
+impl Held {
+    fn add(&mut self, record: &[u8]) {
+        let can_wait = !self.ending && is_confirmation(record);
+        self.until = match (self.bytes.is_empty(), can_wait) {
+            (true, true) => Some(Instant::now() + PATIENCE),
+            (false, true) => self.until,
+            (_, false) => None,
+        };
+        self.bytes.extend_from_slice(record);
+    }
+
+    fn may_wait(&self) -> bool {
+        self.until.is_some()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.until = None;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Ready when what is held has waited for long enough.
+    async fn is_due(&self) {
+        match self.until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether a record says no more than that an update has arrived.
+fn is_confirmation(record: &[u8]) -> bool {
+    let body = record.iter().position(|byte| *byte == b'\n').map_or(record, |end| &record[end + 1..]);
+    mesos::executor::Event::decode(body).is_ok_and(|event| event.r#type() == event::Type::Acknowledged)
 }
 
 /// Reads what is there; false at the end.
@@ -163,12 +225,8 @@ fn read(socket: &UnixStream, decoder: &mut Decoder) -> io::Result<bool> {
     }
 }
 
-/// Writes a record, and those that follow it already.
-async fn write(socket: &UnixStream, mut bytes: Vec<u8>, records: &mut Records) -> io::Result<()> {
-    while let Some(record) = records.try_next() {
-        bytes.extend_from_slice(&record);
-    }
-    let mut rest = bytes.as_slice();
+async fn write(socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
     while !rest.is_empty() {
         match socket.try_write(rest) {
             Ok(length) => rest = &rest[length..],
@@ -184,7 +242,37 @@ async fn write(socket: &UnixStream, mut bytes: Vec<u8>, records: &mut Records) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use prost::Message;
+    use protos::recordio;
+
+    fn record(kind: event::Type) -> Vec<u8> {
+        let event = mesos::executor::Event { r#type: Some(kind as i32), ..Default::default() };
+        let mut bytes = Vec::new();
+        recordio::encode(&event.encode_to_vec(), &mut bytes);
+        bytes
+    }
+
+    #[tokio::test]
+    async fn only_confirmations_wait_and_not_for_long() {
+        let (confirmation, kill) = (record(event::Type::Acknowledged), record(event::Type::Kill));
+        let mut held = Held::default();
+        held.add(&kill);
+        assert!(!held.may_wait());
+        assert_eq!(held.take(), kill);
+        held.add(&confirmation);
+        held.add(&confirmation);
+        assert!(held.may_wait());
+        let began = Instant::now();
+        held.is_due().await;
+        assert!(began.elapsed() > PATIENCE / 2);
+        // What is urgent takes along what waits, and nothing after it waits before that is written.
+        held.add(&kill);
+        held.add(&confirmation);
+        assert!(!held.may_wait());
+        assert_eq!(held.take(), [&confirmation[..], &confirmation, &kill, &confirmation].concat());
+        held.ending = true;
+        held.add(&confirmation);
+        assert!(!held.may_wait());
+    }
 
     #[test]
     fn calls_of_others_are_refused() {

@@ -3,6 +3,7 @@
 
 mod checks;
 mod command;
+mod nursery;
 mod pods;
 mod support;
 mod template;
