@@ -10,7 +10,7 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{ExecutorLink, ExecutorState};
+use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
 use crate::input::{RequestId, StreamId};
 use crate::output::{Answer, Outbox, Output};
@@ -89,7 +89,7 @@ impl Agent {
     }
 
     /// Tasks that were handed to an executor, of which it has reported nothing and does not know: they were lost on
-    /// the way.
+    /// the way. An executor that was made for them alone would wait for ever: it ends.
     pub(crate) fn drop_unseen(
         &mut self,
         framework: &FrameworkId,
@@ -105,11 +105,18 @@ impl Agent {
             reason: Reason::SlaveRestarted,
             message: "Task launched during agent restart".to_owned(),
         };
+        let mut dropped = false;
         for (id, task) in &target.launched {
             let staging = task.state == TaskState::TaskStaging as i32;
             if staging && !seen.iter().any(|seen| seen.task_id.value == id.as_str()) {
                 self.report(framework, Some(&target.id), id.as_str(), &verdict, now, out);
+                dropped = true;
             }
+        }
+        let own = target.info.r#type() == pb::executor_info::Type::Default || target.generated_for_command_task;
+        let idle = |target: &Arc<Executor>| target.queued.is_empty() && target.launched.is_empty();
+        if dropped && own && self.executor(framework.as_str(), executor).is_some_and(idle) {
+            self.shut_down_executor(framework, executor, now, out);
         }
     }
 
