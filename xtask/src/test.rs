@@ -21,7 +21,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     });
     steps.run("release binary", || steps::run(&mut cargo(&["build", "--release", "--package", "tepui"])));
     steps.run("fault campaign", || {
-        steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "1000"]))
+        steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "4000"]))
     });
     steps.run("demo", || {
         let report = target().join("demo.html");

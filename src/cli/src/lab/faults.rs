@@ -1,11 +1,14 @@
 //! `tepui lab faults`: a campaign of random clusters in which much goes wrong; and one seed of it, looked at closely.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 
 use ::lab::faults::{Finding, LEGEND, Plan, Summary, campaign, examine, play};
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+
+use super::interruptible;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -49,14 +52,22 @@ fn many(args: &Args) -> Result<ExitCode> {
     };
     let bar = if args.json { ProgressBar::hidden() } else { ProgressBar::new(args.seeds) };
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} seeds, {per_sec}, {eta} left")?);
-    let summary = campaign(args.from, args.seeds, threads, MOST, &|| bar.inc(1));
+    let interrupted = AtomicBool::new(false);
+    let played = || {
+        bar.inc(1);
+        !interrupted.load(Ordering::Relaxed)
+    };
+    let summary = interruptible(&interrupted, || campaign(args.from, args.seeds, threads, MOST, &played));
     bar.finish_and_clear();
     if args.json {
         println!("{}", serde_json::to_string(&summary)?);
     } else {
         print(&summary, args.from);
     }
-    let Some((seed, _)) = summary.broken.first() else { return Ok(ExitCode::SUCCESS) };
+    let Some((seed, _)) = summary.broken.first() else {
+        // As a shell tells of an end by Ctrl-C.
+        return Ok(if interrupted.into_inner() { ExitCode::from(130) } else { ExitCode::SUCCESS });
+    };
     if !args.json {
         show(*seed, examine(*seed).as_ref());
     }

@@ -40,8 +40,8 @@ impl Summary {
 }
 
 /// Plays `seeds` seeds from `first` on with `threads` threads, until `most` of them have broken a rule. `progress` hears
-/// of each seed that was played, on any thread.
-pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &(dyn Fn() + Sync)) -> Summary {
+/// of each seed that was played, on any thread, and ends the campaign by answering false.
+pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &(dyn Fn() -> bool + Sync)) -> Summary {
     let next = AtomicU64::new(0);
     let total = Mutex::new(Summary::default());
     let broken = AtomicU64::new(0);
@@ -64,7 +64,9 @@ pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &
                 broken: played.broken.iter().map(|broken| (plan.seed, broken.to_string())).collect(),
             });
             broken.fetch_add(u64::from(played.broken.is_some()), Ordering::Relaxed);
-            progress();
+            if !progress() {
+                break;
+            }
         }
         if let Ok(mut total) = total.lock() {
             total.add(mine);
