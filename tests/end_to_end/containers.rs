@@ -374,7 +374,8 @@ fn docker_outlives_the_agent(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let wait = |end: &str| format!("trap '{end}' TERM; echo up; {loops}; exit 7");
     let polite = cluster.start_task("polite", json!({"value": wait("echo asked; exit 0")}), docker_image(json!({})));
     let task = cluster.start_task("long", json!({"value": wait(":")}), docker_image(json!({})));
-    assert_eq!(dockerd.running().lines().count(), 2);
+    // A container may speak before dockerd lists it as running.
+    wait_for("both run", || (dockerd.running().lines().count() == 2).then_some(()));
     cluster.kill_agent_and_start_it_again();
     assert_eq!(dockerd.running().lines().count(), 2);
     fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
