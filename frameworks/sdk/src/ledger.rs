@@ -33,10 +33,18 @@ pub struct Entry {
     pub(crate) uuid: Vec<u8>,
 }
 
+impl Entry {
+    /// A task of which nothing has been heard.
+    fn new(agent_id: AgentId, now: Time) -> Entry {
+        Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() }
+    }
+}
+
 /// Every task of the framework that has not ended, by its id.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    live: BTreeMap<Arc<str>, Entry>,
+    /// Looked up with every update; wanted in order so seldom that it is put in order then.
+    live: FxHashMap<Arc<str>, Entry>,
     /// Those of them that the scheduler wants to end.
     killed: BTreeSet<Arc<str>>,
     /// The last update of each task that ended lately, by the task's id.
@@ -55,6 +63,8 @@ pub struct Ledger {
     held: BTreeMap<Arc<str>, Vec<u8>>,
     /// Tasks whose end was acknowledged since changes were asked for last, long after it was heard.
     ended_late: Vec<Arc<str>>,
+    /// Nothing is remembered of what has ended.
+    forgetful: bool,
 }
 
 /// The last update of a task that has ended.
@@ -106,7 +116,9 @@ impl Ledger {
 
     /// All tasks that have not ended, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
-        self.live.iter().map(|(id, entry)| (&**id, entry))
+        let mut list: Vec<(&str, &Entry)> = self.live.iter().map(|(id, entry)| (&**id, entry)).collect();
+        list.sort_unstable_by_key(|(id, _)| *id);
+        list.into_iter()
     }
 
     /// The tasks that the scheduler wants to end, in the order of their ids.
@@ -117,6 +129,11 @@ impl Ledger {
     /// From now on [`changes`](Ledger::changes) are collected.
     pub(crate) fn keep(&mut self) {
         self.keeping = true;
+    }
+
+    /// From now on nothing is remembered of what ends.
+    pub(crate) fn forget_ends(&mut self) {
+        self.forgetful = true;
     }
 
     /// How many tasks have not ended.
@@ -134,11 +151,9 @@ impl Ledger {
         if self.live.contains_key(task_id) {
             return false;
         }
-        let entry =
-            Entry { agent_id, state: TaskState::TaskStaging, since: now, changed: now, kill: None, uuid: Vec::new() };
         let id: Arc<str> = task_id.into();
         self.touch(&id);
-        self.live.insert(id, entry);
+        self.live.insert(id, Entry::new(agent_id, now));
         true
     }
 
@@ -214,10 +229,10 @@ impl Ledger {
             let known = self.live.get_key_value(id.as_str()).map(|(id, _)| Arc::clone(id));
             self.touched.insert(known.unwrap_or_else(|| id.as_str().into()));
         }
-        if !self.live.contains_key(id.as_str()) {
-            self.launch(id, AgentId::default(), now);
-        }
-        let Some(entry) = self.live.get_mut(id.as_str()) else { return Novelty::New };
+        let entry = match self.live.get_mut(id.as_str()) {
+            Some(entry) => entry,
+            None => self.live.entry(id.as_str().into()).or_insert_with(|| Entry::new(AgentId::default(), now)),
+        };
         if entry.state != state {
             entry.state = state;
             entry.changed = now;
@@ -248,6 +263,9 @@ impl Ledger {
 
     fn end(&mut self, id: &str, state: TaskState, uuid: &[u8]) {
         let id = self.take(id);
+        if self.forgetful {
+            return;
+        }
         self.restore_ended(id, Ended { number: self.ended_next, state, uuid: uuid.to_vec() });
     }
 
@@ -375,6 +393,17 @@ mod tests {
         assert_eq!(ledger.len(), 1);
         assert_eq!(tell(&mut ledger, TaskState::TaskFinished, b"2"), Novelty::New);
         assert_eq!(tell(&mut ledger, TaskState::TaskLost, b""), Novelty::Repeated);
+    }
+
+    #[test]
+    fn a_forgetful_ledger_remembers_no_ends() {
+        let mut ledger = Ledger::default();
+        ledger.forget_ends();
+        let finished = status("t", TaskState::TaskFinished, b"1");
+        ledger.launch("t", AgentId { value: "S0".into() }, NOW);
+        assert_eq!(ledger.update(&finished, NOW), Novelty::New);
+        assert!(ledger.is_empty() && ledger.ended.is_empty());
+        assert_eq!(ledger.update(&finished, NOW), Novelty::New);
     }
 
     #[test]

@@ -43,6 +43,10 @@ pub struct Settings {
     pub missed_heartbeats: u32,
     /// How often the master is asked what it knows of the tasks, in turn by name and as a whole. 15 min by default.
     pub reconcile_every: Duration,
+    /// Whether the last 10,000 tasks that ended are remembered, so that an update which comes once more is known to be old;
+    /// what comes again for a forgotten task is told again. Yes by default; where updates come once, as in some
+    /// laboratories, it only takes memory.
+    pub remember_ends: bool,
     /// Where the session counts what it does; a clone can be served.
     pub metrics: Metrics,
     /// Decides the jitter of the waits; schedulers with different seeds do not come back at once.
@@ -59,6 +63,7 @@ impl Settings {
             longest_wait: Duration::from_secs(15),
             missed_heartbeats: 5,
             reconcile_every: Duration::from_secs(15 * 60),
+            remember_ends: true,
             metrics: Metrics::default(),
             seed: 0,
         }
@@ -156,10 +161,14 @@ pub struct Session<S> {
 impl<S: Scheduler> Session<S> {
     /// A session that subscribes as soon as it gets its first [`Input::Wake`].
     pub fn new(scheduler: S, settings: Settings, now: Time) -> Session<S> {
+        let mut calls = Calls::default();
+        if !settings.remember_ends {
+            calls.ledger.forget_ends();
+        }
         Session {
             scheduler,
             backoff: Backoff::new(settings.first_wait, settings.longest_wait, settings.seed),
-            calls: Calls::default(),
+            calls,
             state: State::Waiting(now),
             framework_id: settings.framework.id.clone().filter(|id| !id.value.is_empty()),
             heartbeat: HEARTBEAT_INTERVAL,
@@ -186,6 +195,9 @@ impl<S: Scheduler> Session<S> {
         let saved = Saved::read(entries)?;
         self.keeping = true;
         self.calls.ledger = saved.ledger;
+        if !self.settings.remember_ends {
+            self.calls.ledger.forget_ends();
+        }
         self.calls.ledger.keep();
         if self.framework_id.is_none() {
             self.framework_id = saved.framework_id.map(|value| FrameworkId { value });

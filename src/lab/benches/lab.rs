@@ -1,8 +1,8 @@
 //! How fast the laboratory is: events a second in a small world, a simulated day of a large cluster, an hour of a larger one.
 //!
 //! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
-//! `large` the others, `day` the day, `hour` the hour; `2h` plays the first two hours of the day only. With `faults` it plays so
-//! many seeds of the fault campaign instead.
+//! `large` the others, `day` the day, `hour` the hour; `2h` or `10m` plays the beginning of
+//! the large worlds only. With `faults` it plays so many seeds of the fault campaign instead.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -127,13 +127,14 @@ fn main() {
         measure(SMALL);
     }
     let scale = number.unwrap_or(1.0);
-    let is_span = |text: &&String| text.strip_suffix('h').is_some_and(|hours| hours.parse::<f64>().is_ok());
-    let span = arguments.iter().find(is_span).map_or("1d", String::as_str);
-    for (name, text, gap) in [("day", DAY, 345.6), ("hour", HOUR, 20.0)] {
+    let is_span = |text: &&String| text.strip_suffix(['h', 'm']).is_some_and(|number| number.parse::<f64>().is_ok());
+    let span = arguments.iter().find(is_span);
+    for (name, text, gap, whole) in [("day", DAY, 345.6, "1d"), ("hour", HOUR, 20.0, "1h")] {
         if !(all || asked("large") || asked(name)) {
             continue;
         }
         let scaled = text.replace(&format!("poisson = \"{gap}s\""), &format!("poisson = \"{}s\"", gap * scale));
-        measure(&scaled.replace("duration = \"1d\"", &format!("duration = \"{span}\"")));
+        let span = span.map_or(whole, String::as_str);
+        measure(&scaled.replace(&format!("duration = \"{whole}\""), &format!("duration = \"{span}\"")));
     }
 }

@@ -204,6 +204,8 @@ impl<O: Observer> World<O> {
         }
         let mut config = Config::new(host.pid(), "/w");
         config.boot_id = format!("boot-{}", host.boots);
+        // Nobody looks at what has ended.
+        config.max_completed_executors_per_framework = 0;
         let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
         // What the agent itself has written is always whole, so it can always start.

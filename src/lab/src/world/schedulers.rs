@@ -86,8 +86,9 @@ impl<O: Observer> World<O> {
         let metrics = Metrics::off();
         let mut settings = Settings { seed, metrics, ..Settings::new(host.spec.info.clone()) };
         if self.model.fidelity == Fidelity::Light {
-            // Nothing is lost there, so there is nothing to ask about.
+            // Nothing is lost there, so there is nothing to ask about, and nothing comes twice.
             settings.reconcile_every = NEVER;
+            settings.remember_ends = false;
         }
         let shown = host.clock.show(self.now);
         let mut session = Session::new((host.spec.scheduler)(), settings, shown);

@@ -68,5 +68,7 @@ fn remember(task: &mut mesos::Task, status: mesos::TaskStatus) {
     if task.statuses.len() >= MAX_STATUSES {
         task.statuses.remove(0);
     }
+    // Statuses are large, and most tasks have one or two: room for four, as a vector takes it, would be most of a task.
+    task.statuses.reserve_exact(1);
     task.statuses.push(mesos::TaskStatus { data: None, ..status });
 }
