@@ -1,0 +1,211 @@
+//! Runs the scenarios of `lab/papers` and writes what came out into the pages of `docs/papers`.
+//!
+//! `cargo xtask papers [TEXT...]` runs it for the pages that name a scenario with TEXT in its name, or for all. A page says what
+//! it wants to show in comments, and what lies between them is written anew:
+//!
+//! ```text
+//! <!-- lab table SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->      a row for each point of the sweep
+//! <!-- lab factors SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->    a row for each number: the first point against the last
+//! <!-- lab picture SCENARIO: POINT share|waiting|held -->            over time, of the first seed; replays have others
+//! <!-- lab end -->
+//! ```
+//!
+//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. What a number
+//! means and what the paper says stands in the page, and is not touched.
+#![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
+
+mod row;
+mod streams;
+mod training;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lab::campaign::{Campaign, Progress};
+use lab::measure::Outcome;
+use plot::Lines;
+use row::Row;
+use streams::Streams;
+use training::Training;
+
+type Failed = Box<dyn std::error::Error>;
+
+/// Nobody looks at bars here; a line for each scenario is printed when it is done.
+struct Silent;
+
+impl Progress for Silent {
+    fn run_is(&self, _: usize, _: f64) -> bool {
+        true
+    }
+    fn finished(&self, _: &Outcome) {}
+}
+
+/// What a page wants to show.
+struct Block {
+    kind: String,
+    scenario: String,
+    wanted: String,
+}
+
+fn block(line: &str) -> Option<Block> {
+    let inner = line.trim().strip_prefix("<!-- lab ")?.strip_suffix("-->")?;
+    let (head, wanted) = inner.split_once(':')?;
+    let (kind, scenario) = head.trim().split_once(' ')?;
+    Some(Block { kind: kind.to_owned(), scenario: scenario.trim().to_owned(), wanted: wanted.trim().to_owned() })
+}
+
+/// Scenarios that have been run, by name.
+#[derive(Default)]
+struct Shelf {
+    rows: BTreeMap<String, Vec<Row>>,
+}
+
+impl Shelf {
+    fn of(&mut self, name: &str) -> Result<&[Row], Failed> {
+        if !self.rows.contains_key(name) {
+            let file = PathBuf::from("lab/papers").join(format!("{name}.toml"));
+            let text = std::fs::read_to_string(&file).map_err(|why| format!("{}: {why}", file.display()))?;
+            let began = Instant::now();
+            let rows = rows(name, &file, &text)?;
+            println!("{name}: {} points in {:.1} s", rows.len(), began.elapsed().as_secs_f64());
+            self.rows.insert(name.to_owned(), rows);
+        }
+        Ok(&self.rows[name])
+    }
+}
+
+/// Runs a scenario: in the laboratory's world, or, where it says `replay`, as a replay of a framework's policies alone.
+fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
+    let folder = Path::new("lab/papers");
+    let table: toml::Table = toml::from_str(text)?;
+    match table.get("replay").and_then(toml::Value::as_str) {
+        Some("training") => Training::rows(text, folder),
+        Some("streams") => Streams::rows(text, folder),
+        Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
+        None => {
+            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None)?;
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            Ok(row::of_world(&campaign.run(threads, &Silent)?))
+        }
+    }
+}
+
+/// A number as a reader wants it: three digits that matter.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size.is_nan() => "–".to_owned(),
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// The columns of a block: title and the number's name.
+fn columns(wanted: &str) -> Result<Vec<(&str, &str)>, Failed> {
+    let columns = wanted
+        .split(';')
+        .map(|column| column.split_once('=').map(|(title, name)| (title.trim(), name.trim())))
+        .map(|column| column.ok_or_else(|| format!("'{wanted}': a column is TITLE = NUMBER").into()));
+    columns.collect()
+}
+
+/// A number of a row with its interval.
+fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
+    let found = row.numbers.iter().find(|spread| spread.name == name);
+    let found = found.ok_or_else(|| format!("there is no number '{name}'"))?;
+    let times = if title.ends_with('%') { 100.0 } else { 1.0 };
+    let interval = if found.half > 0.0 { format!(" ± {}", number(found.half * times)) } else { String::new() };
+    Ok((found.mean, format!("{}{interval}", number(found.mean * times))))
+}
+
+/// The table of a block, in Markdown: a row for each point.
+fn table(rows: &[Row], wanted: &str) -> Result<String, Failed> {
+    let columns = columns(wanted)?;
+    let fields = rows.first().map(|row| row.values.as_slice()).unwrap_or_default();
+    let titles = fields.iter().map(|(field, _)| format!("`{}`", field.rsplit('.').next().unwrap_or(field)));
+    let titles: Vec<String> = titles.chain(columns.iter().map(|(title, _)| (*title).to_owned())).collect();
+    let mut text = format!("| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
+    for row in rows {
+        let mut cells: Vec<String> =
+            row.values.iter().map(|(_, value)| value.trim_matches('"').replace('|', "/")).collect();
+        for (title, name) in &columns {
+            cells.push(cell(row, title, name)?.1);
+        }
+        writeln!(text, "| {} |", cells.join(" | "))?;
+    }
+    Ok(text)
+}
+
+/// The same the other way round: a row for each number, and how many times as much the first point has as the last.
+fn factors(rows: &[Row], wanted: &str) -> Result<String, Failed> {
+    let [first, .., last] = rows else { return Err("factors are of two points or more".into()) };
+    let mut text = "| | first | last | first / last |\n|---|---|---|---|\n".to_owned();
+    for (title, name) in columns(wanted)? {
+        let ((before, shown), (after, then)) = (cell(first, title, name)?, cell(last, title, name)?);
+        writeln!(text, "| {title} | {shown} | {then} | {:.2} |", before / after)?;
+    }
+    Ok(text)
+}
+
+/// The picture of a block: written beside the page, and named in it.
+fn picture(block: &Block, rows: &[Row]) -> Result<String, Failed> {
+    let (point, what) = block.wanted.split_once(' ').ok_or("a picture is POINT share|waiting|held|...")?;
+    let point: usize = point.parse()?;
+    let row = rows.get(point).ok_or_else(|| format!("there is no point {point}"))?;
+    let lines = row.pictures.iter().find(|(name, _)| *name == what).map(|(_, lines)| lines);
+    let lines = lines.ok_or_else(|| format!("there is no picture '{what}'"))?;
+    let values: Vec<String> = row
+        .values
+        .iter()
+        .map(|(field, value)| format!("{} = {value}", field.rsplit('.').next().unwrap_or(field)))
+        .collect();
+    let title = if values.is_empty() { block.scenario.clone() } else { values.join(", ") };
+    let lines = Lines { title: title.clone(), ..lines.clone() };
+    let name = format!("pictures/{}-{point}-{what}.svg", block.scenario);
+    std::fs::create_dir_all("docs/papers/pictures")?;
+    std::fs::write(Path::new("docs/papers").join(&name), lines.svg())?;
+    Ok(format!("![{}]({name})\n", title.replace(['[', ']'], "")))
+}
+
+/// The page with its blocks written anew; none if it has no blocks that are wanted.
+fn filled(text: &str, filters: &[String], shelf: &mut Shelf) -> Result<Option<String>, Failed> {
+    let wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    let (mut new, mut any) = (String::new(), false);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        writeln!(new, "{line}")?;
+        let Some(block) = block(line).filter(|block| wanted(&block.scenario)) else { continue };
+        let rows = shelf.of(&block.scenario)?;
+        any = true;
+        new.push_str(&match block.kind.as_str() {
+            "table" => table(rows, &block.wanted)?,
+            "factors" => factors(rows, &block.wanted)?,
+            "picture" => picture(&block, rows)?,
+            other => return Err(format!("'{other}' is neither table nor factors nor picture").into()),
+        });
+        let end = lines.find(|line| line.trim() == "<!-- lab end -->");
+        writeln!(new, "{}", end.ok_or_else(|| format!("'{line}' has no end"))?)?;
+    }
+    Ok(any.then_some(new))
+}
+
+fn main() -> Result<(), Failed> {
+    let filters: Vec<String> = std::env::args().skip(1).collect();
+    let mut shelf = Shelf::default();
+    let mut pages: Vec<PathBuf> =
+        std::fs::read_dir("docs/papers")?.map(|entry| Ok(entry?.path())).collect::<Result<_, Failed>>()?;
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    for page in pages {
+        let said = |why: Failed| format!("{}: {why}", page.display());
+        let text = std::fs::read_to_string(&page)?;
+        if let Some(new) = filled(&text, &filters, &mut shelf).map_err(said)? {
+            std::fs::write(&page, new)?;
+            println!("{} is written", page.display());
+        }
+    }
+    Ok(())
+}

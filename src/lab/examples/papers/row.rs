@@ -1,0 +1,47 @@
+//! What a page can show of a scenario, whatever has run it: a row for each point of its sweep.
+
+use lab::campaign::Results;
+use lab::measure::mean_and_interval;
+use lab::report::{Course, Spread, course, spreads};
+use plot::Lines;
+
+/// A point of a sweep.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The fields that were varied, with their values.
+    pub values: Vec<(String, String)>,
+    /// Numbers by name.
+    pub numbers: Vec<Spread>,
+    /// Pictures by name.
+    pub pictures: Vec<(&'static str, Lines)>,
+}
+
+/// What runs in the laboratory's world.
+pub fn of_world(results: &Results) -> Vec<Row> {
+    let row = |(values, outcomes): &(Vec<(String, String)>, Vec<lab::measure::Outcome>)| {
+        let courses = [("share", Course::Share), ("waiting", Course::Waiting), ("held", Course::Held)];
+        let pictures =
+            outcomes.first().map(|first| courses.map(|(name, what)| (name, drawn(course(first, what), what))));
+        Row { values: values.clone(), numbers: spreads(outcomes), pictures: pictures.into_iter().flatten().collect() }
+    };
+    results.iter().map(row).collect()
+}
+
+/// The title of a picture on a page does not say what the lines are.
+fn drawn(lines: Lines, what: Course) -> Lines {
+    match what {
+        Course::Waiting => Lines { y: "tasks that wait".to_owned(), ..lines },
+        _ => lines,
+    }
+}
+
+/// Numbers of one kind of replay, a list for each seed, with the names in the same order each time.
+pub fn over_seeds(runs: &[Vec<(String, f64)>]) -> Vec<Spread> {
+    let Some(first) = runs.first() else { return Vec::new() };
+    let spread = |(at, (name, _)): (usize, &(String, f64))| {
+        let values: Vec<f64> = runs.iter().map(|run| run[at].1).collect();
+        let (mean, half) = mean_and_interval(&values);
+        Spread { name: name.clone(), mean, half }
+    };
+    first.iter().enumerate().map(spread).collect()
+}
