@@ -7,6 +7,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -32,11 +33,16 @@ fn main() -> Result<()> {
     if is_root {
         long_tasks(&report, "linux: cpu, mem, pid", &linux)?;
         let groups = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
-        // What a killed agent has left is empty by now, or stays.
-        groups
-            .for_each(|group| drop(std::fs::remove_dir(group.path().join(root.trim_start_matches("--cgroups_root=")))));
+        groups.for_each(|hierarchy| remove_groups(&hierarchy.path().join(root.trim_start_matches("--cgroups_root="))));
     }
     Ok(())
+}
+
+/// Removes a control group with all below it: what a killed agent has left. What is not empty by now stays.
+fn remove_groups(folder: &Path) {
+    let below = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    below.filter(|path| path.is_dir()).for_each(|path| remove_groups(&path));
+    let _ = std::fs::remove_dir(folder);
 }
 
 fn start(flags: &[&str]) -> Result<(Daemon, Daemon)> {
