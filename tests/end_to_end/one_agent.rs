@@ -74,9 +74,7 @@ impl OneAgent {
 
     /// `tepui execute` for a task with a little of the agent, and `more` resources.
     fn command(&self, id: &str, command: Value, container: Value, more: &[Value]) -> Command {
-        let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
-        let mut resources = vec![scalar("cpus", 0.1), scalar("mem", 64.0)];
-        resources.extend_from_slice(more);
+        let mut resources = [&a_little(), more].concat();
         let infos = container["network_infos"].as_array().into_iter().flatten();
         let mappings = infos.flat_map(|info| info["port_mappings"].as_array().into_iter().flatten());
         for port in mappings.filter_map(|mapping| mapping["host_port"].as_u64()).filter(|port| *port >= 31000) {
@@ -97,6 +95,19 @@ impl OneAgent {
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let written = self.sandbox(id).and_then(|sandbox| fs::read_to_string(sandbox.join("stdout")).ok());
         (told, written.unwrap_or_default())
+    }
+
+    /// Runs commands as the tasks of a pod, by their ids, to their end; what `tepui execute` told.
+    pub fn run_pod(&self, commands: &[(&str, String)]) -> String {
+        let task = |(id, command): &(&str, String)| {
+            json!({"name": id, "task_id": {"value": id}, "agent_id": {"value": ""}, "resources": a_little(),
+                "command": {"value": command}})
+        };
+        let tasks: Vec<Value> = commands.iter().map(task).collect();
+        let mut process = tepui();
+        process.args(["execute", "--checkpoint=true", "--master", &self.address]);
+        let output = process.arg(format!("--task_group={}", json!({"tasks": tasks}))).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
     /// The sandbox of a task that has run.
@@ -122,6 +133,12 @@ impl OneAgent {
         });
         child
     }
+}
+
+/// What every task holds.
+fn a_little() -> Vec<Value> {
+    let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
+    vec![scalar("cpus", 0.1), scalar("mem", 64.0)]
 }
 
 impl Drop for OneAgent {

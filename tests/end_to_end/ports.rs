@@ -51,6 +51,11 @@ fn who_listens_elsewhere_is_ended() {
     let words = format!("is listening on unallocated port(s): [{port}-{port}]");
     assert!(told.contains("TASK_FAILED") && told.contains("REASON_CONTAINER_LIMITATION"), "{told}");
     assert!(told.contains(&words), "'{words}' is not in {told}");
+    // One container of a pod ends, and with it the others, by the rule for failures.
+    let told = cluster.run_pod(&[("quiet", "sleep 1000".to_owned()), ("loud", listen(0))]);
+    let loud = told.split("Received").find(|part| part.contains("TASK_FAILED")).unwrap_or_default();
+    assert!(loud.contains("'loud'") && loud.contains("is listening on unallocated port(s)"), "{told}");
+    assert!(loud.contains("REASON_CONTAINER_LIMITATION") && told.contains("TASK_KILLED for task 'quiet'"), "{told}");
     metrics(&cluster, "good");
     fs::write(cluster.sandbox("good").unwrap().join("end"), "").unwrap();
     let told = String::from_utf8_lossy(&good.wait_with_output().unwrap().stdout).into_owned();

@@ -107,6 +107,9 @@ pub struct Agent {
     pub(crate) garbage: Garbage,
     /// When executors that have not come back are given up.
     pub(crate) recovery: Option<TimerKey>,
+    /// When this process began, and how long it took to be as it was before.
+    pub(crate) started: Time,
+    pub(crate) recovery_time: Option<std::time::Duration>,
     /// The version of the agent's own resources, as offers refer to it.
     pub(crate) resource_version: [u8; 16],
     pub(crate) registration: Option<TimerKey>,
@@ -167,6 +170,8 @@ impl Agent {
             total: Arc::default(),
             garbage: Garbage::default(),
             recovery: None,
+            started: now,
+            recovery_time: None,
             resource_version,
             registration: None,
             registration_wait,
@@ -243,6 +248,7 @@ impl Agent {
             resources: Arc::clone(&self.total),
             master: self.master.clone(),
             registered: self.registered,
+            recovery_time: self.recovery_time,
             frameworks: self.frameworks.clone(),
             completed_frameworks: self.completed_frameworks.clone(),
             drain: self.drain,

@@ -191,6 +191,7 @@ impl Agent {
         if self.state == AgentState::Recovering {
             self.timers.cancel(self.recovery.take());
             self.state = AgentState::Disconnected;
+            self.recovery_time = Some(now.since(self.started));
             self.start_registration(now);
         }
     }

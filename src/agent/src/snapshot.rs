@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos as pb;
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub master: Option<Pid>,
     /// When it last (re)registered.
     pub registered: Option<Time>,
+    /// How long this process took for its recovery, once that is over.
+    pub recovery_time: Option<Duration>,
     /// Its frameworks.
     pub frameworks: BTreeMap<FrameworkId, Arc<Framework>>,
     /// Frameworks that it has no executors of any more, oldest first.

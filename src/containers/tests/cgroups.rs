@@ -75,6 +75,21 @@ fn limits_of_version_1() {
 }
 
 #[test]
+fn controllers_that_only_count() {
+    let tree = Tree::new("more");
+    let host = first(&tree, &["freezer", "hugetlb", "net_cls", "net_prio", "perf_event"]);
+    let more = [Controller::Hugetlb, Controller::NetClass, Controller::NetPriority, Controller::PerfEvent];
+    assert_eq!(host.available(), more);
+    host.prepare(&more).unwrap();
+    let group = host.group("a");
+    group.create(&more).unwrap();
+    for name in ["hugetlb", "net_cls", "net_prio", "perf_event"] {
+        assert!(tree.0.join(name).join("mesos/a").is_dir(), "{name}");
+    }
+    assert!(matches!(host.prepare(&[Controller::Pids]), Err(containers::cgroups::CgroupError::Missing("pids"))));
+}
+
+#[test]
 fn what_version_1_tells() {
     let tree = Tree::new("v1-told");
     let host = first(&tree, &["freezer", "cpu", "cpuacct", "memory", "pids", "blkio"]);

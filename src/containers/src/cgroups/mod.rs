@@ -33,10 +33,14 @@ pub enum Controller {
     Blkio,
     Cpuset,
     Devices,
+    Hugetlb,
+    NetClass,
+    NetPriority,
+    PerfEvent,
 }
 
 impl Controller {
-    const ALL: [Controller; 8] = [
+    const ALL: [Controller; 12] = [
         Controller::Freezer,
         Controller::Cpu,
         Controller::Cpuacct,
@@ -45,6 +49,10 @@ impl Controller {
         Controller::Blkio,
         Controller::Cpuset,
         Controller::Devices,
+        Controller::Hugetlb,
+        Controller::NetClass,
+        Controller::NetPriority,
+        Controller::PerfEvent,
     ];
 
     /// Its name in version 1.
@@ -58,6 +66,10 @@ impl Controller {
             Controller::Blkio => "blkio",
             Controller::Cpuset => "cpuset",
             Controller::Devices => "devices",
+            Controller::Hugetlb => "hugetlb",
+            Controller::NetClass => "net_cls",
+            Controller::NetPriority => "net_prio",
+            Controller::PerfEvent => "perf_event",
         }
     }
 
@@ -65,6 +77,7 @@ impl Controller {
     fn unified_name(self) -> Option<&'static str> {
         match self {
             Controller::Freezer | Controller::Cpuacct | Controller::Devices => None,
+            Controller::NetClass | Controller::NetPriority | Controller::PerfEvent => None,
             Controller::Blkio => Some("io"),
             other => Some(other.name()),
         }
@@ -174,6 +187,22 @@ impl Hierarchies {
             Mounts::V1(_) => 1,
             Mounts::V2(_) => 2,
         }
+    }
+
+    /// All controllers that are to be had, without the freezer, which is always in use.
+    pub fn available(&self) -> Vec<Controller> {
+        let there = match &self.mounts {
+            Mounts::V1(_) => String::new(),
+            Mounts::V2(mount) => std::fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default(),
+        };
+        let has = |controller: &Controller| match &self.mounts {
+            Mounts::V1(mounts) => mounts.contains_key(controller),
+            Mounts::V2(_) => {
+                let listed = |name: &str| there.split_ascii_whitespace().any(|other| other == name);
+                controller.unified_name().is_none_or(listed)
+            }
+        };
+        Controller::ALL.into_iter().filter(|controller| *controller != Controller::Freezer && has(controller)).collect()
     }
 
     /// Makes the agent's own group in the hierarchies of these controllers, and lets it hand them down.

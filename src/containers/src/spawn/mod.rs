@@ -81,12 +81,12 @@ impl Step {
 
     fn words(self) -> &'static str {
         match self {
-            Step::Clone => "clone",
-            Step::Session => "create a session",
-            Step::Rlimit => "set a resource limit",
-            Step::Streams => "set up standard streams",
-            Step::Chdir => "enter the working directory",
-            Step::User => "switch the user",
+            Step::Clone => "clone the process for",
+            Step::Session => "create a session for",
+            Step::Rlimit => "set a resource limit of",
+            Step::Streams => "set up the standard streams of",
+            Step::Chdir => "enter the working folder of",
+            Step::User => "switch the user of",
             Step::Exec => "execute",
             Step::Cgroup => "enter the control group for",
             Step::Enter => "enter the container's namespaces for",

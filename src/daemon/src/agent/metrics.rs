@@ -21,8 +21,8 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     metrics.system();
     metrics.set("slave/uptime_secs", handler.driver.now().since(handler.started).as_secs_f64());
     metrics.set("slave/registered", f64::from(u8::from(snapshot.state == AgentState::Running)));
-    if snapshot.state != AgentState::Recovering {
-        metrics.set("slave/recovery_time_secs", 0.0);
+    if let Some(took) = snapshot.recovery_time {
+        metrics.set("slave/recovery_time_secs", took.as_secs_f64());
     }
     counters(&mut metrics, &snapshot);
     let mut used = Resources::default();

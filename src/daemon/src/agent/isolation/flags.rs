@@ -14,6 +14,8 @@ pub(in crate::agent) struct Isolators {
     /// `--cgroups_root`
     pub(super) root: String,
     pub(super) controllers: Vec<Controller>,
+    /// `cgroups/all`: those that the host has, too.
+    pub(super) all_controllers: bool,
     pub(super) pid: bool,
     pub(super) ipc: bool,
     /// `filesystem/linux`
@@ -68,6 +70,20 @@ const PLAIN: [&str; 9] = [
     "posix/rlimits",
 ];
 
+/// Isolators that Mesos has besides.
+const ELSEWHERE: [&str; 10] = [
+    "appc/runtime",
+    "disk/xfs",
+    "docker/volume",
+    "filesystem/shared",
+    "filesystem/windows",
+    "linux/devices",
+    "network/port_mapping",
+    "volume/csi",
+    "windows/cpu",
+    "windows/mem",
+];
+
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
 }
@@ -96,7 +112,7 @@ impl Isolators {
                 needs_linux = Some(*name);
             }
         }
-        if own.gpus && !names.contains(&"cgroups/devices") {
+        if own.gpus && !names.contains(&"cgroups/devices") && !own.all_controllers {
             return Err(refused("isolation", "the isolator 'gpu/nvidia' needs cgroups/devices"));
         }
         own.rlimits = names.contains(&"posix/rlimits");
@@ -116,7 +132,9 @@ impl Isolators {
     }
 
     fn turn_on(&mut self, name: &str) -> Result<(), FlagError> {
-        use Controller::{Blkio, Cpu, Cpuacct, Cpuset, Devices, Memory, Pids};
+        use Controller::{
+            Blkio, Cpu, Cpuacct, Cpuset, Devices, Hugetlb, Memory, NetClass, NetPriority, PerfEvent, Pids,
+        };
         let controllers: &[Controller] = match name {
             "cgroups" => &[Cpu, Cpuacct, Memory],
             "cgroups/cpu" => &[Cpu, Cpuacct],
@@ -125,10 +143,15 @@ impl Isolators {
             "cgroups/blkio" => &[Blkio],
             "cgroups/cpuset" => &[Cpuset],
             "cgroups/devices" => &[Devices],
+            "cgroups/hugetlb" => &[Hugetlb],
+            "cgroups/net_cls" => &[NetClass],
+            "cgroups/net_prio" => &[NetPriority],
+            "cgroups/perf_event" => &[PerfEvent],
             _ => &[],
         };
         if controllers.is_empty() {
             let switch = match name {
+                "cgroups/all" => &mut self.all_controllers,
                 "namespaces/pid" => &mut self.pid,
                 "namespaces/ipc" => &mut self.ipc,
                 "filesystem/linux" => &mut self.mounts,
@@ -142,7 +165,10 @@ impl Isolators {
                 "gpu/nvidia" => &mut self.gpus,
                 "linux/resctrl" => &mut self.resctrl,
                 _ => {
-                    let why = format!("the isolator '{name}' is not supported by this version of tepui");
+                    let why = match ELSEWHERE.contains(&name) {
+                        true => format!("the isolator '{name}' is not supported by this version of tepui"),
+                        false => format!("there is no isolator '{name}'"),
+                    };
                     return Err(refused("isolation", why));
                 }
             };
@@ -213,7 +239,7 @@ impl Isolators {
     }
 
     /// The freezer, by which containers are ended, and then those of isolators.
-    pub(super) fn all_controllers(&self, groups: &Hierarchies) -> Vec<Controller> {
+    pub(super) fn with_freezer(&self, groups: &Hierarchies) -> Vec<Controller> {
         let own = self.controllers.iter().copied();
         let own = own.filter(|controller| groups.version() == 1 || *controller != Controller::Devices);
         [Controller::Freezer].into_iter().chain(own).collect()
@@ -246,6 +272,7 @@ mod tests {
             (&["--isolation=cgroups/cpu,cgroups/cpu"][..], "twice"),
             (&["--isolation=filesystem/linux,filesystem/posix"], "only one"),
             (&["--isolation=network/port_mapping"], "not supported"),
+            (&["--isolation=nonsense"], "there is no isolator 'nonsense'"),
             (&["--isolation=gpu/nvidia"], "needs cgroups/devices"),
             (&["--launcher=posix", "--isolation=cgroups/cpu"], "needs the launcher linux"),
             (&["--launcher=docker"], "no launcher 'docker'"),

@@ -69,7 +69,7 @@ impl Isolator {
     ///
     /// # Errors
     /// What the host lacks.
-    pub(super) fn start(isolators: Isolators, parts: Parts) -> anyhow::Result<Isolator> {
+    pub(super) fn start(mut isolators: Isolators, parts: Parts) -> anyhow::Result<Isolator> {
         let groups = match isolators.linux {
             true => {
                 anyhow::ensure!(
@@ -77,7 +77,10 @@ impl Isolator {
                     "the launcher linux needs root; use --launcher=posix"
                 );
                 let groups = Hierarchies::of_this_host(&isolators.root)?;
-                groups.prepare(&isolators.all_controllers(&groups))?;
+                if isolators.all_controllers {
+                    isolators.controllers = groups.available();
+                }
+                groups.prepare(&isolators.with_freezer(&groups))?;
                 Some(groups)
             }
             false => None,
@@ -229,7 +232,7 @@ impl Isolator {
         spec: &ContainerSpec,
         isolation: &mut Isolation,
     ) -> anyhow::Result<Option<OomWatch>> {
-        let all = self.isolators.all_controllers(groups);
+        let all = self.isolators.with_freezer(groups);
         let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
         let shares = container.parent().is_some() && linux.is_none_or(|linux| linux.share_cgroups());
         let own: Vec<Controller> = if shares { vec![Controller::Freezer] } else { all.clone() };

@@ -21,7 +21,7 @@ impl Isolators {
         let capabilities = match self.capabilities {
             true => self.capabilities(linux)?,
             false => {
-                let asked = linux.is_some_and(|linux| linux.effective_capabilities.is_some());
+                let asked = linux.is_some_and(names_capabilities);
                 anyhow::ensure!(!asked, "Capabilities need the isolator linux/capabilities");
                 None
             }
@@ -51,8 +51,14 @@ impl Isolators {
 }
 
 fn bits(info: &CapabilityInfo) -> u64 {
-    let number = |capability: &i32| u32::try_from(capability - FIRST).ok().filter(|number| *number < u64::BITS);
-    info.capabilities.iter().filter_map(number).fold(0, |bits, number| bits | 1 << number)
+    let number = |capability: &i32| u32::try_from(capability.checked_sub(FIRST)?).ok();
+    let numbers = info.capabilities.iter().filter_map(number).filter(|number| *number < u64::BITS);
+    numbers.fold(0, |bits, number| bits | 1 << number)
+}
+
+#[allow(deprecated)]
+fn names_capabilities(linux: &LinuxInfo) -> bool {
+    linux.effective_capabilities.is_some() || linux.bounding_capabilities.is_some() || linux.capability_info.is_some()
 }
 
 /// The number of a capability by its name without `CAP_`.
@@ -98,6 +104,13 @@ mod tests {
         assert!(of(info(&[3]), None).is_err());
         assert!(of(info(&[1]), info(&[0])).is_err());
         assert!(Isolators::default().capabilities(None).unwrap().is_none());
+        assert_eq!(bits(&CapabilityInfo { capabilities: vec![i32::MIN, 0, i32::MAX] }), 0, "numbers of nothing");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_not_passed_over() {
+        let linux = LinuxInfo { bounding_capabilities: info(&[1]), ..LinuxInfo::default() };
+        assert!(names_capabilities(&linux) && !names_capabilities(&LinuxInfo::default()));
     }
 
     #[test]
