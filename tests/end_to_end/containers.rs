@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::one_agent::{OneAgent, can_isolate, end};
-use crate::support::{tepui, wait_for};
+use crate::support::{call, tepui, wait_for};
 
 /// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 fn shell_into(root: &Path) {
@@ -115,6 +115,11 @@ fn roots_made_of_images() {
 
 fn a_session_has_the_roots_terminals(cluster: &OneAgent) {
     let task = cluster.start_task("around", json!({"value": "echo up; sleep 1000"}), mesos_image("tiny:1"));
+    // What has written a line may not have been told of yet.
+    wait_for("the task is known to run", || {
+        let tasks = call(&cluster.address, "GET", "/tasks?task_id=around")?;
+        (tasks["tasks"][0]["state"] == "TASK_RUNNING").then_some(())
+    });
     let look = "[ -t 0 ] && [ /dev/fd/0 -ef /dev/pts/0 ] && echo it is mine";
     let (seen, _) = at_a_terminal(cluster, &format!("exec -it around sh -c '{look}'"), "");
     assert!(seen.contains("it is mine"), "{seen}");

@@ -43,8 +43,10 @@ fn who_listens_elsewhere_is_ended() {
     ];
     let cluster = OneAgent::start("ports", &flags.map(str::to_owned));
     let nothing = json!({"type": "MESOS"});
-    let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 31007, "end": 31008}]}});
-    let good = cluster.start_task_with("good", json!({"value": listen(31007)}), nothing.clone(), &[ports]);
+    // One that nobody else here listens on.
+    let free = (31000..31010).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
+    let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});
+    let good = cluster.start_task_with("good", json!({"value": listen(free)}), nothing.clone(), &[ports]);
     // The one that is ended has been looked at after the other one began to listen.
     let (told, written) = cluster.run("elsewhere", json!({"value": listen(0)}), nothing);
     let port = written.trim();

@@ -43,13 +43,15 @@ const PACKAGES: &[Package] = &[
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
     Package { name: "ffmpeg", why: "decodes what is not decoded in process", probe: &["ffmpeg", "-version"] },
     Package { name: "curl", why: "fetches what is served by FTP", probe: &["curl", "--version"] },
-    Package {
-        name: "docker.io",
-        why: "runs tasks that are Docker containers",
-        probe: &["test", "-x", "/usr/sbin/dockerd"],
-    },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
+
+/// A daemon, which not every machine lets itself be given; the tests that need it say when they have not run.
+const DOCKER: Package = Package {
+    name: "docker.io",
+    why: "runs tasks that are Docker containers",
+    probe: &["test", "-x", "/usr/sbin/dockerd"],
+};
 
 /// Makes sure that everything is there and gives the Python interpreter that has the clients.
 ///
@@ -67,6 +69,12 @@ pub(crate) fn prepare(install: bool) -> Result<PathBuf> {
             bail!("install them first: {line}");
         }
         install_packages(&names).with_context(|| format!("could not install them; try yourself: {line}"))?;
+    }
+    if !works(DOCKER.probe) {
+        println!("missing: {} ({})", DOCKER.name, DOCKER.why);
+        if let Some(Err(error)) = install.then(|| install_packages(&[DOCKER.name])) {
+            println!("it is done without: {error:#}");
+        }
     }
     python(install)
 }

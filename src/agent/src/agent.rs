@@ -207,7 +207,7 @@ impl Agent {
             Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
             Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
             Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),
-            Input::ContainerStarted { container, pid } => self.container_started(&container, pid, out),
+            Input::ContainerStarted { container, pid } => self.container_started(&container, pid, now, out),
             Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
             Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),
             Input::ContainerLimited { container, reason, message, resources } => {

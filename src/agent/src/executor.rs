@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{ExecutorId, FrameworkId, Pid, TaskId};
-use protos::mesos as pb;
+use protos::mesos::internal::RegisterExecutorMessage;
+use protos::mesos::{self as pb, executor};
 
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::container::{ContainerName, VolumeLink};
-use crate::input::StreamId;
+use crate::input::{RequestId, StreamId};
 use crate::status::Verdict;
 use crate::timers::TimerKey;
 
@@ -38,6 +39,15 @@ pub enum ExecutorLink {
     Closed,
     /// By libprocess messages.
     Pid(Pid),
+}
+
+/// How an executor has first spoken.
+#[derive(Clone, Debug)]
+pub(crate) enum Early {
+    /// By a SUBSCRIBE call.
+    Subscribe(StreamId, RequestId, Box<executor::Call>),
+    /// By a message from there.
+    Register(Pid, RegisterExecutorMessage),
 }
 
 /// What waits for an executor to come up.
@@ -98,6 +108,8 @@ pub struct Executor {
     pub(crate) ending: Option<Verdict>,
     /// What its container has exceeded, if it is ended for that.
     pub(crate) limitation: Vec<pb::Resource>,
+    /// What it said first, before its start was reported: it is heard once its process is written down.
+    pub(crate) early: Option<Early>,
     /// The registration or shutdown timer.
     pub(crate) timer: Option<TimerKey>,
     /// Whether it was given any task.
@@ -135,6 +147,7 @@ impl Executor {
             volumes: Vec::new(),
             ending: None,
             limitation: Vec::new(),
+            early: None,
             timer: None,
             was_given_a_task: false,
             status: None,

@@ -6,14 +6,14 @@ use protos::mesos::{self as pb, TaskState, task_status::Reason};
 use crate::agent::Agent;
 use crate::container::ContainerName;
 use crate::disk::paths;
-use crate::executor::{ExecutorLink, ExecutorState, Queued};
+use crate::executor::{Early, ExecutorLink, ExecutorState, Queued};
 use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output};
 use crate::status::{Verdict, loss};
 
 impl Agent {
     /// A container runs.
-    pub(crate) fn container_started(&mut self, container: &ContainerName, pid: u32, out: &mut Outbox) {
+    pub(crate) fn container_started(&mut self, container: &ContainerName, pid: u32, now: Time, out: &mut Outbox) {
         if self.nested_started(container, out) {
             return;
         }
@@ -29,6 +29,8 @@ impl Agent {
         }
         if let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) {
             executor.pid = Some(pid);
+            let early = executor.early.take();
+            self.hear_now(early, now, out);
         }
     }
 
@@ -124,8 +126,12 @@ impl Agent {
         target.status = status;
         let (link, timer) = (std::mem::replace(&mut target.link, ExecutorLink::None), target.timer.take());
         let (made_up, ending) = (target.generated_for_command_task, target.ending.clone());
+        let early = target.early.take();
         self.counters.executors_terminated += 1;
         self.timers.cancel(timer);
+        if let Some(Early::Subscribe(_, request, _)) = early {
+            self.refuse(request, 503, "The executor's container has ended", out);
+        }
         if let ExecutorLink::Stream(stream) = link {
             self.by_stream.remove(&stream);
             out.outputs.push(Output::CloseStream { stream });

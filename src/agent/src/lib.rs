@@ -15,6 +15,7 @@ mod container;
 mod detected;
 mod disk;
 mod drain;
+mod early;
 mod environment;
 mod executor;
 mod executor_call;

@@ -11,7 +11,7 @@ use protos::mesos::{self as pb};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{ExecutorLink, ExecutorState};
+use crate::executor::{Early, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
 use crate::message::Outgoing;
 use crate::output::{Outbox, Output};
@@ -29,6 +29,10 @@ impl Agent {
         let wanted = self.may_report(framework, executor).filter(|state| *state == ExecutorState::Registering);
         if wanted.is_none() || self.state == AgentState::Recovering {
             return self.send(from, Outgoing::ShutdownExecutor(ShutdownExecutorMessage::default()), out);
+        }
+        if self.executor(framework, executor).is_some_and(|target| target.pid.is_none()) {
+            let early = Early::Register(from.clone(), message.clone());
+            return self.hear_later(framework, executor, early, out);
         }
         let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = self.executor_mut(framework, executor) else { return };

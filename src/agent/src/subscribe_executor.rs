@@ -10,7 +10,7 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::executor::{Executor, ExecutorLink, ExecutorState};
+use crate::executor::{Early, Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
 use crate::input::{RequestId, StreamId};
 use crate::output::{Answer, Outbox, Output};
@@ -26,13 +26,17 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        let (framework, executor) = (call.framework_id.value, call.executor_id.value);
+        let (framework, executor) = (call.framework_id.value.clone(), call.executor_id.value.clone());
         let Some(known) = self.frameworks.get(framework.as_str()) else {
             return self.refuse(request, 400, "Framework cannot be found", out);
         };
         let Some(target) = known.executors.get(executor.as_str()) else {
             return self.refuse(request, 400, "Executor cannot be found", out);
         };
+        if target.pid.is_none() && target.state == ExecutorState::Registering {
+            let early = Early::Subscribe(stream, request, Box::new(call));
+            return self.hear_later(&framework, &executor, early, out);
+        }
         self.respond(request, Answer::Stream, out);
         let ending = self.state == AgentState::Terminating
             || known.state == FrameworkState::Terminating

@@ -1,0 +1,29 @@
+//! Executors that speak before the start of their process has been reported.
+//!
+//! They wait until it has. Their process is written down then: an agent that was killed in between would not find it again, and
+//! would give up tasks that run.
+
+use base::Time;
+
+use crate::agent::Agent;
+use crate::executor::Early;
+use crate::output::Outbox;
+
+impl Agent {
+    /// Keeps what an executor has said first. Of two subscriptions the later one counts.
+    pub(crate) fn hear_later(&mut self, framework: &str, executor: &str, early: Early, out: &mut Outbox) {
+        let Some(target) = self.executor_mut(framework, executor) else { return };
+        if let Some(Early::Subscribe(_, request, _)) = target.early.replace(early) {
+            self.refuse(request, 503, "The executor has subscribed once more", out);
+        }
+    }
+
+    /// Hears what an executor has said before its start was reported.
+    pub(crate) fn hear_now(&mut self, early: Option<Early>, now: Time, out: &mut Outbox) {
+        match early {
+            Some(Early::Subscribe(stream, request, call)) => self.subscribe_executor(stream, request, *call, now, out),
+            Some(Early::Register(from, message)) => self.register_executor(&from, &message, now, out),
+            None => {}
+        }
+    }
+}
