@@ -108,10 +108,10 @@ fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Br
         return broken("all books agree", text);
     }
     for agent in snapshot.agents.values() {
-        // An agent that comes back without a volume has not got the tasks either that were to use it; its master is about to
-        // hear that. What is shared may be taken many times.
-        let is_there =
-            |resource: &Resource| !resource.is_persistent_volume() || agent.total.contains_resource(resource);
+        // An agent that comes back without a volume or a reservation, because the operation was lost on the way, has not got the
+        // tasks either that were to use it; its master is about to hear that. What is shared may be taken many times.
+        let made = |resource: &Resource| resource.is_persistent_volume() || resource.is_dynamically_reserved();
+        let is_there = |resource: &Resource| !made(resource) || agent.total.contains_resource(resource);
         let mut taken = agent.used.unallocated().single_copies().filter(is_there);
         taken += &agent.offered.unallocated();
         let taken = taken.single_copies();
