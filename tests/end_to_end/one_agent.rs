@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, signal, tepui, wait_for};
+use crate::support::{Daemon, Folder, get, signal, tepui, wait_for};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 pub struct OneAgent {
@@ -119,7 +119,7 @@ impl OneAgent {
         runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())
     }
 
-    /// Starts a task and waits until it has written a line.
+    /// Starts a task and waits until it has written a line, and its master knows that it runs.
     pub fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
         self.start_task_with(id, command, container, &[])
     }
@@ -130,6 +130,10 @@ impl OneAgent {
         wait_for("the task has written", || {
             let text = fs::read_to_string(self.sandbox(id)?.join("stdout")).ok()?;
             text.contains('\n').then_some(())
+        });
+        wait_for("the master knows of it", || {
+            let tasks = get(&self.address, &format!("/tasks?task_id={id}"))?;
+            tasks.contains("TASK_RUNNING").then_some(())
         });
         child
     }
