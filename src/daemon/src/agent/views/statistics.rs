@@ -58,7 +58,8 @@ pub(in crate::agent) fn used(used: &Used, now: Time) -> mesos::ResourceStatistic
     statistics
 }
 
-/// A control group counts what has ended, too, and is exact.
+/// A control group counts what has ended, too. Its parts of memory come with a delay, and none below some dozen pages: as long as
+/// it counts no memory of programs, what its processes have is told, which is no more than all that is charged to it.
 fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
     if let Some(cpu) = group.cpu {
         statistics.cpus_user_time_secs = Some(cpu.user.as_secs_f64());
@@ -70,8 +71,9 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
         statistics.cpus_limit = group.cpu_limit;
     }
     if let Some(memory) = group.memory {
+        let of_processes = statistics.mem_rss_bytes.unwrap_or_default().min(memory.total);
         statistics.mem_total_bytes = Some(memory.total);
-        statistics.mem_rss_bytes = Some(memory.rss);
+        statistics.mem_rss_bytes = Some(if memory.rss == 0 { of_processes } else { memory.rss });
         statistics.mem_anon_bytes = Some(memory.rss);
         statistics.mem_cache_bytes = memory.cache;
         statistics.mem_file_bytes = memory.cache;
@@ -214,4 +216,25 @@ pub(in crate::agent) fn messages(
         ..Container::default()
     }));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use ::containers::cgroups::MemoryStatistics;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_a_group_has_not_counted_yet() {
+        let rss = |counted: u64, total: u64| {
+            let mut usage = Used { processes: ::containers::Usage::default(), group: None };
+            usage.processes.mem_rss_bytes = 300;
+            let memory = MemoryStatistics { total, rss: counted, ..MemoryStatistics::default() };
+            usage.group = Some(GroupUse { memory: Some(memory), ..GroupUse::default() });
+            used(&usage, Time::from_secs(1)).mem_rss_bytes
+        };
+        assert_eq!(rss(400, 500), Some(400), "the group knows");
+        assert_eq!(rss(0, 500), Some(300), "its processes have it");
+        assert_eq!(rss(0, 200), Some(200), "pages that several processes share are charged once");
+    }
 }
