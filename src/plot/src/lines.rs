@@ -56,6 +56,11 @@ const LEGEND: usize = 12;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 impl Lines {
+    /// A picture of these lines; all else is as it comes.
+    pub fn new(title: &str, x: &str, y: &str, lines: Vec<Line>) -> Lines {
+        Lines { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), lines, ..Lines::default() }
+    }
+
     /// The picture; a sentence instead if there is nothing to draw.
     pub fn svg(&self) -> String {
         let mut text = String::new();

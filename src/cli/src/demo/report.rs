@@ -210,5 +210,5 @@ fn line(story: &Story, name: &str, of: Of<'_>) -> Line {
 }
 
 fn picture(title: &str, unit: &str, lines: Vec<Line>) -> String {
-    Lines { title: title.to_owned(), x: "seconds".to_owned(), y: unit.to_owned(), lines, ..Lines::default() }.svg()
+    Lines::new(title, "seconds", unit, lines).svg()
 }

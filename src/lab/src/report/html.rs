@@ -164,7 +164,7 @@ pub fn course(outcome: &Outcome, what: Course) -> Lines {
             lines.push(Line { colour: Some(n), dashed: true, ..Line::new("", over(&track.target)) });
         }
     }
-    Lines { title: title.to_owned(), x: "seconds".to_owned(), y: y.to_owned(), lines, ..Lines::default() }
+    Lines::new(title, "seconds", y, lines)
 }
 
 fn pictures(page: &mut Page, outcome: &Outcome) {
@@ -174,39 +174,15 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
         page.picture(&course(outcome, what).svg());
     }
     let indices = vec![Line::new("gap", over(&series.gap)), Line::new("Jain's index", over(&series.jain))];
-    let fairness = Lines {
-        title: "Fairness from moment to moment".to_owned(),
-        x: "seconds".to_owned(),
-        y: "index".to_owned(),
-        lines: indices,
-        ..Lines::default()
-    };
-    page.picture(&fairness.svg());
+    page.picture(&Lines::new("Fairness from moment to moment", "seconds", "index", indices).svg());
     let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
-    let cluster = Lines {
-        title: "The cluster".to_owned(),
-        x: "seconds".to_owned(),
-        y: "part".to_owned(),
-        lines: whole,
-        ..Lines::default()
-    };
-    page.picture(&cluster.svg());
+    page.picture(&Lines::new("The cluster", "seconds", "part", whole).svg());
     let waits = outcome.frameworks.iter().take(LINES).map(|framework| {
         let wait = &framework.wait;
         let points = vec![(0.5, wait.p50), (0.9, wait.p90), (0.99, wait.p99), (1.0, wait.max)];
         Line { dots: true, ..Line::new(framework.name.clone(), points) }
     });
-    let waits = waits.collect();
-    page.picture(
-        &Lines {
-            title: "Waits by percentile".to_owned(),
-            x: "part of the tasks".to_owned(),
-            y: "seconds".to_owned(),
-            lines: waits,
-            ..Lines::default()
-        }
-        .svg(),
-    );
+    page.picture(&Lines::new("Waits by percentile", "part of the tasks", "seconds", waits.collect()).svg());
     let strips: Vec<Strip> = outcome
         .strips
         .iter()
@@ -304,7 +280,7 @@ fn curves(all: &[Numbers], name: &str) -> Vec<Line> {
 
 fn over_sweep(page: &mut Page, title: &str, x: &str, y: &str, lines: Vec<Line>) {
     if !lines.is_empty() {
-        let lines = Lines { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), lines, ..Lines::default() };
+        let lines = Lines::new(title, x, y, lines);
         page.picture(&lines.svg());
     }
 }

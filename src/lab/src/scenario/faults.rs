@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::error::Broken;
-use super::schema::Scenario;
+use super::schema::{Scenario, one_small};
 use crate::span::Span;
 use crate::world::Fidelity;
 
@@ -38,7 +38,7 @@ pub struct FaultPart {
     /// With whom: `master`, an agent by its host's name, a group of agents by its name, or a framework by its name.
     pub who: Option<String>,
     /// How many agents of a group, drawn anew each time.
-    #[serde(default = "one")]
+    #[serde(default = "one_small")]
     pub count: u32,
     /// Once, at this moment.
     pub at: Option<Span>,
@@ -56,10 +56,6 @@ pub struct FaultPart {
     pub lasts: Span,
     /// How much longer a write takes.
     pub by: Option<Span>,
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// With whom something goes wrong.

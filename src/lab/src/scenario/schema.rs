@@ -63,7 +63,7 @@ pub struct Scenario {
 fn one() -> u64 {
     1
 }
-fn one_small() -> u32 {
+pub(super) fn one_small() -> u32 {
     1
 }
 fn second() -> Span {
