@@ -1,7 +1,8 @@
 //! What does an agent take? Tasks a second with each launcher, memory beside a running task, recovery with 500 running tasks,
 //! and CPU at rest with 1,000 running tasks.
 //!
-//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks. The launcher `linux` needs root.
+//! Run with `cargo xtask bench agent`; `--quick` takes a tenth of the tasks, `--only=short` leaves running tasks out and `--only=long`
+//! short ones. The launcher `linux` needs root.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -16,7 +17,7 @@ use support::daemon::Daemon;
 use support::http::Connection;
 use support::report::{Report, each, millis, rate};
 use support::scheduler::{CHECKPOINTING, Encoding, Scheduler, amount, task};
-use support::{number, proc, quick, wait_for};
+use support::{number, option, proc, quick, wait_for};
 
 const ISOLATION: &str = "--isolation=cgroups/cpu,cgroups/mem,namespaces/pid";
 
@@ -25,13 +26,21 @@ fn main() -> Result<()> {
     let linux = [ISOLATION, root.as_str()];
     let is_root = nix::unistd::geteuid().is_root();
     let report = Report::new("an agent and its tasks");
-    short_tasks(&report, "posix", &[], ["1500 /s", "1.2 ms", "12 /s", "126 ms"])?;
-    if is_root {
+    let only = option("only");
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("short") {
+        short_tasks(&report, "posix", &[], ["1500 /s", "1.2 ms", "12 /s", "126 ms"])?;
+    }
+    if wanted("short") && is_root {
         short_tasks(&report, "linux: cpu, mem, pid", &linux, ["500 /s", "", "33 /s", ""])?;
     }
-    long_tasks(&report, "posix", &[])?;
-    if is_root {
+    if wanted("long") {
+        long_tasks(&report, "posix", &[])?;
+    }
+    if wanted("long") && is_root {
         long_tasks(&report, "linux: cpu, mem, pid", &linux)?;
+    }
+    if is_root {
         let groups = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
         groups.for_each(|hierarchy| remove_groups(&hierarchy.path().join(root.trim_start_matches("--cgroups_root="))));
     }

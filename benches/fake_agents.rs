@@ -9,7 +9,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use protos::mesos::v1::TaskState;
@@ -50,7 +50,7 @@ fn storm(report: &Report, agents: usize) -> Result<()> {
     let fleet = Fleet::start(master.address, agents, &AGENT, true)?;
     fleet.wait_registered()?;
     let wall = start.elapsed();
-    settle(&master);
+    master.settle();
     let cpu = master.cpu() - before;
     let (least, promise) = if agents >= 10_000 { ("80 us", "30 us") } else { ("", "") };
     let (mesos, mesos_wall) = if agents >= 10_000 { ("500-700 us", "3220 ms") } else { ("530-880 us", "560 ms") };
@@ -62,25 +62,12 @@ fn storm(report: &Report, agents: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the master has done what it has to do: until it is idle for 50 ms.
-fn settle(master: &Daemon) {
-    let mut last = master.cpu();
-    loop {
-        std::thread::sleep(Duration::from_millis(50));
-        let now = master.cpu();
-        if now - last < Duration::from_millis(1) {
-            return;
-        }
-        last = now;
-    }
-}
-
 /// Tasks, spread evenly over the agents, at most 100 in an ACCEPT.
 fn through(report: &Report, encoding: Encoding, agents: usize, tasks: usize) -> Result<()> {
     let master = Daemon::master(&[])?;
     let fleet = Fleet::start(master.address, agents, &AGENT, true)?;
     fleet.wait_registered()?;
-    settle(&master);
+    master.settle();
     let subscribing = (master.cpu(), Instant::now());
     let mut scheduler = Scheduler::subscribe(master.address, encoding, "bench")?;
     let share = tasks.div_ceil(agents).min(100);
@@ -90,7 +77,7 @@ fn through(report: &Report, encoding: Encoding, agents: usize, tasks: usize) -> 
     }
     let offered = subscribing.1.elapsed();
     let offering = master.cpu() - subscribing.0;
-    settle(&master);
+    master.settle();
 
     let (before, mine, start) = (master.cpu(), proc::cpu(std::process::id()), Instant::now());
     let mut launched = 0;
@@ -120,7 +107,7 @@ fn through(report: &Report, encoding: Encoding, agents: usize, tasks: usize) -> 
     }
     scheduler.flush()?;
     let wall = start.elapsed();
-    settle(&master);
+    master.settle();
     let cpu = master.cpu() - before;
     let load = proc::cpu(std::process::id()) - mine;
     wait_for("every update sent", || fleet.updates() >= 2 * tasks)?;

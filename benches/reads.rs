@@ -16,7 +16,7 @@ use support::agents::Fleet;
 use support::daemon::Daemon;
 use support::http::Connection;
 use support::report::{Report, mib, millis, rate};
-use support::scheduler::{Encoding, Scheduler, task};
+use support::scheduler::{Encoding, Scheduler};
 use support::{number, proc, quantile, quick};
 
 fn main() -> Result<()> {
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     let fleet = Fleet::start(master.address, agents, &resources, false)?;
     fleet.wait_registered()?;
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Protobuf, "bench")?;
-    fill(&mut scheduler, agents, tasks)?;
+    scheduler.fill(agents, tasks)?;
     report.row("master's resident memory", &mib(proc::memory(master.pid(), "VmRSS")), "", "", "1813 MiB");
 
     for path in ["/state", "/slaves", "/state-summary", "/tasks?limit=1000000", "/metrics/snapshot"] {
@@ -37,33 +37,6 @@ fn main() -> Result<()> {
     beside_readers(&report, &master)?;
     report.row("master's peak memory", &mib(proc::memory(master.pid(), "VmHWM")), "", "", "3214 MiB");
     // So that the stream stays open until here.
-    scheduler.flush()
-}
-
-/// Launches all tasks and acknowledges that they run; what is offered beyond them is declined for good.
-fn fill(scheduler: &mut Scheduler, agents: usize, tasks: usize) -> Result<()> {
-    let share = tasks.div_ceil(agents);
-    let (mut launched, mut running) = (0, 0);
-    while running < tasks {
-        let event = scheduler.event()?;
-        for offer in event.offers.into_iter().flat_map(|o| o.offers) {
-            let batch = share.min(tasks - launched);
-            if batch == 0 {
-                scheduler.decline(vec![offer.id], Some(Duration::from_secs(1_000_000)));
-                continue;
-            }
-            let make = |n: usize| task(format!("t{n}"), &offer, "bench", "sleep 1000", &[("cpus", 1.0), ("mem", 32.0)]);
-            scheduler.launch(&offer, (launched..launched + batch).map(make).collect());
-            launched += batch;
-        }
-        if let Some(update) = event.update {
-            scheduler.acknowledge(&update.status);
-            running += 1;
-        }
-        if let Some(error) = event.error {
-            bail!("ERROR: {}", error.message);
-        }
-    }
     scheduler.flush()
 }
 

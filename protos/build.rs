@@ -49,7 +49,57 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.boxed(field);
     }
     config.compile_fds(set)?;
+    for (package, messages) in TEXTS {
+        let path = out.join(format!("{package}.rs"));
+        let mut text = std::fs::read_to_string(&path)?;
+        for (message, field) in *messages {
+            text = with_text(&text, message, field).ok_or(format!("{package}: no text {message}.{field}"))?;
+        }
+        std::fs::write(path, text)?;
+    }
     Ok(())
+}
+
+/// Short texts that pass by the million, by package: message and field. They are `Text`s, which cost nothing to copy; as strings they
+/// were most of the memory that a busy master asked for.
+const TEXTS: &[(&str, &[(&str, &str)])] = &[("mesos", V0_TEXTS), ("mesos.v1", V1_TEXTS)];
+
+const V0_TEXTS: &[(&str, &str)] = &[
+    ("FrameworkId", "value"),
+    ("OfferId", "value"),
+    ("SlaveId", "value"),
+    ("TaskId", "value"),
+    ("ExecutorId", "value"),
+    ("Resource", "name"),
+    ("Resource", "role"),
+    ("AllocationInfo", "role"),
+];
+
+const V1_TEXTS: &[(&str, &str)] = &[
+    ("FrameworkId", "value"),
+    ("OfferId", "value"),
+    ("AgentId", "value"),
+    ("TaskId", "value"),
+    ("ExecutorId", "value"),
+    ("Resource", "name"),
+    ("Resource", "role"),
+    ("AllocationInfo", "role"),
+];
+
+/// The generated code with that field of a message as a `Text`.
+fn with_text(text: &str, message: &str, field: &str) -> Option<String> {
+    const STRING: &str = "crate::wireform::alloc::string::String";
+    let begin = text.find(&format!("pub struct {message} {{"))?;
+    let (declared, rest) = text[begin..].split_at(text[begin..].find('}')?);
+    let place = declared.find(&format!("pub {field}: "))?;
+    let end = place + declared[place..].find('\n')?;
+    let attribute = declared[..place].rfind("#[prost(string")?;
+    // To the derive required ones are bytes: it would begin required strings as `String`s. See `src/wireform.rs`.
+    let kind = declared[attribute..place].replace("string, required", "bytes = \"vec\", required");
+    let kept = declared[place..end].replace(STRING, "crate::Text");
+    // prost's own form for debugging would name the types of optional texts.
+    let debug = if kind.contains("optional") { "#[derive(Debug)]\n#[prost(skip_debug)]\n" } else { "" };
+    Some([&text[..begin], debug, &declared[..attribute], &kind, &kept, &declared[end..], rest].concat())
 }
 
 /// Large and rare parts of what passes by the million: behind a pointer they cost eight bytes where they are not. Without this a
@@ -71,6 +121,22 @@ const BOXED: &[&str] = &[
     ".mesos.v1.Task.health_check",
     ".mesos.Offer.Operation.launch_group",
     ".mesos.v1.Offer.Operation.launch_group",
+    ".mesos.TaskInfo.discovery",
+    ".mesos.v1.TaskInfo.discovery",
+    ".mesos.Task.discovery",
+    ".mesos.v1.Task.discovery",
+    ".mesos.Offer.Operation.grow_volume",
+    ".mesos.v1.Offer.Operation.grow_volume",
+    ".mesos.Offer.Operation.shrink_volume",
+    ".mesos.v1.Offer.Operation.shrink_volume",
+    ".mesos.Offer.Operation.create_disk",
+    ".mesos.v1.Offer.Operation.create_disk",
+    ".mesos.Offer.Operation.destroy_disk",
+    ".mesos.v1.Offer.Operation.destroy_disk",
+    ".mesos.scheduler.Event.update_operation_status",
+    ".mesos.v1.scheduler.Event.update_operation_status",
+    ".mesos.scheduler.Call.acknowledge_operation_status",
+    ".mesos.v1.scheduler.Call.acknowledge_operation_status",
     ".mesos.scheduler.Event.subscribed",
     ".mesos.v1.scheduler.Event.subscribed",
     ".mesos.scheduler.Call.subscribe",

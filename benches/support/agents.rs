@@ -1,23 +1,27 @@
 //! Fake agents: any number of libprocess processes `slave(n)` in this process, at one address or at several.
 //!
 //! They register, answer pings, and report each task of theirs as running, and after the acknowledgement as finished,
-//! with minimal updates. They keep no state: what an acknowledgement is for is in the update's uuid. One connection
+//! with minimal updates; what an acknowledgement is for is in the update's uuid. If tasks are to stay, they are remembered,
+//! so that the agents can register again with them. One connection
 //! carries what all of them send, and one for each address what the master sends to them. `--addresses=N` spreads them
 //! over N addresses of 127.0.0.0/8; each costs this process a thread.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use prost::Message;
 use protos::mesos::internal::{
-    RegisterSlaveMessage, RunTaskMessage, SlaveRegisteredMessage, StatusUpdate, StatusUpdateAcknowledgementMessage,
-    StatusUpdateMessage, UpdateSlaveMessage, update_slave_message,
+    RegisterSlaveMessage, ReregisterSlaveMessage, RunTaskMessage, SlaveRegisteredMessage, SlaveReregisteredMessage,
+    StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage, UpdateSlaveMessage, update_slave_message,
 };
-use protos::mesos::{self, Resource, SlaveInfo, TaskState, slave_info, task_status, value};
+use protos::mesos::{
+    self, FrameworkInfo, Resource, SlaveId, SlaveInfo, Task, TaskState, slave_info, task_status, value,
+};
 
 use super::http::Connection;
 use super::{message, number, wait_for};
@@ -37,6 +41,17 @@ struct Shared {
     updates: AtomicUsize,
     /// Whether a task finishes once its running is acknowledged.
     finish: AtomicBool,
+    /// What agents have to say of themselves when they register again.
+    hosts: Mutex<BTreeMap<String, Host>>,
+    resources: Vec<Resource>,
+}
+
+/// What an agent remembers.
+#[derive(Default)]
+struct Host {
+    id: SlaveId,
+    frameworks: Vec<FrameworkInfo>,
+    tasks: Vec<Task>,
 }
 
 impl Fleet {
@@ -49,16 +64,15 @@ impl Fleet {
         let listener =
             TcpListener::bind((if addresses == 1 { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }, 0))?;
         let port = listener.local_addr()?.port();
-        let out = TcpStream::connect(master)?;
-        out.set_nodelay(true)?;
-        drain(out.try_clone()?);
         let shared = Arc::new(Shared {
             port,
             addresses,
-            out: Mutex::new(out),
+            out: Mutex::new(connect(master)?),
             registered: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
             finish: AtomicBool::new(finish),
+            hosts: Mutex::default(),
+            resources: resources.iter().map(resource).collect(),
         });
         let accepting = shared.clone();
         std::thread::spawn(move || {
@@ -74,11 +88,34 @@ impl Fleet {
                 &shared.pid(&format!("slave({n})")),
                 "master",
                 "mesos.internal.RegisterSlaveMessage",
-                &registration(n, port, resources),
+                &shared.registration(n),
             );
         }
         shared.send(&bytes);
         Ok(Fleet { shared, count })
+    }
+
+    /// Lets all agents register again with a master that has been started anew, all at once, with their tasks.
+    ///
+    /// # Errors
+    /// The master does not take the messages.
+    pub fn register_again(&self, master: SocketAddrV4) -> Result<()> {
+        *lock(&self.shared.out) = connect(master)?;
+        self.shared.registered.store(0, Ordering::Relaxed);
+        let mut bytes = Vec::new();
+        for n in 0..self.count {
+            let agent = format!("slave({n})");
+            let Some(again) = self.shared.registration_again(n, &agent) else { bail!("{agent} was never registered") };
+            message::push(
+                &mut bytes,
+                &self.shared.pid(&agent),
+                "master",
+                "mesos.internal.ReregisterSlaveMessage",
+                &again,
+            );
+        }
+        self.shared.send(&bytes);
+        Ok(())
     }
 
     /// Waits until the master has told every agent its id.
@@ -110,7 +147,7 @@ impl Shared {
     }
 
     fn send(&self, bytes: &[u8]) {
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut out = lock(&self.out);
         // A master that went away is noticed by whoever waits for it.
         let _ = out.write_all(bytes);
     }
@@ -142,7 +179,10 @@ impl Shared {
         match received.name {
             "mesos.internal.RunTaskMessage" => {
                 let Ok(run) = RunTaskMessage::decode(received.body) else { return };
-                let Some(framework) = run.framework.id else { return };
+                let Some(framework) = run.framework.id.clone() else { return };
+                if !self.finish.load(Ordering::Relaxed) {
+                    self.remember(agent, &run);
+                }
                 self.update(agent, framework, run.task.slave_id, run.task.task_id, TaskState::TaskRunning, out);
             }
             "mesos.internal.StatusUpdateAcknowledgementMessage" => {
@@ -154,17 +194,12 @@ impl Shared {
             }
             "mesos.internal.SlaveRegisteredMessage" => {
                 let Ok(registered) = SlaveRegisteredMessage::decode(received.body) else { return };
-                let from = self.pid(agent);
-                let update = UpdateSlaveMessage {
-                    slave_id: registered.slave_id,
-                    update_oversubscribed_resources: Some(false),
-                    operations: Some(update_slave_message::Operations::default()),
-                    resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
-                    resource_providers: Some(update_slave_message::ResourceProviders::default()),
-                    ..Default::default()
-                };
-                message::push(out, &from, "master", "mesos.internal.UpdateSlaveMessage", &update);
-                self.registered.fetch_add(1, Ordering::Relaxed);
+                lock(&self.hosts).entry(agent.to_owned()).or_default().id = registered.slave_id.clone();
+                self.registered(agent, registered.slave_id, out);
+            }
+            "mesos.internal.SlaveReregisteredMessage" => {
+                let Ok(registered) = SlaveReregisteredMessage::decode(received.body) else { return };
+                self.registered(agent, registered.slave_id, out);
             }
             "mesos.internal.PingSlaveMessage" => {
                 let from = self.pid(agent);
@@ -172,6 +207,84 @@ impl Shared {
             }
             _ => {}
         }
+    }
+
+    /// Says, as agents do once they are registered, that nothing is oversubscribed.
+    fn registered(&self, agent: &str, slave_id: SlaveId, out: &mut Vec<u8>) {
+        let update = UpdateSlaveMessage {
+            slave_id,
+            update_oversubscribed_resources: Some(false),
+            operations: Some(update_slave_message::Operations::default()),
+            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            resource_providers: Some(update_slave_message::ResourceProviders::default()),
+            ..Default::default()
+        };
+        message::push(out, &self.pid(agent), "master", "mesos.internal.UpdateSlaveMessage", &update);
+        self.registered.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Remembers a task that stays, as running and acknowledged.
+    fn remember(&self, agent: &str, run: &RunTaskMessage) {
+        let framework_id = run.framework.id.clone().unwrap_or_default();
+        let status = mesos::TaskStatus {
+            task_id: run.task.task_id.clone(),
+            state: TaskState::TaskRunning as i32,
+            source: Some(task_status::Source::Executor as i32),
+            slave_id: Some(run.task.slave_id.clone()),
+            timestamp: Some(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64()),
+            ..Default::default()
+        };
+        let task = Task {
+            name: run.task.name.clone(),
+            task_id: run.task.task_id.clone(),
+            framework_id: framework_id.clone(),
+            slave_id: run.task.slave_id.clone(),
+            state: TaskState::TaskRunning as i32,
+            resources: run.task.resources.clone(),
+            statuses: vec![status],
+            status_update_state: Some(TaskState::TaskRunning as i32),
+            ..Default::default()
+        };
+        let mut hosts = lock(&self.hosts);
+        let host = hosts.entry(agent.to_owned()).or_default();
+        if host.frameworks.iter().all(|f| f.id.as_ref() != Some(&framework_id)) {
+            host.frameworks.push(run.framework.clone());
+        }
+        host.tasks.push(task);
+    }
+
+    fn info(&self, n: usize) -> SlaveInfo {
+        SlaveInfo {
+            hostname: format!("agent-{n}"),
+            port: Some(i32::from(self.port)),
+            resources: self.resources.clone(),
+            checkpoint: Some(true),
+            ..Default::default()
+        }
+    }
+
+    fn registration(&self, n: usize) -> RegisterSlaveMessage {
+        RegisterSlaveMessage {
+            slave: self.info(n),
+            version: Some("1.11.0".to_owned()),
+            agent_capabilities: capabilities(),
+            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            ..Default::default()
+        }
+    }
+
+    fn registration_again(&self, n: usize, agent: &str) -> Option<ReregisterSlaveMessage> {
+        let hosts = lock(&self.hosts);
+        let host = hosts.get(agent)?;
+        Some(ReregisterSlaveMessage {
+            slave: SlaveInfo { id: Some(host.id.clone()), ..self.info(n) },
+            tasks: host.tasks.clone(),
+            frameworks: host.frameworks.clone(),
+            version: Some("1.11.0".to_owned()),
+            agent_capabilities: capabilities(),
+            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            ..Default::default()
+        })
     }
 
     fn update(
@@ -211,28 +324,30 @@ impl Shared {
     }
 }
 
-fn registration(n: usize, port: u16, resources: &[(&str, f64)]) -> RegisterSlaveMessage {
-    let resource = |(name, amount): &(&str, f64)| Resource {
-        name: (*name).to_owned(),
+fn capabilities() -> Vec<slave_info::Capability> {
+    (1..=8).map(|kind| slave_info::Capability { r#type: Some(kind) }).collect()
+}
+
+fn resource((name, amount): &(&str, f64)) -> Resource {
+    Resource {
+        name: (*name).into(),
         r#type: value::Type::Scalar as i32,
         scalar: Some(value::Scalar { value: *amount }),
-        role: Some("*".to_owned()),
-        ..Default::default()
-    };
-    let slave = SlaveInfo {
-        hostname: format!("agent-{n}"),
-        port: Some(i32::from(port)),
-        resources: resources.iter().map(resource).collect(),
-        checkpoint: Some(true),
-        ..Default::default()
-    };
-    RegisterSlaveMessage {
-        slave,
-        version: Some("1.11.0".to_owned()),
-        agent_capabilities: (1..=8).map(|kind| slave_info::Capability { r#type: Some(kind) }).collect(),
-        resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+        role: Some("*".into()),
         ..Default::default()
     }
+}
+
+/// A connection to the master that nothing is read from.
+fn connect(master: SocketAddrV4) -> Result<TcpStream> {
+    let out = TcpStream::connect(master)?;
+    out.set_nodelay(true)?;
+    drain(out.try_clone()?);
+    Ok(out)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads what comes back on a connection and forgets it, until it closes.

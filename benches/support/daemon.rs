@@ -91,7 +91,24 @@ impl Daemon {
         Ok(())
     }
 
-    fn wait_until_healthy(&mut self) -> Result<()> {
+    /// Waits until it has done what it has to do: until it is idle for 50 ms.
+    pub fn settle(&self) {
+        let mut last = self.cpu();
+        loop {
+            std::thread::sleep(Duration::from_millis(50));
+            let now = self.cpu();
+            if now - last < Duration::from_millis(1) {
+                return;
+            }
+            last = now;
+        }
+    }
+
+    /// Waits until it answers.
+    ///
+    /// # Errors
+    /// It ended, or does not answer.
+    pub fn wait_until_healthy(&mut self) -> Result<()> {
         let start = Instant::now();
         loop {
             if let Ok(mut connection) = Connection::open(self.address)

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::{SocketAddrV4, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -72,8 +73,23 @@ impl Scheduler {
     /// # Errors
     /// The master does not take it.
     pub fn subscribe(master: SocketAddrV4, encoding: Encoding, role: &str) -> Result<Scheduler> {
-        let subscribe = call::Subscribe { framework_info: framework(role), ..Default::default() };
+        Scheduler::subscribe_as(master, encoding, framework(role))
+    }
+
+    /// Subscribes once more, with the id that it has, to a master that has been started anew.
+    ///
+    /// # Errors
+    /// The master does not take it.
+    pub fn subscribe_again(self, master: SocketAddrV4, role: &str) -> Result<Scheduler> {
+        let framework = v1::FrameworkInfo { id: Some(self.id), ..framework(role) };
+        Scheduler::subscribe_as(master, self.encoding, framework)
+    }
+
+    fn subscribe_as(master: SocketAddrV4, encoding: Encoding, framework: v1::FrameworkInfo) -> Result<Scheduler> {
+        let framework_id = framework.id.clone();
+        let subscribe = call::Subscribe { framework_info: framework, ..Default::default() };
         let call = Call {
+            framework_id,
             r#type: Some(call::Type::Subscribe as i32),
             subscribe: Some(Box::new(subscribe)),
             ..Default::default()
@@ -191,6 +207,54 @@ impl Scheduler {
         self.call(call::Type::Accept, |call| call.accept = Some(accept));
     }
 
+    /// Launches so many tasks that stay, on so many agents, and acknowledges that they run; what is offered beyond them
+    /// is declined for good.
+    ///
+    /// # Errors
+    /// The stream ended, or says that something is wrong.
+    pub fn fill(&mut self, agents: usize, tasks: usize) -> Result<()> {
+        let share = tasks.div_ceil(agents);
+        let (mut launched, mut running) = (0, 0);
+        while running < tasks {
+            let event = self.event()?;
+            for offer in event.offers.into_iter().flat_map(|o| o.offers) {
+                let batch = share.min(tasks - launched);
+                if batch == 0 {
+                    self.decline(vec![offer.id], Some(Duration::from_secs(1_000_000)));
+                    continue;
+                }
+                let needs = [("cpus", 1.0), ("mem", 32.0)];
+                let make = |n: usize| task(format!("t{n}"), &offer, "bench", "sleep 1000", &needs);
+                self.launch(&offer, (launched..launched + batch).map(make).collect());
+                launched += batch;
+            }
+            if let Some(update) = event.update {
+                self.acknowledge(&update.status);
+                running += 1;
+            }
+            if let Some(error) = event.error {
+                bail!("ERROR: {}", error.message);
+            }
+        }
+        self.flush()
+    }
+
+    /// Reads on in a thread of its own until the stream ends, and counts offers; answers nothing.
+    ///
+    /// # Errors
+    /// A call was refused.
+    pub fn watch(mut self) -> Result<Arc<AtomicUsize>> {
+        self.flush()?;
+        let offers = Arc::new(AtomicUsize::new(0));
+        let counted = offers.clone();
+        std::thread::spawn(move || {
+            while let Ok(event) = self.event() {
+                counted.fetch_add(event.offers.map_or(0, |o| o.offers.len()), Ordering::Relaxed);
+            }
+        });
+        Ok(offers)
+    }
+
     /// Ends the framework.
     ///
     /// # Errors
@@ -238,15 +302,15 @@ fn framework(role: &str) -> v1::FrameworkInfo {
 /// A task of a shell command, on an offer's agent, with these scalar resources.
 pub fn task(id: String, offer: &v1::Offer, role: &str, command: &str, resources: &[(&str, f64)]) -> v1::TaskInfo {
     let resource = |(name, amount): &(&str, f64)| v1::Resource {
-        name: (*name).to_owned(),
+        name: (*name).into(),
         r#type: value::Type::Scalar as i32,
         scalar: Some(value::Scalar { value: *amount }),
-        allocation_info: Some(v1::resource::AllocationInfo { role: Some(role.to_owned()) }),
+        allocation_info: Some(v1::resource::AllocationInfo { role: Some(role.into()) }),
         ..Default::default()
     };
     v1::TaskInfo {
         name: "bench".to_owned(),
-        task_id: v1::TaskId { value: id },
+        task_id: v1::TaskId { value: id.into() },
         agent_id: offer.agent_id.clone(),
         resources: resources.iter().map(resource).collect(),
         command: Some(v1::CommandInfo { value: Some(command.to_owned()), ..Default::default() }),

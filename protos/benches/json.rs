@@ -83,7 +83,7 @@ fn scalar(name: &str, amount: f64) -> mesos::Resource {
 }
 
 fn agent(i: usize) -> response::get_agents::Agent {
-    let id = mesos::SlaveId { value: format!("{MASTER}-S{i}") };
+    let id = mesos::SlaveId { value: format!("{MASTER}-S{i}").into() };
     let total = vec![scalar("cpus", 64.0), scalar("mem", 262_144.0), scalar("disk", 1_000_000.0)];
     let ip = format!("10.0.{}.{}", i / 250, i % 250);
     response::get_agents::Agent {
@@ -106,8 +106,8 @@ fn agent(i: usize) -> response::get_agents::Agent {
 }
 
 fn task(i: usize) -> mesos::Task {
-    let agent = mesos::SlaveId { value: format!("{MASTER}-S{}", i % AGENTS) };
-    let id = mesos::TaskId { value: format!("job-{i}.5a6c0a1e") };
+    let agent = mesos::SlaveId { value: format!("{MASTER}-S{}", i % AGENTS).into() };
+    let id = mesos::TaskId { value: format!("job-{i}.5a6c0a1e").into() };
     let status = mesos::TaskStatus {
         task_id: id.clone(),
         state: mesos::TaskState::TaskRunning as i32,
@@ -132,8 +132,8 @@ fn task(i: usize) -> mesos::Task {
     mesos::Task {
         name: format!("job-{i}"),
         task_id: id.clone(),
-        framework_id: mesos::FrameworkId { value: format!("{MASTER}-0003") },
-        executor_id: Some(mesos::ExecutorId { value: String::new() }),
+        framework_id: mesos::FrameworkId { value: format!("{MASTER}-0003").into() },
+        executor_id: Some(mesos::ExecutorId { value: "".into() }),
         slave_id: agent,
         state: mesos::TaskState::TaskRunning as i32,
         resources: vec![scalar("cpus", 0.1), scalar("mem", 32.0)],

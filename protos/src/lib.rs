@@ -20,6 +20,8 @@ mod schema;
 mod staged;
 mod wireform;
 
+/// What ids and other short texts in the messages are.
+pub use base::Text;
 pub use binary::{DecodeError, decode, missing_fields};
 pub use generated::*;
 pub use schema::Described;

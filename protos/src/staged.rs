@@ -3,7 +3,8 @@
 use crate::mesos::{ExecutorId, FrameworkId, Task, TaskInfo, TaskState};
 
 impl Task {
-    /// A task that has just been launched: what is known of it by its `info`, in TASK_STAGING.
+    /// A task that has just been launched: what is known of it by its `info`, in TASK_STAGING; without its resources, which who
+    /// keeps it adds in the form in which it keeps them.
     pub fn staged(
         info: &TaskInfo,
         framework_id: FrameworkId,
@@ -17,7 +18,6 @@ impl Task {
             executor_id,
             slave_id: info.slave_id.clone(),
             state: TaskState::TaskStaging as i32,
-            resources: info.resources.clone(),
             labels: info.labels.clone(),
             discovery: info.discovery.clone(),
             container: info.container.clone(),

@@ -1,12 +1,100 @@
-//! prost as the generated types see it: the same, but for maps.
+//! prost as the generated types see it: the same, but for maps and short texts.
 //!
 //! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
 //! its number is required: a C++ reader refuses the whole message without it. So every entry is written whole, as C++ does.
+//!
+//! Some fields are a [`crate::Text`] (`build.rs` says which). To the derive they are strings, or bytes where they are required, because
+//! a required string begins as a `String`, and required bytes as whatever is their default.
 
 pub(crate) use ::prost::*;
 
 pub(crate) mod encoding {
     pub(crate) use ::prost::encoding::*;
+
+    use ::prost::DecodeError;
+    use ::prost::bytes::{Buf, BufMut};
+
+    use crate::Text;
+
+    /// A value that stands on the wire as a length and so many bytes.
+    pub(crate) trait Delimited {
+        fn write(&self, tag: u32, buf: &mut impl BufMut);
+        fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError>;
+        fn written_len(&self, tag: u32) -> usize;
+    }
+
+    impl Delimited for Text {
+        fn write(&self, tag: u32, buf: &mut impl BufMut) {
+            encode_key(tag, WireType::LengthDelimited, buf);
+            encode_varint(self.len() as u64, buf);
+            buf.put_slice(self.as_bytes());
+        }
+
+        fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError> {
+            let mut text = String::new();
+            ::prost::encoding::string::merge(wire, &mut text, buf, context)?;
+            *self = text.into();
+            Ok(())
+        }
+
+        fn written_len(&self, tag: u32) -> usize {
+            key_len(tag) + encoded_len_varint(self.len() as u64) + self.len()
+        }
+    }
+
+    /// prost's functions for such a kind, for [`Text`] as well.
+    macro_rules! delimited {
+        ($module:ident, $kind:ty $(, $list:ident)*) => {
+            impl Delimited for $kind {
+                #[inline]
+                fn write(&self, tag: u32, buf: &mut impl BufMut) {
+                    ::prost::encoding::$module::encode(tag, self, buf);
+                }
+
+                #[inline]
+                fn read(&mut self, wire: WireType, buf: &mut impl Buf, context: DecodeContext) -> Result<(), DecodeError> {
+                    ::prost::encoding::$module::merge(wire, self, buf, context)
+                }
+
+                #[inline]
+                fn written_len(&self, tag: u32) -> usize {
+                    ::prost::encoding::$module::encoded_len(tag, self)
+                }
+            }
+
+            pub(crate) mod $module {
+                use ::prost::DecodeError;
+                use ::prost::bytes::{Buf, BufMut};
+                $(pub(crate) use ::prost::encoding::$module::$list;)*
+                use ::prost::encoding::{DecodeContext, WireType};
+
+                use super::Delimited;
+
+                #[inline]
+                pub(crate) fn encode<T: Delimited, B: BufMut>(tag: u32, value: &T, buf: &mut B) {
+                    value.write(tag, buf);
+                }
+
+                #[inline]
+                pub(crate) fn merge<T: Delimited, B: Buf>(
+                    wire: WireType,
+                    value: &mut T,
+                    buf: &mut B,
+                    context: DecodeContext,
+                ) -> Result<(), DecodeError> {
+                    value.read(wire, buf, context)
+                }
+
+                #[inline]
+                pub(crate) fn encoded_len<T: Delimited>(tag: u32, value: &T) -> usize {
+                    value.written_len(tag)
+                }
+            }
+        };
+    }
+
+    delimited!(string, String, encode_repeated, encoded_len_repeated, merge_repeated);
+    delimited!(bytes, Vec<u8>);
 
     pub(crate) mod btree_map {
         use std::collections::BTreeMap;
@@ -46,6 +134,34 @@ pub(crate) mod encoding {
                 encoded_len_varint(length as u64) + length
             };
             key_len(tag) * values.len() + values.iter().map(one).sum::<usize>()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use crate::mesos::{Resource, TaskId, resource::AllocationInfo};
+
+    #[test]
+    fn short_texts_stand_on_the_wire_as_strings_do() {
+        for text in ["", "t", "a text that is longer than what fits in its place"] {
+            let id = TaskId { value: text.into() };
+            let bytes = id.encode_to_vec();
+            assert_eq!(bytes, [&[10, text.len() as u8], text.as_bytes()].concat());
+            assert_eq!(bytes.len(), id.encoded_len());
+            assert_eq!(TaskId::decode(bytes.as_slice()), Ok(id));
+            let allocation_info = Some(AllocationInfo { role: Some(text.into()) });
+            let resource = Resource { name: text.into(), allocation_info, ..Resource::default() };
+            assert_eq!(Resource::decode(resource.encode_to_vec().as_slice()), Ok(resource));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused() {
+        for bytes in [&[10, 2, 0xff, 0xfe][..], &[10, 3, b'a'], &[8, 1]] {
+            assert!(TaskId::decode(bytes).is_err(), "{bytes:?}");
         }
     }
 }

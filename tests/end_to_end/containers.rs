@@ -8,16 +8,20 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::one_agent::{OneAgent, can_isolate, end};
+use crate::one_agent::{OneAgent, a_little, can_isolate, end};
 use crate::support::{call, tepui, wait_for};
 
 /// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 fn shell_into(root: &Path) {
-    let programs = ["/bin/sh", "/bin/sleep"];
+    programs_into(root, &["/bin/sh", "/bin/sleep"]);
+}
+
+/// Programs, their loader and libraries, at the paths that they have on the host.
+fn programs_into(root: &Path, programs: &[&str]) {
     let ldd = Command::new("ldd").args(programs).output().unwrap();
     let text = String::from_utf8(ldd.stdout).unwrap();
     let libraries = text.split_whitespace().filter(|word| word.starts_with('/') && !word.ends_with(':'));
-    for file in programs.into_iter().chain(libraries) {
+    for file in programs.iter().copied().chain(libraries) {
         let target = root.join(file.trim_start_matches('/'));
         fs::create_dir_all(target.parent().unwrap()).unwrap();
         fs::copy(file, &target).unwrap();
@@ -372,6 +376,50 @@ fn docker_runs_tasks() {
     );
     assert!(told.contains("The Docker parameter 'nonsense' is not supported"), "{told}");
     docker_outlives_the_agent(&mut cluster, &dockerd);
+    docker_runs_executors(&mut cluster, &dockerd);
+}
+
+/// An executor of a framework's own in a container of Docker's: `examples/executor.rs`, which counts primes.
+fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
+    let program = Path::new(env!("CARGO_BIN_EXE_tepui")).parent().unwrap().join("examples/executor");
+    assert!(program.exists(), "{} is not built: cargo build --examples", program.display());
+    let (program, root) = (program.to_string_lossy().into_owned(), dockerd.folder.join("counter"));
+    programs_into(&root, &[&program]);
+    let archive = dockerd.folder.join("counter.tar");
+    tar(&root, &archive);
+    let imported = dockerd.docker(&["import", &archive.to_string_lossy(), "counter:1"]);
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let task = |id: &str, image: &str, below: &str| {
+        let executor = json!({"executor_id": {"value": id}, "command": {"shell": false, "value": program},
+            "resources": a_little(), "container": {"type": "DOCKER", "docker": {"image": image}}});
+        json!({"name": id, "task_id": {"value": id}, "resources": a_little(), "executor": executor, "data": below})
+    };
+    let told = |task: &Value| {
+        let output = cluster.execute(task).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let said = told(&task("count", "counter:1", "AAAD6A=="));
+    assert!(said.contains("TASK_FINISHED") && said.contains("168 primes"), "{said}");
+    let said = told(&task("missing", "127.0.0.1:1/none:1", "AAAD6A=="));
+    assert!(said.contains("TASK_FAILED") && said.contains("Failed to pull the image '127.0.0.1:1/none:1'"), "{said}");
+    wait_for("nothing is left", || dockerd.running().trim().is_empty().then_some(()));
+    // It would count for long (numbers are four bytes, in base64), and outlives its agent.
+    let mut execute = cluster.execute(&task("long", "counter:1", "AP///w==")).spawn().unwrap();
+    let runs = |cluster: &OneAgent| {
+        let tasks = call(&cluster.address, "GET", "/tasks?task_id=long")?;
+        (tasks["tasks"][0]["state"] == "TASK_RUNNING" && dockerd.running().lines().count() == 1).then_some(())
+    };
+    wait_for("it runs", || runs(cluster));
+    cluster.kill_agent_and_start_it_again();
+    wait_for("the agent has it again", || {
+        let state = call(&cluster.agent_address(), "GET", "/state")?;
+        let executors = state["frameworks"].as_array()?.iter().flat_map(|framework| framework["executors"].as_array());
+        executors.flatten().any(|executor| executor["id"] == "long").then_some(())
+    });
+    assert!(runs(cluster).is_some());
+    execute.kill().unwrap();
+    execute.wait().unwrap();
+    wait_for("it has ended with its framework", || dockerd.running().trim().is_empty().then_some(()));
 }
 
 fn docker_outlives_the_agent(cluster: &mut OneAgent, dockerd: &Dockerd) {

@@ -81,8 +81,12 @@ impl OneAgent {
             let range = json!({"range": [{"begin": port, "end": port}]});
             resources.push(json!({"name": "ports", "type": "RANGES", "ranges": range}));
         }
-        let task = json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
-            "resources": resources});
+        self.execute(&json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
+            "resources": resources}))
+    }
+
+    /// `tepui execute` for a task, whose agent it fills in.
+    pub fn execute(&self, task: &Value) -> Command {
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
         process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -140,7 +144,7 @@ impl OneAgent {
 }
 
 /// What every task holds.
-fn a_little() -> Vec<Value> {
+pub fn a_little() -> Vec<Value> {
     let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
     vec![scalar("cpus", 0.1), scalar("mem", 64.0)]
 }

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::one_agent::{OneAgent, can_isolate};
-use crate::support::get;
+use crate::support::{get, post};
 
 /// What a running task uses is told to Prometheus.
 fn metrics(cluster: &OneAgent, task: &str) {
@@ -29,6 +29,17 @@ fn listen(port: u16) -> String {
          socket.SO_REUSEADDR, 1)\nlistener.bind((\"127.0.0.1\", {port}))\nlistener.listen()\n\
          print(listener.getsockname()[1], flush=True)\nwhile not os.path.exists(\"end\"): time.sleep(0.05)'"
     )
+}
+
+/// A container that belongs to no framework is looked at, too.
+fn by_itself(cluster: &OneAgent) {
+    let id = json!({"value": "alone"});
+    let call = |body: serde_json::Value| post(&cluster.agent_address(), "/api/v1", &body.to_string());
+    let launched = call(json!({"type": "LAUNCH_CONTAINER", "launch_container": {"container_id": id,
+        "command": {"value": listen(0)}, "resources": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.1}}]}}));
+    assert!(launched.is_some_and(|answer| answer.starts_with("HTTP/1.1 20")));
+    let ended = call(json!({"type": "WAIT_CONTAINER", "wait_container": {"container_id": id}})).unwrap();
+    assert!(ended.contains("is listening on unallocated port(s)"), "{ended}");
 }
 
 #[test]
@@ -58,6 +69,7 @@ fn who_listens_elsewhere_is_ended() {
     let loud = told.split("Received").find(|part| part.contains("TASK_FAILED")).unwrap_or_default();
     assert!(loud.contains("'loud'") && loud.contains("is listening on unallocated port(s)"), "{told}");
     assert!(loud.contains("REASON_CONTAINER_LIMITATION") && told.contains("TASK_KILLED for task 'quiet'"), "{told}");
+    by_itself(&cluster);
     metrics(&cluster, "good");
     fs::write(cluster.sandbox("good").unwrap().join("end"), "").unwrap();
     let told = String::from_utf8_lossy(&good.wait_with_output().unwrap().stdout).into_owned();

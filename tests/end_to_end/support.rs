@@ -70,6 +70,18 @@ pub fn get(address: &str, path: &str) -> Option<String> {
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
+/// What a server answers to JSON, with the head; none if it cannot be reached.
+pub fn post(address: &str, path: &str, json: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let length = json.len();
+    let head =
+        format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
+    stream.write_all(format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{json}").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
 /// A folder of a test; removed with its owner.
 pub struct Folder(PathBuf);
 

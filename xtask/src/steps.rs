@@ -1,11 +1,20 @@
 //! Named steps, run one after the other, with their durations and a summary at the end.
 //!
-//! A failed step does not stop the ones after it: one run shows all that is wrong.
+//! A failed step does not stop the ones after it: one run shows all that is wrong. Where nobody watches, the last lines of
+//! a command that failed are repeated at the end, so that they are found without searching a long log.
 
-use std::process::Command;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+
+/// Lines that are repeated of a command that failed.
+const REPEATED: usize = 40;
+/// How long output is waited for after its command has ended: what it left running may hold on to it.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// What was run so far.
 #[derive(Default)]
@@ -49,6 +58,12 @@ impl Steps {
             let result = if step.error.is_none() { "ok" } else { "FAILED" };
             println!("{:<44} {:>8.1}  {result}", step.name, step.took.as_secs_f64());
         }
+        for step in &self.done {
+            if let Some(Failed { line, last, .. }) = step.error.as_ref().and_then(|e| e.downcast_ref()) {
+                println!("\n{}: the last of: {line}", step.name);
+                last.iter().for_each(|line| println!("| {line}"));
+            }
+        }
         let failed: Vec<&str> = self.done.iter().filter(|s| s.error.is_some()).map(|s| s.name).collect();
         if !failed.is_empty() {
             bail!("failed: {}", failed.join(", "));
@@ -57,21 +72,98 @@ impl Steps {
     }
 }
 
-/// Runs `command` to its end, its output going to the terminal.
+/// A command that ended with another status than 0.
+#[derive(Debug, thiserror::Error)]
+#[error("{status}: {line}")]
+struct Failed {
+    status: ExitStatus,
+    /// What was run.
+    line: String,
+    /// What it said last, if nobody watched.
+    last: Vec<String>,
+}
+
+/// Runs `command` to its end, its output going where this program's goes.
 ///
 /// # Errors
 /// Names the command line when it cannot be started or ends with another status than 0.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let line = text(command);
-    let status = command.status().with_context(|| format!("cannot start: {line}"))?;
+    let cannot = || format!("cannot start: {line}");
+    let (status, last) = match std::io::stdout().is_terminal() {
+        true => (command.status().with_context(cannot)?, Vec::new()),
+        false => unwatched(command).with_context(cannot)?,
+    };
     if !status.success() {
-        bail!("{status}: {line}");
+        return Err(Failed { status, line, last }.into());
     }
     Ok(())
+}
+
+/// Runs `command` and gives what it said last, beside letting it through.
+fn unwatched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<String>)> {
+    let (reader, writer) = std::io::pipe()?;
+    let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    // The command holds the pipe's other end, and would be waited for.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let last = Arc::new(Mutex::new(VecDeque::new()));
+    let (ended, end) = mpsc::channel::<()>();
+    let theirs = last.clone();
+    std::thread::spawn(move || {
+        pass(reader, &theirs);
+        drop(ended);
+    });
+    let status = child.wait()?;
+    // Nothing is ever sent: it is the sender's end that is waited for.
+    let _ = end.recv_timeout(LINGER);
+    let last = lock(&last).drain(..).collect();
+    Ok((status, last))
+}
+
+/// Lets everything through, and keeps the last lines.
+fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>) {
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+        // Without a reader of our own output there is nobody to tell that.
+        let _ = std::io::stdout().write_all(&line);
+        let mut last = lock(last);
+        if last.len() == REPEATED {
+            last.pop_front();
+        }
+        last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        line.clear();
+    }
+}
+
+fn lock(last: &Mutex<VecDeque<String>>) -> MutexGuard<'_, VecDeque<String>> {
+    last.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The command line as one would type it.
 fn text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_says_what_it_said_last() {
+        let mut command = Command::new("sh");
+        let (status, last) = unwatched(command.args(["-c", "seq 41; echo why >&2; exit 3"])).unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert_eq!((last.len(), last[0].as_str(), last[REPEATED - 1].as_str()), (REPEATED, "3", "why"));
+    }
+
+    #[test]
+    fn what_is_left_running_is_not_waited_for_without_end() {
+        let mut command = Command::new("sh");
+        let (status, last) = unwatched(command.args(["-c", "sleep 30 & echo $!"])).unwrap();
+        assert!(status.success());
+        let left = std::process::Command::new("kill").arg(&last[0]).status().unwrap();
+        assert!(left.success(), "it was still there");
+    }
 }

@@ -86,8 +86,8 @@ fn whole(jobs: Vec<Job>) -> Duration {
     let role = Role::star();
     let resources = parse_text("cpus:16;mem:32768;disk:100000;ports:[31000-32000]", &role).unwrap_or_default();
     let offer = |n: usize| Offer {
-        id: OfferId { value: format!("O{n}") },
-        agent_id: AgentId { value: format!("S{n}") },
+        id: OfferId { value: format!("O{n}").into() },
+        agent_id: AgentId { value: format!("S{n}").into() },
         hostname: format!("host{n}"),
         resources: to_v1(&resources),
         ..Default::default()

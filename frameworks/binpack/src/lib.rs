@@ -26,4 +26,4 @@ pub mod place;
 pub mod service;
 
 pub use knobs::{Behaviour, Knobs, Pace};
-pub use need::Need;
+pub use need::{NAMES, Need};

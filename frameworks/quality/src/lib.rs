@@ -6,6 +6,7 @@
 //! - [`allocate`]: who gets how many cores.
 //! - [`replay`]: policies over losses that are known already, in virtual time.
 //! - [`scheduler`]: jobs in, worker tasks out.
+//! - [`modelled`]: the scheduler with drivers and workers that are modelled, for laboratories.
 //! - [`frame`]: what a job's driver and its workers tell each other.
 //! - `service` (feature `service`): all of it live, with drivers, workers, files and an HTTP API.
 //!
@@ -17,6 +18,7 @@ pub mod frame;
 pub mod input;
 pub mod job;
 pub mod learn;
+pub mod modelled;
 pub mod predict;
 pub mod replay;
 pub mod scheduler;

@@ -52,6 +52,40 @@ impl Curve {
     }
 }
 
+/// Recorded losses cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {rule}")]
+pub struct RecordingError {
+    /// Which line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub rule: String,
+}
+
+/// Recorded losses, as the example `curves` writes them: `job,algorithm,losses`, a line for each training, with its losses from
+/// first to last.
+///
+/// # Errors
+/// The first line that has no such losses: two at least, finite, and the first of them not the lowest.
+pub fn read_losses(text: &str) -> Result<Vec<Vec<f64>>, RecordingError> {
+    let mut all = Vec::new();
+    for (n, line) in text.lines().enumerate().skip(1).filter(|(_, line)| !line.trim().is_empty()) {
+        let wrong = |rule: &str| RecordingError { line: n + 1, rule: rule.to_owned() };
+        let cell = line.split(',').nth(2).ok_or_else(|| wrong("must be job,algorithm,losses"))?;
+        let losses: Result<Vec<f64>, _> = cell.split_whitespace().map(str::parse).collect();
+        let losses = losses.map_err(|_| wrong("a loss is no number"))?;
+        let lowest = losses.iter().copied().fold(f64::INFINITY, f64::min);
+        if losses.iter().any(|loss| !loss.is_finite()) || losses.first().is_none_or(|first| *first <= lowest) {
+            return Err(wrong("needs two losses at least, finite, and the first of them not the lowest"));
+        }
+        all.push(losses);
+    }
+    match all.is_empty() {
+        true => Err(RecordingError { line: 1, rule: "has no losses: job,algorithm,losses".to_owned() }),
+        false => Ok(all),
+    }
+}
+
 /// What is shared out, and how often.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pool {
@@ -246,6 +280,17 @@ mod tests {
     fn curve(after: f64, iterations: usize) -> Curve {
         let losses = (0..iterations).map(|n| 1.0 / (n as f64 + 1.0)).collect();
         Curve { losses, after, priority: 1.0, shards: 8, ceiling: 8, work: 4.0, overhead: 0.1, rounds: 1.0 }
+    }
+
+    #[test]
+    fn recorded_losses_are_read_or_refused() {
+        let read = |text: &str| read_losses(&format!("job,algorithm,losses\n{text}"));
+        assert_eq!(read("a,svm,3 2 1e0\n\nb,svm,5 4\n"), Ok(vec![vec![3.0, 2.0, 1.0], vec![5.0, 4.0]]));
+        for (text, line) in
+            [("a,svm,3 2\nb", 3), ("a,b,x", 2), ("a,b,1 1", 2), ("a,b,", 2), ("a,b,2 nan 1", 2), ("", 1)]
+        {
+            assert_eq!(read(text).unwrap_err().line, line, "{text}");
+        }
     }
 
     #[test]

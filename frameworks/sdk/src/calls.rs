@@ -263,13 +263,13 @@ pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
 
 /// The call that ends a task.
 pub(crate) fn kill(task_id: &str, agent_id: Option<AgentId>, kill_policy: Option<KillPolicy>) -> Call {
-    let part = call::Kill { task_id: TaskId { value: task_id.to_owned() }, agent_id, kill_policy };
+    let part = call::Kill { task_id: TaskId { value: task_id.into() }, agent_id, kill_policy };
     Call { kill: Some(part), ..of(call::Type::Kill) }
 }
 
 fn reconcile_task(task_id: &str, agent_id: &AgentId) -> call::reconcile::Task {
     let agent_id = (!agent_id.value.is_empty()).then(|| agent_id.clone());
-    call::reconcile::Task { task_id: TaskId { value: task_id.to_owned() }, agent_id }
+    call::reconcile::Task { task_id: TaskId { value: task_id.into() }, agent_id }
 }
 
 fn filters(refuse: Duration) -> Filters {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base::Text;
 use resources::{Format, Reservation, Resources, Role};
 
 use crate::calls::{Calls, launch};
@@ -119,7 +120,7 @@ impl Packer {
     /// Takes offers in. Those of one agent and role are used as one. Offers with resources that this library cannot
     /// read are kept aside, and given back by [`finish`](Packer::finish).
     pub fn new(offers: impl IntoIterator<Item = Offer>) -> Packer {
-        let mut places: BTreeMap<(String, Option<String>), usize> = BTreeMap::new();
+        let mut places: BTreeMap<(Text, Option<Text>), usize> = BTreeMap::new();
         let mut packer = Packer::default();
         for offer in offers {
             let role = offer.allocation_info.as_ref().and_then(|a| a.role.clone());

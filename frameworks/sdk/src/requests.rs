@@ -84,6 +84,14 @@ impl<Q, A> Requester<Q, A> {
         answer.await
     }
 
+    /// Asks by hand, as laboratories do; the scheduler must be told [`Event::Wake`](crate::Event::Wake) then.
+    ///
+    /// # Errors
+    /// Too many questions wait already, or the scheduler has ended.
+    pub fn put(&self, question: Q) -> Result<Answer<A>, AskError> {
+        put(&self.queue, question)
+    }
+
     /// What [`ask`](Requester::ask) notifies: for the driver's `Options::nudge`.
     #[cfg(feature = "driver")]
     pub fn nudge(&self) -> Arc<tokio::sync::Notify> {

@@ -139,7 +139,7 @@ impl From<&Entry> for Task {
     fn from(entry: &Entry) -> Task {
         let nanos = |time: Time| u64::try_from(time.since_epoch().as_nanos()).unwrap_or(u64::MAX);
         Task {
-            agent_id: entry.agent_id.value.clone(),
+            agent_id: entry.agent_id.value.to_string(),
             state: entry.state as i32,
             since_nanos: nanos(entry.since),
             changed_nanos: nanos(entry.changed),
@@ -153,7 +153,7 @@ impl From<Task> for Entry {
     fn from(task: Task) -> Entry {
         let time = |nanos| Time::from_epoch(Duration::from_nanos(nanos));
         Entry {
-            agent_id: AgentId { value: task.agent_id.clone() },
+            agent_id: AgentId { value: (&task.agent_id).into() },
             state: task.state(),
             since: time(task.since_nanos),
             changed: time(task.changed_nanos),

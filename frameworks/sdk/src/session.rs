@@ -200,7 +200,7 @@ impl<S: Scheduler> Session<S> {
         }
         self.calls.ledger.keep();
         if self.framework_id.is_none() {
-            self.framework_id = saved.framework_id.map(|value| FrameworkId { value });
+            self.framework_id = saved.framework_id.map(|value| FrameworkId { value: value.into() });
             self.id_is_old = self.framework_id.is_some();
         }
         self.tell(Event::Restored(saved.own), now, outputs);
@@ -410,17 +410,18 @@ impl<S: Scheduler> Session<S> {
         let acknowledgement = calls::acknowledgement(&status);
         self.reconciler.heard(&status.task_id.value, now);
         watch::update(&self.settings.metrics, status.state());
-        let (id, uuid) = (status.task_id.value.clone(), status.uuid().to_vec());
         if self.calls.ledger.update(&status, now) == Novelty::Repeated {
-            self.calls.queue.extend(acknowledgement.filter(|_| !self.calls.ledger.is_held(&id, &uuid)));
+            let held = self.calls.ledger.is_held(&status.task_id.value, status.uuid());
+            self.calls.queue.extend(acknowledgement.filter(|_| !held));
             self.send(outputs);
             return;
         }
         self.calls.hold_acknowledgement = false;
         self.scheduler.on_event(Event::Update(status), now, &mut self.calls);
         if self.calls.hold_acknowledgement {
-            if acknowledgement.is_some_and(|wanted| !self.calls.queue.contains(&wanted)) {
-                self.calls.ledger.hold(&id, &uuid);
+            let wanted = acknowledgement.filter(|wanted| !self.calls.queue.contains(wanted));
+            if let Some(part) = wanted.and_then(|call| call.acknowledge) {
+                self.calls.ledger.hold(&part.task_id.value, &part.uuid);
             }
         } else if let Some(acknowledgement) = acknowledgement {
             // A framework that is torn down cannot acknowledge any more.
@@ -556,7 +557,7 @@ fn repeated_kill((task_id, entry): (&str, &crate::Entry)) -> Option<Call> {
 /// What the scheduler hears of a task whose framework was removed while it was away.
 fn removed_with_its_framework(id: String, agent_id: AgentId) -> TaskStatus {
     TaskStatus {
-        task_id: TaskId { value: id },
+        task_id: TaskId { value: id.into() },
         state: TaskState::TaskGone as i32,
         agent_id: Some(agent_id).filter(|a| !a.value.is_empty()),
         source: Some(task_status::Source::Master as i32),

@@ -32,7 +32,7 @@ pub fn program(id: &str, arguments: &[&str], needs: &Resources) -> TaskInfo {
 pub fn with_command(id: &str, command: CommandInfo, needs: &Resources) -> TaskInfo {
     TaskInfo {
         name: id.to_owned(),
-        task_id: TaskId { value: id.to_owned() },
+        task_id: TaskId { value: id.into() },
         resources: to_v1(needs),
         command: Some(command),
         ..Default::default()
@@ -43,7 +43,7 @@ pub fn with_command(id: &str, command: CommandInfo, needs: &Resources) -> TaskIn
 pub fn executor(id: &str, command: CommandInfo, needs: &Resources) -> ExecutorInfo {
     ExecutorInfo {
         r#type: Some(executor_info::Type::Custom as i32),
-        executor_id: ExecutorId { value: id.to_owned() },
+        executor_id: ExecutorId { value: id.into() },
         name: Some(id.to_owned()),
         resources: to_v1(needs),
         command: Some(command),
@@ -55,7 +55,7 @@ pub fn executor(id: &str, command: CommandInfo, needs: &Resources) -> ExecutorIn
 pub fn custom(id: &str, executor: ExecutorInfo, needs: &Resources) -> TaskInfo {
     TaskInfo {
         name: id.to_owned(),
-        task_id: TaskId { value: id.to_owned() },
+        task_id: TaskId { value: id.into() },
         resources: to_v1(needs),
         executor: Some(Box::new(executor)),
         ..Default::default()

@@ -354,7 +354,7 @@ async fn a_restarted_scheduler_has_its_id_its_tasks_and_what_it_saved() {
     first.state = Some(Box::new(store.clone()));
     let scheduler = With(|event, calls: &mut Calls| {
         if let Event::Update(status) = event {
-            calls.save("seen", status.task_id.value.into_bytes());
+            calls.save("seen", status.task_id.value.as_bytes().to_vec());
             calls.stop();
         }
     });

@@ -225,9 +225,9 @@ optional! {
 }
 
 #[inline]
-pub(crate) fn opt_string(o: &mut Vec<u8>, key: &str, value: &Option<String>) {
+pub(crate) fn opt_string<T: AsRef<str>>(o: &mut Vec<u8>, key: &str, value: &Option<T>) {
     if let Some(value) = value {
-        string(o, key, value);
+        string(o, key, value.as_ref());
     }
 }
 

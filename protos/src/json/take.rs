@@ -24,11 +24,11 @@ impl<T: Read> Read for Box<T> {
     }
 }
 
-pub(crate) fn opt_string(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<String>) -> Outcome<()> {
+pub(crate) fn opt_string<T: From<String>>(p: &mut Parser<'_>, s: &mut Seen, to: &mut Option<T>) -> Outcome<()> {
     if p.lexer.peek() != Some(b'"') {
         return p.null(s);
     }
-    *to = Some(text(p)?.into_owned());
+    *to = Some(text(p)?.into_owned().into());
     s.give();
     Ok(())
 }
@@ -349,8 +349,16 @@ macro_rules! plain {
     )*};
 }
 
+pub(crate) fn string<T: From<String>>(p: &mut Parser<'_>, s: &mut Seen, to: &mut T) -> Outcome<()> {
+    let mut value = None;
+    opt_string(p, s, &mut value)?;
+    if let Some(value) = value {
+        *to = value;
+    }
+    Ok(())
+}
+
 plain! {
-    string opt_string String;
     bytes opt_bytes Vec<u8>;
     bool opt_bool bool;
     int32 opt_int32 i32;

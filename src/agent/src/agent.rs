@@ -366,6 +366,6 @@ impl Agent {
 
     /// The agent's id as messages carry it.
     pub(crate) fn slave_id(&self) -> pb::SlaveId {
-        pb::SlaveId { value: self.id.as_ref().map(|id| id.as_str().to_owned()).unwrap_or_default() }
+        pb::SlaveId { value: self.id.as_ref().map(Into::into).unwrap_or_default() }
     }
 }

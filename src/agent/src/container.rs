@@ -121,7 +121,7 @@ pub struct VolumeLink {
 ///
 /// The sandbox is made first (mode 0750, owned by `user`), and is the working folder; `stdout` and `stderr` in
 /// it take the output; standard input is empty. The process gets exactly `environment`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ContainerSpec {
     /// The sandbox's absolute path.
     pub sandbox: String,
@@ -145,8 +145,8 @@ pub struct ContainerSpec {
     pub volumes: Vec<VolumeLink>,
     /// Image, volumes, network, limits.
     pub container: Option<pb::ContainerInfo>,
-    /// What it asks for that nobody can give it, in words: it is not started then.
-    pub refused: Option<String>,
+    /// Variables whose values are secrets that have to be asked for: they come beside, or in the place of, those of `environment`.
+    pub secrets: Vec<(String, pb::Secret)>,
     /// Set if it is a session in its parent: `sandbox` is the parent's then, is not made, and takes no output.
     pub session: Option<Session>,
 }

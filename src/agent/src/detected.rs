@@ -13,6 +13,7 @@ use protos::mesos::internal::{
 
 use crate::agent::{Agent, AgentState};
 use crate::executor::{Executor, ExecutorState, Queued};
+use crate::framework::FrameworkState;
 use crate::message::Outgoing;
 use crate::old_resources::in_old_form;
 use crate::output::{Outbox, Output};
@@ -82,8 +83,10 @@ impl Agent {
         })
     }
 
+    /// All that a master is to know. Frameworks that a master has said are over are left out, as that master had left them
+    /// out of its books: nothing is ever said of their tasks any more, so another master would keep them for good.
     fn reregister_slave(&self) -> Outgoing {
-        let frameworks = self.frameworks.values();
+        let frameworks = self.frameworks.values().filter(|framework| framework.state == FrameworkState::Running);
         let executors = || frameworks.clone().flat_map(|framework| framework.executors.values());
         let listed = executors().filter(|executor| executor.state != ExecutorState::Terminated);
         Outgoing::ReregisterSlave(ReregisterSlaveMessage {
@@ -93,18 +96,38 @@ impl Agent {
                 .filter(|executor| !executor.generated_for_command_task)
                 .map(|executor| {
                     let mut info = pb::ExecutorInfo::clone(&executor.info);
-                    info.framework_id = Some(pb::FrameworkId { value: executor.framework_id.as_str().to_owned() });
+                    info.framework_id = Some(pb::FrameworkId { value: (&executor.framework_id).into() });
                     in_old_form(&mut info.resources);
                     info
                 })
                 .collect(),
-            tasks: executors().flat_map(|executor| tasks_of(executor)).chain(self.waiting_tasks()).collect(),
+            tasks: executors().flat_map(|executor| self.tasks_of(executor)).chain(self.waiting_tasks()).collect(),
             frameworks: frameworks.clone().map(|framework| pb::FrameworkInfo::clone(&framework.info)).collect(),
             completed_frameworks: self.archive(),
             version: Some(self.config.version.clone()),
             agent_capabilities: self.capabilities(),
             resource_version_uuid: Some(self.resource_version_uuid()),
         })
+    }
+
+    /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not acknowledged. What
+    /// was told of them last is added: the newest state may have to wait for its turn, and a master that has just begun
+    /// would tell it too early.
+    fn tasks_of(&self, executor: &Executor) -> Vec<pb::Task> {
+        let queued = executor.queued.iter().flat_map(Queued::tasks);
+        let staging = queued.map(|task| {
+            let mut task = task_of(task, executor);
+            in_old_form(&mut task.resources);
+            task
+        });
+        let known = executor.launched.iter().chain(&executor.terminated).map(|(id, task)| {
+            let mut task = task_in_old_form(task);
+            if let Some((state, uuid)) = self.streams.told(&executor.framework_id, id) {
+                (task.status_update_state, task.status_update_uuid) = (Some(state), Some(uuid));
+            }
+            task
+        });
+        staging.chain(known).collect()
     }
 
     /// The tasks that wait for an earlier executor with their id to be gone.
@@ -170,19 +193,6 @@ impl Agent {
     }
 }
 
-/// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not
-/// acknowledged.
-fn tasks_of(executor: &Executor) -> Vec<pb::Task> {
-    let queued = executor.queued.iter().flat_map(Queued::tasks);
-    let staging = queued.map(|task| {
-        let mut task = task_of(task, executor);
-        in_old_form(&mut task.resources);
-        task
-    });
-    let known = executor.launched.values().chain(executor.terminated.values()).map(|task| task_in_old_form(task));
-    staging.chain(known).collect()
-}
-
 fn task_in_old_form(task: &pb::Task) -> pb::Task {
     let mut task = task.clone();
     in_old_form(&mut task.resources);
@@ -195,7 +205,7 @@ pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
 }
 
 fn task_for(info: &pb::TaskInfo, framework: &FrameworkId, user: Option<String>) -> pb::Task {
-    let framework = pb::FrameworkId { value: framework.as_str().to_owned() };
+    let framework = pb::FrameworkId { value: framework.into() };
     let executor = info.executor.as_ref().map(|executor| executor.executor_id.clone());
-    pb::Task::staged(info, framework, executor, user)
+    pb::Task { resources: info.resources.clone(), ..pb::Task::staged(info, framework, executor, user) }
 }

@@ -8,8 +8,8 @@ use protos::mesos as pb;
 use crate::config::Config;
 use crate::executor::Executor;
 
-/// Used if nothing else sets it.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// The variable `PATH` of containers, if nothing else sets it.
+pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Variables in order, of which a later one replaces an earlier one of its name.
 #[derive(Default)]
@@ -29,7 +29,7 @@ impl Variables {
             let secret = variable.secret.as_ref().and_then(|secret| secret.value.as_ref());
             match (variable.r#type(), secret) {
                 (pb::environment::variable::Type::Value, _) => self.set(&variable.name, variable.value()),
-                // A container with others is not started.
+                // Others are asked for when the container is started.
                 (pb::environment::variable::Type::Secret, Some(secret)) => {
                     self.set(&variable.name, String::from_utf8_lossy(&secret.data));
                 }
@@ -46,15 +46,16 @@ impl Variables {
     }
 }
 
-/// Which variable of a command is a secret that cannot be had, in words: only those given as values can.
-pub(crate) fn unresolved(command: &pb::CommandInfo) -> Option<String> {
-    let variables = command.environment.iter().flat_map(|environment| &environment.variables);
-    let is_reference = |variable: &&pb::environment::Variable| {
-        variable.secret.as_ref().is_some_and(|secret| secret.value.is_none())
-            && variable.r#type() == pb::environment::variable::Type::Secret
+/// The variables of a command whose values are secrets that have to be asked for.
+pub(crate) fn references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::Secret)> {
+    let variables = command.and_then(|command| command.environment.as_ref());
+    let variables = variables.into_iter().flat_map(|environment| &environment.variables);
+    let reference = |variable: &pb::environment::Variable| {
+        let is_secret = variable.r#type() == pb::environment::variable::Type::Secret;
+        let secret = variable.secret.as_ref().filter(|secret| is_secret && secret.value.is_none())?;
+        Some((variable.name.clone(), secret.clone()))
     };
-    let first = variables.into_iter().find(is_reference)?;
-    Some(format!("The secret of the variable '{}' is a reference, and there is no resolver for these", first.name))
+    variables.filter_map(reference).collect()
 }
 
 /// The environment of an executor on the agent with this id.

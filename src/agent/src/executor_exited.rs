@@ -1,6 +1,6 @@
 //! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
 
-use base::{ExecutorId, FrameworkId, TaskId, Time};
+use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
@@ -160,8 +160,7 @@ impl Agent {
     fn end_tasks(&mut self, framework: &FrameworkId, id: &ExecutorId, verdict: &Verdict, now: Time, out: &mut Outbox) {
         let Some(executor) = self.executor(framework.as_str(), id.as_str()) else { return };
         let queued = executor.queued.iter().flat_map(Queued::tasks).map(|task| task.task_id.value.clone());
-        let living: Vec<String> =
-            executor.launched.keys().map(|task: &TaskId| task.as_str().to_owned()).chain(queued).collect();
+        let living: Vec<Text> = executor.launched.keys().map(|task: &TaskId| task.into()).chain(queued).collect();
         for task in living {
             self.report(framework, Some(id), &task, verdict, now, out);
         }

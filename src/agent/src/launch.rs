@@ -12,7 +12,7 @@ use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec};
 use crate::detected::task_of;
 use crate::disk::{frame, paths};
-use crate::environment::{executor_environment, unresolved};
+use crate::environment::{executor_environment, references};
 use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
 use crate::framework::Framework;
 use crate::message::Outgoing;
@@ -175,7 +175,7 @@ impl Agent {
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
         ContainerSpec {
-            refused: unresolved(&command),
+            secrets: references(info.command.as_ref()),
             sandbox: executor.directory.to_string(),
             latest: runs.map(|runs| format!("{runs}/latest")),
             argv,
@@ -253,8 +253,8 @@ impl Agent {
     pub(crate) fn exited_executor(&self, framework: &FrameworkId, executor: &str, status: i32, out: &mut Outbox) {
         let message = ExitedExecutorMessage {
             slave_id: self.slave_id(),
-            framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
-            executor_id: pb::ExecutorId { value: executor.to_owned() },
+            framework_id: pb::FrameworkId { value: framework.into() },
+            executor_id: pb::ExecutorId { value: executor.into() },
             status,
         };
         self.send_to_master(Outgoing::ExitedExecutor(message), out);

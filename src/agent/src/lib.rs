@@ -62,6 +62,7 @@ pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Tree,
 };
+pub use environment::PATH;
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
 pub use input::{Input, RequestId, StreamId};

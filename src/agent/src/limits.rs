@@ -82,7 +82,7 @@ mod tests {
 
     fn held(cpus: f64, mem: f64) -> Vec<pb::Resource> {
         let scalar = |name: &str, value| pb::Resource {
-            name: name.to_owned(),
+            name: name.into(),
             scalar: Some(pb::value::Scalar { value }),
             ..pb::Resource::default()
         };

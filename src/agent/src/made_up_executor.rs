@@ -24,7 +24,7 @@ pub(crate) fn made_up_executor(
     let task_command = task.command.clone().unwrap_or_default();
     let role = task.resources.iter().find_map(|resource| resource.allocation_info.clone());
     let scalar = |name: &str, value: f64| pb::Resource {
-        name: name.to_owned(),
+        name: name.into(),
         r#type: pb::value::Type::Scalar as i32,
         scalar: Some(pb::value::Scalar { value }),
         allocation_info: role.clone(),
@@ -46,8 +46,8 @@ pub(crate) fn made_up_executor(
         container: task.container.as_deref().cloned(),
         resources: vec![scalar("cpus", CPUS), scalar("mem", MEM)],
         name: Some(format!("Command Executor (Task: {}) (Command: {})", task.task_id.value, shown(&task_command))),
-        source: Some(task.task_id.value.clone()),
-        discovery: task.discovery.clone(),
+        source: Some(task.task_id.value.to_string()),
+        discovery: task.discovery.as_deref().cloned(),
         shutdown_grace_period: grace.map(|grace| pb::DurationInfo {
             nanoseconds: grace.nanoseconds.saturating_add(SHUTDOWN_MARGIN_NANOSECONDS),
         }),

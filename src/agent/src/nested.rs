@@ -23,6 +23,8 @@ pub(crate) struct Nested {
     pub(crate) sandbox: String,
     /// Its variables: a session in it has them too. Not known after a restart of the agent.
     pub(crate) environment: Vec<(String, String)>,
+    /// Those of its variables whose values have to be asked for.
+    pub(crate) secrets: Vec<(String, pb::Secret)>,
     /// What it may do, as it was asked for: a session in it may do the same. Not known after a restart either.
     pub(crate) rights: Option<pb::LinuxInfo>,
     /// Whether it is a session.

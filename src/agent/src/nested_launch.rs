@@ -6,7 +6,7 @@ use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
-use crate::environment::{Variables, executor_environment, nested_environment, unresolved};
+use crate::environment::{Variables, executor_environment, nested_environment, references};
 use crate::executor::{Executor, ExecutorState};
 use crate::input::RequestId;
 use crate::launch::program_of;
@@ -131,8 +131,9 @@ impl Agent {
         let (program, argv) = program_of(&wanted.command);
         let environment = nested_environment(&sandbox, &wanted.command);
         let rights = wanted.container.as_ref().and_then(rights);
+        let secrets = references(Some(&wanted.command));
         let spec = ContainerSpec {
-            refused: unresolved(&wanted.command),
+            secrets: secrets.clone(),
             sandbox: sandbox.clone(),
             latest: None,
             argv,
@@ -146,7 +147,7 @@ impl Agent {
             container: wanted.container.map(without_sandbox_volumes),
             session: None,
         };
-        (spec, Nested { sandbox, environment, rights, ..Nested::default() })
+        (spec, Nested { sandbox, environment, secrets, rights, ..Nested::default() })
     }
 
     /// A session has its parent's folder and variables, and writes to whoever asked for it.
@@ -165,8 +166,13 @@ impl Agent {
         variables.set_all(Some(&wanted.command));
         let terminal = wanted.container.as_ref().and_then(|container| container.tty_info.as_ref());
         let size = terminal.map(|info| info.window_size.as_ref().map_or((24, 80), |size| (size.rows, size.columns)));
+        // Later ones of a name go before earlier ones, as with other variables.
+        let mut secrets = self.secrets_of(parent, around);
+        let own = wanted.command.environment.iter().flat_map(|environment| &environment.variables);
+        own.for_each(|variable| secrets.retain(|(name, _)| *name != variable.name));
+        secrets.extend(references(Some(&wanted.command)));
         let spec = ContainerSpec {
-            refused: unresolved(&wanted.command),
+            secrets,
             sandbox: outer.to_owned(),
             latest: None,
             argv,
@@ -195,6 +201,14 @@ impl Agent {
             linux_info: Some(linux),
             ..pb::ContainerInfo::default()
         })
+    }
+
+    fn secrets_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, pb::Secret)> {
+        match (self.nested.get(container), around) {
+            (Some(nested), _) => nested.secrets.clone(),
+            (None, Around::Executor(executor)) => references(executor.info.command.as_ref()),
+            (None, Around::Standalone) => Vec::new(),
+        }
     }
 
     fn environment_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, String)> {

@@ -105,7 +105,7 @@ impl Agent {
             self.discard(Folder::Agent(agent.id.as_str().to_owned()), now);
             return Ok(());
         }
-        Arc::make_mut(&mut self.info).id = Some(pb::SlaveId { value: agent.id.as_str().to_owned() });
+        Arc::make_mut(&mut self.info).id = Some(pb::SlaveId { value: (&agent.id).into() });
         self.drain = agent.drain;
         self.drain_start = agent.drain.map(|_| now);
         self.id = Some(agent.id);

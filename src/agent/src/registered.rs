@@ -20,7 +20,7 @@ impl Agent {
     /// The answer to RegisterSlaveMessage.
     pub(crate) fn slave_registered(&mut self, answer: SlaveRegisteredMessage, now: Time, out: &mut Outbox) {
         let Ok(id) = AgentId::new(&answer.slave_id.value) else {
-            tracing::warn!(id = answer.slave_id.value, "dropped a registration with an id that cannot be one");
+            tracing::warn!(id = answer.slave_id.value.as_str(), "dropped a registration with an id that cannot be one");
             return;
         };
         match &self.id {
@@ -64,7 +64,7 @@ impl Agent {
     /// Takes the id that a master has given, and writes it down for the next start.
     fn take_id(&mut self, id: AgentId, out: &mut Outbox) {
         let info = Arc::make_mut(&mut self.info);
-        info.id = Some(pb::SlaveId { value: id.as_str().to_owned() });
+        info.id = Some(pb::SlaveId { value: (&id).into() });
         let folder = paths::agent(&id);
         out.persist.push(Persist::Replace { path: format!("{folder}/slave.info"), bytes: frame(&*self.info) });
         let target = format!("{}/{folder}", self.config.meta_dir());

@@ -194,11 +194,11 @@ fn adopt_allocation(info: &pb::FrameworkInfo, resources: &mut [pb::Resource]) {
         (true, _) => return,
     };
     for resource in resources.iter_mut().filter(|resource| resource.allocation_info.is_none()) {
-        resource.allocation_info = Some(pb::resource::AllocationInfo { role: Some(role.clone()) });
+        resource.allocation_info = Some(pb::resource::AllocationInfo { role: Some((&role).into()) });
     }
 }
 
 /// An executor belongs to the framework that launches it.
 fn complete_executor(executor: &mut pb::ExecutorInfo, framework: &FrameworkId) {
-    executor.framework_id = Some(pb::FrameworkId { value: framework.as_str().to_owned() });
+    executor.framework_id = Some(pb::FrameworkId { value: framework.into() });
 }

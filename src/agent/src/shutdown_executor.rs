@@ -35,8 +35,8 @@ impl Agent {
         match &known.link {
             ExecutorLink::Pid(pid) => {
                 let message = ShutdownExecutorMessage {
-                    executor_id: Some(pb::ExecutorId { value: executor.to_owned() }),
-                    framework_id: Some(pb::FrameworkId { value: framework.as_str().to_owned() }),
+                    executor_id: Some(pb::ExecutorId { value: executor.into() }),
+                    framework_id: Some(pb::FrameworkId { value: framework.into() }),
                 };
                 self.send(pid, Outgoing::ShutdownExecutor(message), out);
             }

@@ -40,15 +40,15 @@ pub(crate) fn update_of(
     uuid: [u8; 16],
     now: Time,
 ) -> StatusUpdate {
-    let executor_id = executor.map(|id| pb::ExecutorId { value: id.as_str().to_owned() });
-    let slave_id = agent.map(|id| pb::SlaveId { value: id.as_str().to_owned() });
+    let executor_id = executor.map(|id| pb::ExecutorId { value: id.into() });
+    let slave_id = agent.map(|id| pb::SlaveId { value: id.into() });
     let timestamp = now.as_secs_f64();
     StatusUpdate {
-        framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
+        framework_id: pb::FrameworkId { value: framework.into() },
         executor_id: executor_id.clone(),
         slave_id: slave_id.clone(),
         status: pb::TaskStatus {
-            task_id: pb::TaskId { value: task.to_owned() },
+            task_id: pb::TaskId { value: task.into() },
             state: verdict.state as i32,
             message: Some(verdict.message.clone()),
             source: Some(pb::task_status::Source::Slave as i32),

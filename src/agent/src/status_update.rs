@@ -141,7 +141,7 @@ impl Agent {
     fn complete_update(&self, update: &mut StatusUpdate, executor: &Executor, uuid: [u8; 16]) {
         update.uuid = Some(uuid.to_vec());
         update.slave_id = Some(self.slave_id());
-        update.executor_id = Some(pb::ExecutorId { value: executor.id.as_str().to_owned() });
+        update.executor_id = Some(pb::ExecutorId { value: (&executor.id).into() });
         let status = &mut update.status;
         status.uuid.clone_from(&update.uuid);
         status.slave_id.clone_from(&update.slave_id);
@@ -265,12 +265,12 @@ impl Agent {
         uuid: [u8; 16],
         out: &mut Outbox,
     ) {
-        let task_id = pb::TaskId { value: task.as_str().to_owned() };
+        let task_id = pb::TaskId { value: task.into() };
         match link {
             ExecutorLink::Pid(pid) => {
                 let message = StatusUpdateAcknowledgementMessage {
                     slave_id: self.slave_id(),
-                    framework_id: pb::FrameworkId { value: framework.as_str().to_owned() },
+                    framework_id: pb::FrameworkId { value: framework.into() },
                     task_id,
                     uuid: uuid.to_vec(),
                 };

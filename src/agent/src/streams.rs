@@ -144,6 +144,16 @@ impl Streams {
         self.streams.get(&(framework.clone(), task.clone())).and_then(|stream| stream.file.clone())
     }
 
+    /// State and uuid of the update of a task that the master has, or has next: of the one that waits for its acknowledgement,
+    /// or else of the last one that was acknowledged.
+    pub(crate) fn told(&self, framework: &FrameworkId, task: &TaskId) -> Option<(i32, Vec<u8>)> {
+        let stream = self.streams.get(&(framework.clone(), task.clone()))?;
+        match stream.pending.front() {
+            Some(update) => Some((update.status.state, update.uuid.clone()?)),
+            None => Some((stream.latest_state, stream.delivered.back()?.to_vec())),
+        }
+    }
+
     /// Takes an acknowledgement; the next update of the task becomes due at once.
     pub(crate) fn acknowledge(
         &mut self,

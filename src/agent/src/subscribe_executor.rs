@@ -134,11 +134,11 @@ impl Agent {
     ) -> StatusUpdate {
         let timestamp = status.timestamp.unwrap_or_else(|| now.as_secs_f64());
         status.timestamp = Some(timestamp);
-        let executor_id = Some(pb::ExecutorId { value: executor.to_owned() });
+        let executor_id = Some(pb::ExecutorId { value: executor.into() });
         status.executor_id.clone_from(&executor_id);
         status.slave_id = Some(self.slave_id());
         StatusUpdate {
-            framework_id: pb::FrameworkId { value: framework.to_owned() },
+            framework_id: pb::FrameworkId { value: framework.into() },
             executor_id,
             slave_id: Some(self.slave_id()),
             timestamp,

@@ -3,7 +3,7 @@
 //! The framework has seen the earlier task's end, so it may use the id again at once; the earlier executor needs a
 //! moment more. The new task waits for that, and may be killed meanwhile.
 
-use base::{ExecutorId, FrameworkId, Time};
+use base::{ExecutorId, FrameworkId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::{Agent, AgentState};
@@ -83,7 +83,7 @@ impl Agent {
 
     /// Ends all tasks that wait.
     pub(crate) fn kill_all_waiting(&mut self, now: Time, out: &mut Outbox) {
-        let tasks = |framework: &Framework| -> Vec<String> {
+        let tasks = |framework: &Framework| -> Vec<Text> {
             framework.waiting_tasks().map(|task| task.task_id.value.clone()).collect()
         };
         let waiting: Vec<_> = self.frameworks.values().map(|known| (known.id.clone(), tasks(known))).collect();

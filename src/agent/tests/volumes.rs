@@ -57,7 +57,7 @@ fn volume(id: u8) -> pb::Resource {
     let seen =
         pb::Volume { mode: pb::volume::Mode::Rw as i32, container_path: "data".to_owned(), ..pb::Volume::default() };
     pb::Resource {
-        name: "disk".to_owned(),
+        name: "disk".into(),
         r#type: pb::value::Type::Scalar as i32,
         scalar: Some(pb::value::Scalar { value: 10.0 }),
         reservations: vec![reservation],

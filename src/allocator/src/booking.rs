@@ -159,13 +159,16 @@ impl Allocator {
 
     /// Takes as much as there is of what a client holds on an agent, off its sums too; returns what that was.
     fn take<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
-        let mut less = Quantities::new();
+        // Of shared resources copies may stay, and then the amounts do.
+        let mut less = None;
         let mut taken = Cow::Borrowed(wanted);
         let still = self.agents[agent as usize].change(client, |holding| {
-            let before = holding.get(held).quantities();
+            let shared = holding.get(held).iter().any(Resource::is_shared);
+            let before = shared.then(|| holding.get(held).quantities());
             taken = holding.remove(held, wanted);
-            less = before - &holding.get(held).quantities();
+            less = before.map(|before| before - &holding.get(held).quantities());
         });
+        let less = less.unwrap_or_else(|| taken.quantities());
         if held == Held::Offered {
             self.caps.loosen(self.clients.get(client).framework);
         }

@@ -5,7 +5,8 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::Arc;
+
+use crate::Text;
 
 /// Why a text cannot be an id. The words are those that Mesos answers with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,9 +61,9 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $max:expr, $refused:expr) => {
         $(#[$doc])*
         ///
-        /// Cheap to clone: the text is shared.
+        /// Cheap to clone, and to put into a message.
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(Text);
 
         impl $name {
             /// Checks `text` and makes an id of it.
@@ -70,13 +71,36 @@ macro_rules! id {
             /// # Errors
             /// See [`IdError`].
             pub fn new(text: &str) -> Result<$name, IdError> {
-                check(text, $max, $refused)?;
+                $name::check(text)?;
                 Ok($name(text.into()))
+            }
+
+            /// Checks the text of a message and makes an id of it, which shares it.
+            ///
+            /// # Errors
+            /// See [`IdError`].
+            pub fn of(text: &Text) -> Result<$name, IdError> {
+                $name::check(text)?;
+                Ok($name(text.clone()))
+            }
+
+            /// Whether [`new`](Self::new) would make an id of `text`.
+            ///
+            /// # Errors
+            /// See [`IdError`].
+            pub fn check(text: &str) -> Result<(), IdError> {
+                check(text, $max, $refused)
             }
 
             /// The id's text, as it stands on the wire.
             pub fn as_str(&self) -> &str {
                 &self.0
+            }
+        }
+
+        impl From<&$name> for Text {
+            fn from(id: &$name) -> Text {
+                id.0.clone()
             }
         }
 

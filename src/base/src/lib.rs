@@ -1,4 +1,4 @@
-//! Small value types that every other crate shares: ids, libprocess process ids, time and its text form.
+//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -6,9 +6,11 @@
 mod duration_text;
 mod ids;
 mod pid;
+mod text;
 mod time;
 
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use pid::{Pid, PidError};
+pub use text::Text;
 pub use time::Time;

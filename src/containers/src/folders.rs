@@ -44,6 +44,9 @@ fn failed(step: &'static str, path: &Path) -> impl Fn(Errno) -> FolderError {
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::RDONLY).union(OFlags::CLOEXEC);
 
+/// A folder to find names in, not to read: cheaper to open.
+const PLACE: OFlags = FOLDER.union(OFlags::PATH);
+
 /// Gives an existing folder, not what is in it, to `owner`.
 ///
 /// # Errors
@@ -155,7 +158,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// Opens the folder `path`. A link on the way is followed only where it lies in a folder of ours: what belongs to somebody
 /// else may be a link to anywhere at any time. Folders that are missing are made with the usual mode if `make`.
 pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
-    match rustix::fs::openat2(CWD, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+    match rustix::fs::openat2(CWD, path, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::NOENT) if make => {
             let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::NOENT) };
             make_in(&open_folder(above, true)?, name)
@@ -166,11 +169,25 @@ pub(crate) fn open_folder(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The same, name by name.
+/// Opens the folder `path` as `open_folder` does, and makes it. As a rule its last two names are new: that is tried first, because to
+/// look for a long path in vain costs as much as to find it.
+pub(crate) fn make_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    let last = |path: &Path| path.file_name().map(OsStr::to_owned);
+    if let (Some(name), Some(above)) = (last(path), path.parent())
+        && let (Some(outer), Some(base)) = (last(above), above.parent())
+        && let Ok(base) = rustix::fs::openat2(CWD, base, PLACE, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+        && let Ok(folder) = make_in(&base, &outer).and_then(|outer| make_in(&outer, &name))
+    {
+        return Ok(folder);
+    }
+    open_folder(path, true)
+}
+
+/// Opens a folder name by name.
 fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
     let us = rustix::process::geteuid().as_raw();
     let start = if path.is_absolute() { "/" } else { "." };
-    let mut folder = rustix::fs::open(start, FOLDER, Mode::empty())?;
+    let mut folder = rustix::fs::open(start, PLACE, Mode::empty())?;
     for part in path.components() {
         let name = match part {
             Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
@@ -178,7 +195,7 @@ fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
             Component::Normal(name) => name,
         };
         let ours = rustix::fs::fstat(&folder)?.st_uid == us;
-        let flags = if ours { FOLDER.difference(OFlags::NOFOLLOW) } else { FOLDER };
+        let flags = if ours { PLACE.difference(OFlags::NOFOLLOW) } else { PLACE };
         folder = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
             Err(Errno::NOENT) if make => make_in(&folder, name)?,
             outcome => outcome?,
@@ -189,7 +206,7 @@ fn walk(path: &Path, make: bool) -> Result<OwnedFd, Errno> {
 
 fn make_in(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
-        Ok(()) | Err(Errno::EXIST) => rustix::fs::openat(folder, name, FOLDER, Mode::empty()),
+        Ok(()) | Err(Errno::EXIST) => rustix::fs::openat(folder, name, PLACE, Mode::empty()),
         Err(errno) => Err(errno),
     }
 }

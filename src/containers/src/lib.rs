@@ -6,8 +6,8 @@
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
-//! a signal descriptor in `children.rs`, the end of a process in `child.rs`, memory advice in `trim.rs` and
-//! `template/hand_down.rs`, a pidfd's question in `exit_info.rs`.
+//! a signal descriptor in `children.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
+//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
@@ -19,7 +19,9 @@ mod destroy;
 mod exit_info;
 mod folders;
 pub mod isolation;
+mod large_pages;
 mod lookup;
+mod mappings;
 mod network;
 mod procfs;
 mod program_file;
@@ -44,6 +46,7 @@ pub use folders::{
     FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found, remove,
     unlink_inside,
 };
+pub use large_pages::use_large_pages;
 pub use network::{make_network, remove_network};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create, open};
 use rustix::io::Errno;
 
+/// The size of a large page, on the processors that have pages of 4 KiB.
+pub(crate) const LARGE_PAGE: usize = 2 << 20;
+
 /// See the module's text. Clones share the descriptor; two are equal if they do.
 #[derive(Clone, Debug)]
 pub struct ProgramFile(Arc<OwnedFd>);
@@ -39,6 +42,8 @@ impl ProgramFile {
         };
         let mut file = File::from(fd);
         file.write_all(program)?;
+        // Whole large pages can be mapped as such.
+        file.set_len(program.len().next_multiple_of(LARGE_PAGE) as u64)?;
         let fd = OwnedFd::from(file);
         fcntl_add_seals(&fd, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
         Ok(ProgramFile(Arc::new(fd)))

@@ -9,7 +9,7 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use crate::User;
-use crate::folders::open_folder;
+use crate::folders::make_folder;
 
 /// A sandbox could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<(), SandboxEr
         move |errno: Errno| SandboxError { step, path, source: errno.into() }
     };
     // A nested container's sandbox lies in its parent's, whose user may put a link in the place of any folder.
-    let above = open_folder(path.parent().unwrap_or(Path::new("/")), true).map_err(error("create"))?;
+    let above = make_folder(path.parent().unwrap_or(Path::new("/"))).map_err(error("create"))?;
     let name = path.file_name().unwrap_or_default();
     match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o750)) {
         Ok(()) | Err(Errno::EXIST) => {}

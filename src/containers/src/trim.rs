@@ -2,6 +2,8 @@
 //!
 //! They are mapped from their file, so nothing is lost: what is needed again is mapped again.
 
+use crate::mappings::{self, Mapping};
+
 /// Takes the calling program's code and constants, and its libraries', out of its resident memory, until they are used
 /// again.
 ///
@@ -20,22 +22,16 @@ pub fn trim_program() {
 
 /// Start, end and whether it is code, of each such part of the program and its libraries.
 pub(crate) fn parts_of_the_program() -> Vec<(usize, usize, bool)> {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    maps.lines().filter_map(unchanged_part_of_a_file).collect()
+    mappings::list().lines().filter_map(unchanged_part_of_a_file).collect()
 }
 
 /// The range of a line of `/proc/self/maps`, if it is a program file's code or its first segment: header and constants.
 fn unchanged_part_of_a_file(line: &str) -> Option<(usize, usize, bool)> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, permissions, offset) = (words.next()?, words.next()?, words.next()?);
-    let path = words.nth(2)?;
-    let first = permissions == "r--p" && usize::from_str_radix(offset, 16) == Ok(0);
-    let code = permissions == "r-xp";
-    if !(code || first) || !path.starts_with('/') {
-        return None;
-    }
-    let (start, end) = range.split_once('-')?;
-    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?, code))
+    let part = Mapping::read(line)?;
+    let first = part.permissions == "r--p" && usize::from_str_radix(part.offset, 16) == Ok(0);
+    let code = part.permissions == "r-xp";
+    let of_a_file = part.name.is_some_and(|name| name.starts_with('/'));
+    ((code || first) && of_a_file).then_some((part.start, part.end, code))
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn both_encodings_say_the_same() {
-        let id = |n: u32| mesos::FrameworkId { value: n.to_string() };
+        let id = |n: u32| mesos::FrameworkId { value: n.to_string().into() };
         let write = |encoding| {
             message(encoding, |b| {
                 b.choice(1, "type", "GET_ROLES", 13);

@@ -4,7 +4,7 @@
 
 use protos::json::{Dialect, Writer};
 use protos::mesos;
-use resources::{Format, Quantities, Resources, Value};
+use resources::{Format, Quantities, Resource, Resources, Value};
 
 /// `{"cpus":4.0,...}`: the four common scalars always, ranges and sets as texts.
 pub fn resources(w: &mut Writer<'_>, resources: &Resources) {
@@ -76,7 +76,7 @@ pub fn framework_capabilities(w: &mut Writer<'_>, list: &[mesos::framework_info:
     });
 }
 
-/// One task (LEG-63). `resources` are those of the message, already read.
+/// One task (LEG-63). Its resources are apart from the message, already read.
 pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
     w.object(|w| {
         w.key("id").string(&proto.task_id.value);
@@ -99,7 +99,7 @@ pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
                 }
             });
         }
-        w.key("role").string(role(proto));
+        w.key("role").string(role(resources));
         w.key("statuses").array(|w| proto.statuses.iter().for_each(|one| status(w, one)));
         if let Some(user) = &proto.user {
             w.key("user").string(user);
@@ -109,7 +109,7 @@ pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
             self::labels(w, labels);
         }
         if let Some(discovery) = &proto.discovery {
-            w.key("discovery").message(discovery, Dialect::V0);
+            w.key("discovery").message(&**discovery, Dialect::V0);
         }
         if let Some(container) = &proto.container {
             w.key("container").message(&**container, Dialect::V0);
@@ -121,9 +121,8 @@ pub fn task(w: &mut Writer<'_>, proto: &mesos::Task, resources: &Resources) {
 }
 
 /// The role that a task's resources are allocated to.
-pub fn role(task: &mesos::Task) -> &str {
-    let allocation = task.resources.iter().find_map(|resource| resource.allocation_info.as_ref());
-    allocation.and_then(|info| info.role.as_deref()).unwrap_or("*")
+fn role(resources: &Resources) -> &str {
+    resources.iter().find_map(Resource::allocation).map_or("*", |role| role.as_str())
 }
 
 fn status(w: &mut Writer<'_>, status: &mesos::TaskStatus) {

@@ -37,7 +37,7 @@ fn run(program: Program) -> Result<u8, String> {
     let mut spec = Spec::new(program);
     spec.environment = std::env::vars_os().collect();
     (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
-    crate::process::pass_terminal(&mut spec);
+    crate::process::pass_input(&mut spec);
     // It is this session's already.
     spec.isolation.terminal = false;
     // A signal to the group, and a terminal's, is for the program.

@@ -35,18 +35,16 @@ pub(crate) fn task_spec(task: &Task, inherited: impl Iterator<Item = (OsString, 
     spec.stdout = Output::Inherit;
     spec.stderr = Output::Inherit;
     spec.die_with_parent = true;
-    pass_terminal(&mut spec);
+    pass_input(&mut spec);
     Ok(spec)
 }
 
-/// A terminal that the executor was given is the task's.
-pub(crate) fn pass_terminal(spec: &mut Spec) {
+/// The task's standard input is the executor's: nothing, or a terminal that it was given.
+pub(crate) fn pass_input(spec: &mut Spec) {
     let own = rustix::stdio::stdin();
-    if rustix::termios::isatty(own)
-        && let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(own, 3)
-    {
+    if let Ok(copy) = rustix::io::fcntl_dupfd_cloexec(own, 3) {
+        spec.isolation.terminal = rustix::termios::isatty(own);
         spec.stdin = Some(Arc::new(copy));
-        spec.isolation.terminal = true;
     }
 }
 

@@ -59,11 +59,17 @@ fn download(url: &str, target: &Path, stall: Duration) -> Result<(), String> {
 }
 
 /// What hardly anybody uses any more is left to the host's curl(1), which is in use for it everywhere.
-fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), String> {
+pub(crate) fn curl(stall: Duration) -> Command {
     let seconds = stall.as_secs().max(1).to_string();
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--fail", "--globoff", "--connect-timeout", &seconds]);
-    curl.args(["--speed-limit", "1", "--speed-time", &seconds, "--output"]).arg(target).arg("--").arg(uri);
+    curl.args(["--speed-limit", "1", "--speed-time", &seconds]);
+    curl
+}
+
+fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), String> {
+    let mut curl = curl(stall);
+    curl.arg("--output").arg(target).arg("--").arg(uri);
     match curl.stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
@@ -71,17 +77,23 @@ fn ask_curl(uri: &str, target: &Path, stall: Duration) -> Result<(), String> {
     }
 }
 
+/// The host's Hadoop client.
+pub(crate) fn hadoop() -> Command {
+    match std::env::var_os(HADOOP_HOME).filter(|home| !home.is_empty()) {
+        Some(home) => Command::new(Path::new(&home).join("bin/hadoop")),
+        None => Command::new("hadoop"),
+    }
+}
+
 fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
-    let program = match std::env::var_os(HADOOP_HOME).filter(|home| !home.is_empty()) {
-        Some(home) => Path::new(&home).join("bin/hadoop"),
-        None => "hadoop".into(),
-    };
-    let ended = Command::new(&program).args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();
+    let mut hadoop = hadoop();
+    let ended = hadoop.args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();
     match ended {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("'hadoop fs -copyToLocal' has ended with {status}")),
         Err(error) => {
-            Err(format!("its scheme needs a Hadoop client, and '{}' cannot be run: {error}", program.display()))
+            let program = hadoop.get_program().display();
+            Err(format!("its scheme needs a Hadoop client, and '{program}' cannot be run: {error}"))
         }
     }
 }

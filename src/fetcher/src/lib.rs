@@ -7,6 +7,7 @@
 
 mod get;
 pub mod image;
+mod size;
 mod source;
 mod unpack;
 
@@ -23,6 +24,9 @@ pub use source::{Source, SourceError, check};
 
 /// The variable that holds the instructions: a `mesos.fetcher.FetcherInfo` as JSON.
 pub const INSTRUCTIONS: &str = "MESOS_FETCHER_INFO";
+/// The variable that holds instructions of which nothing is to be fetched: how large each of them is, is said on standard
+/// output, a line for each, which is empty if that cannot be told.
+pub const SIZES: &str = "TEPUI_FETCHER_SIZES";
 /// The variable that names the folder of a Hadoop client, for URIs that only it understands.
 pub const HADOOP_HOME: &str = "HADOOP_HOME";
 
@@ -45,15 +49,29 @@ pub fn main() -> ExitCode {
     if let Ok(wanted) = std::env::var(image::WANTED) {
         return image::main(&wanted);
     }
-    let text = std::env::var(INSTRUCTIONS).unwrap_or_default();
-    let info = match FetcherInfo::from_json(text.as_bytes(), Dialect::V0) {
+    if let Ok(text) = std::env::var(SIZES) {
+        return match instructions(SIZES, &text) {
+            Ok(info) => {
+                sizes(&info)
+                    .iter()
+                    .for_each(|size| println!("{}", size.map_or(String::new(), |size| size.to_string())));
+                ExitCode::SUCCESS
+            }
+            Err(words) => failed(&words),
+        };
+    }
+    let info = match instructions(INSTRUCTIONS, &std::env::var(INSTRUCTIONS).unwrap_or_default()) {
         Ok(info) => info,
-        Err(error) => return failed(&format!("{INSTRUCTIONS} cannot be read: {error}")),
+        Err(words) => return failed(&words),
     };
     match fetch_all(&info) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error.to_string()),
     }
+}
+
+fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
+    FetcherInfo::from_json(text.as_bytes(), Dialect::V0).map_err(|error| format!("{name} cannot be read: {error}"))
 }
 
 fn failed(words: &str) -> ExitCode {
@@ -67,17 +85,22 @@ fn failed(words: &str) -> ExitCode {
 /// # Errors
 /// The first item that cannot be fetched; those after it are not tried.
 pub fn fetch_all(info: &FetcherInfo) -> Result<(), FetchError> {
-    let stall = info.stall_timeout.and_then(|timeout| u64::try_from(timeout.nanoseconds).ok());
-    let fetch = Fetch {
-        sandbox: Path::new(&info.sandbox_directory),
-        cache: info.cache_directory.as_deref().map(Path::new),
-        frameworks_home: info.frameworks_home.as_deref().unwrap_or_default(),
-        stall: stall.map_or(STALL, Duration::from_nanos),
-    };
+    let fetch = Fetch::of(info);
     for item in &info.items {
         fetch.item(item).map_err(|why| FetchError { uri: item.uri.value.clone(), why })?;
     }
     Ok(())
+}
+
+/// How many bytes each item has that the instructions name; none of what cannot be told, which is said on standard error.
+pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
+    let fetch = Fetch::of(info);
+    let one = |item: &Item| {
+        let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(|error| error.to_string());
+        let told = source.and_then(|source| size::size(&source, fetch.stall));
+        told.inspect_err(|why| eprintln!("'{}' is not cached: {why}", item.uri.value)).ok()
+    };
+    info.items.iter().map(one).collect()
 }
 
 /// What holds for all items.
@@ -88,7 +111,17 @@ struct Fetch<'a> {
     stall: Duration,
 }
 
-impl Fetch<'_> {
+impl<'a> Fetch<'a> {
+    fn of(info: &'a FetcherInfo) -> Fetch<'a> {
+        let stall = info.stall_timeout.and_then(|timeout| u64::try_from(timeout.nanoseconds).ok());
+        Fetch {
+            sandbox: Path::new(&info.sandbox_directory),
+            cache: info.cache_directory.as_deref().map(Path::new),
+            frameworks_home: info.frameworks_home.as_deref().unwrap_or_default(),
+            stall: stall.map_or(STALL, Duration::from_nanos),
+        }
+    }
+
     fn item(&self, item: &Item) -> Result<(), String> {
         let uri = &item.uri;
         let words = |error: &dyn std::fmt::Display| error.to_string();

@@ -228,3 +228,33 @@ fn what_cannot_be_fetched_is_named() {
     let outside = Uri { output_file: Some("../x".to_owned()), ..place.source("y", b"") };
     assert!(place.fetch(outside, Action::BypassCache).unwrap_err().contains("not a path inside the sandbox"));
 }
+
+#[test]
+fn sizes_are_told_before_anything_is_fetched() {
+    let place = Place::new();
+    let served =
+        serve_heads(&["HTTP/1.1 200 OK\r\nContent-Length: 70000\r\n", "HTTP/1.1 405 No\r\n", "HTTP/1.1 200 OK\r\n"]);
+    let web = |name: &str| Uri { value: format!("http://{served}/{name}"), ..Uri::default() };
+    let none = Uri { value: "/no/such/file".into(), ..Uri::default() };
+    let uris = [place.source("plain", b"text"), none, web("a"), web("b"), web("c")];
+    let items = uris.map(|uri| Item { uri, action: Action::BypassCache as i32, cache_filename: None });
+    let info = FetcherInfo { items: items.into(), ..FetcherInfo::default() };
+    assert_eq!(fetcher::sizes(&info), [Some(4), None, Some(70_000), None, None]);
+    assert!(fs::read_dir(place.0.join("sandbox")).unwrap().next().is_none());
+}
+
+/// Answers requests, which must be for heads, one after the other.
+fn serve_heads(answers: &'static [&'static str]) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for answer in answers {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(socket.try_clone().unwrap()).lines();
+            assert!(lines.next().unwrap().unwrap().starts_with("HEAD "));
+            while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            socket.write_all(format!("{answer}Connection: close\r\n\r\n").as_bytes()).unwrap();
+        }
+    });
+    address
+}

@@ -1,17 +1,19 @@
 //! Many runs: every point of a sweep with every seed, on several threads, with results that survive an interruption.
 //!
 //! Each finished run is a file; started again, what is there already is not run again. The folder of a scenario that
-//! has changed since is begun anew.
+//! has changed since, or that reads a file which has, is begun anew.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::bundled::Catalog;
+use crate::inputs;
 use crate::measure::Outcome;
 use crate::report;
 use crate::run::run;
-use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, check_traces, points};
+use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, check_bundled, check_traces, points};
 
 /// Why a campaign did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +64,8 @@ pub struct Campaign {
     runs: Vec<(usize, u64)>,
     /// In which way it is run, beside what the scenario says.
     way: String,
+    /// What the files hold that it reads.
+    inputs: String,
 }
 
 /// How a run is made: a scenario, a seed, the folder of its traces, and who hears what part of it is over and may stop it.
@@ -80,15 +84,26 @@ pub trait Progress: Sync {
 pub type Results = Vec<(Vec<(String, String)>, Vec<Outcome>)>;
 
 impl Campaign {
-    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number.
+    /// Reads a scenario with its sweep. `repetitions` replaces the scenario's own number; it can name the frameworks of `catalog`.
     ///
     /// # Errors
     /// What is wrong with the scenario.
-    pub fn new(text: &str, file: &Path, folder: &Path, repetitions: Option<u32>) -> Result<Campaign, ScenarioError> {
+    pub fn new(
+        text: &str,
+        file: &Path,
+        folder: &Path,
+        repetitions: Option<u32>,
+        catalog: Catalog,
+    ) -> Result<Campaign, ScenarioError> {
         let scenario = Scenario::read(text, file)?;
-        let points = points(text, file)?;
+        let mut points = points(text, file)?;
         let traces = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-        check_traces(points.iter().map(|point| &point.scenario), &traces)?;
+        let mut files = check_traces(points.iter().map(|point| &point.scenario), &traces)?;
+        for point in &mut points {
+            point.scenario.catalog = catalog;
+            files.extend(check_bundled(&point.scenario, text, file)?);
+        }
+        let inputs = inputs::digests(&files, &traces)?;
         let seeds = repetitions.unwrap_or(scenario.repetitions);
         if !(1..=MOST_REPETITIONS).contains(&seeds) {
             let rule = format!("{seeds} seeds: 1 to {MOST_REPETITIONS} are allowed");
@@ -107,6 +122,7 @@ impl Campaign {
             points,
             runs,
             way: String::new(),
+            inputs,
         })
     }
 
@@ -212,11 +228,11 @@ impl Campaign {
         read_outcome(&path)
     }
 
-    /// Makes the folder ready: an earlier scenario's results go.
+    /// Makes the folder ready: results of another scenario go, and of the same one with other files.
     fn open(&self) -> Result<(), CampaignError> {
         let runs = self.folder.join("runs");
         let known = self.folder.join("scenario.toml");
-        let own = format!("{}{}", self.way, self.text);
+        let own = format!("{}{}{}", self.way, self.inputs, self.text);
         let same = std::fs::read_to_string(&known).is_ok_and(|text| text == own);
         if !same && runs.exists() {
             std::fs::remove_dir_all(&runs).map_err(|source| CampaignError::File { path: runs.clone(), source })?;
@@ -346,7 +362,8 @@ mod tests {
         std::fs::write(folder.join("bad.csv"), format!("{header}0,1,1,64,5\n1,1,-1,64,5\n")).unwrap();
         let text = "name = 'c'\nduration = '1m'\n[[agents]]\nresources = 'cpus:4;mem:4096'\n[[frameworks]]\nname = 'f'\n\
             [[frameworks.jobs]]\ntrace = 'good.csv'\n[sweep]\n'frameworks.f.jobs.0.trace' = ['good.csv', 'bad.csv']\n";
-        let why = Campaign::new(text, &folder.join("c.toml"), &folder.join("out"), None).unwrap_err();
+        let why =
+            Campaign::new(text, &folder.join("c.toml"), &folder.join("out"), None, Catalog::default()).unwrap_err();
         assert_eq!((why.file.clone(), why.line), (folder.join("bad.csv"), 3));
         assert!(why.rule.contains("cpus"), "{}", why.rule);
         assert!(!folder.join("out").exists());
@@ -354,10 +371,32 @@ mod tests {
     }
 
     #[test]
+    fn results_of_a_changed_trace_are_begun_anew() {
+        let folder = std::env::temp_dir().join(format!("tepui-lab-changed-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        let text = "name = 'c'\nduration = '1m'\n[[agents]]\nresources = 'cpus:4;mem:4096'\n[[frameworks]]\nname = 'f'\n\
+            [[frameworks.jobs]]\ntrace = 'jobs.csv'\n";
+        let submitted = |jobs: u32| {
+            let rows: String = (0..jobs).map(|at| format!("{at},1,1,64,5\n")).collect();
+            let header = "submit_s,tasks,cpus,mem_mb,duration_s\n";
+            std::fs::write(folder.join("jobs.csv"), format!("{header}{rows}")).unwrap();
+            let (file, out) = (folder.join("c.toml"), folder.join("out"));
+            let campaign = Campaign::new(text, &file, &out, None, Catalog::default()).unwrap();
+            let told = Told { stop_after: 99, finished: AtomicUsize::new(0) };
+            let results = campaign.run(1, &told).unwrap();
+            assert_eq!(read_results(&out).unwrap().0.len(), 1, "what stands above the scenario is no part of it");
+            results[0].1[0].frameworks[0].submitted
+        };
+        assert_eq!((submitted(2), submitted(2), submitted(3)), (2, 2, 3));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
     fn an_interrupted_campaign_goes_on() {
         let folder = std::env::temp_dir().join(format!("tepui-lab-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
-        let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &folder, None).unwrap();
+        let campaign = Campaign::new(SCENARIO, Path::new("c.toml"), &folder, None, Catalog::default()).unwrap();
         assert_eq!(campaign.runs(), 4);
         let told = |stop_after| Told { stop_after, finished: AtomicUsize::new(0) };
         let interrupted = campaign.run(1, &told(2)).unwrap_err();
@@ -365,7 +404,7 @@ mod tests {
         assert_eq!(read_results(&folder).unwrap().0.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 2);
         let results = campaign.run(2, &told(99)).unwrap();
         assert_eq!(results.iter().map(|(_, outcomes)| outcomes.len()).sum::<usize>(), 4);
-        let again = Campaign::new(SCENARIO, Path::new("c.toml"), &folder.join("b"), None).unwrap();
+        let again = Campaign::new(SCENARIO, Path::new("c.toml"), &folder.join("b"), None, Catalog::default()).unwrap();
         let others = again.run(2, &told(99)).unwrap();
         assert!(format!("{results:?}") == format!("{others:?}"), "results depend on threads or interruptions");
         let page = std::fs::read_to_string(folder.join("report.html")).unwrap();

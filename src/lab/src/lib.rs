@@ -3,9 +3,11 @@
 //! [`world::World`] runs the cores; nothing here decides what a master, an agent or a scheduler decides.
 #![forbid(unsafe_code)]
 
+pub mod bundled;
 pub mod campaign;
 pub mod dist;
 pub mod faults;
+mod inputs;
 pub mod live;
 pub mod measure;
 pub mod replay;

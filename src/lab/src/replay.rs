@@ -231,7 +231,7 @@ impl Second {
     /// What this master offers of the same agent to the same framework, in the same role.
     fn same_offer(&self, id: &OfferId, first: &Master) -> Option<OfferId> {
         let (framework, agent, role) = first.offer_named(&id.value)?;
-        self.core.offer_like(framework, agent, role).map(|value| OfferId { value })
+        self.core.offer_like(framework, agent, role).map(|value| OfferId { value: value.into() })
     }
 }
 

@@ -14,6 +14,8 @@ use crate::span::{parse_span, show_span};
 pub const WORK: &str = "lab.work";
 /// The label that says how a task ends: a status for exit(3).
 pub const EXIT: &str = "lab.exit";
+/// The label that says which of the submitted tasks one is, if its id does not: number and try, as `12.0`.
+pub const TASK: &str = "lab.task";
 
 /// What a task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,14 @@ pub struct Work {
     pub span: Option<Duration>,
     /// Its exit status.
     pub exit: u8,
+}
+
+/// Which of the submitted tasks this one is, by its label: number and try.
+pub(crate) fn numbered(task: &sdk::v1::TaskInfo) -> Option<(u64, u32)> {
+    let labels = task.labels.iter().flat_map(|labels| &labels.labels);
+    let text = labels.filter(|label| label.key == TASK).find_map(|label| label.value.as_deref())?;
+    let (number, attempt) = text.split_once('.')?;
+    Some((number.parse().ok()?, attempt.parse().ok()?))
 }
 
 impl Work {

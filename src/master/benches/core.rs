@@ -48,7 +48,7 @@ impl Bench {
 
     fn call(&mut self, id: &str, call: Call) {
         self.requests += 1;
-        let call = Box::new(Call { framework_id: Some(mesos::FrameworkId { value: id.to_owned() }), ..call });
+        let call = Box::new(Call { framework_id: Some(mesos::FrameworkId { value: id.into() }), ..call });
         let request = RequestId(self.requests);
         let stream_id = Some(format!("stream-{id}"));
         self.feed(Input::SchedulerCall { request, stream_id, call, principal: None });
@@ -62,7 +62,7 @@ impl Bench {
         let framework_info = mesos::FrameworkInfo {
             user: "root".to_owned(),
             name: id.to_owned(),
-            id: Some(mesos::FrameworkId { value: id.to_owned() }),
+            id: Some(mesos::FrameworkId { value: id.into() }),
             roles: vec![role.to_owned()],
             capabilities: kinds.map(|kind| framework_info::Capability { r#type: Some(kind as i32) }).to_vec(),
             ..Default::default()
@@ -84,7 +84,7 @@ impl Bench {
 }
 
 fn scalar(name: &str, amount: f64) -> mesos::Resource {
-    let mut resource = mesos::Resource { name: name.to_owned(), ..Default::default() };
+    let mut resource = mesos::Resource { name: name.into(), ..Default::default() };
     resource.set_type(value::Type::Scalar);
     resource.scalar = Some(value::Scalar { value: amount });
     resource
@@ -124,7 +124,7 @@ fn offers_of(outputs: &[Output]) -> Vec<mesos::Offer> {
 fn task(offer: &mesos::Offer, id: String) -> mesos::TaskInfo {
     mesos::TaskInfo {
         name: id.clone(),
-        task_id: mesos::TaskId { value: id },
+        task_id: mesos::TaskId { value: id.into() },
         slave_id: offer.slave_id.clone(),
         resources: vec![scalar("cpus", 0.1), scalar("mem", 32.0)],
         command: Some(mesos::CommandInfo { value: Some("true".to_owned()), ..Default::default() }),
@@ -151,7 +151,7 @@ fn update(framework: &str, task: &mesos::TaskInfo, state: mesos::TaskState, mark
         ..Default::default()
     };
     let update = StatusUpdate {
-        framework_id: mesos::FrameworkId { value: framework.to_owned() },
+        framework_id: mesos::FrameworkId { value: framework.into() },
         slave_id: Some(task.slave_id.clone()),
         status,
         uuid: Some(vec![mark; 16]),

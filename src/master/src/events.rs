@@ -2,6 +2,7 @@
 //!
 //! It decides nothing; an event for a framework without a connection is dropped here.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use base::Pid;
@@ -152,18 +153,20 @@ impl Master {
     pub(crate) fn tell_update(
         &mut self,
         key: FrameworkKey,
-        update: &internal::StatusUpdate,
+        update: internal::StatusUpdate,
         pid: Option<&str>,
         out: &mut Outbox,
     ) {
+        // Only one of the two forms is made; the update itself goes into it.
+        let update = Cell::new(Some(update));
         self.tell(
             key,
             event::Type::Update,
             out,
-            |event| event.update = Some(event::Update { status: update.status.clone() }),
+            |event| event.update = update.take().map(|update| event::Update { status: update.status }),
             || {
                 let pid = Pid::parse_lenient(pid.unwrap_or_default()).to_string();
-                Some(internal::StatusUpdateMessage { update: update.clone(), pid: Some(pid) }.into())
+                Some(internal::StatusUpdateMessage { update: update.take()?, pid: Some(pid) }.into())
             },
         );
     }
@@ -174,7 +177,7 @@ impl Master {
             key,
             event::Type::UpdateOperationStatus,
             out,
-            |event| event.update_operation_status = Some(event::UpdateOperationStatus { status }),
+            |event| event.update_operation_status = Some(Box::new(event::UpdateOperationStatus { status })),
             || None,
         );
     }

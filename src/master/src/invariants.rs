@@ -4,12 +4,16 @@
 //! 2. The allocator knows the same: free = total - used - offered.
 //! 3. Every task, offer and executor is in the books of both its agent and its framework, and nothing else is.
 //! 4. A task id is active at most once in its framework.
-//! 5. The core's clock-driven work is finite: the next wake-up is not before now.
+//!
+//! `broken.rs` breaks them, one after the other.
+
+mod broken;
 
 use resources::Resources;
 
 use crate::Master;
 use crate::state::{AgentKey, FrameworkKey, OfferKey, TaskKey};
+pub use broken::Breakage;
 
 /// Holds a master against the list above.
 ///
@@ -26,7 +30,7 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
                 return Err(format!("task {} is in two agents' books", row.id));
             }
             if !row.released {
-                used += &row.resources;
+                used += &*row.resources;
             }
         }
         agent.executors.values().flat_map(|mine| mine.values()).for_each(|executor| used += &executor.resources);

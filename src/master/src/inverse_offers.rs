@@ -121,7 +121,7 @@ impl Master {
         for key in doomed {
             let Some(offer) = self.take_inverse_offer(key) else { continue };
             if tell {
-                let id = mesos::OfferId { value: self.made_id("O", key.0) };
+                let id = mesos::OfferId { value: self.made_id("O", key.0).into() };
                 self.tell_rescind_inverse(offer.framework, id, out);
             }
         }
@@ -130,7 +130,7 @@ impl Master {
     /// An inverse offer has not been answered in time: it is taken back, and made again.
     pub(crate) fn inverse_offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         let Some(offer) = self.take_inverse_offer(key) else { return };
-        let id = mesos::OfferId { value: self.made_id("O", key.0) };
+        let id = mesos::OfferId { value: self.made_id("O", key.0).into() };
         self.tell_rescind_inverse(offer.framework, id, out);
     }
 
@@ -169,7 +169,7 @@ pub(crate) fn inverse_offer_to_proto(
     framework: &Framework,
 ) -> mesos::InverseOffer {
     mesos::InverseOffer {
-        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0) },
+        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0).into() },
         url: Some(url_of(agent)),
         framework_id: framework.proto_id(),
         slave_id: Some(agent.proto_id()),

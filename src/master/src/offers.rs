@@ -144,7 +144,7 @@ impl Master {
     fn take_back(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
         let Some(framework) = self.offers.get(key.0).map(|offer| offer.framework) else { return };
         self.discard_offer(key, None, end);
-        let offer_id = mesos::OfferId { value: self.made_id("O", key.0) };
+        let offer_id = mesos::OfferId { value: self.made_id("O", key.0).into() };
         self.tell_rescind(framework, offer_id, out);
         if let Some(framework) = self.framework_mut(framework) {
             framework.counts.offers_rescinded += 1;
@@ -213,10 +213,10 @@ pub(crate) fn offer_to_proto(
     if !multi_role {
         resources.iter_mut().for_each(|resource| resource.allocation_info = None);
     }
-    let role = mesos::resource::AllocationInfo { role: Some(offer.role.as_str().to_owned()) };
+    let role = mesos::resource::AllocationInfo { role: Some((&offer.role).into()) };
     let executors = agent.executors.get(&offer.framework).into_iter().flat_map(|mine| mine.values());
     mesos::Offer {
-        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0) },
+        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0).into() },
         framework_id: framework.proto_id(),
         slave_id: agent.proto_id(),
         hostname: agent.info.hostname.clone(),

@@ -42,7 +42,7 @@ pub fn agent(agent: &Agent, format: Format) -> get_agents::Agent {
 pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Framework {
     let active = framework.tasks.values().filter(|task| !task.released);
     let mut allocated = Resources::new();
-    active.for_each(|task| allocated += &task.resources);
+    active.for_each(|task| allocated += &*task.resources);
     get_frameworks::Framework {
         framework_info: (*framework.info).clone(),
         active: framework.active,

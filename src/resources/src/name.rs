@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use protos::Text;
+
 /// The name of a resource. Order: cpus, mem, disk, gpus, ports, then all others by their text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Name {
@@ -34,6 +36,19 @@ impl Name {
             Self::Gpus => "gpus",
             Self::Ports => "ports",
             Self::Other(text) => text,
+        }
+    }
+
+    /// The name's text, as it stands in a message.
+    #[must_use]
+    pub fn text(&self) -> Text {
+        match self {
+            Self::Cpus => Text::of("cpus"),
+            Self::Mem => Text::of("mem"),
+            Self::Disk => Text::of("disk"),
+            Self::Gpus => Text::of("gpus"),
+            Self::Ports => Text::of("ports"),
+            Self::Other(text) => (&**text).into(),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+
+use protos::Text;
 
 /// Why a text cannot be a role. The words are those that Mesos answers with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,11 +44,9 @@ pub enum RoleError {
     },
 }
 
-/// A valid role name; cheap to clone.
+/// A valid role name; cheap to clone, and to put into a message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Role(Arc<str>);
-
-static STAR: LazyLock<Role> = LazyLock::new(|| Role("*".into()));
+pub struct Role(Text);
 
 impl Role {
     /// How many bytes a name may have. A role's volumes lie in a folder of its name, and file systems allow no more; Mesos has
@@ -74,7 +73,7 @@ impl Role {
     /// The default role, `*`: whatever is not reserved.
     #[must_use]
     pub fn star() -> Self {
-        STAR.clone()
+        Self(Text::of("*"))
     }
 
     /// Is this `*`?
@@ -131,6 +130,12 @@ impl Role {
     #[must_use]
     pub fn is_same_or_subrole_of(&self, other: &Self) -> bool {
         self == other || self.is_strict_subrole_of(other)
+    }
+}
+
+impl From<&Role> for Text {
+    fn from(role: &Role) -> Self {
+        role.0.clone()
     }
 }
 

@@ -121,7 +121,7 @@ pub fn from_flag_messages(messages: Vec<mesos::Resource>, default_role: &Role) -
     let mut all = Resources::new();
     for mut message in messages {
         if message.role.is_none() && message.reservations.is_empty() {
-            message.role = Some(default_role.as_str().to_owned());
+            message.role = Some(default_role.into());
         }
         all.add(resource_from_proto(&message)?);
     }
@@ -312,7 +312,7 @@ mod tests {
         let message = |role: Option<&str>| mesos::Resource {
             name: "cpus".into(),
             scalar: Some(mesos::value::Scalar { value: 2.0 }),
-            role: role.map(str::to_owned),
+            role: role.map(Into::into),
             ..Default::default()
         };
         let given = vec![message(None), message(Some("*")), message(Some("b"))];

@@ -24,17 +24,47 @@ impl Resources {
     pub fn to_proto(&self, format: Format) -> Vec<mesos::Resource> {
         self.iter().map(|resource| resource_to_proto(resource, format)).collect()
     }
+
+    /// Whether [`Resources::to_proto`] in [`Format::PostRefinement`] would write just this list. Says no where there is anything
+    /// but plain scalars, even if it would.
+    #[must_use]
+    pub fn is_written_as(&self, list: &[mesos::Resource]) -> bool {
+        self.len() == list.len() && self.iter().zip(list).all(|(resource, message)| is_plainly(resource, message))
+    }
+}
+
+/// Whether the message is what [`resource_to_proto`] writes of the resource, and that a scalar and nothing more.
+fn is_plainly(resource: &Resource, message: &mesos::Resource) -> bool {
+    let (Value::Scalar(amount), Some(scalar)) = (resource.value(), message.scalar) else { return false };
+    let bare = resource.disk().is_none()
+        && resource.reservations().is_empty()
+        && resource.provider().is_none()
+        && !resource.is_revocable()
+        && !resource.is_shared();
+    let bare_message = message.ranges.is_none()
+        && message.set.is_none()
+        && message.role.is_none()
+        && message.reservation.is_none()
+        && message.reservations.is_empty()
+        && message.provider_id.is_none()
+        && message.disk.is_none()
+        && message.revocable.is_none()
+        && message.shared.is_none();
+    let allocation = message.allocation_info.as_ref().map(|info| info.role.as_deref());
+    bare && bare_message
+        && message.r#type == Type::Scalar as i32
+        && message.name == resource.name().as_str()
+        && scalar.value.to_bits() == amount.to_f64().to_bits()
+        && allocation == resource.allocation().map(|role| Some(role.as_str()))
 }
 
 /// One resource as a message, without the number of copies.
 #[must_use]
 pub fn resource_to_proto(resource: &Resource, format: Format) -> mesos::Resource {
     let mut message = mesos::Resource {
-        name: resource.name().as_str().to_owned(),
+        name: resource.name().text(),
         provider_id: resource.provider().map(|id| mesos::ResourceProviderId { value: id.as_str().to_owned() }),
-        allocation_info: resource
-            .allocation()
-            .map(|role| mesos::resource::AllocationInfo { role: Some(role.as_str().to_owned()) }),
+        allocation_info: resource.allocation().map(|role| mesos::resource::AllocationInfo { role: Some(role.into()) }),
         disk: resource.disk().map(|disk| Box::new(disk.as_proto().clone())),
         revocable: resource.is_revocable().then(mesos::resource::RevocableInfo::default),
         shared: resource.is_shared().then(mesos::resource::SharedInfo::default),
@@ -68,9 +98,9 @@ fn write_reservations(resource: &Resource, format: Format, message: &mut mesos::
         return;
     }
     match stack {
-        [] => message.role = Some("*".to_owned()),
+        [] => message.role = Some("*".into()),
         [only] => {
-            message.role = Some(only.role.as_str().to_owned());
+            message.role = Some((&only.role).into());
             message.reservation = only.is_dynamic().then(|| only.to_old_proto());
         }
         _ => {}

@@ -203,7 +203,7 @@ pub(crate) fn check_size(resources: &[mesos::Resource]) -> Result<(), InvalidRes
             (false, true) => Fault::TooManyMembers,
         };
         // Not its text: that may be as long as the list.
-        return Err(InvalidResource { resource: resource.name.clone(), fault });
+        return Err(InvalidResource { resource: resource.name.to_string(), fault });
     }
     Ok(())
 }
@@ -278,7 +278,7 @@ fn check_set(set: &mesos::value::Set) -> Result<(), Fault> {
 fn check_disk(resource: &mesos::Resource) -> Result<(), Fault> {
     let Some(disk) = &resource.disk else { return Ok(()) };
     if resource.name != "disk" {
-        return Err(Fault::DiskInfo(resource.name.clone()));
+        return Err(Fault::DiskInfo(resource.name.to_string()));
     }
     let Some(source) = &disk.source else { return Ok(()) };
     let kind = match source.r#type() {
@@ -353,7 +353,7 @@ fn check_agreement(resource: &mesos::Resource, new: &ReservationInfo) -> Result<
     if let Some(role) = &resource.role
         && role != new.role()
     {
-        return Err(Fault::RolesDiffer { old: role.clone(), new: new.role().to_owned() });
+        return Err(Fault::RolesDiffer { old: role.to_string(), new: new.role().to_owned() });
     }
     if new.r#type() == ReservationType::Static {
         return if resource.reservation.is_some() { Err(Fault::OldReservationOfStatic) } else { Ok(()) };
@@ -388,7 +388,7 @@ fn check_shared(resource: &mesos::Resource) -> Result<(), Fault> {
         return Ok(());
     }
     if resource.name != "disk" {
-        return Err(Fault::Shared(resource.name.clone()));
+        return Err(Fault::Shared(resource.name.to_string()));
     }
     let persistent = resource.disk.as_ref().is_some_and(|disk| disk.persistence.is_some());
     if persistent { Ok(()) } else { Err(Fault::SharedNotPersistent) }

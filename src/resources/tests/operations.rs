@@ -88,10 +88,10 @@ fn a_volume_lives_and_ends() {
     assert_eq!(total.to_string(), "cpus:2; disk:56; disk(reservations: [(DYNAMIC,a,me)]):200");
     let total = apply(&total, &create(vec![volume("v", 64.0)])).unwrap();
     let grow = GrowVolume { volume: volume("v", 64.0), addition: reserved("disk", 36.0, &["a"]) };
-    let total = apply(&total, &operation(Type::GrowVolume, |o| o.grow_volume = Some(grow))).unwrap();
+    let total = apply(&total, &operation(Type::GrowVolume, |o| o.grow_volume = Some(Box::new(grow)))).unwrap();
     assert!(total.to_string().ends_with(":100; disk(reservations: [(DYNAMIC,a,me)])[v:data]:100"), "{total}");
     let shrink = ShrinkVolume { volume: volume("v", 100.0), subtract: Scalar { value: 90.0 } };
-    let total = apply(&total, &operation(Type::ShrinkVolume, |o| o.shrink_volume = Some(shrink))).unwrap();
+    let total = apply(&total, &operation(Type::ShrinkVolume, |o| o.shrink_volume = Some(Box::new(shrink)))).unwrap();
     assert_eq!(
         apply(&total, &destroy(vec![volume("v", 11.0)])).unwrap_err(),
         format!("{total} does not contain disk(reservations: [(DYNAMIC,a,me)])[v:data]:11")

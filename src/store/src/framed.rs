@@ -50,7 +50,7 @@ mod tests {
             let mut bytes = Vec::new();
             let mut ends = vec![0];
             for value in &values {
-                bytes.extend(frame(&TaskId { value: value.clone() }));
+                bytes.extend(frame(&TaskId { value: value.into() }));
                 ends.push(bytes.len());
             }
             let kept = bytes.len().saturating_sub(cut);

@@ -50,6 +50,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "base",
             "protos",
             "resources",
+            "containers",
             "executor",
             "wire",
             "store",

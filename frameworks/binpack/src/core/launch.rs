@@ -98,8 +98,8 @@ fn launch(task_infos: Vec<TaskInfo>) -> Operation {
 fn task_info(record: &Record, number: u32, job: &Job, place: &Place, gang: Option<&Ranks>) -> TaskInfo {
     TaskInfo {
         name: if job.count == 1 { job.name.clone() } else { format!("{}.{number}", job.name) },
-        task_id: TaskId { value: place.task_id.clone() },
-        agent_id: v1::AgentId { value: place.agent_id.clone() },
+        task_id: TaskId { value: (&place.task_id).into() },
+        agent_id: v1::AgentId { value: (&place.agent_id).into() },
         command: Some(command(job, environment(record, number, job, place, gang))),
         container: job.image.as_deref().map(container).map(Box::new),
         health_check: job.health.as_ref().map(|health| Box::new(health_check(health, place))),

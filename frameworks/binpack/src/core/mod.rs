@@ -391,7 +391,7 @@ impl Scheduler for Core {
         match event {
             Event::Restored(entries) => self.restore(&entries, now, calls),
             Event::Subscribed { framework_id, .. } => {
-                self.framework_id = Some(framework_id.value);
+                self.framework_id = Some(framework_id.value.into());
                 self.offers = Offers::default();
                 // Agents that went meanwhile were not told of.
                 self.seen = Seen::default();

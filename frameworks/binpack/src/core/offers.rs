@@ -57,7 +57,7 @@ impl Room {
     fn new(offer: &Offer) -> Room {
         let role = offer.allocation_info.as_ref().and_then(|a| a.role.as_deref());
         let site = Site {
-            agent_id: offer.agent_id.value.clone(),
+            agent_id: offer.agent_id.value.to_string(),
             host: offer.hostname.clone(),
             attributes: offer.attributes.iter().map(|a| (a.name.clone(), attribute_text(a))).collect(),
         };
@@ -178,7 +178,7 @@ impl Offers {
         }
         let room = &mut self.rooms[place];
         room.left += resources.unallocated();
-        self.of.insert(offer.id.value.clone(), place);
+        self.of.insert(offer.id.value.to_string(), place);
         room.offers.push(offer.id);
         room.until = room.until.min(until);
         self.due = Some(self.due.map_or(room.until, |due| due.min(room.until)));
@@ -188,7 +188,7 @@ impl Offers {
 
     /// An offer is void: its room goes, with whatever else the agent offered, which is given back.
     pub(super) fn rescind(&mut self, offer_id: &OfferId) -> Vec<OfferId> {
-        let Some(room) = self.of.get(&offer_id.value).and_then(|place| self.rooms.get_mut(*place)) else {
+        let Some(room) = self.of.get(offer_id.value.as_str()).and_then(|place| self.rooms.get_mut(*place)) else {
             return Vec::new();
         };
         // It stays as an empty shell, so that the others keep their places.
@@ -196,7 +196,7 @@ impl Offers {
         room.left = Resources::new();
         self.places.remove(&(room.site.agent_id.clone(), room.role.clone()));
         for offer in &offers {
-            self.of.remove(&offer.value);
+            self.of.remove(offer.value.as_str());
         }
         self.void += 1;
         if self.void * 2 > self.rooms.len() {
@@ -210,7 +210,7 @@ impl Offers {
     pub(super) fn set(&mut self, mut rooms: Vec<Room>) {
         rooms.retain(|room| !room.offers.is_empty());
         self.places = rooms.iter().map(|r| (r.site.agent_id.clone(), r.role.clone())).zip(0..).collect();
-        self.of = (0..).zip(&rooms).flat_map(|(n, r)| r.offers.iter().map(move |o| (o.value.clone(), n))).collect();
+        self.of = (0..).zip(&rooms).flat_map(|(n, r)| r.offers.iter().map(move |o| (o.value.to_string(), n))).collect();
         self.due = rooms.iter().map(|r| r.kept.unwrap_or(r.until)).min();
         self.void = 0;
         self.rooms = rooms;

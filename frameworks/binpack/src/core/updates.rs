@@ -203,7 +203,7 @@ impl Core {
             let Some(task_id) = live.map(|live| live.place.task_id.clone()) else { continue };
             calls.kill(&task_id, None);
             let status = TaskStatus {
-                task_id: sdk::v1::TaskId { value: task_id },
+                task_id: sdk::v1::TaskId { value: task_id.into() },
                 state: TaskState::TaskLost as i32,
                 message: Some("its agent did not answer for too long".to_owned()),
                 ..Default::default()

@@ -38,8 +38,10 @@ pub(super) struct Entry {
     pub(super) received: f64,
     /// When `received` was brought up to date.
     pub(super) counted: Time,
-    /// Workers that failed since the last iteration, and what the last of them said.
+    /// How often workers failed since the last iteration, all that were there at once being one time; when that was last, and what
+    /// the last of them said.
     pub(super) failures: u32,
+    pub(super) failed: Option<Time>,
     pub(super) last_failure: String,
     pub(super) not_before: Time,
 }
@@ -48,6 +50,8 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct Hand {
     pub(super) agent: AgentId,
+    /// Since when it is this job's.
+    pub(super) hired: Time,
     pub(super) running: bool,
     /// Since when it is to leave.
     pub(super) leaving: Option<Time>,
@@ -74,6 +78,7 @@ impl Entry {
             received: 0.0,
             counted: now,
             failures: 0,
+            failed: None,
             last_failure: String::new(),
             not_before: now,
         }

@@ -81,7 +81,7 @@ impl Quality {
             match job.and_then(|job| self.jobs.get_mut(job)).filter(|j| j.is_active()) {
                 Some(entry) => {
                     let running = task.state == sdk::v1::TaskState::TaskRunning;
-                    let hand = Hand { agent: task.agent_id, running, leaving: None, killed: false };
+                    let hand = Hand { agent: task.agent_id, hired: now, running, leaving: None, killed: false };
                     self.hired.insert(id.clone(), entry.job.name.clone());
                     entry.workers.insert(id, hand);
                     entry.target = entry.staying();

@@ -181,7 +181,7 @@ impl Quality {
         }
         let first = entry.results.iteration.is_some() && entry.kept.0.is_none();
         let give_up = (entry.failures >= FAILURES_MAX).then(|| {
-            format!("{FAILURES_MAX} workers ended one after another, and no iteration was done: {}", entry.last_failure)
+            format!("{FAILURES_MAX} times workers ended, and no iteration was done in between: {}", entry.last_failure)
         });
         if first {
             self.keep_results(&progress.job, now, calls);
@@ -210,7 +210,7 @@ impl Quality {
 /// Takes an iteration in.
 fn learn(entry: &mut Entry, iteration: &Iteration) {
     entry.state = State::Running;
-    entry.failures = 0;
+    (entry.failures, entry.failed) = (0, None);
     entry.results.iteration = Some(iteration.number);
     entry.results.loss = Some(iteration.loss);
     entry.results.accuracy = iteration.accuracy;

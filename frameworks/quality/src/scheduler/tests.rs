@@ -134,7 +134,7 @@ impl World {
         let text = format!("cpus:{cpus};mem:1000");
         let resources = resources::parse_text(&text, &resources::Role::star()).unwrap();
         let offer = Offer {
-            id: OfferId { value: format!("o{}", self.offers) },
+            id: OfferId { value: format!("o{}", self.offers).into() },
             agent_id: AgentId { value: "s".into() },
             hostname: "h".into(),
             resources: sdk::task::to_v1(&resources),
@@ -167,7 +167,7 @@ impl World {
         let accepts = calls.iter().filter_map(|c| c.accept.as_ref()).flat_map(|a| &a.operations);
         let launched = accepts.filter_map(|o| o.launch.as_ref()).flat_map(|l| l.task_infos.clone()).collect();
         let kills = calls.iter().filter(|c| c.r#type() == call::Type::Kill).filter_map(|c| c.kill.as_ref());
-        (launched, kills.map(|k| k.task_id.value.clone()).collect())
+        (launched, kills.map(|k| k.task_id.value.to_string()).collect())
     }
 
     fn status(&mut self) -> Status {
@@ -198,7 +198,7 @@ impl World {
     /// Launches as many workers as there is room for, and lets them run.
     fn hire(&mut self, cpus: u32) -> Vec<String> {
         self.offer(cpus);
-        let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value).collect();
+        let launched: Vec<String> = self.look().0.into_iter().map(|t| t.task_id.value.into()).collect();
         launched.iter().for_each(|task| self.update(task, TaskState::TaskRunning));
         launched
     }
@@ -242,7 +242,7 @@ fn workers_are_launched_where_there_is_room_and_shared() {
     world.submit("b");
     world.pass(Duration::from_millis(20));
     world.iterate("a", 0, 1.0);
-    let newest = launched[3].task_id.value.clone();
+    let newest = launched[3].task_id.value.to_string();
     world.update(&newest, TaskState::TaskFinished);
     world.offer(1);
     let (more, killed) = world.look();
@@ -251,7 +251,7 @@ fn workers_are_launched_where_there_is_room_and_shared() {
     for _ in 0..8 {
         world.pass(Duration::from_secs(1));
     }
-    assert_eq!(world.look().1, [launched[2].task_id.value.clone()]);
+    assert_eq!(world.look().1, [launched[2].task_id.value.to_string()]);
     let status = world.status();
     assert_eq!((status.policy, status.jobs[1].name.as_str(), status.jobs[0].iteration), ("fair", "b", Some(0)));
 }
@@ -319,7 +319,7 @@ fn a_worker_that_dies_is_replaced_and_the_limits_are_kept() {
     world.offer(7);
     let (more, _) = world.look();
     assert!(more.len() <= 3, "six workers at most: {}", more.len());
-    let victim = launched[0].task_id.value.clone();
+    let victim = launched[0].task_id.value.to_string();
     world.update(&victim, TaskState::TaskRunning);
     world.update(&victim, TaskState::TaskFailed);
     world.offer(5);
@@ -349,6 +349,25 @@ fn workers_that_cannot_run_fail_their_job_in_the_end() {
         }
     }
     panic!("it is tried for ever: {failed} failures");
+}
+
+#[test]
+fn workers_that_are_lost_at_once_count_as_one() {
+    let mut world = World::new(Policy::Slaq);
+    world.submit("a");
+    let mut failed = 0;
+    for _ in 0..4 {
+        world.pass(Duration::from_secs(11));
+        world.offer(6);
+        let launched = world.look().0;
+        launched.iter().for_each(|task| world.update(&task.task_id.value, TaskState::TaskRunning));
+        world.pass(Duration::from_secs(1));
+        launched.iter().for_each(|task| world.update(&task.task_id.value, TaskState::TaskKilled));
+        failed += launched.len();
+    }
+    let progress = Question::Progress(Box::new(Progress { job: "a".into(), ..Progress::default() }));
+    let Answer::Directive(directive) = world.ask(progress) else { panic!("no directive") };
+    assert!(failed > 16 && directive.give_up.is_none(), "{failed}: {directive:?}");
 }
 
 #[test]

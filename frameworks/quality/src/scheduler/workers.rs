@@ -18,13 +18,19 @@ pub const JOB_VARIABLE: &str = "TEPUI_QUALITY_JOB";
 pub const TOKEN_VARIABLE: &str = "TEPUI_QUALITY_TOKEN";
 /// Under which key the job that a worker works for is kept.
 pub(super) const WORKER: &str = "worker/";
-/// After so many workers that failed without an iteration in between the job is at fault.
+/// After so many times that workers failed without an iteration in between the job is at fault.
 pub(super) const FAILURES_MAX: u32 = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How long a worker may take to leave, at least; and while nobody knows how long its job's iterations take.
 const LEAVING: Duration = Duration::from_secs(2);
 const LEAVING_UNKNOWN: Duration = Duration::from_secs(60);
+
+/// Whether a task has ended because of its agent or of the master, through no fault of its job.
+fn is_lost(state: TaskState) -> bool {
+    use TaskState::{TaskDropped, TaskGone, TaskGoneByOperator, TaskLost};
+    matches!(state, TaskLost | TaskDropped | TaskGone | TaskGoneByOperator)
+}
 
 impl Worker {
     fn needs(&self) -> Resources {
@@ -66,7 +72,7 @@ impl Quality {
     pub(super) fn see(&mut self, packer: &Packer, now: Time) {
         for bin in packer.bins() {
             let places = self.settings.worker.fit(bin.left());
-            self.room.insert(bin.agent_id().value.clone(), Room { places, seen: now });
+            self.room.insert(bin.agent_id().value.to_string(), Room { places, seen: now });
         }
     }
 
@@ -83,7 +89,13 @@ impl Quality {
                 let Ok(agent) = packer.place(task) else { return };
                 self.serial += 1;
                 any = true;
-                self.hire(id, name, Hand { agent, running: false, leaving: None, killed: false }, now, calls);
+                self.hire(
+                    id,
+                    name,
+                    Hand { agent, hired: now, running: false, leaving: None, killed: false },
+                    now,
+                    calls,
+                );
             }
             if !any {
                 return;
@@ -130,7 +142,7 @@ impl Quality {
                     entry.count(now);
                     entry.workers.remove(id);
                 }
-                self.hire(id.clone(), &name, Hand { leaving: None, ..hand }, now, calls);
+                self.hire(id.clone(), &name, Hand { hired: now, leaving: None, ..hand }, now, calls);
             } else if let Some(hand) = self.jobs.get_mut(&owner).and_then(|e| e.workers.get_mut(id)) {
                 hand.leaving = None;
             }
@@ -152,7 +164,7 @@ impl Quality {
     }
 
     pub(super) fn on_update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
-        let id = &status.task_id.value;
+        let id = status.task_id.value.as_str();
         let Some(entry) = self.hired.get(id).and_then(|job| self.jobs.get_mut(job)) else { return };
         entry.count(now);
         let state = status.state();
@@ -166,13 +178,17 @@ impl Quality {
             return;
         }
         let Some(hand) = entry.workers.remove(id) else { return };
-        let room = self.room.entry(hand.agent.value).or_insert(Room { places: 0, seen: now });
+        let room = self.room.entry(hand.agent.value.into()).or_insert(Room { places: 0, seen: now });
         *room = Room { places: room.places.saturating_add(1), seen: now };
-        if hand.leaving.is_none() && state != TaskState::TaskLost && entry.is_active() {
-            entry.failures += 1;
+        if hand.leaving.is_none() && !is_lost(state) && entry.is_active() {
             let said = status.message.clone().unwrap_or_default();
             entry.last_failure = format!("{} ended with {}: {said}", id, state.as_str_name());
-            if entry.failures > 1 {
+            // Those that were there when another one failed say no more about the job than that one did.
+            let again = entry.failed.is_none_or(|failed| hand.hired >= failed);
+            if again {
+                (entry.failures, entry.failed) = (entry.failures + 1, Some(now));
+            }
+            if again && entry.failures > 1 {
                 let pause = FIRST_PAUSE * 2_u32.saturating_pow(entry.failures.min(16));
                 entry.not_before = now + pause.min(LONGEST_PAUSE);
             }
@@ -188,7 +204,7 @@ impl Quality {
             entry.count(now);
             entry.workers.remove(id)
         }) {
-            self.room.remove(&hand.agent.value);
+            self.room.remove(hand.agent.value.as_str());
         }
         self.dismiss(id, calls);
         calls.kill(id, None);

@@ -117,10 +117,12 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
     };
     let desk = match find(desks, version, &job, &token) {
         Ok(desk) => desk,
-        Err(why) => {
-            let refused = frame::encode(&ToWorker::Refused { why: why.clone() })?;
-            writer.write_all(&refused).await.map_err(Error::io("a worker's connection"))?;
-            return Err(Error::Refused(why));
+        Err(answer) => {
+            writer.write_all(&frame::encode(&answer)?).await.map_err(Error::io("a worker's connection"))?;
+            return match answer {
+                ToWorker::Refused { why } => Err(Error::Refused(why)),
+                _ => Ok(()),
+            };
         }
     };
     let (frames, waiting) = mpsc::channel(FRAMES_MAX);
@@ -144,14 +146,16 @@ async fn serve(stream: TcpStream, connection: u64, desks: &Desks) -> Result<(), 
     Ok(())
 }
 
-/// The driver that a worker wants, if it may.
-fn find(desks: &Desks, version: u32, job: &str, token: &str) -> Result<Desk, String> {
+/// The driver that a worker wants, if it may; what it is told if not. A job that has ended while its worker came up, faster
+/// than the worker's kill, has not failed: the worker may go.
+fn find(desks: &Desks, version: u32, job: &str, token: &str) -> Result<Desk, ToWorker> {
     if version != VERSION {
-        return Err(format!("the worker speaks version {version}, and the driver version {VERSION}"));
+        let why = format!("the worker speaks version {version}, and the driver version {VERSION}");
+        return Err(ToWorker::Refused { why });
     }
     match lock(desks).get(job) {
-        None => Err(format!("there is no job '{job}'")),
-        Some(desk) if !same(&desk.token, token) => Err("the token is wrong".to_owned()),
+        None => Err(ToWorker::Leave),
+        Some(desk) if !same(&desk.token, token) => Err(ToWorker::Refused { why: "the token is wrong".to_owned() }),
         Some(desk) => Ok(desk.clone()),
     }
 }
@@ -186,5 +190,25 @@ async fn write(mut writer: OwnedWriteHalf, mut waiting: mpsc::Receiver<Arc<Vec<u
         if sent.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_let_in_who_may_go_and_who_is_refused() {
+        let (events, _heard) = mpsc::channel(1);
+        let desk = Desk { token: "right".to_owned(), events };
+        let desks: Desks = Arc::new(Mutex::new(BTreeMap::from([("a".to_owned(), desk)])));
+        let refused = |why: &str| Some(ToWorker::Refused { why: why.to_owned() });
+        assert_eq!(find(&desks, VERSION, "a", "right").err(), None);
+        assert_eq!(find(&desks, VERSION, "over", "right").err(), Some(ToWorker::Leave));
+        assert_eq!(find(&desks, VERSION, "a", "wrong").err(), refused("the token is wrong"));
+        assert_eq!(
+            find(&desks, 1, "a", "right").err(),
+            refused("the worker speaks version 1, and the driver version 2")
+        );
     }
 }

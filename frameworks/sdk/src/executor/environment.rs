@@ -83,8 +83,8 @@ impl Environment {
             None
         };
         Ok(Environment {
-            framework_id: FrameworkId { value: required("MESOS_FRAMEWORK_ID")? },
-            executor_id: ExecutorId { value: required("MESOS_EXECUTOR_ID")? },
+            framework_id: FrameworkId { value: required("MESOS_FRAMEWORK_ID")?.into() },
+            executor_id: ExecutorId { value: required("MESOS_EXECUTOR_ID")?.into() },
             endpoint: required("MESOS_AGENT_ENDPOINT")?,
             recovery,
             shutdown_grace: duration("MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD")?.unwrap_or(SHUTDOWN_GRACE),

@@ -70,7 +70,7 @@ impl Scheduler for Jobs {
                 });
                 let Some((job, id)) = waiting else { return calls.decline(vec![offers[0].id.clone()], Duration::ZERO) };
                 self.write(job, calls);
-                let task = TaskInfo { task_id: TaskId { value: id }, ..Default::default() };
+                let task = TaskInfo { task_id: TaskId { value: id.into() }, ..Default::default() };
                 calls.launch(&offers[0], vec![task], Duration::ZERO);
             }
             Event::Update(status) if crate::is_terminal(status.state()) => {
@@ -113,7 +113,7 @@ fn wire(kind: Type) -> scheduler::Event {
 
 fn answer(id: &str, state: TaskState) -> TaskStatus {
     let agent_id = Some(AgentId { value: "S0".into() });
-    TaskStatus { task_id: TaskId { value: id.to_owned() }, state: state as i32, agent_id, ..Default::default() }
+    TaskStatus { task_id: TaskId { value: id.into() }, state: state as i32, agent_id, ..Default::default() }
 }
 
 impl Cluster {
@@ -148,7 +148,7 @@ impl Cluster {
             return;
         }
         self.offers += 1;
-        let id = OfferId { value: self.offers.to_string() };
+        let id = OfferId { value: self.offers.to_string().into() };
         let offer = Offer { id, agent_id: AgentId { value: "S0".into() }, ..Default::default() };
         let offers = event::Offers { offers: vec![offer] };
         self.stream.push_back(scheduler::Event { offers: Some(offers), ..wire(Type::Offers) });
@@ -174,10 +174,10 @@ impl Cluster {
     fn take(&mut self, call: &Call) {
         for operation in call.accept.iter().flat_map(|a| &a.operations) {
             for task in &operation.launch.as_ref().unwrap().task_infos {
-                let id = &task.task_id.value;
+                let id = task.task_id.value.as_str();
                 let fresh = !self.gone.contains(id) && !self.tasks.contains_key(id);
                 assert!(fresh, "the task {id} was launched twice");
-                self.tasks.insert(id.clone(), Running::default());
+                self.tasks.insert(id.to_owned(), Running::default());
                 self.update(id, TaskState::TaskRunning);
             }
         }
@@ -185,7 +185,7 @@ impl Cluster {
             self.acknowledge(&part.task_id.value, &part.uuid);
         }
         for task in call.reconcile.iter().flat_map(|r| &r.tasks) {
-            let id = &task.task_id.value;
+            let id = task.task_id.value.as_str();
             let known = self.tasks.get(id);
             // As a master does: the state of the newest update.
             let newest = known.map(|t| t.updates.back().map_or(TaskState::TaskRunning, |s| s.state()));

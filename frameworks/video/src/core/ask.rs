@@ -59,7 +59,9 @@ pub enum Answer {
     Start(Box<Start>),
     /// To a worker: what it may use from now on.
     Orders(Orders),
-    /// To a worker: nobody wants it any more.
+    /// To a worker of a task of this framework: its query has ended, or another task has taken over. It ends well.
+    Over,
+    /// To a worker: there is no such task.
     Unknown,
 }
 

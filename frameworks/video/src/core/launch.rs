@@ -69,13 +69,13 @@ pub(super) fn launch(
         let id = query.next_task();
         let task = task(&id, name, want, options);
         let score = |bin: &sdk::Bin| {
-            let (load, _) = loads.get(&bin.agent_id().value)?;
+            let (load, _) = loads.get(bin.agent_id().value.as_str())?;
             place_score(load, placing)
         };
         let Ok(agent) = packer.place_by(task, score) else { continue };
-        let host = loads.get(&agent.value).map(|(_, host)| host.clone()).unwrap_or_default();
+        let host = loads.get(agent.value.as_str()).map(|(_, host)| host.clone()).unwrap_or_default();
         query.task = Some(id);
-        query.agent = agent.value;
+        query.agent = agent.value.into();
         query.host = host;
         query.reserved = want;
         query.state = State::Starting;
@@ -109,7 +109,7 @@ pub(super) fn loads(
 ) -> BTreeMap<String, (Load, String)> {
     let mut loads: BTreeMap<String, (Load, String)> = BTreeMap::new();
     for bin in packer.bins() {
-        let entry = loads.entry(bin.agent_id().value.clone()).or_default();
+        let entry = loads.entry(bin.agent_id().value.to_string()).or_default();
         entry.0.cores += bin.left().non_revocable().cpus().to_f64();
         entry.1 = bin.hostname().to_owned();
     }

@@ -8,7 +8,7 @@ use sdk::v1::{TaskState, TaskStatus};
 use sdk::{Calls, Event, RestartPolicy, Restarts, Scheduler, is_terminal};
 
 use super::ask::{Answer, Question, Report, Start, Submission};
-use super::launch::{WorkerCommand, launch};
+use super::launch::{WorkerCommand, launch, useful};
 use super::moves::{somebody_wants_to_move, watch_goals, watch_moves};
 use super::query::{Kept, Query, State};
 use super::room::Room;
@@ -118,6 +118,12 @@ impl VideoScheduler {
             decisions: 0,
             heard: BTreeMap::new(),
         }
+    }
+
+    /// How many cores its queries could use beside those that their tasks hold.
+    pub fn wanted(&self, now: Time) -> f64 {
+        let live = self.queries.values().filter(|q| !matches!(q.state, State::Done | State::Failed));
+        live.map(|q| (useful(q, now) - q.held()).max(0.0)).sum()
     }
 
     fn keep(&self, name: &str, calls: &mut Calls) {
@@ -303,7 +309,7 @@ impl VideoScheduler {
         }
         let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.is_live()) else {
             self.heard.remove(task);
-            return Answer::Unknown;
+            return unwanted(task, calls);
         };
         let fresh = query.state == State::Starting;
         query.state = State::Running;
@@ -318,7 +324,7 @@ impl VideoScheduler {
         }
         self.decide(now);
         self.keep(&name, calls);
-        let Some((_, query)) = self.by_task(task) else { return Answer::Unknown };
+        let Some((_, query)) = self.by_task(task) else { return unwanted(task, calls) };
         Answer::Start(Box::new(Start {
             spec: query.submission.spec.clone(),
             age: (now.as_secs_f64() - began).max(0.0),
@@ -330,7 +336,7 @@ impl VideoScheduler {
 
     fn report(&mut self, task: &str, report: Report, now: Time, calls: &mut Calls) -> Answer {
         let Some((name, query)) = self.by_task(task).filter(|(_, q)| q.state == State::Running) else {
-            return Answer::Unknown;
+            return unwanted(task, calls);
         };
         let progressed = report.position > query.last.position;
         query.used = report.used;
@@ -456,12 +462,21 @@ impl VideoScheduler {
     }
 }
 
+/// What a worker is told that no query works with. The kill of its task may be on its way: it must not be taken for one
+/// that failed because it was faster.
+fn unwanted(task: &str, calls: &Calls) -> Answer {
+    match calls.tasks().get(task) {
+        Some(_) => Answer::Over,
+        None => Answer::Unknown,
+    }
+}
+
 impl Scheduler for VideoScheduler {
     fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
         match event {
             Event::Restored(kept) => self.restore(kept, now),
             Event::Subscribed { framework_id, .. } => {
-                self.framework = Some(framework_id.value);
+                self.framework = Some(framework_id.value.into());
                 self.connected = true;
                 self.wants_offers = true;
                 self.adopt(now, calls);

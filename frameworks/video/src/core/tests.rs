@@ -134,7 +134,7 @@ impl Rig {
             ..Default::default()
         };
         Offer {
-            id: OfferId { value: format!("O{}", self.offers) },
+            id: OfferId { value: format!("O{}", self.offers).into() },
             agent_id: AgentId { value: agent.into() },
             hostname: format!("host-{agent}"),
             resources: vec![scalar("cpus", cores), scalar("mem", 4096.0)],
@@ -169,7 +169,7 @@ impl Rig {
         let mut out = Vec::new();
         for call in std::mem::take(&mut self.calls) {
             if call.r#type() == call::Type::Kill {
-                out.extend(call.kill.map(|k| (k.task_id.value, 0.0)));
+                out.extend(call.kill.map(|k| (k.task_id.value.into(), 0.0)));
                 continue;
             }
             for task in
@@ -177,7 +177,7 @@ impl Rig {
             {
                 let cores =
                     task.resources.iter().find(|r| r.name == "cpus").and_then(|r| r.scalar.as_ref()).map(|s| s.value);
-                out.push((task.task_id.value, cores.unwrap_or(0.0)));
+                out.push((task.task_id.value.into(), cores.unwrap_or(0.0)));
             }
         }
         out
@@ -340,6 +340,25 @@ fn crowded() -> Rig {
 }
 
 #[test]
+fn a_second_worker_that_comes_up_when_all_is_done_has_not_failed() {
+    let mut rig = crowded();
+    rig.offer("B", 2.0);
+    assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 1.0)]);
+    let report = Report { position: 14.0, done: true, ..Default::default() };
+    rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() });
+    assert_eq!(rig.sent(), [("video-a-1.2".to_owned(), 0.0)]);
+    // It is up before the kill has come to it; and the first one's answer may have been lost on the way.
+    for task in ["video-a-1.2", "video-a-1.1"] {
+        let answer = rig.ask(Question::Hello { task: task.into(), position: None });
+        assert!(matches!(answer, Answer::Over), "{task}: {answer:?}");
+    }
+    assert!(matches!(rig.ask(Question::Hello { task: "video-a-7.1".into(), position: None }), Answer::Unknown));
+    rig.update("video-a-1.2", TaskState::TaskFinished);
+    rig.update("video-a-1.1", TaskState::TaskFinished);
+    assert_eq!(rig.status().queries.remove(0).state, State::Done);
+}
+
+#[test]
 fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     let mut rig = crowded();
     rig.offer("A", 0.05);
@@ -354,9 +373,10 @@ fn a_query_that_lags_moves_to_where_there_is_more_without_a_gap() {
     // The new worker comes up where the last report ended; what the old one says from now on does not count.
     assert_eq!(rig.hello("video-a-1.2").position, 7.0);
     assert_eq!(rig.sent(), [("video-a-1.1".to_owned(), 0.0)]);
-    assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report }), Answer::Unknown));
+    assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report: report.clone() }), Answer::Over));
     rig.update("video-a-1.1", TaskState::TaskKilled);
     rig.pass(1);
+    assert!(matches!(rig.ask(Question::Report { task: "video-a-1.1".into(), report }), Answer::Unknown));
     let query = rig.status().queries.remove(0);
     assert_eq!((query.state, query.host.as_str(), query.starts), (State::Running, "host-B", 2));
     assert_eq!((query.found, query.position, query.reserved), (14 + 2, 7.0, 1.0));

@@ -109,6 +109,7 @@ impl Desk {
         }
         let mut told = match self.requester.ask(Question::Hello { task: task.clone(), position }).await {
             Ok(Answer::Start(start)) => Told::Start(start),
+            Ok(Answer::Over) => Told::Over,
             Ok(Answer::Unknown) => Told::Unknown,
             // Too much to do, or about to end: the worker comes again.
             _ => return Ok(()),
@@ -125,7 +126,7 @@ impl Desk {
             let mut bytes = serde_json::to_vec(&told)?;
             bytes.push(b'\n');
             stream.get_mut().write_all(&bytes).await?;
-            if matches!(told, Told::Unknown) {
+            if matches!(told, Told::Over | Told::Unknown) {
                 return Ok(());
             }
             let said = tokio::time::timeout(SILENCE, line(&mut stream, LINE_MAX)).await??;
@@ -135,6 +136,7 @@ impl Desk {
                     self.book.add(&query, findings);
                     Told::Orders(orders)
                 }
+                Ok(Answer::Over) => Told::Over,
                 Ok(_) => Told::Unknown,
                 Err(_) => return Ok(()),
             };

@@ -13,7 +13,7 @@ use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
 /// How often a worker reports, in seconds.
-const EVERY: f64 = 0.4;
+pub const REPORT_EVERY: f64 = 0.4;
 /// How long a fresh worker looks for its scheduler, in seconds.
 const FIRST_PATIENCE: f64 = 30.0;
 /// How long one answer may take.
@@ -53,7 +53,9 @@ pub(crate) enum Told {
     Start(Box<Start>),
     /// What it may use.
     Orders(Orders),
-    /// Nobody wants it.
+    /// Its query has ended, or another worker has taken over.
+    Over,
+    /// Nobody knows it.
     Unknown,
 }
 
@@ -64,25 +66,26 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Finds the scheduler and says hello.
-    pub(super) fn open(options: &WorkerOptions) -> Result<(Link, Start), WorkerError> {
+    /// Finds the scheduler and says hello; `None` if there is nothing to do any more.
+    pub(super) fn open(options: &WorkerOptions) -> Result<Option<(Link, Start)>, WorkerError> {
         let mut link = Link { options: options.clone(), stream: None };
-        let start = link.hello(None, FIRST_PATIENCE, || false)?;
-        Ok((link, start))
+        let start = link.hello(None, FIRST_PATIENCE)?;
+        Ok(start.map(|start| (link, start)))
     }
 
-    /// Says hello until somebody answers, for so many seconds or until `stop`.
-    fn hello(&mut self, position: Option<f64>, patience: f64, stop: impl Fn() -> bool) -> Result<Start, WorkerError> {
+    /// Says hello until somebody answers, for so many seconds; `None` if there is nothing to do any more.
+    fn hello(&mut self, position: Option<f64>, patience: f64) -> Result<Option<Start>, WorkerError> {
         let (since, mut pause) = (clock(), 0.1);
         loop {
             let why = match self.try_hello(position) {
-                Ok(Told::Start(start)) => return Ok(*start),
+                Ok(Told::Start(start)) => return Ok(Some(*start)),
+                Ok(Told::Over) => return Ok(None),
                 Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
                 Ok(Told::Orders(_)) => "the answer to hello was none".to_owned(),
                 Err(error) => error.to_string(),
             };
             let seconds = clock() - since;
-            if seconds >= patience || stop() {
+            if seconds >= patience {
                 return Err(WorkerError::NoScheduler { driver: self.options.driver.clone(), seconds, why });
             }
             nap(pause);
@@ -123,7 +126,7 @@ impl Link {
         Ok(serde_json::from_slice(&line)?)
     }
 
-    /// Reports until the work has ended or nobody wants it.
+    /// Reports until the work has ended, here or altogether.
     pub(super) fn talk(&mut self, shared: &Shared, start: &Start) -> Result<(), WorkerError> {
         loop {
             let (report, findings, last) = take(shared);
@@ -136,6 +139,7 @@ impl Link {
                         return Ok(());
                     }
                 }
+                Ok(Told::Over) => return Ok(()),
                 Ok(Told::Unknown) => return Err(WorkerError::Unwanted(self.options.task.clone())),
                 Ok(Told::Start(_)) | Err(_) => {
                     let Said::Report { findings, .. } = said else { continue };
@@ -144,13 +148,13 @@ impl Link {
                         state.findings.splice(0..0, findings);
                         state.report.position
                     };
-                    let again = self.hello(Some(position), start.patience, || false)?;
+                    let Some(again) = self.hello(Some(position), start.patience)? else { return Ok(()) };
                     shared.lock().orders = again.orders;
                     continue;
                 }
             }
             let ended = |e: &Exchange| e.report.done || e.report.failure.is_some();
-            let until = clock() + EVERY;
+            let until = clock() + REPORT_EVERY;
             while clock() < until && !ended(&shared.lock()) {
                 shared.wait(until - clock());
             }
@@ -180,4 +184,33 @@ fn take(shared: &Shared) -> (Report, Vec<Finding>, bool) {
 #[expect(clippy::disallowed_methods, reason = "there is no state to wait for while nobody answers")]
 fn nap(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::run;
+    use super::*;
+
+    /// A scheduler that gives everybody this answer to hello, and what a worker made of it.
+    fn told(answer: &Told) -> Result<(), WorkerError> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let driver = listener.local_addr().unwrap().to_string();
+        let worker = std::thread::spawn(move || {
+            run(&WorkerOptions { driver, task: "video-a-1.2".into(), token: "secret".into() })
+        });
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = BufReader::new(stream);
+        stream.read_line(&mut String::new()).unwrap();
+        let mut line = serde_json::to_vec(answer).unwrap();
+        line.push(b'\n');
+        stream.get_mut().write_all(&line).unwrap();
+        worker.join().unwrap()
+    }
+
+    #[test]
+    fn a_worker_whose_query_is_over_ends_well_and_one_that_nobody_knows_does_not() {
+        told(&Told::Over).unwrap();
+        let error = told(&Told::Unknown).unwrap_err();
+        assert_eq!(error.to_string(), "the scheduler does not know task video-a-1.2");
+    }
 }

@@ -15,6 +15,7 @@ use nix::time::{ClockId, clock_gettime};
 use crate::core::{Orders, Report, Start};
 use crate::pipeline::Finding;
 
+pub use link::REPORT_EVERY;
 pub(crate) use link::{LINE_MAX, Said, Told};
 pub use pace::Pace;
 
@@ -45,7 +46,7 @@ pub enum WorkerError {
         /// What happened last.
         why: String,
     },
-    /// The scheduler does not want it.
+    /// The scheduler has no such task.
     #[error("the scheduler does not know task {0}")]
     Unwanted(String),
     /// The video.
@@ -155,12 +156,12 @@ fn clock() -> f64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0.0, |t| Duration::from(t).as_secs_f64())
 }
 
-/// Works until the stream ends, the video cannot be read, or nobody wants it.
+/// Works until the stream ends, the video cannot be read, or the query has ended or goes on elsewhere.
 ///
 /// # Errors
 /// Why it ended before its stream did. The scheduler has been told where it can be.
 pub fn run(options: &WorkerOptions) -> Result<(), WorkerError> {
-    let (mut link, start) = link::Link::open(options)?;
+    let Some((mut link, start)) = link::Link::open(options)? else { return Ok(()) };
     let shared = Shared::new(&start);
     let work = {
         let (shared, start) = (shared.clone(), start.clone());

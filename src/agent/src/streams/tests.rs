@@ -75,7 +75,7 @@ fn task_id(task: u8) -> TaskId {
 fn update(task: u8, uuid: [u8; 16], last: bool) -> StatusUpdate {
     let state = if last { TaskState::TaskFinished } else { TaskState::TaskRunning };
     let status = pb::TaskStatus {
-        task_id: pb::TaskId { value: task_id(task).as_str().to_owned() },
+        task_id: pb::TaskId { value: task_id(task).as_str().into() },
         state: state as i32,
         ..pb::TaskStatus::default()
     };
@@ -182,7 +182,7 @@ impl World {
             .streams
             .take_due(self.now)
             .into_iter()
-            .map(|(update, _)| (update.status.task_id.value.clone(), update.uuid.clone().unwrap().to_vec()))
+            .map(|(update, _)| (update.status.task_id.value.to_string(), update.uuid.clone().unwrap().to_vec()))
             .collect();
         assert_eq!(sent, due);
     }
@@ -210,7 +210,7 @@ fn numbered(task: &TaskId, number: u64) -> ([u8; 16], Arc<StatusUpdate>) {
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&number.to_be_bytes());
     let mut update = update(0, uuid, false);
-    update.status.task_id.value = task.as_str().to_owned();
+    update.status.task_id.value = task.as_str().into();
     (uuid, Arc::new(update))
 }
 

@@ -14,27 +14,27 @@ fn option<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {
 }
 
 fn framework_id(text: &str) -> pb::FrameworkId {
-    pb::FrameworkId { value: text.to_owned() }
+    pb::FrameworkId { value: text.into() }
 }
 
 fn executor_id(text: &str) -> pb::ExecutorId {
-    pb::ExecutorId { value: text.to_owned() }
+    pb::ExecutorId { value: text.into() }
 }
 
 fn task_id(text: &str) -> pb::TaskId {
-    pb::TaskId { value: text.to_owned() }
+    pb::TaskId { value: text.into() }
 }
 
 fn slave_id() -> pb::SlaveId {
-    pb::SlaveId { value: "S0".to_owned() }
+    pb::SlaveId { value: "S0".into() }
 }
 
 fn scalar(name: &str, value: f64) -> pb::Resource {
     pb::Resource {
-        name: name.to_owned(),
+        name: name.into(),
         r#type: pb::value::Type::Scalar as i32,
         scalar: Some(pb::value::Scalar { value }),
-        allocation_info: Some(pb::resource::AllocationInfo { role: Some("*".to_owned()) }),
+        allocation_info: Some(pb::resource::AllocationInfo { role: Some("*".into()) }),
         ..pb::Resource::default()
     }
 }
@@ -272,7 +272,7 @@ impl Stage {
                 connection: Some(MasterSlaveConnection { total_ping_timeout_seconds: Some(75.0) }),
             }),
             ["registered", id] => Incoming::SlaveRegistered(SlaveRegisteredMessage {
-                slave_id: pb::SlaveId { value: (*id).to_owned() },
+                slave_id: pb::SlaveId { value: (*id).into() },
                 connection: None,
             }),
             ["reregistered", lost @ ..] => Incoming::SlaveReregistered(SlaveReregisteredMessage {
@@ -362,7 +362,7 @@ impl Stage {
             task.command = None;
         }
         if options.contains(&"volume") {
-            let role = Some(pb::resource::AllocationInfo { role: Some("dev".to_owned()) });
+            let role = Some(pb::resource::AllocationInfo { role: Some("dev".into()) });
             task.resources.push(pb::Resource { allocation_info: role, ..volume() });
         }
         if options.contains(&"revocable") {
@@ -426,7 +426,7 @@ impl Stage {
             "create" => {
                 info.set_type(Type::Create);
                 // As the master's offer had it: allocated to a role.
-                let role = Some(pb::resource::AllocationInfo { role: Some("dev".to_owned()) });
+                let role = Some(pb::resource::AllocationInfo { role: Some("dev".into()) });
                 info.create = Some(Create { volumes: vec![pb::Resource { allocation_info: role, ..volume() }] });
             }
             "destroy" => {

@@ -217,7 +217,7 @@ impl Stage {
             Output::Send { message, .. } => match &**message {
                 Outgoing::StatusUpdate(message) => {
                     let update = message.update.clone();
-                    self.sent.insert(update.status.task_id.value.clone(), update);
+                    self.sent.insert(update.status.task_id.value.to_string(), update);
                 }
                 Outgoing::UpdateOperationStatus(message) => self.operation = Some(message.status.clone()),
                 _ => {}

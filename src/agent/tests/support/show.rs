@@ -9,9 +9,18 @@ fn state(number: i32) -> &'static str {
     TaskState::try_from(number).map_or("?", |state| state.as_str_name())
 }
 
+/// Tasks with their states, and with what was told of them where that is something else.
 fn tasks(tasks: &[pb::Task]) -> String {
-    let list: Vec<_> = tasks.iter().map(|task| format!("{}:{}", task.task_id.value, state(task.state))).collect();
-    list.join(",")
+    let one = |task: &pb::Task| {
+        let told = match task.status_update_state {
+            Some(told) if told == task.state && task.status_update_uuid.is_some() => String::new(),
+            None if task.state() == TaskState::TaskStaging => String::new(),
+            Some(told) => format!(" told {}", state(told)),
+            None => " told nothing".to_owned(),
+        };
+        format!("{}:{}{told}", task.task_id.value, state(task.state))
+    };
+    tasks.iter().map(one).collect::<Vec<_>>().join(",")
 }
 
 fn status(status: &pb::TaskStatus) -> String {
@@ -102,10 +111,10 @@ fn message_text(message: &Outgoing) -> String {
         Outgoing::ExitedExecutor(m) => format!("{} status {}", m.executor_id.value, m.status),
         Outgoing::ExecutorToFramework(m) => String::from_utf8_lossy(&m.data).into_owned(),
         Outgoing::FrameworkToExecutor(m) => String::from_utf8_lossy(&m.data).into_owned(),
-        Outgoing::ExecutorRegistered(m) => m.executor_info.executor_id.value.clone(),
+        Outgoing::ExecutorRegistered(m) => m.executor_info.executor_id.value.to_string(),
         Outgoing::RunTask(m) => format!("{} for {}", m.task.task_id.value, m.pid()),
-        Outgoing::KillTask(m) => m.task_id.value.clone(),
-        Outgoing::StatusUpdateAcknowledgement(m) => m.task_id.value.clone(),
+        Outgoing::KillTask(m) => m.task_id.value.to_string(),
+        Outgoing::StatusUpdateAcknowledgement(m) => m.task_id.value.to_string(),
         _ => String::new(),
     };
     format!("{name} {more}").trim_end().to_owned()
@@ -114,9 +123,9 @@ fn message_text(message: &Outgoing) -> String {
 fn event_text(event: &executor::Event) -> String {
     let name = event.r#type().as_str_name();
     let more = if let Some(subscribed) = &event.subscribed {
-        subscribed.executor_info.executor_id.value.clone()
+        subscribed.executor_info.executor_id.value.to_string()
     } else if let Some(launch) = &event.launch {
-        launch.task.task_id.value.clone()
+        launch.task.task_id.value.to_string()
     } else if let Some(group) = &event.launch_group {
         group.task_group.tasks.iter().map(|task| task.task_id.value.as_str()).collect::<Vec<_>>().join(",")
     } else if let Some(kill) = &event.kill {
@@ -124,7 +133,7 @@ fn event_text(event: &executor::Event) -> String {
         let grace = grace.map(|grace| format!(" within {}s", grace.nanoseconds / 1_000_000_000)).unwrap_or_default();
         format!("{}{grace}", kill.task_id.value)
     } else if let Some(acknowledged) = &event.acknowledged {
-        acknowledged.task_id.value.clone()
+        acknowledged.task_id.value.to_string()
     } else if let Some(message) = &event.message {
         String::from_utf8_lossy(&message.data).into_owned()
     } else {
@@ -160,6 +169,6 @@ fn spec_text(spec: &ContainerSpec) -> String {
         spec.sandbox,
         spec.user.as_deref().unwrap_or("the agent"),
         volumes.concat(),
-        spec.refused.iter().map(|why| format!(", refused: {why}")).collect::<String>()
+        spec.secrets.iter().map(|(name, _)| format!(", secret {name}")).collect::<String>()
     )
 }

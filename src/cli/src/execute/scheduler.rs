@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::Duration;
 
-use base::Time;
+use base::{Text, Time};
 use resources::{Resources, Role, parse_text};
 use sdk::task::{from_v1, to_v1};
 use sdk::v1::task_status::{Reason, Source};
@@ -34,7 +34,7 @@ pub(super) struct Execute<W> {
     /// When an end that was asked for comes without a master.
     give_up_at: Option<Time>,
     /// The last state of each task that has ended.
-    ended: BTreeMap<String, TaskState>,
+    ended: BTreeMap<Text, TaskState>,
 }
 
 impl<W: Write> Execute<W> {
@@ -56,7 +56,7 @@ impl<W: Write> Execute<W> {
 
     /// Whether every task has ended well.
     pub(super) fn succeeded(&self) -> bool {
-        let finished = |id: &String| self.ended.get(id) == Some(&TaskState::TaskFinished);
+        let finished = |id: &Text| self.ended.get(id) == Some(&TaskState::TaskFinished);
         self.work.tasks().iter().all(|task| finished(&task.task_id.value))
     }
 
@@ -104,7 +104,7 @@ impl<W: Write> Execute<W> {
             let placed = packer.bins()[0].tasks();
             let executor = ExecutorInfo {
                 r#type: Some(executor_info::Type::Default as i32),
-                executor_id: ExecutorId { value: "default-executor".to_owned() },
+                executor_id: ExecutorId { value: "default-executor".into() },
                 framework_id: Some(self.framework_id.clone()),
                 resources: placed[0].resources.clone(),
                 ..Default::default()

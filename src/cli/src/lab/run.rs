@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::available_parallelism;
 
 use ::lab::campaign::{Campaign, Progress, Results};
@@ -48,6 +48,8 @@ struct Bars {
     all: ProgressBar,
     threads: Vec<ProgressBar>,
     interrupted: AtomicBool,
+    /// In which second memory is looked at next, if it is to be in large pages.
+    next_look: Option<AtomicU64>,
 }
 
 /// Steps of a thread's bar.
@@ -67,7 +69,14 @@ impl Bars {
             bar.set_style(style("  {percent:>3} % {wide_bar:.dim}"));
             bar
         };
-        Bars { threads: (0..threads).map(thread).collect(), all, interrupted: AtomicBool::new(false) }
+        let threads = (0..threads).map(thread).collect();
+        Bars { threads, all, interrupted: AtomicBool::new(false), next_look: None }
+    }
+
+    /// For runs in this process, which is started for nothing else: their memory is to be in large pages.
+    fn with_large_pages(self) -> Bars {
+        containers::use_large_pages();
+        Bars { next_look: Some(AtomicU64::new(1)), ..self }
     }
 
     fn clear(&self) {
@@ -79,6 +88,10 @@ impl Progress for Bars {
     fn run_is(&self, thread: usize, part: f64) -> bool {
         if let Some(bar) = self.threads.get(thread) {
             bar.set_position((part * STEPS as f64) as u64);
+        }
+        let second = self.all.elapsed().as_secs();
+        if self.next_look.as_ref().is_some_and(|next| next.fetch_max(second + 1, Ordering::Relaxed) <= second) {
+            containers::use_large_pages();
         }
         !self.interrupted.load(Ordering::Relaxed)
     }
@@ -94,10 +107,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let name = args.scenario.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = if args.live { format!("{name}-live") } else { name };
     let folder = args.out.clone().unwrap_or_else(|| PathBuf::from("lab-results").join(name));
-    let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds)?;
+    let campaign = Campaign::new(&text, &args.scenario, &folder, args.seeds, super::bundled::CATALOG)?;
     let threads = args.threads.unwrap_or_else(|| available_parallelism().map_or(1, usize::from)).min(campaign.runs());
     let threads = if args.live { 1 } else { threads };
     let bars = Bars::new(campaign.runs(), threads, args.json);
+    let bars = if args.live { bars } else { bars.with_large_pages() };
     let results = if args.live {
         crate::show_warnings();
         let (place, speed) = (&args.place, args.speed);
@@ -151,6 +165,19 @@ const WINDOWS: [&str; 8] =
 /// Rows of frameworks that are printed.
 const ROWS: usize = 20;
 
+/// What bundled frameworks measure of themselves.
+fn own(first: &Outcome, all: &[Spread]) -> String {
+    let mut own = table(&["FRAMEWORK", "OF ITS OWN", ">MEAN"]);
+    for framework in first.frameworks.iter().take(ROWS) {
+        for (name, _) in &framework.own {
+            let known = format!("{}.{name}", framework.name);
+            let mean = all.iter().find(|spread| spread.name == known).map(with_interval).unwrap_or_default();
+            own.add_row([framework.name.clone(), name.clone(), mean]);
+        }
+    }
+    if own.is_empty() { String::new() } else { format!("\n{own}\n") }
+}
+
 fn tables(results: &Results) -> String {
     let mut text = String::new();
     for (values, outcomes) in results {
@@ -183,6 +210,7 @@ fn tables(results: &Results) -> String {
         if first.frameworks.len() > ROWS {
             let _ = writeln!(text, "and {} more", first.frameworks.len() - ROWS);
         }
+        text += &own(first, &all);
         let mut windows = table(&WINDOWS);
         for window in &first.windows {
             let of = |what: &str| cell(format!("{}.{what}", window.name));

@@ -1,15 +1,24 @@
 //! Handing the program's code and constants down to copies of this process, as they are mapped.
 //!
-//! A copy finds in its page tables what its template had in them, but only of mappings that hold something of the process's
+//! The best is one large page: a copy maps it with its first fault, and gives one entry of its page tables back at its end
+//! instead of hundreds. It needs a program in memory that is linked for that, and a kernel that has such pages (Linux 6.1).
+//!
+//! Else, a copy finds in its page tables what its template had in them, but only of mappings that hold something of the process's
 //! own: the kernel leaves out what can be mapped from a file again. A copy that lives for milliseconds would spend a good part
 //! of them doing that, fault by fault. So one page of each such mapping becomes the template's own, byte for byte what it was.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use crate::program_file::LARGE_PAGE;
 use crate::trim::parts_of_the_program;
 
 /// Maps all of the program's code and constants, and makes copies inherit that. Where the system does not allow it (what was
 /// code is not to be written anywhere), copies map them again as they need them.
 pub(super) fn hand_down_program() {
-    if counts_promises() {
+    let in_large_pages = gather().unwrap_or(false);
+    if in_large_pages || counts_promises() {
         return;
     }
     for (start, end, code) in parts_of_the_program() {
@@ -28,6 +37,34 @@ pub(super) fn hand_down_program() {
             }
             libc::madvise(first, length, libc::MADV_POPULATE_READ);
         }
+    }
+}
+
+/// Maps all of the program's code and constants as large pages; whether that is so now.
+fn gather() -> io::Result<bool> {
+    let file = File::open("/proc/self/exe")?;
+    let length = file.metadata()?.len();
+    // Code alone: it begins with the file then, and the constants are in it.
+    let [(start, end, true)] = parts_of_the_program()[..] else { return Ok(false) };
+    let whole = (end - start).next_multiple_of(LARGE_PAGE);
+    if start % LARGE_PAGE != 0 || length < whole as u64 {
+        return Ok(false);
+    }
+    let (readable, fd) = (libc::PROT_READ | libc::PROT_EXEC, file.as_raw_fd());
+    // SAFETY: behind the program's part nothing is mapped over (`MAP_FIXED_NOREPLACE`). The part itself is replaced, in one
+    // step, by the same bytes of the same file, with the same rights: this code goes on in it as before. An offset is below
+    // the file's length, which fits. Where these pages lie changes nothing of what is in them.
+    unsafe {
+        let free = libc::MAP_PRIVATE | libc::MAP_FIXED_NOREPLACE;
+        let behind = (end as *mut libc::c_void, whole - (end - start));
+        if behind.1 > 0 && libc::mmap(behind.0, behind.1, readable, free, fd, (end - start) as i64) != behind.0 {
+            return Ok(false);
+        }
+        let first = start as *mut libc::c_void;
+        if libc::mmap(first, whole, readable, libc::MAP_PRIVATE | libc::MAP_FIXED, fd, 0) == libc::MAP_FAILED {
+            return Ok(false);
+        }
+        Ok(libc::madvise(first, whole, libc::MADV_COLLAPSE) == 0)
     }
 }
 

@@ -17,7 +17,10 @@ use super::fetch::Fetcher;
 use super::images::Images;
 use super::isolation::{GroupUse, Isolator, Networks};
 use super::lines::Lines;
+use super::ports::Held;
 use super::records::Records;
+use super::rotate::{Rotation, Rules};
+use super::secrets::Resolver;
 use super::sessions::Sessions;
 use super::worker::Worker;
 use crate::sync::lock;
@@ -25,7 +28,7 @@ use crate::sync::lock;
 /// What the launcher's thread is asked to do, in order.
 pub(super) enum Job {
     Launch(ContainerName, Box<ContainerSpec>),
-    /// As `Launch`, once what it wants has been fetched; the sender takes `Fetched`.
+    /// As `Launch`, once all that it wants is there; the sender takes `Fetched`.
     Fetch(ContainerName, Box<ContainerSpec>, mpsc::Sender<Job>),
     Fetched(ContainerName, Box<ContainerSpec>, Option<User>, anyhow::Result<()>),
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
@@ -46,6 +49,10 @@ pub(super) struct Live {
     pub(super) sandbox: Option<String>,
     /// Whether its first process is ours, and its program is started by that.
     pub(super) init: bool,
+    /// How its output is rotated, if its variables say so.
+    pub(super) rotation: Option<Rules>,
+    /// The ports that it holds, if it is a container by itself; those of executors are in the core's books.
+    pub(super) ports: Option<Held>,
 }
 
 /// What a container uses.
@@ -68,6 +75,8 @@ pub(super) struct Tools {
     pub(super) fetcher: Fetcher,
     pub(super) isolator: Isolator,
     pub(super) docker: Docker,
+    pub(super) rotation: Rotation,
+    pub(super) secrets: Resolver,
 }
 
 /// The running containers. Cheap to clone.
@@ -76,6 +85,7 @@ pub(super) struct Containers {
     jobs: mpsc::Sender<Job>,
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     isolator: Isolator,
+    docker: Docker,
     pub(super) sessions: Sessions,
 }
 
@@ -87,7 +97,7 @@ impl Containers {
     pub(super) fn start(tools: Tools) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
-        let (isolator, sessions) = (tools.isolator.clone(), Sessions::default());
+        let (isolator, docker, sessions) = (tools.isolator.clone(), tools.docker.clone(), Sessions::default());
         let worker = Worker::new(tools, live.clone(), sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             worker.start_template();
@@ -95,13 +105,14 @@ impl Containers {
                 worker.work(job);
             }
         })?;
-        Ok(Containers { jobs, live, isolator, sessions })
+        Ok(Containers { jobs, live, isolator, docker, sessions })
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        match spec.uris.is_empty() && !Images::are_wanted(&spec) && !Networks::wanted(&spec) {
-            true => self.send(Job::Launch(container, spec)),
-            false => self.send(Job::Fetch(container, spec, self.jobs.clone())),
+        let waits = !spec.uris.is_empty() || Images::are_wanted(&spec) || Networks::wanted(&spec);
+        match waits || Resolver::is_wanted(&spec) || Docker::is_executor(&spec) {
+            false => self.send(Job::Launch(container, spec)),
+            true => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }
     }
 
@@ -123,22 +134,33 @@ impl Containers {
         lock(&self.live).iter().map(|(name, live)| (name.clone(), live.pid)).collect()
     }
 
-    /// The processes in each living container's control group, without those of containers inside it.
+    /// The processes in each living container's control group, without those of containers inside it; of what Docker runs those
+    /// that it tells. Blocks.
     pub(super) fn processes(&self) -> BTreeMap<ContainerName, Vec<i32>> {
         let names: Vec<ContainerName> = lock(&self.live).keys().cloned().collect();
         let mut seen = BTreeSet::new();
         // A container comes before those inside it.
         let own = |name: ContainerName| {
-            let all = self.isolator.group(&name).map(|group| group.processes()).unwrap_or_default();
+            let mut all = self.isolator.group(&name).map(|group| group.processes()).unwrap_or_default();
+            all.extend(self.docker.processes(&name));
             let own: Vec<i32> = all.into_iter().filter(|pid| seen.insert(*pid)).collect();
             (name, own)
         };
         names.into_iter().rev().map(own).collect()
     }
 
+    /// The ports that containers by themselves hold.
+    pub(super) fn ports(&self) -> Vec<(ContainerName, Held)> {
+        lock(&self.live).iter().filter_map(|(name, live)| Some((name.clone(), live.ports.clone()?))).collect()
+    }
+
     /// Sets what a running container may use from now on.
     pub(super) fn resize(&self, container: &ContainerName, held: &[mesos::Resource], limits: Limits) {
         self.isolator.resize(container, held, limits);
+        if self.docker.knows(container) {
+            let (docker, container, held) = (self.docker.clone(), container.clone(), held.to_vec());
+            tokio::task::spawn_blocking(move || docker.resize(&container, held, limits));
+        }
     }
 
     /// Ends what an earlier agent has left in these containers' control groups, and removes these.
@@ -156,17 +178,18 @@ impl Containers {
         self.pids().into_iter().filter_map(one).collect()
     }
 
-    /// The sandboxes of living containers; those of containers by themselves are below `alone`.
-    pub(super) fn sandboxes(&self, alone: &std::path::Path) -> Vec<std::path::PathBuf> {
+    /// The sandboxes of living containers, with how their output is rotated if that is said of them; those of containers by
+    /// themselves are below `alone`.
+    pub(super) fn sandboxes(&self, alone: &std::path::Path) -> Vec<(std::path::PathBuf, Option<Rules>)> {
         let live = lock(&self.live);
-        let one = |name: &ContainerName| {
+        let one = |(name, live_one): (&ContainerName, &Live)| {
             let root = name.root();
             let own = live.get(&root).and_then(|live| live.sandbox.as_deref());
             let base = own.map_or_else(|| alone.join(root.as_str()), std::path::PathBuf::from);
             let inside = name.as_str().split('.').skip(1);
-            inside.fold(base, |folder, id| folder.join("containers").join(id))
+            (inside.fold(base, |folder, id| folder.join("containers").join(id)), live_one.rotation)
         };
-        live.keys().map(one).collect()
+        live.iter().map(one).collect()
     }
 
     /// The images that containers' roots are made of.

@@ -3,16 +3,19 @@
 //!
 //! The containers themselves are run by executors (see crate `executor`), which outlive the agent.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use agent::{ContainerName, ContainerSpec};
+use agent::{ContainerName, ContainerSpec, Limits};
 use anyhow::Context;
 use containers::Spec;
-use executor::docker::{Client, DNS, PREFIX, QUOTA, SANDBOX, SOCKET};
+use executor::docker::{Client, DNS, EXECUTOR, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, Surroundings};
+use prost::Message;
 use protos::mesos::container_info::Type;
+use protos::mesos::{self, TaskInfo};
 use tokio::runtime::Handle;
 
 use super::dns::DefaultDns;
@@ -37,6 +40,8 @@ struct Inner {
     alone: bool,
     /// The containers that it runs, or may run.
     known: Mutex<BTreeSet<String>>,
+    /// Those of them that are executors of frameworks' own.
+    executors: Mutex<BTreeSet<String>>,
 }
 
 impl Docker {
@@ -64,6 +69,7 @@ impl Docker {
             dns: DefaultDns::read(flags)?,
             alone: names == ["docker"],
             known: Mutex::default(),
+            executors: Mutex::default(),
         }))))
     }
 
@@ -83,6 +89,12 @@ impl Docker {
         self.0.as_ref().is_some_and(|inner| lock(&inner.known).contains(container.as_str()))
     }
 
+    /// The processes of a container that it runs; none if it cannot tell. Blocks.
+    pub(super) fn processes(&self, container: &ContainerName) -> Vec<i32> {
+        let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
+        inner.client.processes(&format!("{PREFIX}{container}")).unwrap_or_default()
+    }
+
     /// Notes that a container is one that it runs.
     pub(super) fn note(&self, container: &ContainerName, spec: &ContainerSpec) {
         if let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) {
@@ -98,7 +110,7 @@ impl Docker {
     /// Refuses what nobody here can run.
     ///
     /// # Errors
-    /// A Docker container without Docker, or of an executor that is no task's own; any other one with Docker alone.
+    /// A Docker container without Docker, or of a pod, or that is no executor's; any other one with Docker alone.
     pub(super) fn refuse(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
         if !Docker::runs(spec) {
             let alone = self.0.as_ref().is_some_and(|inner| inner.alone);
@@ -106,9 +118,59 @@ impl Docker {
             return Ok(());
         }
         anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
-        let own = spec.latest.is_some() && spec.argv.get(1..3).is_some_and(|words| words == ["executor", "command"]);
-        anyhow::ensure!(own, "Docker containers are supported for tasks with a command, not for executors");
+        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
+        anyhow::ensure!(!is_ours(spec, "default"), "The containers of a pod cannot be Docker's");
         Ok(())
+    }
+
+    /// Whether Docker runs the executor itself, which is a framework's own.
+    pub(super) fn is_executor(spec: &ContainerSpec) -> bool {
+        Docker::runs(spec) && spec.latest.is_some() && !is_ours(spec, "command") && !is_ours(spec, "default")
+    }
+
+    /// Makes the container of such an executor; of others nothing. Blocks.
+    ///
+    /// # Errors
+    /// What Docker says.
+    pub(super) fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
+        let Some(inner) = self.0.as_ref().filter(|_| Docker::is_executor(spec)) else { return Ok(()) };
+        let id = container.as_str().to_owned();
+        lock(&inner.known).insert(id.clone());
+        lock(&inner.executors).insert(id);
+        let name = format!("{PREFIX}{container}");
+        let around = Surroundings {
+            name: &name,
+            sandbox: Path::new(&spec.sandbox),
+            seen: &inner.sandbox,
+            quota: inner.quota,
+            dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
+        };
+        let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
+        let mut wanted = wanted.map_err(anyhow::Error::msg)?;
+        wanted.create["Labels"][EXECUTOR] = "".into();
+        wanted.make(&inner.client, &name).map_err(anyhow::Error::msg)
+    }
+
+    /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
+    pub(super) fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
+        let inner = self.0.as_ref().filter(|_| Docker::is_executor(spec))?;
+        let all = [
+            (SOCKET, inner.socket.clone()),
+            (NAME, format!("{PREFIX}{container}")),
+            (super::ends::MARK, spec.sandbox.clone()),
+        ];
+        Some(all.map(|(name, value)| (name.into(), value.into())).into())
+    }
+
+    /// Sets what a running executor may use that Docker runs. Blocks.
+    pub(super) fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
+        let is_executor = |inner: &&Arc<Inner>| lock(&inner.executors).contains(container.as_str());
+        let Some(inner) = self.0.as_ref().filter(is_executor) else { return };
+        let task = TaskInfo { resources: held, limits: named(limits), ..TaskInfo::default() };
+        let limits = executor::docker::new_limits(&task.encode_to_vec(), inner.quota).unwrap_or_default();
+        if let Err(error) = inner.client.resize(&format!("{PREFIX}{container}"), limits) {
+            tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+        }
     }
 
     /// Tells an executor how to reach Docker.
@@ -131,6 +193,7 @@ impl Docker {
     pub(super) fn ended(&self, container: &ContainerName, runtime: &Handle) {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
+        lock(&inner.executors).remove(container.as_str());
         let name = format!("{PREFIX}{container}");
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
@@ -152,6 +215,9 @@ impl Docker {
         };
         for container in listed {
             let id = container.name.trim_start_matches(PREFIX).to_owned();
+            if container.executor && wanted.contains(&id) {
+                lock(&inner.executors).insert(id.clone());
+            }
             if wanted.contains(&id) || container.running && !inner.kill_orphans {
                 continue;
             }
@@ -186,8 +252,80 @@ impl Inner {
     }
 }
 
+/// Whether a container's program is an executor of ours, of this kind.
+fn is_ours(spec: &ContainerSpec, kind: &str) -> bool {
+    spec.argv.get(1..3).is_some_and(|words| words == ["executor", kind])
+}
+
+/// An executor as a task that is like it: what Docker is to run.
+fn description(spec: &ContainerSpec) -> TaskInfo {
+    let variables = spec.environment.iter();
+    // The container has folders of its own, and programs where its image says.
+    let variables =
+        variables.filter(|(name, value)| name != "MESOS_SANDBOX" && (name != "PATH" || value != agent::PATH));
+    let variable = |(name, value): &(String, String)| mesos::environment::Variable {
+        name: name.clone(),
+        value: Some(value.clone()),
+        ..Default::default()
+    };
+    let environment = Some(mesos::Environment { variables: variables.map(variable).collect() });
+    let (file, argv) = (spec.program.as_str(), spec.argv.as_slice());
+    let command = match argv {
+        [shell, option, script] if file == "/bin/sh" && shell == "sh" && option == "-c" => {
+            mesos::CommandInfo { shell: Some(true), value: Some(script.clone()), environment, ..Default::default() }
+        }
+        _ => mesos::CommandInfo {
+            shell: Some(false),
+            value: Some(file.to_owned()).filter(|file| !file.is_empty()),
+            // Without words of its own a program is its first one.
+            arguments: argv.iter().filter(|_| argv != [file]).cloned().collect(),
+            environment,
+            ..Default::default()
+        },
+    };
+    TaskInfo {
+        resources: spec.resources.clone(),
+        limits: named(spec.limits),
+        container: spec.container.clone().map(Box::new),
+        command: Some(command),
+        ..TaskInfo::default()
+    }
+}
+
+fn named(limits: Limits) -> BTreeMap<String, mesos::value::Scalar> {
+    let one = |(name, most): (&str, Option<f64>)| Some((name.to_owned(), mesos::value::Scalar { value: most? }));
+    [("cpus", limits.cpus), ("mem", limits.mem)].into_iter().filter_map(one).collect()
+}
+
 fn remove(client: &Client, name: &str) {
     if let Err(error) = client.remove(name) {
         tracing::warn!("the Docker container '{name}' cannot be removed: {:#}", anyhow::Error::from(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(program: &str, argv: &[&str]) -> (bool, Option<String>, Vec<String>) {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        let spec = ContainerSpec { program: program.to_owned(), argv, ..ContainerSpec::default() };
+        let command = description(&spec).command.unwrap();
+        (command.shell(), command.value.clone(), command.arguments.clone())
+    }
+
+    #[test]
+    fn what_the_executor_is() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(said("/bin/sh", &["sh", "-c", "run it"]), (true, Some("run it".to_owned()), Vec::new()));
+        assert_eq!(said("/run", &["/run"]), (false, Some("/run".to_owned()), Vec::new()));
+        assert_eq!(said("/run", &["a", "b"]), (false, Some("/run".to_owned()), words(&["a", "b"])));
+        // The image knows what to run.
+        assert_eq!(said("", &[""]), (false, None, Vec::new()));
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let environment = vec![variable("MESOS_SANDBOX", "/w"), variable("PATH", agent::PATH), variable("A", "b")];
+        let command = description(&ContainerSpec { environment, ..ContainerSpec::default() }).command.unwrap();
+        let names: Vec<String> = command.environment.unwrap().variables.into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["A"]);
     }
 }

@@ -16,6 +16,8 @@ use tokio::io::unix::AsyncFd;
 
 use super::containers::Live;
 use super::isolation::out_of_memory;
+use super::records::Note;
+use super::rotate::Variables;
 use super::worker::Worker;
 use crate::fault;
 use crate::sync::lock;
@@ -26,7 +28,7 @@ const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
 /// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
-const MARK: &str = "MESOS_DIRECTORY";
+pub(super) const MARK: &str = "MESOS_DIRECTORY";
 /// What a first process of ours adds to the signal that has ended its program.
 const INIT_SIGNALLED: i32 = 128;
 
@@ -90,13 +92,12 @@ impl Worker {
                 if !networks.is_empty() {
                     (self.report)(Input::ContainerNetworks { container: container.clone(), networks });
                 }
-                self.alive(
-                    &container,
-                    Live { pid, started, sandbox, init: false },
-                    pidfd,
-                    false,
-                    None::<std::future::Ready<()>>,
-                );
+                // What it was started with could be used.
+                let variables: Option<Variables> = self.records.more(&container, Note::Logger);
+                let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
+                let ports = self.records.more(&container, Note::Ports);
+                let live = Live { pid, started, sandbox, init: false, rotation, ports };
+                self.alive(&container, live, pidfd, false, None::<std::future::Ready<()>>);
             }
             Ok(None) => self.gone(container, sandbox),
             Err(error) => {
@@ -260,7 +261,7 @@ pub(super) fn remove(container: &ContainerName, group: Option<&Group>) {
 fn limited(container: &ContainerName, group: &Group) -> Input {
     let (message, megabytes) = out_of_memory(group);
     let exceeded = mesos::Resource {
-        name: "mem".to_owned(),
+        name: "mem".into(),
         r#type: mesos::value::Type::Scalar as i32,
         scalar: Some(mesos::value::Scalar { value: megabytes as f64 }),
         ..mesos::Resource::default()

@@ -142,7 +142,6 @@ impl Fetcher {
         }
         let wanted = spec.uris.iter().any(|uri| uri.cache());
         let folder = if wanted { self.cache_folder(user) } else { None };
-        let mut used: Vec<Key> = Vec::new();
         let mut items = Vec::new();
         // In one order for all, so that no two fetches wait for each other.
         let mut cached: Vec<&String> = spec.uris.iter().filter(|uri| uri.cache()).map(|uri| &uri.value).collect();
@@ -151,9 +150,11 @@ impl Fetcher {
         let mut found = BTreeMap::new();
         for uri in cached.into_iter().filter(|_| folder.is_some()) {
             let key = (user.map(|user| user.name.clone()).unwrap_or_default(), uri.clone());
-            found.insert(uri.clone(), self.0.cache.acquire(&key));
-            used.push(key);
+            found.insert(uri.clone(), (self.0.cache.acquire(&key), key));
         }
+        self.make_room(container, spec, user, &mut found);
+        let used: Vec<Key> = found.values().map(|(_, key)| key.clone()).collect();
+        let mut found: BTreeMap<String, Found> = found.into_iter().map(|(uri, (file, _))| (uri, file)).collect();
         for uri in &spec.uris {
             let file = found.get(&uri.value).filter(|_| uri.cache()).cloned();
             let (action, cache_filename) = match file {
@@ -167,11 +168,43 @@ impl Fetcher {
             };
             items.push(Item { uri: uri.clone(), action: action as i32, cache_filename });
         }
-        let fetched = self.run(container, spec, user, self.instructions(spec, user, folder.as_deref(), items));
+        let info = self.instructions(spec, user, folder.as_deref(), items);
+        let fetched = self.run(container, spec, user, (fetcher::INSTRUCTIONS, info)).map(drop);
         if let Some(folder) = &folder {
             used.iter().for_each(|key| self.0.cache.release(key, folder, fetched.is_ok()));
         }
         fetched
+    }
+
+    /// Makes room in the cache for what is missing there; what it has no room for is none of its files.
+    fn make_room(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        found: &mut BTreeMap<String, (Found, Key)>,
+    ) {
+        let missing = found.iter().filter(|(_, (file, _))| matches!(file, Found::Missing(_)));
+        let missing: Vec<String> = missing.map(|(uri, _)| uri.clone()).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let item = |value: &String| {
+            let uri = spec.uris.iter().find(|uri| uri.value == *value)?.clone();
+            Some(Item { uri, action: Action::BypassCache as i32, cache_filename: None })
+        };
+        let info = self.instructions(spec, user, None, missing.iter().filter_map(item).collect());
+        let told = self.run(container, spec, user, (fetcher::SIZES, info)).unwrap_or_else(|error| {
+            tracing::warn!(%container, "it cannot be told how large URIs are: {error:#}");
+            String::new()
+        });
+        let mut sizes = told.lines().map(|line| line.trim().parse().ok());
+        for uri in missing {
+            let size = sizes.next().flatten();
+            if found.get(&uri).is_some_and(|(_, key)| !self.0.cache.reserve(key, size)) {
+                found.remove(&uri);
+            }
+        }
     }
 
     /// A cache that cannot be used is done without.
@@ -206,11 +239,11 @@ impl Fetcher {
         container: &ContainerName,
         spec: &ContainerSpec,
         user: Option<&User>,
-        info: FetcherInfo,
-    ) -> anyhow::Result<()> {
+        (variable, info): (&str, FetcherInfo),
+    ) -> anyhow::Result<String> {
         let instructions = String::from_utf8_lossy(&info.json(Dialect::V0)).into_owned();
         anyhow::ensure!(instructions.len() <= INSTRUCTIONS_MAX, "The URIs are too many, or too long");
-        self.run_process(container, spec, user, (fetcher::INSTRUCTIONS, instructions)).map(drop)
+        self.run_process(container, spec, user, (variable, instructions))
     }
 
     /// Brings an image into the store, as root; what the fetcher says of it. Blocks.

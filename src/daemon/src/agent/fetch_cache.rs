@@ -19,10 +19,18 @@ struct Entry {
     name: String,
     /// None while it is being downloaded.
     bytes: Option<u64>,
+    /// How many bytes it is expected to have, while it is being downloaded.
+    expected: u64,
     /// How many fetches use it now.
     users: usize,
     /// When it was last wanted, as a count of wishes.
     wanted: u64,
+}
+
+impl Entry {
+    fn size(&self) -> u64 {
+        self.bytes.unwrap_or(self.expected)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -87,12 +95,30 @@ impl FetchCache {
                 Some(_) => books = self.changed.wait(books).unwrap_or_else(PoisonError::into_inner),
                 None => {
                     let name = format!("{now}");
-                    let entry = Entry { name: name.clone(), bytes: None, users: 1, wanted: now };
+                    let entry = Entry { name: name.clone(), bytes: None, expected: 0, users: 1, wanted: now };
                     books.entries.insert(key.clone(), entry);
                     return Found::Missing(name);
                 }
             }
         }
+    }
+
+    /// Makes room for a file that is missing and has so many bytes, if that is known. If there can be none, for what is in use
+    /// does not go, the file is not one of the cache, and need not be given back.
+    pub(super) fn reserve(&self, key: &Key, bytes: Option<u64>) -> bool {
+        let mut books = lock(&self.books);
+        let in_use = books.entries.values().filter(|entry| entry.users > 0).map(Entry::size).sum::<u64>();
+        let fitting = bytes.filter(|bytes| in_use.saturating_add(*bytes) <= self.limit);
+        match (fitting, books.entries.get_mut(key)) {
+            (Some(bytes), Some(entry)) => {
+                entry.expected = bytes;
+                self.evict(&mut books);
+            }
+            _ => drop(books.entries.remove(key)),
+        }
+        drop(books);
+        self.changed.notify_all();
+        fitting.is_some()
     }
 
     /// Gives a file back that was acquired. `folder` is the one of its user; `fetched` says whether it is whole.
@@ -127,10 +153,10 @@ impl FetchCache {
     }
 
     fn used(books: &Books) -> u64 {
-        books.entries.values().filter_map(|entry| entry.bytes).sum()
+        books.entries.values().map(Entry::size).sum()
     }
 
-    /// Bytes at most, and bytes in use.
+    /// Bytes at most, and bytes in use or kept free for downloads.
     pub(super) fn sizes(&self) -> (u64, u64) {
         (self.limit, Self::used(&lock(&self.books)))
     }
@@ -139,14 +165,6 @@ impl FetchCache {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Place(PathBuf);
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
 
     fn key(uri: &str) -> Key {
         (String::new(), uri.to_owned())
@@ -161,8 +179,8 @@ mod tests {
 
     #[test]
     fn the_oldest_that_nobody_uses_goes() {
-        let place = Place(std::env::temp_dir().join(format!("tepui-fetch-cache-{}", std::process::id())));
-        let cache = FetchCache::new(place.0.clone(), 100);
+        let place = tempfile::tempdir().unwrap();
+        let cache = FetchCache::new(place.path().join("cache"), 100);
         let folder = cache.folder_of(None).unwrap().unwrap();
         let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
         assert_eq!(cache.acquire(&key("a")), Found::Present(a.clone()));
@@ -180,6 +198,27 @@ mod tests {
         cache.release(&key("e"), &folder, false);
         assert!(!folder.join(&name).exists());
         assert!(matches!(cache.acquire(&key("e")), Found::Missing(_)));
+    }
+
+    #[test]
+    fn room_is_made_before_anything_is_downloaded() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = FetchCache::new(place.path().join("cache"), 100);
+        let folder = cache.folder_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        assert!(matches!(cache.acquire(&key("c")), Found::Missing(_)));
+        assert!(cache.reserve(&key("c"), Some(50)));
+        assert!(!folder.join(a).exists() && folder.join(&b).exists());
+        assert_eq!(cache.sizes(), (100, 90));
+        // Nothing goes for what would not fit anyway, or whose size nobody tells.
+        for (uri, size) in [("d", Some(51)), ("e", Some(101)), ("f", Some(u64::MAX)), ("g", None)] {
+            assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)));
+            assert!(!cache.reserve(&key(uri), size), "{uri}");
+            assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)), "{uri} is not in the books");
+            assert!(!cache.reserve(&key(uri), size));
+        }
+        assert!(folder.join(b).exists());
+        assert_eq!(cache.sizes(), (100, 90));
     }
 
     #[test]

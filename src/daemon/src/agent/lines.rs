@@ -58,8 +58,8 @@ impl Owner {
 
     fn subscribe(&self) -> Box<Call> {
         Box::new(Call {
-            framework_id: mesos::FrameworkId { value: self.framework.clone() },
-            executor_id: mesos::ExecutorId { value: self.executor.clone() },
+            framework_id: mesos::FrameworkId { value: (&self.framework).into() },
+            executor_id: mesos::ExecutorId { value: (&self.executor).into() },
             r#type: Some(call::Type::Subscribe as i32),
             subscribe: Some(call::Subscribe::default()),
             ..Call::default()

@@ -2,6 +2,7 @@
 //!
 //! It decides nothing about tasks; the core does.
 
+mod ask;
 mod attach;
 mod config;
 mod containers;
@@ -115,6 +116,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let pid = Pid::new("slave(1)", identity.advertise);
     let isolators = Isolators::read(&flags)?;
     let rotation = rotate::Rotation::read(&flags)?;
+    let secrets = secrets::Resolver::read(&flags)?;
     let docker = Docker::read(&flags)?;
     docker.check()?;
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
@@ -158,7 +160,17 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     docker.clean(&taken_up, &tokio::runtime::Handle::current());
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
     let lines = Lines { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
-    let tools = Tools { executor, report: report.clone(), records, lines, fetcher: fetcher.clone(), isolator, docker };
+    let tools = Tools {
+        executor,
+        report: report.clone(),
+        records,
+        lines,
+        fetcher: fetcher.clone(),
+        isolator,
+        docker,
+        rotation: rotation.clone(),
+        secrets,
+    };
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
     containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);

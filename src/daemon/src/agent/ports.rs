@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use agent::{Agent, ContainerName, Executor, ExecutorState, Input};
+use agent::{Agent, ContainerName, ContainerSpec, Executor, ExecutorState, Input};
 use containers::Listeners;
 use protos::mesos;
 use resources::{Format, Name, Ranges, Resource, Resources, Role};
@@ -71,7 +71,8 @@ impl Ports {
             let mut told = BTreeMap::new();
             loop {
                 tokio::time::sleep(self.interval).await;
-                let held = held(&driver.read(Agent::snapshot).await.frameworks);
+                let mut held = held(&driver.read(Agent::snapshot).await.frameworks);
+                held.extend(live.ports().into_iter().map(|(container, ports)| (container, Ranges::new(ports))));
                 let (looking, rules) = (live.clone(), self.clone());
                 let looked = tokio::task::spawn_blocking(move || rules.look(&looking, &held)).await;
                 let found = match looked {
@@ -110,7 +111,7 @@ impl Ports {
         }
         let mut found = BTreeMap::new();
         for (container, processes) in live.processes() {
-            // What runs inside another container shares what that one holds. Others than executors' hold nothing to be checked by.
+            // What runs inside another container shares what that one holds.
             let Some(held) = held.get(&container.root()) else { continue };
             let ports: BTreeSet<u16> = processes.into_iter().flat_map(|pid| listeners.of(pid)).collect();
             let wrong = self.wrong(&ports, held);
@@ -130,6 +131,18 @@ impl Ports {
         let ports = ports.iter().map(|port| u64::from(*port)).filter(matter);
         Ranges::new(ports.map(|port| (port, port)))
     }
+}
+
+/// The ports that a container holds, as ranges.
+pub(super) type Held = Vec<(u64, u64)>;
+
+/// What a container by itself holds; none if it is one of an executor, or within another one.
+pub(super) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<Held> {
+    if spec.latest.is_some() || container.parent().is_some() {
+        return None;
+    }
+    let ports = resources::from_proto(&spec.resources).unwrap_or_default().ports();
+    Some(ports.iter().map(|range| (range.begin, range.end)).collect())
 }
 
 /// The ports that each executor's container holds.

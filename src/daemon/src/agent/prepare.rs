@@ -16,9 +16,6 @@ use super::volumes;
 /// # Errors
 /// What cannot be made ready, or cannot be given at all.
 pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyhow::Result<Option<User>> {
-    if let Some(why) = &spec.refused {
-        anyhow::bail!("{why}");
-    }
     if !docker {
         refuse_what_is_missing(spec, mounts)?;
     }
@@ -103,21 +100,8 @@ mod tests {
     fn of(kind: Option<Type>, soft: Option<u64>, hard: Option<u64>) -> anyhow::Result<Vec<Rlimit>> {
         let limit = RLimit { r#type: kind.map(|kind| kind as i32), soft, hard };
         let rlimit_info = Some(RLimitInfo { rlimits: vec![limit] });
-        let spec = ContainerSpec {
-            sandbox: String::new(),
-            latest: None,
-            argv: Vec::new(),
-            program: String::new(),
-            environment: Vec::new(),
-            user: None,
-            uris: Vec::new(),
-            resources: Vec::new(),
-            limits: agent::Limits::default(),
-            volumes: Vec::new(),
-            refused: None,
-            container: Some(ContainerInfo { rlimit_info, ..ContainerInfo::default() }),
-            session: None,
-        };
+        let container = Some(ContainerInfo { rlimit_info, ..ContainerInfo::default() });
+        let spec = ContainerSpec { container, ..ContainerSpec::default() };
         rlimits(&spec)
     }
 

@@ -10,6 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{ContainerName, RecoveredNested};
 use base::{ContainerId, Time};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::sync::lock;
 
@@ -17,6 +19,23 @@ use crate::sync::lock;
 const PID: &str = "pid";
 /// The file that names the agent that a tree of containers belongs to: several agents may share a runtime folder.
 const OWNER: &str = "agent";
+/// What else is noted of a container, each in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Note {
+    /// The variables that say how its output is rotated.
+    Logger,
+    /// The ports that a container by itself holds.
+    Ports,
+}
+
+impl Note {
+    fn file(self) -> &'static str {
+        match self {
+            Note::Logger => "logger",
+            Note::Ports => "ports",
+        }
+    }
+}
 
 /// How deep containers may lie in each other.
 const DEPTH_MAX: usize = 32;
@@ -69,6 +88,26 @@ impl Records {
         std::fs::create_dir_all(&folder)?;
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         Ok(folder)
+    }
+
+    /// Notes more about a container.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(super) fn note_more(
+        &self,
+        container: &ContainerName,
+        what: Note,
+        value: &impl Serialize,
+    ) -> std::io::Result<()> {
+        let folder = self.make_folder(container)?;
+        std::fs::write(folder.join(what.file()), serde_json::to_vec(value)?)
+    }
+
+    /// What was noted by that; none if nothing was, or if it cannot be read.
+    pub(super) fn more<T: DeserializeOwned>(&self, container: &ContainerName, what: Note) -> Option<T> {
+        let noted = std::fs::read(self.folder(container).join(what.file())).ok()?;
+        serde_json::from_slice(&noted).ok()
     }
 
     /// Notes that a container, and whatever is left of it after a crash, is this agent's.
@@ -170,6 +209,9 @@ mod tests {
         };
         assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
         assert_eq!(names(&Records::new(&folder, Path::new("/other/meta"))), []);
+        own.note_more(&child, Note::Ports, &[(80, 81)]).unwrap();
+        assert_eq!(own.more(&child, Note::Ports), Some(vec![(80, 81)]));
+        assert_eq!(own.more::<Vec<u64>>(&inner, Note::Ports), None);
         own.forget(&inner);
         assert_eq!(names(&own), [("a.b".to_owned(), 2)]);
         own.forget(&root);

@@ -4,7 +4,7 @@
 use crate::flags::{FlagError, Flags};
 
 /// What tasks get, who may do what, or what others see would not be as the flag says.
-const MISSING: [&str; 49] = [
+const MISSING: [&str; 48] = [
     "acls",
     "agent_features",
     "agent_subsystems",
@@ -47,7 +47,6 @@ const MISSING: [&str; 49] = [
     "perf_events",
     "perf_interval",
     "resource_provider_config_dir",
-    "secret_resolver",
     "volume_gid_range",
     "xfs_kill_containers",
     "xfs_project_range",
@@ -110,7 +109,7 @@ mod tests {
         assert_eq!(checked(&[]), Ok(()));
         assert_eq!(checked(&["--authorizer=local", "--no-memory_profiling", "--perf_interval=1mins"]), Ok(()));
         assert_eq!(checked(&["--no-systemd_enable_support", "--launcher_dir=/usr/libexec/mesos"]), Ok(()));
-        for word in ["--acls={}", "--secret_resolver=x", "--memory_profiling", "--volume_gid_range=[1-2]"] {
+        for word in ["--acls={}", "--memory_profiling", "--volume_gid_range=[1-2]"] {
             let error = checked(&[word]).unwrap_err();
             assert!(error.contains("is not supported"), "{word}: {error}");
         }

@@ -140,7 +140,7 @@ mod tests {
             ..TaskStatus::default()
         };
         change(&mut status);
-        let executor_id = mesos::ExecutorId { value: "e".to_owned() };
+        let executor_id = mesos::ExecutorId { value: "e".into() };
         let update = Some(executor::call::Update { status });
         executor_call(&executor::Call {
             r#type: Some(ExecutorType::Update as i32),

@@ -21,8 +21,11 @@ use super::ends::remove;
 use super::fetch::Fetcher;
 use super::isolation::{Isolated, Isolator};
 use super::lines::{Lines, Owner};
+use super::ports;
 use super::prepare::{prepare, rlimits};
-use super::records::Records;
+use super::records::{Note, Records};
+use super::rotate::{Rotation, Rules};
+use super::secrets::Resolver;
 use super::sessions::Sessions;
 use super::terminals::{self, Ends};
 use crate::fault;
@@ -50,6 +53,8 @@ pub(super) struct Worker {
     fetches: Arc<Semaphore>,
     pub(super) isolator: Isolator,
     pub(super) docker: Docker,
+    pub(super) rotation: Rotation,
+    secrets: Resolver,
     pub(super) sessions: Sessions,
     pub(super) runtime: Handle,
 }
@@ -61,7 +66,7 @@ impl Worker {
         sessions: Sessions,
         runtime: Handle,
     ) -> Worker {
-        let Tools { executor, report, records, lines, fetcher, isolator, docker } = tools;
+        let Tools { executor, report, records, lines, fetcher, isolator, docker, rotation, secrets } = tools;
         let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
         Worker {
             live,
@@ -74,6 +79,8 @@ impl Worker {
             fetches,
             isolator,
             docker,
+            rotation,
+            secrets,
             sessions,
             runtime,
         }
@@ -126,11 +133,16 @@ impl Worker {
 
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         if let Err(error) = started {
+            self.records.forget(&container);
             self.isolator.images().remove(&container);
             self.isolator.take_back(&container);
             if self.isolator.networks().has(&container) {
                 let (networks, container) = (self.isolator.networks().clone(), container.clone());
                 self.runtime.spawn_blocking(move || networks.disconnect(&container));
+            }
+            if self.docker.knows(&container) {
+                let (docker, container, runtime) = (self.docker.clone(), container.clone(), self.runtime.clone());
+                self.runtime.spawn_blocking(move || docker.ended(&container, &runtime));
             }
             let why = format!("{error:#}");
             (self.report)(Input::ContainerStartFailed { container, why });
@@ -138,15 +150,17 @@ impl Worker {
     }
 
     /// Fetches in the background; other containers are started meanwhile.
-    fn fetch(&self, container: ContainerName, spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
+    fn fetch(&self, container: ContainerName, mut spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
         let user = match self.prepare(&spec) {
             Ok(user) => user,
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
         let (fetcher, isolator, report) = (self.fetcher.clone(), self.isolator.clone(), self.report.clone());
+        let (secrets, docker) = (self.secrets.clone(), self.docker.clone());
         let fetch = move || {
-            let provided = isolator.images().provide(&container, &spec, &fetcher);
+            let provided =
+                secrets.resolve(&mut spec).and_then(|()| isolator.images().provide(&container, &spec, &fetcher));
             let provided = provided.and_then(|()| {
                 let networks = isolator.networks().connect(&container, &spec)?;
                 report(Input::ContainerNetworks { container: container.clone(), networks });
@@ -156,6 +170,7 @@ impl Worker {
                 true => Ok(()),
                 false => fetcher.fetch(&container, &spec, user.as_ref()),
             });
+            let fetched = fetched.and_then(|()| docker.make(&container, &spec));
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         };
@@ -171,6 +186,7 @@ impl Worker {
 
     fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, user: Option<User>) -> anyhow::Result<()> {
         let limits = if self.isolator.limits() { rlimits(spec)? } else { Vec::new() };
+        let rotation = self.rotation_of(container, spec)?;
         let is_executor = spec.latest.is_some();
         if self.isolator.is_linux() {
             self.records.note_owner(container);
@@ -187,6 +203,10 @@ impl Worker {
         process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         if init {
             process.program = self.under_init(process.program)?;
+        }
+        if let Some(variables) = self.docker.runner(container, spec) {
+            process.program = self.ours(["tepui-executor", "executor", "docker"].map(OsString::from))?;
+            process.environment = variables;
         }
         let spawned = self.streams(container, spec, &mut process).and_then(|ends| {
             let (child, line) = self.start(Owner::of(spec), &process)?;
@@ -213,10 +233,25 @@ impl Worker {
             self.watch_memory(container, watch);
         }
         let sandbox = is_executor.then(|| spec.sandbox.clone());
-        let live = Live { pid, started, sandbox, init };
+        let ports = ports::own(container, spec);
+        if let Some(Err(error)) = ports.as_ref().map(|ports| self.records.note_more(container, Note::Ports, ports)) {
+            tracing::warn!(%container, "a container's ports cannot be noted: {error}");
+        }
+        let live = Live { pid, started, sandbox, init, rotation, ports };
         let line = line.map(|(owner, ours)| self.lines.clone().serve(owner, ours));
         self.alive(container, live, pidfd, true, line);
         Ok(())
+    }
+
+    /// How the output of a container is rotated whose variables say so; noted for the agent's next start.
+    fn rotation_of(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Rules>> {
+        let variables = self.rotation.variables(&spec.environment);
+        if variables.is_empty() || spec.session.is_some() {
+            return Ok(None);
+        }
+        let rules = self.rotation.rules(&variables).map_err(|why| anyhow::anyhow!("The container's logger: {why}"))?;
+        self.records.note_more(container, Note::Logger, &variables)?;
+        Ok(rules)
     }
 
     /// Starts the process: an executor of ours as a copy of the template, with a line to here, if it can be one.
@@ -289,12 +324,17 @@ impl Worker {
     /// The program, started by a first process of ours that waits for orphans and hands on how it has ended.
     fn under_init(&self, program: Program) -> anyhow::Result<Program> {
         let Program::Argv { file, argv } = program else { return Ok(program) };
+        let words = ["tepui-executor", "executor", "init"].map(OsString::from);
+        self.ours(words.into_iter().chain([file]).chain(argv))
+    }
+
+    /// The executors' program with these words.
+    fn ours(&self, words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Program> {
         let (_, executor) = self
             .executor
             .as_ref()
-            .ok_or_else(|| anyhow::anyhow!("A pid namespace needs the executors' program, which cannot be opened"))?;
-        let words = ["tepui-executor", "executor", "init"].map(OsString::from).into_iter().chain([file]).chain(argv);
-        Ok(Program::Open { file: executor.clone(), argv: words.collect() })
+            .ok_or_else(|| anyhow::anyhow!("The container needs the executors' program, which cannot be opened"))?;
+        Ok(Program::Open { file: executor.clone(), argv: words.into_iter().collect() })
     }
 
     fn to_spec(&self, spec: &ContainerSpec, user: Option<User>) -> Spec {

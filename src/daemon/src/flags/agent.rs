@@ -719,7 +719,7 @@ pub(super) const AGENT: &[Flag] = &[
         aliases: &[],
         default: None,
         kind: Kind::Text,
-        help: "module for Secret references",
+        help: "folder of secrets, or program that says them, for those that are references",
     },
     Flag {
         name: "strict",

@@ -145,7 +145,7 @@ fn to_call(endpoint: Endpoint, request: &Request) -> Result<Call, String> {
             let form = decoded(body)?;
             let id = form.get("frameworkId").ok_or("Missing 'frameworkId' query parameter in the request body")?;
             call.set_type(Type::Teardown);
-            call.teardown = Some(call::Teardown { framework_id: mesos::FrameworkId { value: id.to_owned() } });
+            call.teardown = Some(call::Teardown { framework_id: mesos::FrameworkId { value: id.into() } });
         }
         Endpoint::Reserve => {
             let form = decoded(body)?;
@@ -206,7 +206,7 @@ fn decoded(body: &[u8]) -> Result<Query, String> {
 
 fn agent(form: &Query) -> Result<mesos::SlaveId, String> {
     let id = form.get("slaveId").ok_or("Missing 'slaveId' query parameter in the request body")?;
-    Ok(mesos::SlaveId { value: id.to_owned() })
+    Ok(mesos::SlaveId { value: id.into() })
 }
 
 fn resources(form: &Query, name: &str, failed: &str) -> Result<Vec<mesos::Resource>, String> {

@@ -143,9 +143,9 @@ impl RegistryStore {
     fn part(&self, operation: &RegistryOp, ids: &[mesos::SlaveId]) -> Registry {
         let mut part = Registry { minimum_capabilities: self.capabilities.clone(), ..Registry::default() };
         for id in ids {
-            part.slaves.get_or_insert_default().slaves.extend(self.admitted.get(&id.value).cloned());
-            part.unreachable.get_or_insert_default().slaves.extend(self.unreachable.get(&id.value).cloned());
-            part.gone.get_or_insert_default().slaves.extend(self.gone.get(&id.value).cloned());
+            part.slaves.get_or_insert_default().slaves.extend(self.admitted.get(id.value.as_str()).cloned());
+            part.unreachable.get_or_insert_default().slaves.extend(self.unreachable.get(id.value.as_str()).cloned());
+            part.gone.get_or_insert_default().slaves.extend(self.gone.get(id.value.as_str()).cloned());
         }
         match operation {
             RegistryOp::UpdateQuota(configs) => {
@@ -172,7 +172,7 @@ impl RegistryStore {
     fn learn(&mut self, operation: &RegistryOp, ids: &[mesos::SlaveId], part: Registry) {
         let after = Parts::of(&part);
         for id in ids {
-            let key = &id.value;
+            let key = id.value.as_str();
             settle(&mut self.admitted, key, after.admitted.get(key));
             settle(&mut self.unreachable, key, after.unreachable.get(key));
             settle(&mut self.gone, key, after.gone.get(key));
@@ -235,14 +235,14 @@ struct Parts {
 
 impl Parts {
     fn of(registry: &Registry) -> Parts {
-        let id = |agent: &registry::Slave| agent.info.id.as_ref().map(|id| id.value.clone()).unwrap_or_default();
+        let id = |agent: &registry::Slave| agent.info.id.as_ref().map(|id| id.value.to_string()).unwrap_or_default();
         let admitted = registry.slaves.iter().flat_map(|list| &list.slaves);
         let unreachable = registry.unreachable.iter().flat_map(|list| &list.slaves);
         let gone = registry.gone.iter().flat_map(|list| &list.slaves);
         Parts {
             admitted: admitted.map(|agent| (id(agent), agent.clone())).collect(),
-            unreachable: unreachable.map(|agent| (agent.id.value.clone(), agent.clone())).collect(),
-            gone: gone.map(|agent| (agent.id.value.clone(), agent.clone())).collect(),
+            unreachable: unreachable.map(|agent| (agent.id.value.to_string(), agent.clone())).collect(),
+            gone: gone.map(|agent| (agent.id.value.to_string(), agent.clone())).collect(),
         }
     }
 }
@@ -257,7 +257,7 @@ mod tests {
     }
 
     fn id(text: &str) -> mesos::SlaveId {
-        mesos::SlaveId { value: text.to_owned() }
+        mesos::SlaveId { value: text.into() }
     }
 
     fn quota(role: &str, value: f64) -> QuotaConfig {

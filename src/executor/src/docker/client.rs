@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::PREFIX;
+use super::{EXECUTOR, PREFIX};
 use crate::http::{AnswerReader, HttpError, Part};
 
 /// Longer answers to calls that are not streams are cut off.
@@ -48,6 +48,8 @@ pub struct Listed {
     pub running: bool,
     /// When it was created, in seconds since the epoch.
     pub created: u64,
+    /// Whether it is an executor of a framework's own.
+    pub executor: bool,
 }
 
 /// Talks to a daemon. Each call is a connection of its own.
@@ -146,12 +148,40 @@ impl Client {
         Ok(self.quick("GET", "/version", None)?["Version"].as_str().unwrap_or_default().to_owned())
     }
 
+    /// Sets other limits of a container, as [`new_limits`](super::new_limits) gives them. That of memory only grows: the kernel
+    /// takes back none that is in use.
+    ///
+    /// # Errors
+    /// If the daemon cannot be asked, or cannot do it.
+    pub fn resize(&self, name: &str, mut limits: Value) -> Result<(), ClientError> {
+        let inspected = self.quick("GET", &format!("/containers/{name}/json"), None)?;
+        let number = |name: &str| inspected["HostConfig"][name].as_i64().unwrap_or(0);
+        match limits["Memory"].as_i64() {
+            Some(memory) if memory > number("Memory") && number("Memory") > 0 => {
+                let unlimited = number("MemorySwap") < 0;
+                limits["MemorySwap"] = if unlimited { (-1).into() } else { memory.saturating_mul(2).into() };
+            }
+            _ => limits["Memory"] = number("Memory").into(),
+        }
+        gone_is_fine(self.quick("POST", &format!("/containers/{name}/update"), Some(&limits.to_string())))
+    }
+
     /// Sends a signal to a container; one that is not there, or does not run, is no error.
     ///
     /// # Errors
     /// If the daemon cannot be asked.
     pub fn kill(&self, name: &str, signal: &str) -> Result<(), ClientError> {
         gone_is_fine(self.quick("POST", &format!("/containers/{name}/kill?signal={signal}"), None))
+    }
+
+    /// The processes of a running container, as the host counts them.
+    ///
+    /// # Errors
+    /// If the daemon cannot be asked, or the container does not run.
+    pub fn processes(&self, name: &str) -> Result<Vec<i32>, ClientError> {
+        let listed = self.quick("GET", &format!("/containers/{name}/top?ps_args=-eo%20pid"), None)?;
+        let rows = listed["Processes"].as_array().into_iter().flatten();
+        Ok(rows.filter_map(|row| row[0].as_str()?.trim().parse().ok()).collect())
     }
 
     /// Ends a container if it runs, and deletes it.
@@ -173,7 +203,8 @@ impl Client {
         let one = |container: &Value| {
             let name = container["Names"][0].as_str()?.trim_start_matches('/').to_owned();
             let running = container["State"] != "exited" && container["State"] != "dead";
-            Some(Listed { name, running, created: container["Created"].as_u64().unwrap_or(0) })
+            let executor = container["Labels"].get(EXECUTOR).is_some();
+            Some(Listed { name, running, created: container["Created"].as_u64().unwrap_or(0), executor })
         };
         let all = list.as_array().into_iter().flatten().filter_map(one);
         Ok(all.filter(|container| container.name.starts_with(PREFIX)).collect())

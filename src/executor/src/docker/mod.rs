@@ -2,15 +2,18 @@
 //!
 //! The command executor stays what it is: beside it runs a small process, this program too, that has the Docker daemon start the
 //! container, carries its output, and ends as the container has ended. `request.rs` says what a task's container is,
-//! `client.rs` talks to the daemon, `run.rs` is that process.
+//! `client.rs` talks to the daemon, `run.rs` is that process. An executor of a framework's own that is a Docker container has such
+//! a process, too; the agent makes the container, and starts the process.
 
 mod client;
+mod image;
 mod messages;
 mod request;
 mod run;
 mod task;
 
 pub use client::{Client, ClientError, Listed};
+pub use request::{Surroundings, Wanted, new_limits, wanted};
 pub(crate) use run::main;
 pub(crate) use task::{DockerTask, News, is_docker};
 
@@ -25,8 +28,11 @@ pub const DNS: &str = "TEPUI_DOCKER_DNS";
 /// The start of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
 
-/// What the process that runs a container is told.
-const NAME: &str = "TEPUI_DOCKER_NAME";
+/// The label of containers that are executors of frameworks' own.
+pub const EXECUTOR: &str = "tepui.executor";
+
+/// What the process that runs a container is told: what the container is called; and, if it is to be made first, what it is.
+pub const NAME: &str = "TEPUI_DOCKER_NAME";
 const IMAGE: &str = "TEPUI_DOCKER_IMAGE";
 const PULL: &str = "TEPUI_DOCKER_PULL";
 const CREATE: &str = "TEPUI_DOCKER_CREATE";

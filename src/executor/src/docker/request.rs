@@ -5,6 +5,7 @@ use std::path::Path;
 use prost::Message;
 use serde_json::{Map, Value, json};
 
+use super::client::Client;
 use super::messages::{Container, Docker, Task, Volume};
 use crate::messages::Command;
 
@@ -19,31 +20,45 @@ const USER: i32 = 4;
 
 /// A container to be.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Wanted {
+pub struct Wanted {
     /// The image, as people name it.
-    pub(super) image: String,
+    pub image: String,
     /// Whether it is fetched even if it is there.
-    pub(super) pull: bool,
+    pub pull: bool,
     /// The body of the call that creates it.
-    pub(super) create: Value,
+    pub create: Value,
+}
+
+impl Wanted {
+    /// Has it made, with the image fetched before if need be. Blocks.
+    ///
+    /// # Errors
+    /// In words why it cannot be.
+    pub fn make(&self, client: &Client, name: &str) -> Result<(), String> {
+        client.make(name, &self.image, self.pull, &self.create.to_string())
+    }
 }
 
 /// What the task does not say.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings<'a> {
+pub struct Surroundings<'a> {
     /// The container's name.
-    pub(super) name: &'a str,
-    /// The sandbox on the host, and in the container.
-    pub(super) sandbox: &'a Path,
-    pub(super) seen: &'a str,
+    pub name: &'a str,
+    /// The sandbox on the host.
+    pub sandbox: &'a Path,
+    /// The sandbox in the container.
+    pub seen: &'a str,
     /// Whether no more processors may be used than are held.
-    pub(super) quota: bool,
+    pub quota: bool,
     /// The agent's name servers, if its operator has set some.
-    pub(super) dns: Option<Value>,
+    pub dns: Option<Value>,
 }
 
-/// The container of a task; in words what is wrong with it.
-pub(super) fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String> {
+/// The container of a task, which is given as the bytes of a `TaskInfo`.
+///
+/// # Errors
+/// In words what is wrong with it.
+pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String> {
     let task = Task::decode(bytes).map_err(|error| error.to_string())?;
     let own = crate::messages::Task::decode(bytes).map_err(|error| error.to_string())?;
     let container = task.container.clone().ok_or("The task has no container")?;
@@ -90,13 +105,22 @@ fn scalar(task: &Task, name: &str) -> f64 {
     of_name.filter_map(|resource| resource.scalar).map(|scalar| scalar.value).sum()
 }
 
-/// Limits, volumes, network.
-fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
+/// The limits of a running container that has changed, as [`Client::resize`] takes them; of the task only `resources` and `limits`
+/// are looked at.
+///
+/// # Errors
+/// If the bytes are no `TaskInfo`.
+pub fn new_limits(bytes: &[u8], quota: bool) -> Result<Value, String> {
+    let task = Task::decode(bytes).map_err(|error| error.to_string())?;
+    Ok(Value::Object(limits(&task, quota)))
+}
+
+fn limits(task: &Task, quota: bool) -> Map<String, Value> {
     let (cpus, mem) = (scalar(task, "cpus"), scalar(task, "mem"));
     let mut host = Map::new();
     host.insert("CpuShares".into(), json!(((cpus * 1024.0) as u64).max(LEAST_SHARES)));
     let limit = |name: &str| task.limits.get(name).map(|scalar| scalar.value);
-    let most = limit("cpus").or(around.quota.then_some(cpus)).filter(|most| most.is_finite() && *most > 0.0);
+    let most = limit("cpus").or(quota.then_some(cpus)).filter(|most| most.is_finite() && *most > 0.0);
     if let Some(most) = most {
         host.insert("CpuPeriod".into(), json!(PERIOD as u64));
         host.insert("CpuQuota".into(), json!((most * PERIOD).max(1000.0) as u64));
@@ -112,6 +136,12 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
             }
         }
     }
+    host
+}
+
+/// Limits, volumes, network.
+fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
+    let mut host = limits(task, around.quota);
     let mut binds = vec![format!("{}:{}:rw", around.sandbox.display(), around.seen)];
     for volume in &container.volumes {
         binds.push(bind(volume, around)?);

@@ -7,11 +7,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::client::{Client, ClientError, request};
+use super::client::{Client, request};
+use super::image::words;
 use super::{CREATE, IMAGE, NAME, PULL, SOCKET};
-
-/// A line of a pull's progress has a few hundred bytes.
-const LINE_MAX: usize = 1 << 20;
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
@@ -22,7 +20,7 @@ pub(crate) fn main() -> ExitCode {
         image: variable(IMAGE),
         pull: variable(PULL) == "1",
     };
-    match container.run(&variable(CREATE)) {
+    match container.run(std::env::var(CREATE).ok().as_deref()) {
         Ok(code) => ExitCode::from(code),
         Err(words) => {
             eprintln!("{words}");
@@ -46,20 +44,13 @@ struct Container {
     pull: bool,
 }
 
-fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
-    move |error| format!("{what}: {}", crate::with_causes(&error))
-}
-
 impl Container {
-    fn run(&self, create: &str) -> Result<u8, String> {
-        let pull = format!("Failed to pull the image '{}'", self.image);
-        if self.pull || !self.has_image()? {
-            self.fetch().map_err(|why| format!("{pull}: {why}"))?;
-        }
+    /// Runs the container; it is created first, unless that has been done already.
+    fn run(&self, create: Option<&str>) -> Result<u8, String> {
         let name = &self.name;
-        self.client
-            .call("POST", &format!("/containers/create?name={name}"), Some(create), None)
-            .map_err(words("Failed to create the Docker container"))?;
+        if let Some(create) = create {
+            self.client.make(name, &self.image, self.pull, create)?;
+        }
         let copier = self.copy_output();
         self.client
             .call("POST", &format!("/containers/{name}/start"), None, None)
@@ -85,40 +76,6 @@ impl Container {
         inspected.map_err(words("Failed to inspect the Docker container"))
     }
 
-    fn has_image(&self) -> Result<bool, String> {
-        match self.client.quick("GET", &format!("/images/{}/json", self.image), None) {
-            Ok(_) => Ok(true),
-            Err(ClientError::Refused { status: 404, .. }) => Ok(false),
-            Err(error) => Err(words("Failed to look for the image")(error)),
-        }
-    }
-
-    /// Has the daemon fetch the image. It tells of failures in the middle of its answer.
-    fn fetch(&self) -> Result<(), String> {
-        let named = self.image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
-        let image = if named { self.image.clone() } else { format!("{}:latest", self.image) };
-        let encoded: String = image.bytes().map(encode).collect();
-        let (mut line, mut failure) = (Vec::new(), None);
-        let asked = request("POST", &format!("/images/create?fromImage={encoded}"), None);
-        let status = self.client.stream(&asked, None, &mut |_, data| {
-            for byte in data {
-                if *byte != b'\n' {
-                    line.push(*byte);
-                    continue;
-                }
-                failure = failure.take().or_else(|| failure_in(&line));
-                line.clear();
-            }
-            line.len() > LINE_MAX
-        });
-        let status = status.map_err(|error| crate::with_causes(&error))?;
-        match failure.or_else(|| failure_in(&line)) {
-            Some(why) => Err(why),
-            None if status == 200 => Ok(()),
-            None => Err(format!("the Docker daemon answers {status}")),
-        }
-    }
-
     /// Copies what the container writes, from its first byte on, until it has ended.
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
@@ -142,21 +99,6 @@ impl Container {
         let _ = wait.recv();
         copier
     }
-}
-
-/// For a URL's query.
-fn encode(byte: u8) -> String {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    }
-}
-
-/// The failure that a line of a pull's progress, or an answer, tells of.
-fn failure_in(line: &[u8]) -> Option<String> {
-    let value: Value = serde_json::from_slice(line).ok()?;
-    let words = value["error"].as_str().or_else(|| value["message"].as_str());
-    words.map(str::to_owned)
 }
 
 /// The container's address on its network; empty on the host's.

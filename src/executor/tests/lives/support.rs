@@ -113,7 +113,7 @@ pub fn killing() -> v1::FrameworkInfo {
 }
 
 pub fn task_id(value: &str) -> v1::TaskId {
-    v1::TaskId { value: value.to_owned() }
+    v1::TaskId { value: value.into() }
 }
 
 pub fn kill_policy(grace: Duration) -> v1::KillPolicy {

@@ -7,13 +7,18 @@
 //! <!-- lab table SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->      a row for each point of the sweep
 //! <!-- lab factors SCENARIO: TITLE = NUMBER; TITLE % = NUMBER -->    a row for each number: the first point against the last
 //! <!-- lab picture SCENARIO: POINT share|waiting|held -->            over time, of the first seed; replays have others
+//! <!-- lab curve SCENARIO: AXIS := 1 | 2 | 4; TITLE = NUMBER -->     over the points of the sweep
 //! <!-- lab end -->
 //! ```
 //!
-//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. What a number
-//! means and what the paper says stands in the page, and is not touched.
+//! NUMBER is a name as `tepui lab run --json` has it; a title that ends with `%` shows hundred times the number. `A of B` is A over both
+//! together, over the time of all seeds. In a table, `TITLE := ONE | TWO` is a column of words, one for each row; if it is the first one it
+//! stands for the sweep's values, and a row without a word is left out. In a curve such words are where on the axis the points are; what
+//! is no number there, is drawn as a line across.
+//! What a number means and what the paper says stands in the page, and is not touched.
 #![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 
+mod curve;
 mod row;
 mod streams;
 mod training;
@@ -23,8 +28,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use lab::bundled::Catalog;
 use lab::campaign::{Campaign, Progress};
 use lab::measure::Outcome;
+use lab::report::Spread;
 use plot::Lines;
 use row::Row;
 use streams::Streams;
@@ -85,7 +92,7 @@ fn rows(name: &str, file: &Path, text: &str) -> Result<Vec<Row>, Failed> {
         Some("streams") => Streams::rows(text, folder),
         Some(other) => Err(format!("'{other}' is no replay: training or streams").into()),
         None => {
-            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None)?;
+            let campaign = Campaign::new(text, file, &Path::new("lab-results").join(name), None, Catalog::default())?;
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             Ok(row::of_world(&campaign.run(threads, &Silent)?))
         }
@@ -112,10 +119,21 @@ fn columns(wanted: &str) -> Result<Vec<(&str, &str)>, Failed> {
     columns.collect()
 }
 
+/// A number of a row.
+fn find<'a>(row: &'a Row, name: &str) -> Result<&'a Spread, Failed> {
+    let found = row.numbers.iter().find(|spread| spread.name == name);
+    found.ok_or_else(|| format!("there is no number '{name}'").into())
+}
+
 /// A number of a row with its interval.
 fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
-    let found = row.numbers.iter().find(|spread| spread.name == name);
-    let found = found.ok_or_else(|| format!("there is no number '{name}'"))?;
+    if let Some((part, rest)) = name.split_once(" of ") {
+        let total = |name: &str| row.totals.get(name).copied().ok_or_else(|| format!("there is no total of '{name}'"));
+        let (part, rest) = (total(part)?, total(rest)?);
+        let share = part / (part + rest);
+        return Ok((share, number(if title.ends_with('%') { share * 100.0 } else { share })));
+    }
+    let found = find(row, name)?;
     let times = if title.ends_with('%') { 100.0 } else { 1.0 };
     let interval = if found.half > 0.0 { format!(" ± {}", number(found.half * times)) } else { String::new() };
     Ok((found.mean, format!("{}{interval}", number(found.mean * times))))
@@ -124,19 +142,36 @@ fn cell(row: &Row, title: &str, name: &str) -> Result<(f64, String), Failed> {
 /// The table of a block, in Markdown: a row for each point.
 fn table(rows: &[Row], wanted: &str) -> Result<String, Failed> {
     let columns = columns(wanted)?;
-    let fields = rows.first().map(|row| row.values.as_slice()).unwrap_or_default();
+    let named = columns.first().is_some_and(|(title, _)| title.ends_with(':'));
+    let fields = rows.first().map(|row| row.values.as_slice()).filter(|_| !named).unwrap_or_default();
     let titles = fields.iter().map(|(field, _)| format!("`{}`", field.rsplit('.').next().unwrap_or(field)));
-    let titles: Vec<String> = titles.chain(columns.iter().map(|(title, _)| (*title).to_owned())).collect();
+    let titles: Vec<String> =
+        titles.chain(columns.iter().map(|(title, _)| title.trim_end_matches([' ', ':']).to_owned())).collect();
     let mut text = format!("| {} |\n|{}\n", titles.join(" | "), "---|".repeat(titles.len()));
-    for row in rows {
-        let mut cells: Vec<String> =
-            row.values.iter().map(|(_, value)| value.trim_matches('"').replace('|', "/")).collect();
+    for (at, row) in rows.iter().enumerate() {
+        if named && words(columns[0].1, at, rows.len())?.is_empty() {
+            continue;
+        }
+        let values = row.values.iter().filter(|_| !named);
+        let mut cells: Vec<String> = values.map(|(_, value)| value.trim_matches('"').replace('|', "/")).collect();
         for (title, name) in &columns {
-            cells.push(cell(row, title, name)?.1);
+            cells.push(match title.ends_with(':') {
+                true => words(name, at, rows.len())?,
+                false => cell(row, title, name)?.1,
+            });
         }
         writeln!(text, "| {} |", cells.join(" | "))?;
     }
     Ok(text)
+}
+
+/// The words of a row in a column of words.
+fn words(all: &str, row: usize, rows: usize) -> Result<String, Failed> {
+    let words: Vec<&str> = all.split('|').map(str::trim).collect();
+    match words.len() == rows {
+        true => Ok(words[row].to_owned()),
+        false => Err(format!("'{all}' has {} words for {rows} rows", words.len()).into()),
+    }
 }
 
 /// The same the other way round: a row for each number, and how many times as much the first point has as the last.
@@ -164,10 +199,15 @@ fn picture(block: &Block, rows: &[Row]) -> Result<String, Failed> {
         .collect();
     let title = if values.is_empty() { block.scenario.clone() } else { values.join(", ") };
     let lines = Lines { title: title.clone(), ..lines.clone() };
-    let name = format!("pictures/{}-{point}-{what}.svg", block.scenario);
+    drawn(&lines, &format!("{}-{point}-{what}", block.scenario))
+}
+
+/// Writes a picture beside the page; the line that names it there.
+fn drawn(lines: &Lines, name: &str) -> Result<String, Failed> {
+    let file = format!("pictures/{name}.svg");
     std::fs::create_dir_all("docs/papers/pictures")?;
-    std::fs::write(Path::new("docs/papers").join(&name), lines.svg())?;
-    Ok(format!("![{}]({name})\n", title.replace(['[', ']'], "")))
+    std::fs::write(Path::new("docs/papers").join(&file), lines.svg())?;
+    Ok(format!("![{}]({file})\n", lines.title.replace(['[', ']'], "")))
 }
 
 /// The page with its blocks written anew; none if it has no blocks that are wanted.
@@ -184,7 +224,10 @@ fn filled(text: &str, filters: &[String], shelf: &mut Shelf) -> Result<Option<St
             "table" => table(rows, &block.wanted)?,
             "factors" => factors(rows, &block.wanted)?,
             "picture" => picture(&block, rows)?,
-            other => return Err(format!("'{other}' is neither table nor factors nor picture").into()),
+            "curve" => {
+                drawn(&curve::lines(&block.scenario, rows, &block.wanted)?, &format!("{}-curve", block.scenario))?
+            }
+            other => return Err(format!("'{other}' is none of table, factors, picture and curve").into()),
         });
         let end = lines.find(|line| line.trim() == "<!-- lab end -->");
         writeln!(new, "{}", end.ok_or_else(|| format!("'{line}' has no end"))?)?;

@@ -1,5 +1,7 @@
 //! What a page can show of a scenario, whatever has run it: a row for each point of its sweep.
 
+use std::collections::BTreeMap;
+
 use lab::campaign::Results;
 use lab::measure::mean_and_interval;
 use lab::report::{Course, Spread, course, spreads};
@@ -12,6 +14,8 @@ pub struct Row {
     pub values: Vec<(String, String)>,
     /// Numbers by name.
     pub numbers: Vec<Spread>,
+    /// The same, but added up over the seconds of all seeds.
+    pub totals: BTreeMap<String, f64>,
     /// Pictures by name.
     pub pictures: Vec<(&'static str, Lines)>,
 }
@@ -22,7 +26,14 @@ pub fn of_world(results: &Results) -> Vec<Row> {
         let courses = [("share", Course::Share), ("waiting", Course::Waiting), ("held", Course::Held)];
         let pictures =
             outcomes.first().map(|first| courses.map(|(name, what)| (name, drawn(course(first, what), what))));
-        Row { values: values.clone(), numbers: spreads(outcomes), pictures: pictures.into_iter().flatten().collect() }
+        let mut totals = BTreeMap::new();
+        for outcome in outcomes {
+            for spread in spreads(std::slice::from_ref(outcome)) {
+                *totals.entry(spread.name).or_default() += spread.mean * outcome.seconds;
+            }
+        }
+        let pictures = pictures.into_iter().flatten().collect();
+        Row { values: values.clone(), numbers: spreads(outcomes), totals, pictures }
     };
     results.iter().map(row).collect()
 }

@@ -122,6 +122,7 @@ impl Streams {
             values: vec![("times".to_owned(), times.to_string()), ("burst".to_owned(), burst.to_string())],
             numbers: over_seeds(&numbers),
             pictures,
+            ..Row::default()
         }
     }
 

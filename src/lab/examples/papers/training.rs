@@ -7,7 +7,7 @@ use lab::seeds::Seed;
 use lab::span::Span;
 use plot::{Line, Lines};
 use quality::allocate::Policy;
-use quality::replay::{Curve, Outcome, Pool, replay};
+use quality::replay::{Curve, Outcome, Pool, read_losses, replay};
 use rand_distr::{Distribution, Exp1, LogNormal, StandardUniform};
 use serde::Deserialize;
 
@@ -60,7 +60,8 @@ impl Training {
                 pictures.push(("loss", picture(&curves, &slaq, &fair)));
             }
         }
-        Row { values: vec![("load".to_owned(), load.to_string())], numbers: over_seeds(&numbers), pictures }
+        let values = vec![("load".to_owned(), load.to_string())];
+        Row { values, numbers: over_seeds(&numbers), pictures, ..Row::default() }
     }
 
     /// The jobs of a seed: each recorded training once, in an order of its own.
@@ -98,11 +99,7 @@ impl Training {
 /// Recorded losses: `job,algorithm,losses`.
 fn read(file: &Path) -> Result<Vec<Vec<f64>>, Failed> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("{}: {why}", file.display()))?;
-    let losses = |line: &str| -> Result<Vec<f64>, Failed> {
-        let cell = line.split(',').nth(2).ok_or_else(|| format!("'{line}' has no losses"))?;
-        Ok(cell.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)
-    };
-    text.lines().skip(1).map(losses).collect()
+    Ok(read_losses(&text).map_err(|why| format!("{}: {why}", file.display()))?)
 }
 
 fn compared(curves: &[Curve], slaq: &Outcome, fair: &Outcome) -> Vec<(String, f64)> {

@@ -59,7 +59,7 @@ impl Books {
             }
             let mut held = agent.used.iter().chain(agent.offered.iter());
             if let Some(other) = held.find(|resource| !is_kept(resource)) {
-                return broken("reservations are kept", format!("{other:?} of agent {} is taken", agent.id));
+                return broken("reservations are kept", format!("a stranger has {other:?} of agent {}", agent.id));
             }
         }
         self.check_limit(&snapshot)
@@ -112,18 +112,31 @@ fn agree(master: &Master, snapshot: &Snapshot, left: &[String]) -> Result<(), Br
         // tasks either that were to use it; its master is about to hear that. What is shared may be taken many times.
         let made = |resource: &Resource| resource.is_persistent_volume() || resource.is_dynamically_reserved();
         let is_there = |resource: &Resource| !made(resource) || agent.total.contains_resource(resource);
+        let offered = agent.offered.unallocated();
         let mut taken = agent.used.unallocated().single_copies().filter(is_there);
-        taken += &agent.offered.unallocated();
+        taken += &offered;
         let taken = taken.single_copies();
+        // If it comes back with a reservation that was to be free, such tasks take what is reserved, for as long; what is offered is there.
+        let fits = agent.total.contains(&taken)
+            || (agent.total.contains(&offered.single_copies()) && plain(&agent.total).contains(&plain(&taken)));
         // What a framework that has left had is free at once, though its tasks may take a while to end: a master that begins
         // to lead meanwhile finds both there.
         let mut of_left = snapshot.frameworks.values().filter(|framework| left.contains(&framework.id.to_string()));
-        if !agent.total.contains(&taken) && !of_left.any(|framework| !framework.tasks.is_empty()) {
+        if !fits && !of_left.any(|framework| !framework.tasks.is_empty()) {
             let text = format!("agent {} has {}, and {taken} is taken", agent.id, agent.total);
             return broken("nothing is given away twice", text);
         }
     }
     Ok(())
+}
+
+/// The same without what was reserved while the cluster ran.
+fn plain(resources: &Resources) -> Resources {
+    let one = |resource: &Resource| match resource.is_dynamically_reserved() && !resource.is_persistent_volume() {
+        true => resource.to_unreserved(),
+        false => resource.clone(),
+    };
+    resources.iter().map(one).collect()
 }
 
 /// Whether it is a CPU that is reserved to the limited role.

@@ -68,12 +68,16 @@ pub(super) struct Judge {
     volumes: Volumes,
     /// Tasks that came from masters which their agents had left.
     strays: FxHashSet<TaskName>,
+    /// Tasks that agents have given up because a master said that their framework was over.
+    pub dropped: FxHashSet<TaskName>,
     /// What operators were told.
     pub promises: Promises,
     /// Tasks that were launched together, and by whom.
     groups: Vec<(usize, Vec<String>)>,
     /// Who has had which framework id.
     ids: FxHashMap<String, usize>,
+    /// The host of each agent id.
+    hosts: FxHashMap<String, String>,
     /// What happened, for a summary.
     pub tasks: u64,
     pub updates: u64,
@@ -94,9 +98,11 @@ impl Judge {
             offers: FxHashMap::default(),
             volumes: Volumes::default(),
             strays: FxHashSet::default(),
+            dropped: FxHashSet::default(),
             promises: Promises::default(),
             groups: Vec::new(),
             ids: FxHashMap::default(),
+            hosts: FxHashMap::default(),
             tasks: 0,
             updates: 0,
         }
@@ -129,7 +135,7 @@ impl Judge {
     }
 
     fn update(&mut self, who: usize, status: &TaskStatus) {
-        let task = &status.task_id.value;
+        let task = status.task_id.value.as_str();
         let Some(before) = self.parties[who].tasks.get(task).copied() else {
             // A scheduler that ended between writing a launch down and sending it asks what became of it.
             if status.uuid.is_none() {
@@ -140,7 +146,7 @@ impl Judge {
             });
         };
         let state = status.state();
-        self.parties[who].tasks.insert(task.clone(), Some(state));
+        self.parties[who].tasks.insert(task.to_owned(), Some(state));
         let lives = [Told::TaskStaging, Told::TaskStarting, Told::TaskRunning];
         let last = [Told::TaskFinished, Told::TaskFailed, Told::TaskKilled, Told::TaskError];
         let ended = before.is_some_and(|before| last.contains(&before));
@@ -176,14 +182,18 @@ impl Observer for Judge {
             self.log.line(now, || line);
         }
         if let Some(part) = &event.subscribed {
-            let id = part.framework_id.value.clone();
+            let id = part.framework_id.value.to_string();
             if let Some(other) = self.ids.insert(id.clone(), who).filter(|other| *other != who) {
                 self.fail("ids are given once", || format!("framework {id} is of schedulers {other} and {who}"));
             }
         }
         for offer in event.offers.iter().flat_map(|part| &part.offers) {
-            if self.offers.insert(offer.id.value.clone(), who).is_some() {
+            if self.offers.insert(offer.id.value.to_string(), who).is_some() {
                 self.fail("an offer is made once", || format!("{} comes to scheduler {who} again", offer.id.value));
+            }
+            let (agent, host) = (&offer.agent_id.value, &offer.hostname);
+            if let Some(other) = self.hosts.insert(agent.to_string(), host.clone()).filter(|other| other != host) {
+                self.fail("ids are given once", || format!("agent {agent} is on {other} and on {host}"));
             }
         }
         if let Some(part) = &event.update {
@@ -197,11 +207,11 @@ impl Observer for Judge {
         self.volumes.called(call);
         let operations = call.accept.iter().flat_map(|accept| &accept.operations);
         for group in operations.filter_map(|operation| operation.launch_group.as_ref()) {
-            let tasks = group.task_group.tasks.iter().map(|task| task.task_id.value.clone());
+            let tasks = group.task_group.tasks.iter().map(|task| task.task_id.value.to_string());
             self.groups.push((who, tasks.collect()));
         }
         for task in log::launched(call) {
-            if self.parties[who].tasks.insert(task.task_id.value.clone(), None).is_some() {
+            if self.parties[who].tasks.insert(task.task_id.value.to_string(), None).is_some() {
                 let id = &task.task_id.value;
                 self.fail("a task is launched once", || format!("scheduler {who} launches {id} again"));
             }
@@ -239,6 +249,9 @@ impl Observer for Judge {
             }
             Note::TaskStray { framework, task, .. } => {
                 self.strays.insert(((*framework).to_owned(), (*task).to_owned()));
+            }
+            Note::TaskDropped { framework, task, .. } => {
+                self.dropped.insert(((*framework).to_owned(), (*task).to_owned()));
             }
             Note::OperatorCalls { request, call } => self.promises.called(*request, call),
             Note::OperatorAnswered { request, done } => self.promises.answered(*request, *done),

@@ -135,6 +135,7 @@ impl fmt::Display for Note<'_> {
             Note::TaskStray { agent, framework, task } => {
                 write!(f, "agent {agent} <  {framework}/{task} from a master that it has left")
             }
+            Note::TaskDropped { agent, framework, task } => write!(f, "agent {agent}    drops {framework}/{task}"),
             Note::SchedulerStarts { who } => write!(f, "sched {who}    starts"),
             Note::SchedulerStops { who } => write!(f, "sched {who}    ends"),
             Note::SchedulerEnds { who, ending } => write!(f, "sched {who}    is done: {ending:?}"),

@@ -88,7 +88,7 @@ impl Action {
             let hostname = format!("agent{agent}");
             snapshot.agents.values().find(|known| known.info.hostname == hostname)
         };
-        let id = |agent: usize| on_agent(agent).map(|agent| SlaveId { value: agent.id.to_string() });
+        let id = |agent: usize| on_agent(agent).map(|agent| SlaveId { value: agent.id.to_string().into() });
         Some(match self {
             Action::Weight { role, tenths } => weight(role, f64::from(tenths) / 10.0),
             Action::Limit { cpus } => quota(LIMITED, cpus, Bound::Limit),
@@ -139,7 +139,7 @@ pub(super) fn settle<O: Observer>(world: &mut World<O>, plan: &Plan, finished: b
         }
     }
     for agent in snapshot.agents.values() {
-        let id = SlaveId { value: agent.id.to_string() };
+        let id = SlaveId { value: agent.id.to_string().into() };
         if agent.deactivated {
             calls.push(reactivate(id.clone()));
         }
@@ -195,7 +195,7 @@ fn quota(role: &str, cpus: Option<u64>, bound: Bound) -> Call {
 }
 
 fn teardown(id: String) -> Call {
-    let teardown = call::Teardown { framework_id: FrameworkId { value: id } };
+    let teardown = call::Teardown { framework_id: FrameworkId { value: id.into() } };
     Call { teardown: Some(teardown), ..of(call::Type::Teardown) }
 }
 

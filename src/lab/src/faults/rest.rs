@@ -99,10 +99,14 @@ fn tasks(world: &mut World<Judge>, who: usize, snapshot: &Snapshot) -> Doubt {
     Ok(())
 }
 
-/// What agents know of and what the master has in its books is the same.
+/// What agents know of and what the master has in its books is the same. The end of a task that the master has as history waits at its
+/// agent for ever, if the framework that should acknowledge it has left unheard.
 fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
     let mut booked: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+    let mut waiting: BTreeSet<(String, String)> = BTreeSet::new();
     for framework in snapshot.frameworks.values() {
+        let over = framework.completed_tasks.values().filter(|_| !framework.connected());
+        waiting.extend(over.map(|task| (framework.id.to_string(), task.id.to_string())));
         for task in framework.tasks.values() {
             let Some(agent) = snapshot.agent(task.agent) else { continue };
             let name = (framework.id.to_string(), task.id.to_string());
@@ -114,9 +118,13 @@ fn agents_and_master(world: &mut World<Judge>, agents: usize, snapshot: &Snapsho
         let Some(id) = view.id.as_ref() else { return Err(format!("agent {n} has no id")) };
         let mut known = BTreeSet::new();
         for executor in view.frameworks.values().flat_map(|framework| framework.executors.values()) {
-            let queued = executor.queued.iter().flat_map(agent::Queued::tasks).map(|task| task.task_id.value.clone());
-            let others = executor.launched.keys().chain(executor.terminated.keys()).map(ToString::to_string);
-            known.extend(queued.chain(others).map(|task| (executor.framework_id.to_string(), task)));
+            let queued =
+                executor.queued.iter().flat_map(agent::Queued::tasks).map(|task| task.task_id.value.to_string());
+            let others = executor.launched.keys().map(ToString::to_string);
+            let framework = executor.framework_id.to_string();
+            known.extend(queued.chain(others).map(|task| (framework.clone(), task)));
+            let ended = executor.terminated.keys().map(|task| (framework.clone(), task.to_string()));
+            known.extend(ended.filter(|name| !waiting.contains(name)));
         }
         let booked = booked.remove(id.as_str()).unwrap_or_default();
         if known != booked {
@@ -157,7 +165,8 @@ fn ended_frameworks(world: &World<Judge>, snapshot: &Snapshot) -> Doubt {
     }
 }
 
-/// What agents have written down is acknowledged, but for frameworks that have left.
+/// What agents have written down is acknowledged, but for frameworks that have left, and for tasks that an agent gave up because
+/// a master had removed their framework: the masters after it may not know of that, and take the framework in again.
 fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
     let parties = world.observer().parties.iter();
     let present = parties.filter(|party| !party.ended).filter_map(|party| party.view.borrow().id.clone());
@@ -174,7 +183,8 @@ fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
             for task in runs.flat_map(|run| run.tasks) {
                 let of = |kind: Type| task.records.iter().filter(|record| record.r#type == kind as i32).count();
                 let (updates, acks) = (of(Type::Update), of(Type::Ack));
-                if updates != acks {
+                let name = (framework.id.to_string(), task.id.to_string());
+                if updates != acks && !world.observer().dropped.contains(&name) {
                     return Err(format!("agent {agent}: {acks} of {updates} updates of {} are acknowledged", task.id));
                 }
             }
@@ -183,11 +193,11 @@ fn acknowledged(world: &mut World<Judge>, agents: usize) -> Doubt {
     Ok(())
 }
 
-/// What agents have said is safe has come to the schedulers.
+/// What agents have said is safe has come to the schedulers, with the same exceptions.
 fn confirmed(world: &mut World<Judge>) -> Doubt {
     let judge = world.observer();
     for uuid in &judge.confirmed {
-        let Some(made) = judge.made.get(uuid) else { continue };
+        let Some(made) = judge.made.get(uuid).filter(|made| !judge.dropped.contains(&made.task)) else { continue };
         let owner = judge.parties.iter().find(|party| party.view.borrow().id.as_ref() == Some(&made.task.0));
         let Some(party) = owner.filter(|party| !party.ended && party.plan.checkpoint) else { continue };
         let seen = judge.expected.get(&made.task).copied().unwrap_or_default();

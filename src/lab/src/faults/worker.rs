@@ -267,8 +267,8 @@ impl Worker {
         let needs = parse_text("cpus:0.1;mem:32;disk:1", &Role::star()).unwrap_or_default();
         let executor = ExecutorInfo {
             r#type: Some(executor_info::Type::Default as i32),
-            executor_id: ExecutorId { value: format!("group-{}", tasks[0].task_id.value) },
-            framework_id: Some(FrameworkId { value: id }),
+            executor_id: ExecutorId { value: format!("group-{}", tasks[0].task_id.value).into() },
+            framework_id: Some(FrameworkId { value: id.into() }),
             resources: sdk::task::to_v1(&needs),
             ..ExecutorInfo::default()
         };
@@ -328,7 +328,7 @@ impl Scheduler for Worker {
             Event::Subscribed { framework_id, .. } => {
                 (self.subscribed, self.suppressed) = (true, false);
                 self.held.clear();
-                self.view.borrow_mut().id = Some(framework_id.value);
+                self.view.borrow_mut().id = Some(framework_id.value.into());
             }
             Event::Disconnected { .. } => {
                 self.subscribed = false;

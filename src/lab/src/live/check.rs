@@ -6,7 +6,8 @@ use std::time::Duration;
 use resources::{Quantities, Role, parse_quantities, parse_text};
 
 use super::Pace;
-use crate::scenario::{Broken, Scenario, ScenarioError, points};
+use crate::bundled::Catalog;
+use crate::scenario::{Broken, JobKind, Scenario, ScenarioError, all_kinds, points};
 use crate::world::Fidelity;
 
 /// Agents of a cluster that is started for a run.
@@ -19,14 +20,15 @@ pub const MOST_TASKS: u64 = 2_000;
 const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// Checks that a scenario, with all points of its sweep, can be played. `own` says whether a cluster is started for it; else it is
-/// another one, which has its own agents and settings. In words, what is left out.
+/// another one, which has its own agents and settings; `catalog` has the bundled frameworks. In words, what is left out.
 ///
 /// # Errors
 /// The first thing that cannot be done, with file, line and rule.
-pub fn check(text: &str, file: &Path, pace: Pace, own: bool) -> Result<Vec<String>, ScenarioError> {
-    let points = points(text, file)?;
-    for point in &points {
-        one(&point.scenario, pace, own).map_err(|broken| broken.at(file, text))?;
+pub fn check(text: &str, file: &Path, pace: Pace, own: bool, catalog: Catalog) -> Result<Vec<String>, ScenarioError> {
+    let (mut points, folder) = (points(text, file)?, file.parent().unwrap_or(Path::new(".")));
+    for point in &mut points {
+        point.scenario.catalog = catalog;
+        one(&point.scenario, pace, own, folder).map_err(|broken| broken.at(file, text))?;
     }
     let mut warnings: Vec<String> = points.iter().flat_map(|point| left_out(&point.scenario, pace, own)).collect();
     warnings.sort();
@@ -34,7 +36,7 @@ pub fn check(text: &str, file: &Path, pace: Pace, own: bool) -> Result<Vec<Strin
     Ok(warnings)
 }
 
-fn one(scenario: &Scenario, pace: Pace, own: bool) -> Result<(), Broken> {
+fn one(scenario: &Scenario, pace: Pace, own: bool, folder: &Path) -> Result<(), Broken> {
     let frameworks: u64 = scenario.frameworks.iter().map(|framework| u64::from(framework.count)).sum();
     if frameworks > MOST_FRAMEWORKS {
         return Err(Broken::new("frameworks", format!("a live run has {MOST_FRAMEWORKS} frameworks at most")));
@@ -48,10 +50,17 @@ fn one(scenario: &Scenario, pace: Pace, own: bool) -> Result<(), Broken> {
             "what goes wrong on a real cluster is not for a scenario to say: take this out",
         ));
     }
-    if own { of_own(scenario) } else { of_another(scenario) }
+    for (n, framework) in scenario.frameworks.iter().enumerate() {
+        let Some(name) = &framework.bundled else { continue };
+        let bundled = scenario.catalog.find(name).map_err(|broken| broken.below(&format!("frameworks.{n}")))?;
+        if let Some(instead) = bundled.not_live() {
+            return Err(Broken::new(format!("frameworks.{n}.bundled"), instead));
+        }
+    }
+    if own { of_own(scenario, folder) } else { of_another(scenario) }
 }
 
-fn of_own(scenario: &Scenario) -> Result<(), Broken> {
+fn of_own(scenario: &Scenario, folder: &Path) -> Result<(), Broken> {
     let agents: u64 = scenario.agents.iter().map(|group| u64::from(group.count)).sum();
     if agents > MOST_AGENTS {
         return Err(Broken::new(
@@ -59,7 +68,7 @@ fn of_own(scenario: &Scenario) -> Result<(), Broken> {
             format!("a cluster that is started for a live run has {MOST_AGENTS} agents at most, not {agents}"),
         ));
     }
-    let tasks = tasks_at_once(scenario);
+    let tasks = tasks_at_once(scenario, &all_kinds(scenario, folder)?);
     if tasks > MOST_TASKS {
         let rule = format!("a live run has room for {MOST_TASKS} tasks at once at most, and here is room for {tasks}");
         return Err(Broken::new("agents", rule));
@@ -79,9 +88,9 @@ fn of_another(scenario: &Scenario) -> Result<(), Broken> {
 }
 
 /// For how many tasks there is room, of the kind that is smallest on each agent.
-fn tasks_at_once(scenario: &Scenario) -> u64 {
-    let kinds = scenario.frameworks.iter().flat_map(|framework| &framework.jobs);
+fn tasks_at_once(scenario: &Scenario, kinds: &[JobKind]) -> u64 {
     let needs: Vec<Quantities> = kinds
+        .iter()
         .filter_map(|kind| parse_quantities(kind.needs.as_deref()?).ok())
         .filter(|needs| !needs.is_empty())
         .collect();
@@ -128,7 +137,7 @@ mod tests {
         needs = 'cpus:1;mem:64'\ntime = '2s'\n";
 
     fn checked(text: &str, pace: Pace, own: bool) -> Result<Vec<String>, String> {
-        check(text, Path::new("s.toml"), pace, own).map_err(|why| why.to_string())
+        check(text, Path::new("s.toml"), pace, own, Catalog::default()).map_err(|why| why.to_string())
     }
 
     #[test]
@@ -142,6 +151,12 @@ mod tests {
             ("name = 'f'", "name = 'f'\ncount = 201", true, "s.toml:12: frameworks: "),
             ("[model]", "[[faults]]\nwhat = 'failover'\nat = '5s'\nfor = '1s'\n[model]", true, "s.toml:3: faults: "),
             ("duration = '1m'", "duration = '2d'", true, "s.toml:2: duration: "),
+            (
+                "name = 'f'",
+                "name = 'f'\nbundled = 'x'",
+                true,
+                "s.toml:14: frameworks.0.bundled: 'x' is no bundled framework",
+            ),
             ("name", "name", false, "s.toml:5: master: "),
             ("[master]\nallocation_interval = '2s'", "", false, "s.toml:9: roles.a: "),
         ] {

@@ -76,7 +76,7 @@ mod tests {
             seed: Seed::root(1),
         };
         let task = TaskInfo {
-            task_id: TaskId { value: "t1".to_owned() },
+            task_id: TaskId { value: "t1".into() },
             labels: Some(sdk::task::labels([(WORK, "15s")])),
             ..TaskInfo::default()
         };

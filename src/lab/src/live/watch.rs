@@ -11,7 +11,6 @@ use sdk::{Calls, Event, Scheduler};
 
 use super::dress::Dress;
 use crate::measure::Recorder;
-use crate::users::task_number;
 use crate::world::Observer;
 
 /// Tells the scenario's time.
@@ -71,11 +70,7 @@ impl Watched {
                 offers.iter().for_each(|offer| books.offered(self.who, &offer.id.value, &offer.resources, now));
             }
             Event::Rescinded(id) => books.rescinded(self.who, &id.value, now),
-            Event::Update(status) => {
-                if let Some(task) = task_number(&status.task_id.value) {
-                    books.updated(self.who, task, status.state(), now);
-                }
-            }
+            Event::Update(status) => books.heard(self.who, status, now),
             Event::Refused { why, .. } => {
                 self.control.refused.set(self.control.refused.get() + 1);
                 self.control.last_refusal.replace(why.clone());

@@ -5,13 +5,14 @@
 mod area;
 mod fairness;
 mod outcome;
+mod own;
 mod recorder;
 mod stats;
 mod window;
 
 pub use area::{Area, Areas};
 pub use fairness::Unfairness;
-pub use outcome::{FrameworkOutcome, Live, Outcome, Series, Track, WindowOutcome};
+pub use outcome::{FrameworkOutcome, Live, Outcome, OwnTrack, Series, Track, WindowOutcome};
 pub use recorder::{FrameworkState, Recorder, TaskRecord};
 pub use stats::{Summary, mean_and_interval};
 pub use window::WindowSums;

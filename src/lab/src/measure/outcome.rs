@@ -73,6 +73,9 @@ pub struct FrameworkOutcome {
     /// The same for the jobs of each kind that has a name.
     #[serde(default)]
     pub kinds: Vec<(String, Summary)>,
+    /// What a bundled framework measures of itself, by name, in the mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<(String, Option<f64>)>,
     /// Offers that it was made.
     pub offers_received: u64,
     /// Offers that it used.
@@ -139,4 +142,16 @@ pub struct Track {
     /// Offers declined so far.
     #[serde(default)]
     pub declined: Vec<f64>,
+    /// What a bundled framework measures of itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnTrack>,
+}
+
+/// Something that a framework measures of itself, over time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OwnTrack {
+    /// What it is, with its unit.
+    pub title: String,
+    /// Its values; none where there is no such thing.
+    pub values: Vec<Option<f64>>,
 }

@@ -1,13 +1,15 @@
 //! Who looks on in a world: the books of tasks and offers, as schedulers saw them.
 
-use base::Time;
+use base::{Text, Time};
 use resources::{Amount, Name, Quantities};
 use rustc_hash::FxHashMap;
 use sdk::v1::scheduler::{Call, Event, call};
-use sdk::v1::{Resource, TaskState};
+use sdk::v1::{Resource, TaskInfo, TaskState, TaskStatus};
 
 use super::area::{Area, Areas};
+use super::own::{Hand, Own};
 use crate::users::{Needs, is_tried_again, task_number};
+use crate::work::numbered;
 use crate::world::{BEGIN, Observer};
 
 /// "Not yet": later than every run lasts.
@@ -41,6 +43,21 @@ pub(super) struct JobRecord {
     pub ended: f64,
 }
 
+/// Whether a task that has ended is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Again {
+    Never,
+    /// If its job has tries left.
+    Counted,
+    Always,
+}
+
+impl Again {
+    fn of(state: TaskState) -> Again {
+        if is_tried_again(state) { Again::Counted } else { Again::Never }
+    }
+}
+
 /// The books of one framework.
 #[derive(Debug, Default)]
 pub(super) struct Books {
@@ -58,7 +75,7 @@ pub(super) struct Books {
     pub waiting_tasks: u64,
     pub running_tasks: u64,
     /// Offers that it holds.
-    offers: FxHashMap<String, (Quantities, Time)>,
+    offers: FxHashMap<Text, (Quantities, Time)>,
     pub held: Quantities,
     pub offers_received: u64,
     pub offers_accepted: u64,
@@ -67,13 +84,15 @@ pub(super) struct Books {
     /// Seconds that offers were held, over all of them.
     pub offer_seconds: f64,
     pub failed: u64,
+    /// If it is a bundled framework.
+    pub own: Own,
 }
 
 /// The books of a world.
 #[derive(Debug, Default)]
 pub struct Recorder {
     pub(super) books: Vec<Books>,
-    agents: FxHashMap<String, u32>,
+    agents: FxHashMap<Text, u32>,
     /// Strips for a Gantt chart: agent, framework, task, from, to; kept up to a limit.
     pub(super) strips: Vec<(u32, u32, f64, f64)>,
     strips_max: usize,
@@ -173,21 +192,100 @@ impl Recorder {
         self.books.iter().all(|books| books.waiting_tasks == 0 && books.running_tasks == 0)
     }
 
-    fn launched(&mut self, who: usize, task: u64, agent: &str, now: Time) {
+    /// The number of an agent.
+    fn agent(&mut self, id: &Text) -> u32 {
         let next = self.agents.len() as u32;
-        let known = self.agents.get(agent).copied();
-        let agent = known.unwrap_or_else(|| *self.agents.entry(agent.to_owned()).or_insert(next));
+        let known = self.agents.get(id).copied();
+        known.unwrap_or_else(|| *self.agents.entry(id.clone()).or_insert(next))
+    }
+
+    /// A framework launches a task.
+    fn launches(&mut self, who: usize, info: &TaskInfo, now: Time) {
+        let (id, agent) = (&info.task_id.value, self.agent(&info.agent_id.value));
+        if let Some((task, _)) = task_number(id) {
+            self.launched(who, task, agent, now);
+        } else if let Some(task) = numbered(info) {
+            self.replaced(who, task.0, id);
+            self.books[who].own.names.insert(id.to_string(), task);
+            self.launched(who, task.0, agent, now);
+        } else {
+            let (needs, launched) = (scalars(&info.resources), seconds(now));
+            self.uses(who, &needs, 1, launched);
+            self.books[who].own.hands.insert(id.to_string(), Hand { needs, launched, agent });
+        }
+    }
+
+    /// A task is launched once more under another id. If nobody has heard of the end of the one before, that one goes on beside it
+    /// as one that nobody submitted: its framework has given it up, with an agent that does not answer.
+    fn replaced(&mut self, who: usize, task: u64, id: &str) {
+        let books = &mut self.books[who];
+        let Some(before) = books.own.newest.insert(task, id.to_owned()) else { return };
+        let Some(record) = books.tasks.get(task as usize).copied() else { return };
+        if books.own.names.remove(&before).is_some() {
+            let needs = (*books.needs_of(task)).clone();
+            books
+                .own
+                .hands
+                .insert(before, Hand { needs: needs.clone(), launched: record.launched, agent: record.agent });
+            books.running_tasks = books.running_tasks.saturating_sub(1);
+            // As if it had waited, for what follows.
+            books.waiting_tasks += 1;
+            books.waiting.change(&needs, 1);
+        }
+    }
+
+    fn launched(&mut self, who: usize, task: u64, agent: u32, now: Time) {
         let books = &mut self.books[who];
         let Some(record) = books.tasks.get_mut(task as usize) else { return };
         (record.launched, record.agent) = (seconds(now), agent);
-        books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
+        let (over, job) = (record.ended < NOT_YET, record.job as usize);
+        record.ended = NOT_YET;
         books.running_tasks += 1;
         let needs = books.needs_of(task);
-        books.waiting.change(&needs, -1);
+        if over {
+            // It was taken for over, and its framework thinks otherwise.
+            let job = &mut books.jobs[job];
+            (job.left, job.ended) = (job.left + 1, NOT_YET);
+        } else {
+            books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
+            books.waiting.change(&needs, -1);
+        }
         self.uses(who, &needs, 1, seconds(now));
     }
 
-    pub(crate) fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, now: Time) {
+    /// A framework hears of a task.
+    pub(crate) fn heard(&mut self, who: usize, status: &TaskStatus, now: Time) {
+        let (id, state) = (&status.task_id.value, status.state());
+        let own = &mut self.books[who].own;
+        if own.names.is_empty() && own.hands.is_empty() {
+            if let Some(task) = task_number(id) {
+                self.updated(who, task, state, Again::of(state), now);
+            }
+            return;
+        }
+        let over = sdk::is_terminal(state);
+        if over && let Some(hand) = own.hands.remove(id.as_str()) {
+            if self.strips.len() < self.strips_max {
+                self.strips.push((hand.agent, who as u32, hand.launched, seconds(now)));
+            }
+            return self.uses(who, &hand.needs, -1, seconds(now));
+        }
+        let named = if over { own.names.remove(id.as_str()) } else { own.names.get(id.as_str()).copied() };
+        if let Some((number, attempt)) = named {
+            if over {
+                own.newest.remove(&number);
+            }
+            // Its framework tries again without end what was lost through no fault of its own, and never what is wrong in itself.
+            let again = match state {
+                TaskState::TaskError => Again::Never,
+                TaskState::TaskFinished | TaskState::TaskFailed | TaskState::TaskKilled => Again::of(state),
+                _ => Again::Always,
+            };
+            self.updated(who, (number, attempt), state, again, now);
+        }
+    }
+
+    fn updated(&mut self, who: usize, (task, attempt): (u64, u32), state: TaskState, again: Again, now: Time) {
         let books = &mut self.books[who];
         let Some(record) = books.tasks.get_mut(task as usize) else { return };
         let now = seconds(now);
@@ -199,7 +297,11 @@ impl Recorder {
         }
         let strip = (record.agent, who as u32, record.launched, now);
         let job = record.job as usize;
-        let retried = is_tried_again(state) && attempt < books.jobs[job].retries;
+        let retried = match again {
+            Again::Never => false,
+            Again::Counted => attempt < books.jobs[job].retries,
+            Again::Always => true,
+        };
         books.running_tasks = books.running_tasks.saturating_sub(1);
         let needs = books.needs_of(task);
         if state != TaskState::TaskFinished {
@@ -233,17 +335,12 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn offered(&mut self, who: usize, id: &str, resources: &[Resource], now: Time) {
+    pub(crate) fn offered(&mut self, who: usize, id: &Text, resources: &[Resource], now: Time) {
         let books = &mut self.books[who];
-        let mut all = Quantities::new();
-        for resource in resources {
-            if let Some(scalar) = &resource.scalar {
-                all.add(&Name::from(resource.name.as_str()), Amount::from_f64(scalar.value));
-            }
-        }
+        let all = scalars(resources);
         books.offers_received += 1;
         self.holds(who, &all, 1, seconds(now));
-        self.books[who].offers.insert(id.to_owned(), (all, now));
+        self.books[who].offers.insert(id.clone(), (all, now));
     }
 }
 
@@ -256,17 +353,56 @@ impl Recorder {
 
     /// All offers of a framework are void: it has lost its connection, or made another one.
     pub(crate) fn void(&mut self, who: usize, now: Time) {
-        let mut ids: Vec<String> = self.books[who].offers.keys().cloned().collect();
+        let mut ids: Vec<Text> = self.books[who].offers.keys().cloned().collect();
         ids.sort_unstable();
         ids.iter().for_each(|id| self.rescinded(who, id, now));
     }
 }
 
 impl Books {
+    /// A job that is no single task is worked on.
+    pub(super) fn begun(&mut self, task: u64, now: f64) {
+        let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.running == NOT_YET) else { return };
+        record.running = now;
+        self.waiting_tasks = self.waiting_tasks.saturating_sub(1);
+        self.running_tasks += 1;
+    }
+
+    /// It is over.
+    pub(super) fn over(&mut self, task: u64, well: bool, now: f64) {
+        let Some(record) = self.tasks.get_mut(task as usize).filter(|record| record.ended == NOT_YET) else { return };
+        (record.ended, record.finished) = (now, well);
+        let (begun, job) = (record.running < NOT_YET, record.job as usize);
+        if begun {
+            self.running_tasks = self.running_tasks.saturating_sub(1);
+        } else {
+            self.waiting_tasks = self.waiting_tasks.saturating_sub(1);
+            let needs = self.needs_of(task);
+            self.waiting.change(&needs, -1);
+        }
+        let job = &mut self.jobs[job];
+        job.left = job.left.saturating_sub(1);
+        if job.left == 0 {
+            job.ended = now;
+        }
+        self.failed += u64::from(!well);
+    }
+
     fn needs_of(&self, task: u64) -> Needs {
         let kind = usize::from(self.kinds[task as usize]).min(self.needs.len() - 1);
         self.needs[kind].clone()
     }
+}
+
+/// The scalars of resources.
+fn scalars(resources: &[Resource]) -> Quantities {
+    let mut all = Quantities::new();
+    for resource in resources {
+        if let Some(scalar) = &resource.scalar {
+            all.add(&Name::from(resource.name.as_str()), Amount::from_f64(scalar.value));
+        }
+    }
+    all
 }
 
 /// Adds or takes away.
@@ -288,10 +424,7 @@ pub(super) fn seconds(now: Time) -> f64 {
 impl Observer for Recorder {
     fn told(&mut self, who: usize, event: &Event, now: Time) {
         if let Some(update) = &event.update {
-            let status = &update.status;
-            if let Some(task) = task_number(&status.task_id.value) {
-                self.updated(who, task, status.state(), now);
-            }
+            self.heard(who, &update.status, now);
         }
         if event.subscribed.is_some() {
             self.void(who, now);
@@ -312,9 +445,7 @@ impl Observer for Recorder {
                 accept.offer_ids.iter().for_each(|id| self.answered(who, &id.value, now));
                 let launches = accept.operations.iter().filter_map(|operation| operation.launch.as_ref());
                 for task in launches.flat_map(|launch| &launch.task_infos) {
-                    if let Some((number, _)) = task_number(&task.task_id.value) {
-                        self.launched(who, number, &task.agent_id.value, now);
-                    }
+                    self.launches(who, task, now);
                 }
             }
             call::Type::Decline => {

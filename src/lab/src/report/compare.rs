@@ -121,6 +121,7 @@ mod tests {
             start: Summary::default(),
             job: Summary::default(),
             kinds: Vec::new(),
+            own: Vec::new(),
             offers_received: 0,
             offers_accepted: 0,
             offers_declined: 0,

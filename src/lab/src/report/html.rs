@@ -1,5 +1,7 @@
 //! The HTML page of a run or a sweep.
 
+use std::collections::BTreeSet;
+
 use plot::{Line, Lines, Page, Strip, Strips};
 
 use super::metrics::{Spread, spreads, with_interval};
@@ -108,6 +110,16 @@ fn tables(page: &mut Page, outcomes: &[Outcome]) {
         ],
         &frameworks.collect::<Vec<_>>(),
     );
+    let own = outcomes[0].frameworks.iter().take(40).flat_map(|framework| {
+        let of = |(own, _): &(String, Option<f64>)| {
+            vec![framework.name.clone(), own.clone(), find(format!("{}.{own}", framework.name))]
+        };
+        framework.own.iter().map(of)
+    });
+    let own: Vec<Vec<String>> = own.collect();
+    if !own.is_empty() {
+        page.table(&["framework", "of its own", "in the mean"], &own);
+    }
     let windows = outcomes[0].windows.iter().map(|window| {
         let cell = |what: &str| find(format!("{}.{what}", window.name));
         vec![
@@ -173,6 +185,7 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
     for what in [Course::Share, Course::Waiting, Course::Held, Course::Declined] {
         page.picture(&course(outcome, what).svg());
     }
+    own(page, outcome);
     let indices = vec![Line::new("gap", over(&series.gap)), Line::new("Jain's index", over(&series.jain))];
     page.picture(&Lines::new("Fairness from moment to moment", "seconds", "index", indices).svg());
     let whole = vec![Line::new("in use", over(&series.utilisation)), Line::new("in offers", over(&series.offered))];
@@ -201,6 +214,34 @@ fn pictures(page: &mut Page, outcome: &Outcome) {
     }
 }
 
+/// What bundled frameworks measure of themselves, over time: a picture for each measure, a line for each framework that has it.
+fn own(page: &mut Page, outcome: &Outcome) {
+    let mut pictures: Vec<(&str, Vec<Line>)> = Vec::new();
+    for (n, (framework, track)) in outcome.frameworks.iter().zip(&outcome.series.tracks).take(LINES).enumerate() {
+        for own in &track.own {
+            let at = pictures.iter().position(|(title, _)| *title == own.title).unwrap_or(pictures.len());
+            if at == pictures.len() {
+                pictures.push((&own.title, Vec::new()));
+            }
+            // A line for each time without a gap; the first has the name.
+            let mut name = framework.name.clone();
+            for points in without_gaps(&outcome.series.at, &own.values) {
+                pictures[at].1.push(Line { colour: Some(n), ..Line::new(std::mem::take(&mut name), points) });
+            }
+        }
+    }
+    for (title, lines) in pictures {
+        page.picture(&Lines::new(title, "seconds", "", lines).svg());
+    }
+}
+
+/// The points of a value that is missing now and then, in pieces in which it is not.
+fn without_gaps(at: &[f64], values: &[Option<f64>]) -> Vec<Vec<(f64, f64)>> {
+    let known: Vec<(f64, Option<f64>)> = at.iter().copied().zip(values.iter().copied()).collect();
+    let pieces = known.split(|(_, value)| value.is_none()).filter(|piece| !piece.is_empty());
+    pieces.map(|piece| piece.iter().filter_map(|(at, value)| Some((*at, (*value)?))).collect()).collect()
+}
+
 /// Swept values, and the numbers of a point.
 type Numbers = (Values, Vec<Spread>);
 
@@ -209,8 +250,13 @@ const WAITS: usize = 6;
 
 /// Headline numbers of all points, and curves over the first swept field if it is a number.
 fn sweep(page: &mut Page, points: &[PointOutcomes]) {
-    let wanted =
-        |name: &str| name.contains("unfairness.") || name.ends_with("wait.mean") || name.contains("utilisation.cpus");
+    let frameworks = points.iter().filter_map(|(_, outcomes)| outcomes.first()).flat_map(|first| &first.frameworks);
+    let own: BTreeSet<String> =
+        frameworks.flat_map(|one| one.own.iter().map(|(own, _)| format!("{}.{own}", one.name))).collect();
+    let wanted = |name: &str| {
+        let of_all = name.contains("unfairness.") || name.ends_with("wait.mean") || name.contains("utilisation.cpus");
+        of_all || own.contains(name)
+    };
     let all: Vec<Numbers> = points.iter().map(|(values, outcomes)| (values.clone(), spreads(outcomes))).collect();
     let Some((fields, first)) = all.first() else { return };
     let names: Vec<&str> =
@@ -295,4 +341,16 @@ pub fn comparison_page(a: &str, b: &str, tables: &[(String, Vec<Vec<String>>)]) 
         page.table(&["number", a, b, "difference", ""], rows);
     }
     page.html()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_no_points_where_there_is_no_value() {
+        let values = [None, Some(1.0), Some(2.0), None, None, Some(3.0)];
+        let pieces = without_gaps(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], &values);
+        assert_eq!(pieces, [vec![(1.0, 1.0), (2.0, 2.0)], vec![(5.0, 3.0)]]);
+    }
 }

@@ -49,6 +49,9 @@ pub fn metrics(outcome: &Outcome) -> Vec<Metric> {
         for (kind, job) in &framework.kinds {
             put(format!("{name}.{kind}.job.mean"), known(job, job.mean));
         }
+        for (own, value) in &framework.own {
+            put(format!("{name}.{own}"), value.unwrap_or(f64::NAN));
+        }
         put(format!("{name}.finished"), framework.finished as f64);
         put(format!("{name}.failed"), framework.failed as f64);
         put(format!("{name}.left"), framework.left as f64);

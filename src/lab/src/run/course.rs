@@ -8,6 +8,7 @@ use resources::Quantities;
 
 use super::sampler::{Head, Sampler};
 use super::source::Sources;
+use crate::bundled::Diary;
 use crate::measure::{Outcome, Recorder};
 use crate::scenario::{PreparedFramework, Scenario};
 
@@ -24,6 +25,8 @@ pub(crate) struct Step {
 pub(crate) struct Course {
     sources: Sources,
     sampler: Sampler,
+    /// What bundled frameworks say of themselves, by framework.
+    diaries: Vec<Diary>,
     /// Beginnings and ends of windows, the last first.
     edges: Vec<Duration>,
     next_sample: Duration,
@@ -40,10 +43,12 @@ impl Course {
         let mut edges = sampler.edges();
         edges.sort_unstable_by(|a, b| b.cmp(a));
         edges.dedup();
+        let diaries = frameworks.iter().map(|framework| framework.diary.clone()).collect();
         let sources = Sources::new(scenario, frameworks, &total);
         Course {
             sources,
             sampler,
+            diaries,
             edges,
             next_sample: Duration::ZERO,
             sample: scenario.sample.0,
@@ -67,6 +72,7 @@ impl Course {
         }
         let mut step = Step { submitted: self.sources.submit(books, at), looked: false };
         if self.next_sample <= at {
+            self.read(books);
             self.sampler.sample(at, books);
             self.next_sample = at + self.sample;
             self.sources.look(books, at);
@@ -74,6 +80,13 @@ impl Course {
             step.looked = true;
         }
         step
+    }
+
+    /// Takes what bundled frameworks have said of themselves into the books.
+    fn read(&self, books: &mut Recorder) {
+        for (who, diary) in self.diaries.iter().enumerate() {
+            diary.take().into_iter().for_each(|entry| books.said(who, entry));
+        }
     }
 
     /// Every job has arrived and was done when the books were looked at last.

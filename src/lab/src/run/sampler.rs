@@ -5,9 +5,10 @@ use std::time::Duration;
 use allocator::fairness::{Competitor, fill};
 use resources::{Name, Quantities};
 
+use crate::bundled::{Measure, Sum};
 use crate::measure::{
-    FrameworkOutcome, FrameworkState, Live, Outcome, Recorder, Series, Summary, Track, Unfairness, WindowOutcome,
-    WindowSums,
+    FrameworkOutcome, FrameworkState, Live, Outcome, OwnTrack, Recorder, Series, Summary, Track, Unfairness,
+    WindowOutcome, WindowSums,
 };
 use crate::scenario::{PreparedFramework, Scenario, Window};
 use crate::span::Span;
@@ -28,10 +29,19 @@ pub(crate) struct Head {
     pub live: Option<Live>,
 }
 
+/// The empty track of a framework.
+fn track(framework: &PreparedFramework) -> Track {
+    let over_time = framework.measures.iter().filter(|measure| measure.of == Sum::Time);
+    let own = |measure: &Measure| OwnTrack { title: measure.title.to_owned(), ..OwnTrack::default() };
+    Track { own: over_time.map(own).collect(), ..Track::default() }
+}
+
 /// Looks at the books.
 pub(super) struct Sampler {
     names: Vec<(String, String)>,
     weights: Vec<f64>,
+    /// What each measures of itself.
+    measures: Vec<&'static [Measure]>,
     /// All that the agents have.
     total: Quantities,
     windows: Vec<(Window, WindowSums)>,
@@ -50,9 +60,10 @@ impl Sampler {
         Sampler {
             names: frameworks.iter().map(|framework| (framework.name.clone(), framework.role.clone())).collect(),
             weights,
+            measures: frameworks.iter().map(|framework| framework.measures).collect(),
             total,
             windows: windows.into_iter().map(|window| (window, WindowSums::new(frameworks.len()))).collect(),
-            series: Series { tracks: vec![Track::default(); frameworks.len().min(TRACKS)], ..Series::default() },
+            series: Series { tracks: frameworks.iter().take(TRACKS).map(track).collect(), ..Series::default() },
         }
     }
 
@@ -109,6 +120,10 @@ impl Sampler {
             track.waiting.push(states[who].waiting_tasks as f64);
             track.held.push(held[who]);
             track.declined.push(states[who].offers_declined as f64);
+            let over_time = self.measures[who].iter().enumerate().filter(|(_, measure)| measure.of == Sum::Time);
+            for ((measure, _), own) in over_time.zip(&mut track.own) {
+                own.values.push(recorder.level(who, measure));
+            }
         }
     }
 
@@ -153,14 +168,20 @@ impl Sampler {
             seconds: head.seconds,
             done: head.done,
             live: head.live,
-            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder, sources)).collect(),
+            frameworks: (0..self.names.len()).map(|who| self.framework(who, recorder, sources, head.seconds)).collect(),
             windows,
             series: self.series,
             strips: recorder.strips().to_vec(),
         }
     }
 
-    fn framework(&self, who: usize, recorder: &Recorder, sources: &Sources) -> FrameworkOutcome {
+    /// What a framework measures of itself, by name.
+    fn own(&self, who: usize, recorder: &Recorder, now: f64) -> Vec<(String, Option<f64>)> {
+        let mean = |(n, measure): (usize, &Measure)| (measure.name.to_owned(), recorder.mean_of(who, n, now));
+        self.measures[who].iter().enumerate().map(mean).collect()
+    }
+
+    fn framework(&self, who: usize, recorder: &Recorder, sources: &Sources, now: f64) -> FrameworkOutcome {
         let tasks = recorder.tasks(who);
         let over = |from: fn(&crate::measure::TaskRecord) -> f64, to: fn(&crate::measure::TaskRecord) -> f64| {
             Summary::of(tasks.iter().map(|task| to(task) - from(task)).filter(|time| time.is_finite()).collect())
@@ -178,6 +199,7 @@ impl Sampler {
             start: over(|task| task.launched, |task| task.running),
             job: Summary::of(recorder.job_times(who)),
             kinds: sources.kinds(who, recorder),
+            own: self.own(who, recorder, now),
             offers_received: state.offers_received,
             offers_accepted: state.offers_accepted,
             offers_declined: state.offers_declined,

@@ -143,9 +143,9 @@ impl Sources {
 
     fn submit_to(&mut self, who: usize, books: &mut Recorder, at: Duration) {
         let Source { inbox, kinds } = &mut self.all[who];
-        for kind in kinds {
+        for (number, kind) in kinds.iter_mut().enumerate() {
             while let Some(arrival) = kind.next(at) {
-                let job = booked(books, who, arrival, BEGIN + at);
+                let job = Job { kind: number, ..booked(books, who, arrival, BEGIN + at) };
                 if kind.name.is_some() {
                     kind.jobs.push((job.first, at.as_secs_f64()));
                 }
@@ -196,5 +196,5 @@ impl Sources {
 fn booked(recorder: &mut Recorder, who: usize, arrival: Arrival, now: Time) -> Job {
     let tasks = arrival.spans.len() as u32;
     let first = recorder.submit(who, &arrival.needs, tasks, arrival.retries, now);
-    Job { first, needs: arrival.needs, spans: arrival.spans, gang: arrival.gang, retries: arrival.retries }
+    Job { first, needs: arrival.needs, spans: arrival.spans, gang: arrival.gang, retries: arrival.retries, kind: 0 }
 }

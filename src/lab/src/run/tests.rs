@@ -176,9 +176,27 @@ fn bad_scenarios_are_refused_with_their_line() {
             "partition",
         ),
         ("until_done = true", "faults = [{ what = 'crash', who = 'agent', at = '1s' }]", "x.toml:4:", "how long"),
+        (
+            "until_done = true",
+            "faults = [{ what = 'cut', who = 'agent', poisson = '1us' }]",
+            "x.toml:4:",
+            "100000 at most",
+        ),
+        (
+            "until_done = true",
+            "faults = [{ what = 'cut', who = 'agent', every = '1ms', count = 8 }]",
+            "x.toml:4:",
+            "every: ",
+        ),
         ("until_done = true", "faults = [{ what = 'flood', at = '1s' }]", "x.toml:4:", "slow-disk"),
         ("until_done = true", "faults = [{ what = 'failover', for = '1s' }]", "x.toml:4:", "exactly one of"),
+        ("poisson = \"2s\"", "trace = 'x.csv'\nshape = 'alibaba'", "x.toml:24:", "google-2011"),
+        ("poisson = \"2s\"", "poisson = '2s'\nmachine = 'mem:1'", "x.toml:24:", "goes with `trace` only"),
         ("until_done = true", "repetitions = 1000000000", "x.toml:4:", "must be 1 to 1000"),
+        ("role = \"a\"", "options = { a = 1 }", "x.toml:12:", "say which with `bundled`"),
+        ("tasks = 200", "options = { a = 1 }", "x.toml:15:", "say which with `bundled`"),
+        ("role = \"a\"", "bundled = 'x'\nlike = 'spark'", "x.toml:13:", "behaves as it does"),
+        ("role = \"a\"", "bundled = 'x'\nconduct = { hold = '1s' }", "x.toml:13:", "behaves as it does"),
     ] {
         let why = wrong(from, to);
         assert!(why.starts_with(start) && why.contains(words), "{to}: {why}");

@@ -122,6 +122,7 @@ fn framework(framework: &Framework) -> Checked {
         return Err(Broken::new("count", "must be at least 1"));
     }
     Role::parse(&framework.role).map_err(|why| Broken::new("role", why.to_string()))?;
+    bundled(framework)?;
     conduct(&framework.conduct)?;
     for (n, step) in framework.script.iter().enumerate() {
         conduct(&step.conduct).map_err(|broken| broken.below(&format!("script.{n}")))?;
@@ -130,9 +131,34 @@ fn framework(framework: &Framework) -> Checked {
         if let Some(of_jobs) = &kind.name {
             name("name", of_jobs).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
         }
-        jobs::check(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
+        let checked = jobs::arrivals(kind).and_then(|()| match framework.bundled {
+            Some(_) => Ok(()),
+            None => jobs::work(kind),
+        });
+        checked.map_err(|broken| broken.below(&format!("jobs.{n}")))?;
     }
     Ok(())
+}
+
+/// What goes with a bundled framework, and what without one.
+fn bundled(framework: &Framework) -> Checked {
+    if framework.bundled.is_none() {
+        const ONLY: &str = "only a bundled framework is told options: say which with `bundled`";
+        if !framework.options.is_empty() {
+            return Err(Broken::new("options", ONLY));
+        }
+        let told = framework.jobs.iter().position(|kind| !kind.options.is_empty());
+        return told.map_or(Ok(()), |n| Err(Broken::new(format!("jobs.{n}.options"), ONLY)));
+    }
+    let modelled = [
+        ("like", framework.like.is_some()),
+        ("conduct", framework.conduct != ConductPart::default()),
+        ("script", !framework.script.is_empty()),
+    ];
+    match modelled.iter().find(|(_, given)| *given) {
+        Some((field, _)) => Err(Broken::new(*field, "a bundled framework behaves as it does: use its `options`")),
+        None => Ok(()),
+    }
 }
 
 fn conduct(conduct: &ConductPart) -> Checked {

@@ -18,13 +18,15 @@ pub struct ScenarioError {
 
 /// A rule that a field breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub struct Broken {
     /// The way to the field: names and positions, such as `frameworks.1.jobs.0.tasks`.
     pub path: String,
+    /// What is wrong, and what is allowed.
     pub rule: String,
 }
 
 impl Broken {
+    /// This rule, of this field.
     pub fn new(path: impl Into<String>, rule: impl Into<String>) -> Broken {
         Broken { path: path.into(), rule: rule.into() }
     }
@@ -35,7 +37,7 @@ impl Broken {
         self
     }
 
-    pub fn at(self, file: &Path, text: &str) -> ScenarioError {
+    pub(crate) fn at(self, file: &Path, text: &str) -> ScenarioError {
         let offset = locate(text, &self.path);
         ScenarioError {
             file: file.to_owned(),

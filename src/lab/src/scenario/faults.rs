@@ -2,12 +2,17 @@
 //!
 //! It says what and when; `run/trouble.rs` makes it happen.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::error::Broken;
 use super::schema::{Scenario, one_small};
 use crate::span::Span;
 use crate::world::Fidelity;
+
+/// So many times a fault may come in a run, in the mean, each agent that it meets counted.
+const MOST_FAULTS: u128 = 100_000;
 
 /// What can go wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -131,6 +136,7 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
     if [fault.every, fault.poisson].into_iter().flatten().any(|span| span.0.is_zero()) {
         return Err(Broken::new(if fault.every.is_some() { "every" } else { "poisson" }, "must be more than 0"));
     }
+    few(fault, scenario.duration.0)?;
     let Some(whom) = fault.whom(scenario) else {
         let groups = scenario.agents.iter().map(|group| group.name.as_str());
         let names: Vec<&str> = groups.chain(scenario.frameworks.iter().map(|part| part.name.as_str())).collect();
@@ -163,5 +169,19 @@ fn one_of(fault: &FaultPart, scenario: &Scenario) -> Result<(), Broken> {
         (T::SlowDisk, None) => Err(Broken::new("by", "must say how much longer a write takes, as in `by = \"1s\"`")),
         (T::SlowDisk, Some(_)) | (_, None) => Ok(()),
         (_, Some(_)) => Err(Broken::new("by", "goes with slow-disk only")),
+    }
+}
+
+/// A fault that comes again and again comes a bounded number of times.
+fn few(fault: &FaultPart, duration: Duration) -> Result<(), Broken> {
+    let (field, Some(apart)) = (if fault.every.is_some() { "every" } else { "poisson" }, fault.every.or(fault.poisson))
+    else {
+        return Ok(());
+    };
+    let end = fault.until.map_or(duration, |until| until.0.min(duration));
+    let times = end.saturating_sub(fault.from.0).as_nanos() / apart.0.as_nanos() * u128::from(fault.count);
+    match times > MOST_FAULTS {
+        false => Ok(()),
+        true => Err(Broken::new(field, format!("comes about {times} times in the run, and may {MOST_FAULTS} at most"))),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every kind draws from a branch of its own, one for arrivals, one for sizes, one for times.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,8 @@ pub struct Arrival {
     pub retries: u32,
 }
 
-pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
+/// The rules of when jobs arrive, and how many.
+pub(super) fn arrivals(kind: &JobKind) -> Result<(), Broken> {
     let ways = [
         kind.at.is_some(),
         kind.every.is_some(),
@@ -64,6 +66,16 @@ pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
             return Err(Broken::new(field, "must be more than 0"));
         }
     }
+    let of_trace = [("shape", kind.shape.is_some()), ("machine", kind.machine.is_some())];
+    if let Some((field, _)) = of_trace.into_iter().find(|(_, given)| *given && kind.trace.is_none()) {
+        return Err(Broken::new(field, "goes with `trace` only"));
+    }
+    if kind.shape.as_deref().is_some_and(|shape| !trace::NAMES.contains(&shape)) {
+        return Err(Broken::new("shape", format!("must be one of {}", trace::NAMES.join(", "))));
+    }
+    if let Some(Err(why)) = kind.machine.as_deref().map(parse_quantities) {
+        return Err(Broken::new("machine", why.to_string()));
+    }
     if kind.chain.is_some() && (kind.count.is_none() || kind.until.is_some()) {
         return Err(Broken::new("chain", "needs a `count`, and goes without `until`"));
     }
@@ -82,6 +94,14 @@ pub(super) fn check(kind: &JobKind) -> Result<(), Broken> {
     if kind.tasks_mean.is_some_and(|mean| !(0.0..=f64::from(MOST_TASKS) / 100.0).contains(&mean)) {
         return Err(Broken::new("tasks_mean", format!("must be 0 to {}", MOST_TASKS / 100)));
     }
+    Ok(())
+}
+
+/// The rules of what a task needs and how long it takes.
+///
+/// # Errors
+/// The first field that breaks one.
+pub fn work(kind: &JobKind) -> Result<(), Broken> {
     match &kind.needs {
         Some(text) => {
             let needs = parse_quantities(text).map_err(|why| Broken::new("needs", why.to_string()))?;
@@ -114,17 +134,27 @@ pub struct Arrivals {
     rows: std::vec::IntoIter<Row>,
 }
 
-/// Whether every trace of a scenario can be read, from beside `folder`, before anything runs.
+/// Whether every trace of a scenario can be read, from beside `folder`, before anything runs. The files that they are.
 ///
 /// # Errors
 /// A trace that cannot be read, or a row of it that is wrong.
 pub fn check_traces<'a>(
     scenarios: impl Iterator<Item = &'a super::Scenario>,
     folder: &Path,
-) -> Result<(), ScenarioError> {
+) -> Result<BTreeSet<PathBuf>, ScenarioError> {
     let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
-    let files: std::collections::BTreeSet<&String> = kinds.filter_map(|kind| kind.trace.as_ref()).collect();
-    files.into_iter().try_for_each(|file| trace::read(&folder.join(file)).map(drop))
+    // The points of a sweep mostly have the same ones.
+    let (mut read, mut files) = (BTreeSet::new(), BTreeSet::new());
+    for kind in kinds {
+        let Some(file) = &kind.trace else { continue };
+        let told = (&kind.shape, &kind.machine, kind.needs.is_some(), kind.time.is_some());
+        if read.insert((file, told)) {
+            let file = folder.join(file);
+            trace::read(&file, kind)?;
+            files.insert(file);
+        }
+    }
+    Ok(files)
 }
 
 impl Arrivals {
@@ -134,7 +164,7 @@ impl Arrivals {
     /// A trace that cannot be read, or a row of it that is wrong.
     pub fn new(kind: &JobKind, seed: Seed, folder: &Path) -> Result<Arrivals, ScenarioError> {
         let rows = match &kind.trace {
-            Some(file) => trace::read(&folder.join(file))?,
+            Some(file) => trace::read(&folder.join(file), kind)?,
             None => Vec::new(),
         };
         let once = if kind.at.is_some() { kind.count.unwrap_or(1) } else { kind.count.unwrap_or(MOST_JOBS) };
@@ -205,11 +235,16 @@ impl Arrivals {
                 Arc::new(named.map(|(name, amount)| (name, Amount::from_f64(amount))).collect())
             }
         };
+        let span = |_| match row.duration.filter(|_| self.kind.time.is_none()) {
+            Some(duration) => duration,
+            None => self.time.draw(&mut self.times),
+        };
+        let spans = (0..row.tasks).map(span).collect();
         Some(Arrival {
             at: row.submit + self.kind.from.0,
             needs,
-            spans: vec![row.duration; row.tasks as usize],
-            gang: self.kind.gang,
+            spans,
+            gang: self.kind.gang || row.gang,
             retries: self.kind.retries,
         })
     }
@@ -244,7 +279,7 @@ mod tests {
 
     fn arrivals(text: &str) -> Vec<Arrival> {
         let kind: JobKind = toml::from_str(&format!("{text}\nneeds = 'cpus:1'\ntime = '5s'")).unwrap();
-        check(&kind).unwrap();
+        super::arrivals(&kind).and_then(|()| work(&kind)).unwrap();
         Arrivals::new(&kind, Seed::root(1), Path::new(".")).unwrap().collect()
     }
 

@@ -13,16 +13,18 @@ mod sweep;
 mod trace;
 
 pub(crate) use check::MOST_REPETITIONS;
-pub(crate) use error::Broken;
-pub use error::ScenarioError;
+pub use error::{Broken, ScenarioError};
 pub(crate) use faults::Whom;
 pub use faults::{FaultPart, Trouble};
-pub use jobs::{Arrival, Arrivals, check_traces};
+pub use jobs::{Arrival, Arrivals, check_traces, work};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
-pub use setup::{Prepared, PreparedFramework, PreparedJobs, prepare, quotas};
+pub(crate) use setup::all_kinds;
+pub use setup::{Prepared, PreparedFramework, PreparedJobs, check_bundled, prepare, quotas};
 pub use sweep::{MOST_POINTS, Point, points};
 
 use std::path::Path;
+
+use crate::bundled::Catalog;
 
 impl Scenario {
     /// Reads a scenario and checks it. `file` is named in errors, and traces are looked for beside it.
@@ -33,5 +35,11 @@ impl Scenario {
         let scenario: Scenario = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;
         check::check(&scenario).map_err(|broken| broken.at(file, text))?;
         Ok(scenario)
+    }
+
+    /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.
+    #[must_use]
+    pub fn with(self, catalog: Catalog) -> Scenario {
+        Scenario { catalog, ..self }
     }
 }

@@ -6,6 +6,7 @@ use allocator::policies::Policies;
 use serde::Deserialize;
 
 use super::faults::FaultPart;
+use crate::bundled::Catalog;
 use crate::dist::Dist;
 use crate::span::Span;
 use crate::users::{Deed, Place, Preset, Release};
@@ -58,6 +59,9 @@ pub struct Scenario {
     /// Fields to vary, by their way (`frameworks.NAME.conduct.refuse`; several joined by `+` vary together), each with its values.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<toml::Value>>,
+    /// The bundled frameworks that it can name; not of the file.
+    #[serde(skip)]
+    pub catalog: Catalog,
 }
 
 fn one() -> u64 {
@@ -86,6 +90,8 @@ pub struct MasterPart {
     pub framework_sorter: Option<String>,
     /// `--min_allocatable_resources`.
     pub min_allocatable_resources: Option<String>,
+    /// `--fair_sharing_excluded_resource_names`: what does not count for shares.
+    pub fair_sharing_excluded_resource_names: Vec<String>,
     /// `--policies`: the same table as in that file.
     pub policies: Policies,
 }
@@ -184,9 +190,13 @@ pub struct Framework {
     /// When it subscribes.
     #[serde(default)]
     pub start: Span,
-    /// The framework that it behaves like.
+    /// The bundled framework that it is. Then it behaves as that does, with its `options`.
+    pub bundled: Option<String>,
+    /// What the bundled framework is told.
     #[serde(default)]
-    pub like: Preset,
+    pub options: toml::Table,
+    /// The framework that it behaves like, if it is none; plain if unset.
+    pub like: Option<Preset>,
     /// And what is different.
     #[serde(default)]
     pub conduct: ConductPart,
@@ -217,7 +227,7 @@ fn star() -> String {
 }
 
 /// Parts of a conduct that a scenario sets.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductPart {
     /// `first`, `pack` or `spread`.
@@ -272,8 +282,13 @@ pub struct JobKind {
     pub amplitude: Option<f64>,
     /// One after another: the next one so long after the one before has ended.
     pub chain: Option<Span>,
-    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`.
+    /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public shapes. What `needs` and
+    /// `time` say counts for more than what it says.
     pub trace: Option<String>,
+    /// Which shape it has, if it has no header: `alibaba-2018`, `azure-vm` or `google-2011`.
+    pub shape: Option<String>,
+    /// What the machine has of which its amounts are shares, as `cpus:32;mem:131072`.
+    pub machine: Option<String>,
     /// How many jobs, at most.
     pub count: Option<u64>,
     /// The first not before.
@@ -296,6 +311,9 @@ pub struct JobKind {
     /// How often a task that fails is tried again.
     #[serde(default)]
     pub retries: u32,
+    /// What a bundled framework is told of them.
+    #[serde(default)]
+    pub options: toml::Table,
 }
 
 /// A part of the run that is measured for itself.

@@ -1,8 +1,8 @@
 //! From a scenario and a seed to a world that can run.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
-use std::path::Path;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,12 +11,14 @@ use master::Config;
 use protos::mesos::domain_info::{FaultDomain, fault_domain};
 use protos::mesos::{self as pb, DomainInfo};
 use resources::{Role, parse_alternatives, parse_attributes, parse_quantities, parse_text};
+use sdk::Scheduler;
 use sdk::v1::FrameworkInfo;
 use sdk::v1::framework_info::{Capability, capability};
 
 use super::error::{Broken, ScenarioError};
 use super::jobs::Arrivals;
 use super::schema::{AgentGroup, ConductPart, Framework, JobKind, Scenario, ScriptPart};
+use crate::bundled::{Desk, Diary, Kind, Measure, Part, Ready};
 use crate::seeds::Seed;
 use crate::users::{Conduct, Inbox, Script, Step, User};
 use crate::world::{AgentSpec, FrameworkSpec, Model, Setup};
@@ -39,6 +41,10 @@ pub struct PreparedFramework {
     pub inbox: Inbox,
     /// Its jobs, by kind.
     pub arrivals: Vec<PreparedJobs>,
+    /// What it says of itself, if it is a bundled one.
+    pub diary: Diary,
+    /// What it measures of itself.
+    pub measures: &'static [Measure],
 }
 
 /// Jobs of one kind.
@@ -51,40 +57,109 @@ pub struct PreparedJobs {
     pub arrivals: Arrivals,
 }
 
-/// Makes a world out of a scenario. `folder` is where traces are.
+/// Whether what a scenario says of its bundled frameworks is right, and the files are there that it names; before anything
+/// runs. `text` is the scenario's, `file` its name. The files and folders that they read.
 ///
 /// # Errors
-/// A trace that cannot be used.
+/// The first thing that is wrong, with file, line and rule.
+pub fn check_bundled(scenario: &Scenario, text: &str, file: &Path) -> Result<BTreeSet<PathBuf>, ScenarioError> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let files = RefCell::default();
+    for (n, part) in scenario.frameworks.iter().enumerate() {
+        ready(scenario, part, folder, &files)
+            .map_err(|broken| broken.below(&format!("frameworks.{n}")).at(file, text))
+            .map(drop)?;
+    }
+    Ok(files.into_inner())
+}
+
+/// The bundled framework that a part of a scenario is, if it is one. What it reads is put into `files`.
+fn ready(
+    scenario: &Scenario,
+    part: &Framework,
+    folder: &Path,
+    files: &RefCell<BTreeSet<PathBuf>>,
+) -> Result<Option<Rc<dyn Ready>>, Broken> {
+    let Some(name) = &part.bundled else { return Ok(None) };
+    let said = Part { options: &part.options, jobs: &part.jobs, folder, files };
+    Ok(Some(Rc::from(scenario.catalog.find(name)?.read(said)?)))
+}
+
+/// The jobs of all frameworks, by kind.
+pub(crate) fn all_kinds(scenario: &Scenario, folder: &Path) -> Result<Vec<JobKind>, Broken> {
+    let mut all = Vec::new();
+    for part in &scenario.frameworks {
+        match ready(scenario, part, folder, &RefCell::default())? {
+            Some(ready) => all.extend(ready.kinds().into_iter().map(|kind| kind.jobs)),
+            None => all.extend(part.jobs.iter().cloned()),
+        }
+    }
+    Ok(all)
+}
+
+/// Makes a world out of a scenario. `folder` is where traces and other files are that it names.
+///
+/// # Errors
+/// A trace that cannot be used, or a bundled framework that is not there any more as it was when it was checked.
 pub fn prepare(scenario: &Scenario, seed: Seed, folder: &Path) -> Result<Prepared, ScenarioError> {
     // Checked when the scenario was read.
     let master = master_config(scenario).unwrap_or_default();
     let agents = scenario.agents.iter().flat_map(agents_of).collect();
     let (mut specs, mut frameworks) = (Vec::new(), Vec::new());
     for part in &scenario.frameworks {
+        let ready = ready(scenario, part, folder, &RefCell::default()).map_err(|broken| broken.at(folder, ""))?;
         for n in 0..part.count {
             let name = if part.count == 1 { part.name.clone() } else { format!("{}-{n}", part.name) };
             let branch = seed.child("frameworks").child(&name);
-            let inbox: Inbox = Rc::new(RefCell::new(VecDeque::new()));
-            let (conduct, steps, jobs) = (conduct_of(part), steps_of(part), Rc::clone(&inbox));
+            let desk = Desk {
+                inbox: Rc::new(RefCell::new(VecDeque::new())),
+                diary: Diary::default(),
+                seed: branch.child("conduct"),
+            };
+            frameworks.push(PreparedFramework {
+                arrivals: arrivals_of(part, ready.as_deref(), branch, folder)?,
+                role: part.role.clone(),
+                inbox: Rc::clone(&desk.inbox),
+                diary: desk.diary.clone(),
+                measures: ready.as_ref().map_or(&[], |ready| ready.measures()),
+                name: name.clone(),
+            });
             specs.push(FrameworkSpec {
                 info: info_of(part, &name),
-                scheduler: Box::new(move || {
-                    let user = User::new(conduct.clone(), Rc::clone(&jobs), branch.child("conduct").rng());
-                    Box::new(user.with_script(Script::new(steps.clone())))
-                }),
+                scheduler: scheduler_of(part, ready.clone(), desk),
                 keeps: false,
                 start: part.start.0,
             });
-            let jobs = part.jobs.iter().enumerate();
-            let prepared = |(at, kind): (usize, &JobKind)| {
-                let arrivals = Arrivals::new(kind, branch.nth("jobs", at), folder)?;
-                Ok(PreparedJobs { name: kind.name.clone(), chain: kind.chain.map(|span| span.0), arrivals })
-            };
-            let arrivals = jobs.map(prepared).collect::<Result<_, _>>()?;
-            frameworks.push(PreparedFramework { name, role: part.role.clone(), inbox, arrivals });
         }
     }
     Ok(Prepared { setup: Setup { master, agents, frameworks: specs, model: model_of(scenario) }, frameworks })
+}
+
+/// What makes a framework's scheduler.
+fn scheduler_of(part: &Framework, ready: Option<Rc<dyn Ready>>, desk: Desk) -> Box<dyn FnMut() -> Box<dyn Scheduler>> {
+    let (conduct, steps) = (conduct_of(part), steps_of(part));
+    Box::new(move || match &ready {
+        Some(ready) => ready.scheduler(desk.clone()),
+        None => {
+            let user = User::new(conduct.clone(), Rc::clone(&desk.inbox), desk.seed.rng());
+            Box::new(user.with_script(Script::new(steps.clone())))
+        }
+    })
+}
+
+/// The jobs of a framework, by kind.
+fn arrivals_of(
+    part: &Framework,
+    ready: Option<&dyn Ready>,
+    branch: Seed,
+    folder: &Path,
+) -> Result<Vec<PreparedJobs>, ScenarioError> {
+    let kinds = ready.map_or_else(|| Kind::each(part.jobs.iter()), Ready::kinds);
+    let prepared = |Kind { of, jobs }: &Kind| {
+        let arrivals = Arrivals::new(jobs, branch.nth("jobs", *of), folder)?;
+        Ok(PreparedJobs { name: jobs.name.clone(), chain: jobs.chain.map(|span| span.0), arrivals })
+    };
+    kinds.iter().map(prepared).collect()
 }
 
 fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broken> {
@@ -97,6 +172,11 @@ fn sorter(path: &str, name: Option<&String>) -> Result<Option<SorterKind>, Broke
 pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
     let (part, default) = (&scenario.master, Config::default());
     let weights = scenario.roles.iter().filter_map(|(role, part)| Some((role.clone(), part.weight?))).collect();
+    // As the flag takes them.
+    if part.fair_sharing_excluded_resource_names.iter().any(|name| name.trim().is_empty() || name.contains(',')) {
+        let rule = "must be names of resources, as in [\"mem\", \"disk\"]";
+        return Err(Broken::new("master.fair_sharing_excluded_resource_names", rule));
+    }
     Ok(Config {
         allocation_interval: part.allocation_interval.map_or(default.allocation_interval, |span| span.0),
         agent_ping_timeout: part.agent_ping_timeout.map_or(default.agent_ping_timeout, |span| span.0),
@@ -109,6 +189,7 @@ pub(super) fn master_config(scenario: &Scenario) -> Result<Config, Broken> {
             Some(text) => parse_alternatives(text)
                 .map_err(|why| Broken::new("master.min_allocatable_resources", why.to_string()))?,
         },
+        fair_sharing_excluded_resource_names: part.fair_sharing_excluded_resource_names.clone(),
         policies: part.policies.clone(),
         weights,
         // Nobody looks at what has ended.
@@ -165,7 +246,7 @@ fn info_of(part: &Framework, name: &str) -> FrameworkInfo {
 }
 
 fn conduct_of(framework: &Framework) -> Conduct {
-    changed(&framework.conduct, framework.like.conduct())
+    changed(&framework.conduct, framework.like.unwrap_or_default().conduct())
 }
 
 /// The steps of its script; each changes what the one before has left.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::Time;
+use base::{Text, Time};
 use resources::{Amount, Name, Quantities};
 use sdk::v1::resource::AllocationInfo;
 use sdk::v1::value::{Scalar, Type};
@@ -18,7 +18,7 @@ pub type Needs = Arc<Quantities>;
 pub(super) struct Held {
     pub id: OfferId,
     pub agent_id: sdk::v1::AgentId,
-    pub role: Option<String>,
+    pub role: Option<Text>,
     /// What is free in it and may be used without more ado: not reserved, not revocable.
     pub left: Quantities,
     /// Being thought about, or thought about before: not one that has come since.
@@ -53,7 +53,7 @@ impl Held {
     /// Needs as messages, allocated as the offer is.
     pub fn messages(&self, needs: &Quantities) -> Vec<Resource> {
         let resource = |(name, amount): (Name, Amount)| Resource {
-            name: name.to_string(),
+            name: name.text(),
             r#type: Type::Scalar as i32,
             scalar: Some(Scalar { value: amount.to_f64() }),
             allocation_info: Some(AllocationInfo { role: self.role.clone() }),

@@ -113,6 +113,7 @@ impl Manager {
             spans: vec![span],
             gang: false,
             retries: first.retries,
+            kind: first.kind,
         };
         first.first += 1;
         Some(one)
@@ -137,7 +138,7 @@ mod tests {
 
     fn job(first: u64, tasks: usize, needs: &str, gang: bool) -> Job {
         let needs = Arc::new(parse_quantities(needs).unwrap());
-        Job { first, needs, spans: vec![Duration::from_secs(1); tasks], gang, retries: 0 }
+        Job { first, needs, spans: vec![Duration::from_secs(1); tasks], gang, retries: 0, kind: 0 }
     }
 
     fn manager(release: Release, tasks: [usize; 2]) -> Manager {

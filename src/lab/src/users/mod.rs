@@ -32,6 +32,8 @@ pub struct Job {
     pub gang: bool,
     /// How often a task that fails or is lost is tried again.
     pub retries: u32,
+    /// Of which of its framework's kinds it is, from 0.
+    pub kind: usize,
 }
 
 /// Where jobs are put for a user to find when it is nudged.

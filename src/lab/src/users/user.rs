@@ -293,7 +293,7 @@ impl User {
         let command = CommandInfo { shell: Some(false), value: Some("sleep".to_owned()), ..CommandInfo::default() };
         TaskInfo {
             name: id.clone(),
-            task_id: TaskId { value: id },
+            task_id: TaskId { value: id.into() },
             agent_id: offer.agent_id.clone(),
             resources: offer.messages(&task.needs),
             command: Some(command),

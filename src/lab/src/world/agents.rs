@@ -13,6 +13,7 @@ use resources::{Format, Resources};
 use rustc_hash::FxHashMap;
 
 use super::clock::Clock;
+use super::dropped::Dropped;
 use super::event::{Doom, Event, Moment, Over, ToExecutor};
 use super::light::LightAgent;
 use super::master::EXIT_PAUSE;
@@ -293,7 +294,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn agent_wake(&mut self, agent: u32, life: u32) {
         let host = &mut self.agents[agent as usize];
-        if host.life != life {
+        if host.life != life || host.wake != Some(self.now) {
             return;
         }
         host.wake = None;
@@ -307,10 +308,10 @@ impl<O: Observer> World<O> {
     fn plan_agent_wake(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
         let Some(at) = host.core.as_ref().and_then(|core| core.next_wake()) else { return };
-        let at = host.clock.when(at);
+        let at = host.clock.when(at).max(self.now);
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
-            self.queue.push(at.max(self.now), Event::AgentWake { agent, life: host.life });
+            self.queue.push(at, Event::AgentWake { agent, life: host.life });
         }
     }
 
@@ -322,7 +323,13 @@ impl<O: Observer> World<O> {
         host.planned = false;
         let Some(core) = &mut host.core else { return };
         let (mut out, shown) = (std::mem::take(&mut self.agent_out), host.clock.show(self.now));
-        host.inbox.drain(..).for_each(|input| core.handle(input, shown, &mut out));
+        for input in host.inbox.drain(..) {
+            let dropped = Dropped::by(&input, core);
+            core.handle(input, shown, &mut out);
+            if let Some(dropped) = dropped {
+                dropped.tell(agent, core, &mut self.observer, self.now);
+            }
+        }
         core.end_batch(shown, &mut out);
         self.agent_outbox(agent, &mut out);
         self.agent_out = out;
@@ -456,6 +463,13 @@ impl<O: Observer> World<O> {
                 self.link_volumes(agent, &container, appear, &vanish);
             }
             Output::ChangeVolumes { change, gone, new } => {
+                #[cfg(test)]
+                let mut new = new;
+                #[cfg(test)]
+                {
+                    let folders: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
+                    self.spoil_folders(agent, &folders, &mut new);
+                }
                 let volumes = &mut self.agents[agent as usize].volumes;
                 for folder in gone.iter().map(|volume| volume.path.as_str()) {
                     if volumes.remove(folder).is_some() {

@@ -62,8 +62,8 @@ impl Executor {
     fn call(&self, kind: call::Type) -> Call {
         Call {
             r#type: Some(kind as i32),
-            framework_id: pb::FrameworkId { value: self.framework.clone() },
-            executor_id: pb::ExecutorId { value: self.id.clone() },
+            framework_id: pb::FrameworkId { value: (&self.framework).into() },
+            executor_id: pb::ExecutorId { value: (&self.id).into() },
             ..Call::default()
         }
     }
@@ -109,7 +109,10 @@ impl<O: Observer> World<O> {
             subscribed: false,
             lost_at: self.now,
             tasks: Vec::new(),
+            #[cfg(not(test))]
             volumes: spec.volumes.clone(),
+            #[cfg(test)]
+            volumes: self.spoiled_links(spec.volumes.clone()),
             updates: Vec::new(),
             calls: Lane::default(),
             events: Lane::default(),
@@ -128,6 +131,8 @@ impl<O: Observer> World<O> {
         appear: Vec<VolumeLink>,
         vanish: &[VolumeLink],
     ) {
+        #[cfg(test)]
+        let appear = self.spoiled_links(appear);
         let executor = self.agents[agent as usize].containers.get(container).copied();
         let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
         entry
@@ -324,6 +329,8 @@ impl<O: Observer> World<O> {
                 }
             }
             event::Type::LaunchGroup => {
+                #[cfg(test)]
+                let said = self.spoiled_group(executor, said);
                 for task in said.launch_group.into_iter().flat_map(|group| group.task_group.tasks) {
                     self.run_task(executor, task);
                 }
@@ -398,19 +405,24 @@ impl<O: Observer> World<O> {
         }
         let framework = entry.framework.clone();
         for id in ended {
+            #[cfg(test)]
+            if self.sabotage == Some(super::Sabotage::Lingering) {
+                self.make_update(executor, &id, state);
+                continue;
+            }
             self.observer.ended(&framework, &id, self.now);
             self.make_update(executor, &id, state);
         }
     }
 
-    fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
+    pub(super) fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
         let uuid = u128::from(self.name()).to_be_bytes().to_vec();
         let entry = &self.executors[executor as usize];
         let shown = self.agents[entry.agent as usize].clock.show(self.now);
         let note = Note::UpdateMade { framework: &entry.framework, task, state, uuid: &uuid };
         self.observer.noted(&note, self.now);
         let status = pb::TaskStatus {
-            task_id: pb::TaskId { value: task.to_owned() },
+            task_id: pb::TaskId { value: task.into() },
             state: state as i32,
             source: Some(pb::task_status::Source::Executor as i32),
             uuid: Some(uuid),

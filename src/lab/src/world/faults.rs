@@ -42,7 +42,7 @@ impl<O: Observer> World<O> {
     /// The agents hear of it each in its time.
     pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
-        self.master.place = (self.master.place + 1) % 3;
+        self.master.moves_on();
         self.queue.push(self.now + away, Event::StartMaster);
         self.everybody_detects(DETECTION);
     }

@@ -42,8 +42,9 @@ pub(super) struct MasterHost {
     /// Whose stream it is.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
-    /// Which of the hosts that can lead it runs on.
-    pub place: u8,
+    /// Which of the hosts that can lead it runs on, and what its messages say that they are from: of one another.
+    place: u8,
+    pid: Pid,
     /// Some agents do not know that it leads.
     pub moved: bool,
     pub writer: Writer<RegistryOp, Output>,
@@ -88,6 +89,7 @@ impl MasterHost {
             streams: FxHashMap::default(),
             clock: Clock::exact(),
             place: 0,
+            pid: Pid::new("master", address(0)),
             moved: false,
             writer: Writer::default(),
             doom: None,
@@ -99,19 +101,27 @@ impl MasterHost {
     /// any more; if it was writing, it waits for that.
     pub fn next(&mut self, lost: bool) -> MasterHost {
         self.fenced = Some(if lost { Stuck::Waits } else { Stuck::NotYet });
-        MasterHost {
+        let mut next = MasterHost {
             life: self.life + 1,
             registry: std::mem::take(&mut self.registry),
             written: std::mem::take(&mut self.written),
-            place: (self.place + 1) % 3,
+            place: self.place,
             clock: self.clock,
             ..MasterHost::new(self.config.clone())
-        }
+        };
+        next.moves_on();
+        next
+    }
+
+    /// From now on it is the next one of the hosts that can lead.
+    pub fn moves_on(&mut self) {
+        self.place = (self.place + 1) % 3;
+        self.pid = Pid::new("master", address(self.place));
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddrV4 {
-        SocketAddrV4::new(Ipv4Addr::new(10, 255, 0, self.place + 1), 5050)
+        self.pid.address()
     }
 
     /// The master notices that a stream has been closed.
@@ -122,8 +132,13 @@ impl MasterHost {
 
     /// The pid of the master that leads, or is to.
     pub fn pid(&self) -> Pid {
-        Pid::new("master", self.address())
+        self.pid.clone()
     }
+}
+
+/// Where a master of that place listens.
+fn address(place: u8) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::new(10, 255, 0, place + 1), 5050)
 }
 
 /// How long a supervisor waits before it starts a process again that has ended itself.
@@ -157,6 +172,8 @@ impl<O: Observer> World<O> {
         };
         let seed = self.seed.nth("master", life as usize).number();
         let config = self.master.config.clone();
+        #[cfg(test)]
+        let config = self.spoiled_config(config);
         let MasterHost { registry, written, .. } = &mut self.master;
         written.drain(..).for_each(|op| op.apply(registry));
         let shown = self.master.clock.show(self.now);
@@ -214,7 +231,7 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn master_wake(&mut self, life: u32) {
-        if self.master.life != life {
+        if self.master.life != life || self.master.wake != Some(self.now) {
             return;
         }
         self.master.wake = None;
@@ -234,10 +251,10 @@ impl<O: Observer> World<O> {
 
     fn plan_master_wake(&mut self) {
         let Some(at) = self.master.core.as_ref().and_then(Master::next_wake) else { return };
-        let at = self.master.clock.when(at);
+        let at = self.master.clock.when(at).max(self.now);
         if self.master.wake.is_none_or(|planned| at < planned) {
             self.master.wake = Some(at);
-            self.queue.push(at.max(self.now), Event::MasterWake { life: self.master.life });
+            self.queue.push(at, Event::MasterWake { life: self.master.life });
         }
     }
 
@@ -248,6 +265,8 @@ impl<O: Observer> World<O> {
         }
         let (now, shown) = (self.now, self.master.clock.show(self.now));
         self.master.planned = false;
+        #[cfg(test)]
+        self.spoil_master();
         let mut out = std::mem::take(&mut self.master.out);
         let mut inbox = std::mem::take(&mut self.master.inbox);
         let Some(core) = &mut self.master.core else { return };
@@ -261,6 +280,8 @@ impl<O: Observer> World<O> {
             tape.batch(frame, &out);
         }
         self.master.inbox = inbox;
+        #[cfg(test)]
+        self.spoil_master();
         self.batches += 1;
         let ready = now + self.model.master_cost * inputs;
         self.master.busy_until = ready;
@@ -404,12 +425,8 @@ impl<O: Observer> World<O> {
     fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {
         let Some(agent) = agents::number(to) else { return };
         let delay = self.latency();
-        let from = match from {
-            Sender::Master => self.master.pid(),
-            observer => Pid::new(&observer.to_string(), self.master.address()),
-        };
         #[cfg(test)]
-        if matches!(message, Outgoing::RunTask(_)) && self.spoils(super::Sabotage::Tasks) {
+        if self.spoils_order(&message) {
             return;
         }
         let Some(host) = self.agents.get_mut(agent as usize) else { return };
@@ -420,6 +437,10 @@ impl<O: Observer> World<O> {
         }
         let life = host.life;
         if let Some(message) = agents::incoming(message) {
+            let from = match from {
+                Sender::Master => self.master.pid(),
+                observer => Pid::new(&observer.to_string(), self.master.address()),
+            };
             let input = agent::Input::Message { from, message: Box::new(message) };
             self.queue.push(at, Event::Agent { agent, life, epoch: Some(epoch), input });
         }

@@ -7,6 +7,7 @@
 mod agents;
 mod clock;
 mod deposed;
+mod dropped;
 mod event;
 mod executors;
 mod faults;

@@ -28,6 +28,8 @@ pub enum Note<'a> {
     AgentCannotStart { agent: u32, why: &'a str },
     /// An agent is given a task by a master that it has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
+    /// An agent has been told that a framework is over, and gives up this task of its with all its updates.
+    TaskDropped { agent: u32, framework: &'a str, task: &'a str },
     /// A scheduler's process starts.
     SchedulerStarts { who: u32 },
     /// A scheduler's process ends without a word.

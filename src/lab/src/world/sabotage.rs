@@ -3,47 +3,84 @@
 //! The places where it is done ask here; nothing of it is in a build that is no test.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use agent::{Input, Persist};
-use master::{Answer, Message, RegistryOp};
+use agent::{Input, Persist, VolumeLink};
+use master::invariants::Breakage;
+use master::{Answer, Config, Message, Outgoing, RegistryOp};
+use prost::Message as _;
 use protos::mesos::TaskState;
+use protos::mesos::executor::Event as Said;
+use protos::mesos::internal::StatusUpdateRecord;
 use protos::mesos::scheduler::Event;
 use sdk::v1::scheduler::Call;
 
 use super::event::{Event as Queued, ToScheduler};
-use super::{Observer, World};
+use super::{Note, Observer, World};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
     /// The master never hears of acknowledgements.
     Acknowledgements,
+    /// All agents are offered under the same id.
+    Agents,
+    /// Masters do not count what an agent's tasks use.
+    Books,
     /// Agents do not write the streams of updates down.
     Checkpoints,
     /// What agents write down of their tasks is damaged.
     Damage,
     /// Agents obey whoever speaks to them, also a master that does not lead any more.
     Deposed,
+    /// Volumes are made on another agent, too.
+    Doubles,
+    /// Agents take executors for done once the end of their task is written down.
+    Early,
     /// Every fifth task is said to run once more when it has ended.
     Endings,
     /// Agents leave what is reserved by their flags out when they register again.
     Flags,
     /// Volumes go with their agent's process.
     Folders,
+    /// A master gives up when agents are not there at once after its start.
+    GivesUp,
+    /// Of every fifth group the last task fails unseen.
+    Groups,
+    /// All frameworks are told the same id.
+    Ids,
     /// Every fifth launch comes to its executor twice.
     Launches,
+    /// The allocator forgets quotas.
+    Limits,
+    /// Tasks run on when their executors have said that they ended.
+    Lingering,
+    /// Executors do not see the volumes of their tasks.
+    Links,
     /// Every fifth message with offers comes to its scheduler twice.
     Offers,
+    /// Every fifth change of reservations and volumes never gets to its agent, over a connection that holds.
+    Operations,
     /// Every fifth update comes to another scheduler, too.
     Owners,
+    /// Agents never hear of acknowledgements.
+    Receipts,
     /// What masters write down of quotas and weights is not there for the next one.
     Registry,
     /// Every fifth call is refused for no reason.
     Refusals,
+    /// Volumes are made again when they are destroyed.
+    Remade,
     /// Agents have fewer CPUs when they register again.
     Room,
     /// Schedulers do not write anything down.
     Saves,
+    /// Agents never hear that a framework is over.
+    Shutdowns,
+    /// What is reserved for one role is offered to another.
+    Snatches,
+    /// Agents make volumes that nobody wanted.
+    Strangers,
     /// Every fifth task never gets to its agent, over a connection that holds.
     Tasks,
     /// How long frameworks want to be kept is lost on the way.
@@ -58,6 +95,70 @@ impl<O: Observer> World<O> {
     /// Whether that is broken, in every fifth case.
     pub(super) fn spoils(&mut self, what: Sabotage) -> bool {
         self.sabotage == Some(what) && self.name().is_multiple_of(5)
+    }
+
+    /// The settings of a master that is about to be started.
+    pub(super) fn spoiled_config(&self, config: Config) -> Config {
+        match self.sabotage {
+            Some(Sabotage::GivesUp) => {
+                let agent_reregister_timeout = Duration::from_millis(1);
+                Config { recovery_agent_removal_limit: 0.0, agent_reregister_timeout, ..config }
+            }
+            _ => config,
+        }
+    }
+
+    /// The master that leads is about to handle a batch, or has.
+    pub(super) fn spoil_master(&mut self) {
+        let breakage = match self.sabotage {
+            Some(Sabotage::Books) => Breakage::Used,
+            Some(Sabotage::Limits) => Breakage::Quota,
+            Some(Sabotage::Snatches) => Breakage::Reservation,
+            _ => return,
+        };
+        if let Some(core) = &mut self.master.core {
+            breakage.strike(core);
+        }
+    }
+
+    /// Whether what a master sends to an agent is lost.
+    pub(super) fn spoils_order(&mut self, message: &Outgoing) -> bool {
+        match message {
+            Outgoing::RunTask(_) => self.spoils(Sabotage::Tasks),
+            Outgoing::CheckpointResources(_) | Outgoing::ApplyOperation(_) => self.spoils(Sabotage::Operations),
+            Outgoing::ShutdownFramework(_) => self.sabotage == Some(Sabotage::Shutdowns),
+            Outgoing::StatusUpdateAcknowledgement(_) => self.sabotage == Some(Sabotage::Receipts),
+            _ => false,
+        }
+    }
+
+    /// The folders of volumes that go from an agent's disk, and that are made there.
+    pub(super) fn spoil_folders(&mut self, agent: u32, gone: &[&str], new: &mut Vec<String>) {
+        match self.sabotage {
+            Some(Sabotage::Doubles) => {
+                let other = (agent + 1) % self.agents.len() as u32;
+                let notes = new.iter().map(|folder| Note::VolumeMade { agent: other, folder });
+                notes.for_each(|note| self.observer.noted(&note, self.now));
+            }
+            Some(Sabotage::Remade) => new.extend(gone.iter().map(|folder| (*folder).to_owned())),
+            Some(Sabotage::Strangers) => new.push("/w/volumes/roles/a/stranger".to_owned()),
+            _ => {}
+        }
+    }
+
+    /// The volumes that an executor sees.
+    pub(super) fn spoiled_links(&self, links: Vec<VolumeLink>) -> Vec<VolumeLink> {
+        if self.sabotage == Some(Sabotage::Links) { Vec::new() } else { links }
+    }
+
+    /// A group of tasks that comes to an executor.
+    pub(super) fn spoiled_group(&mut self, executor: u32, mut said: Said) -> Said {
+        if self.spoils(Sabotage::Groups)
+            && let Some(task) = said.launch_group.as_mut().and_then(|group| group.task_group.tasks.pop())
+        {
+            self.make_update(executor, &task.task_id.value, TaskState::TaskFailed);
+        }
+        said
     }
 
     /// What comes to an agent seems to come from the master that it follows.
@@ -112,6 +213,14 @@ impl<O: Observer> World<O> {
 
     /// What comes to a scheduler over a connection; false if nobody notices it, though it is answered.
     pub(super) fn spoil_event(&mut self, who: u32, connection: u64, event: &mut Arc<Event>) -> bool {
+        if event.subscribed.is_some() && self.sabotage == Some(Sabotage::Ids) {
+            let subscribed = Arc::make_mut(event).subscribed.as_mut();
+            subscribed.into_iter().for_each(|part| part.framework_id.value = "m0-0000".into());
+        }
+        if event.offers.is_some() && self.sabotage == Some(Sabotage::Agents) {
+            let offers = Arc::make_mut(event).offers.as_mut();
+            offers.into_iter().flat_map(|part| &mut part.offers).for_each(|one| one.slave_id.value = "m0-S0".into());
+        }
         if event.offers.is_some() && self.spoils(Sabotage::Offers) {
             let what = ToScheduler::Event(Arc::clone(event));
             self.queue.push(self.now, Queued::Scheduler { who, connection, what });
@@ -138,7 +247,10 @@ impl<O: Observer> World<O> {
 }
 
 /// What is durable of what an agent has written.
-pub(super) fn spoiled_entries(sabotage: Option<Sabotage>, written: Vec<Persist>) -> Vec<Persist> {
+pub(super) fn spoiled_entries(sabotage: Option<Sabotage>, mut written: Vec<Persist>) -> Vec<Persist> {
+    if sabotage == Some(Sabotage::Early) {
+        written.extend(written.iter().filter_map(done_at_once).collect::<Vec<_>>());
+    }
     let spoiled = |entry| match (sabotage, entry) {
         (Some(Sabotage::Checkpoints), Persist::Append { .. }) => None,
         (Some(Sabotage::Damage), Persist::Replace { path, mut bytes }) if path.ends_with("task.info") => {
@@ -148,4 +260,15 @@ pub(super) fn spoiled_entries(sabotage: Option<Sabotage>, written: Vec<Persist>)
         (_, entry) => Some(entry),
     };
     written.into_iter().filter_map(spoiled).collect()
+}
+
+/// That an executor is done, if the end of a task of its is being written down.
+fn done_at_once(entry: &Persist) -> Option<Persist> {
+    let Persist::Append { path, bytes } = entry else { return None };
+    let (run, task) = path.split_once("/tasks/")?;
+    // After the length.
+    let record = StatusUpdateRecord::decode(bytes.get(4..)?).ok().filter(|_| task.ends_with("task.updates"))?;
+    let state = record.update?.status.state();
+    let is_over = !matches!(state, TaskState::TaskStarting | TaskState::TaskRunning);
+    is_over.then(|| Persist::Replace { path: format!("{run}/executor.sentinel"), bytes: Vec::new() })
 }

@@ -130,7 +130,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn scheduler_wake(&mut self, who: u32, life: u32) {
         let host = &mut self.schedulers[who as usize];
-        if host.life != life {
+        if host.life != life || host.wake != Some(self.now) {
             return;
         }
         host.wake = None;
@@ -151,10 +151,10 @@ impl<O: Observer> World<O> {
     fn plan_scheduler_wake(&mut self, who: u32) {
         let host = &mut self.schedulers[who as usize];
         let Some(at) = host.session.as_ref().and_then(Session::next_wake) else { return };
-        let at = host.clock.when(at);
+        let at = host.clock.when(at).max(self.now);
         if host.wake.is_none_or(|planned| at < planned) {
             host.wake = Some(at);
-            self.queue.push(at.max(self.now), Event::SchedulerWake { who, life: host.life });
+            self.queue.push(at, Event::SchedulerWake { who, life: host.life });
         }
     }
 

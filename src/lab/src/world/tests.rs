@@ -64,6 +64,11 @@ impl Observer for Seen {
 }
 
 fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
+    hello_with([30, 20], fidelity, seed)
+}
+
+/// Two frameworks with so many tasks.
+fn hello_with(tasks: [u32; 2], fidelity: Fidelity, seed: u64) -> World<Seen> {
     let total = parse_text("cpus:4;mem:4096;disk:1000", &Role::star()).unwrap();
     let framework = |name: &str, tasks: u32| FrameworkSpec {
         info: FrameworkInfo { user: "u".to_owned(), name: name.to_owned(), ..FrameworkInfo::default() },
@@ -74,7 +79,7 @@ fn hello(fidelity: Fidelity, seed: u64) -> World<Seen> {
     let setup = Setup {
         master: ::master::Config::default(),
         agents: (0..3).map(|n| AgentSpec::new(&format!("agent{n}"), total.clone())).collect(),
-        frameworks: vec![framework("one", 30), framework("two", 20)],
+        frameworks: vec![framework("one", tasks[0]), framework("two", tasks[1])],
         model: Model {
             fidelity,
             latency: Dist::Exponential(Duration::from_millis(1)),
@@ -110,6 +115,21 @@ fn a_run_is_its_seed() {
     };
     assert_eq!(digest(1), digest(1));
     assert_ne!(digest(1).0, digest(2).0);
+}
+
+#[test]
+fn what_was_waited_for_once_is_not_waited_for_again_and_again() {
+    // Each task makes its agent, its scheduler and the master wait for something sooner than for what they waited for before.
+    let in_the_second_hour = |tasks: [u32; 2]| {
+        let mut world = hello_with(tasks, Fidelity::Full, 5);
+        world.run_until(BEGIN + Duration::from_secs(3_600));
+        assert!(world.all_ended());
+        let before = world.events();
+        world.run_until(BEGIN + Duration::from_secs(7_200));
+        world.events() - before
+    };
+    let (few, many) = (in_the_second_hour([1, 1]), in_the_second_hour([300, 300]));
+    assert!(many < few + few / 20, "{many} events in an hour without tasks, {few} where few ran before it");
 }
 
 #[test]

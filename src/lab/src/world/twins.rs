@@ -234,10 +234,10 @@ mod tests {
     #[test]
     fn field_by_field_is_as_written_and_read_again() {
         let resource = |name: &str| old::Resource {
-            name: name.to_owned(),
+            name: name.into(),
             scalar: Some(old::value::Scalar { value: 2.5 }),
-            role: Some("*".to_owned()),
-            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".to_owned()) }),
+            role: Some("*".into()),
+            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".into()) }),
             ..old::Resource::default()
         };
         let reserved = old::Resource {
@@ -248,8 +248,8 @@ mod tests {
             ..resource("disk")
         };
         let offers = vec![old::Offer {
-            id: old::OfferId { value: "o1".to_owned() },
-            slave_id: old::SlaveId { value: "s1".to_owned() },
+            id: old::OfferId { value: "o1".into() },
+            slave_id: old::SlaveId { value: "s1".into() },
             hostname: "host".to_owned(),
             url: Some(old::Url {
                 scheme: "http".to_owned(),
@@ -262,19 +262,19 @@ mod tests {
                 ..old::Url::default()
             }),
             resources: vec![resource("cpus"), reserved],
-            executor_ids: vec![old::ExecutorId { value: "e".to_owned() }],
-            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".to_owned()) }),
+            executor_ids: vec![old::ExecutorId { value: "e".into() }],
+            allocation_info: Some(old::resource::AllocationInfo { role: Some("dev".into()) }),
             ..old::Offer::default()
         }];
         let status = old::TaskStatus {
-            task_id: old::TaskId { value: "t1".to_owned() },
+            task_id: old::TaskId { value: "t1".into() },
             state: old::TaskState::TaskRunning as i32,
             message: Some("well".to_owned()),
             source: Some(2),
             reason: Some(3),
             data: Some(vec![1, 2]),
-            slave_id: Some(old::SlaveId { value: "s1".to_owned() }),
-            executor_id: Some(old::ExecutorId { value: "e".to_owned() }),
+            slave_id: Some(old::SlaveId { value: "s1".into() }),
+            executor_id: Some(old::ExecutorId { value: "e".into() }),
             timestamp: Some(1.5),
             uuid: Some(vec![7; 16]),
             healthy: Some(true),
@@ -300,7 +300,7 @@ mod tests {
         for one in events {
             assert_eq!(event(one.clone()), again(&one));
         }
-        let ids = || vec![new::OfferId { value: "o1".to_owned() }];
+        let ids = || vec![new::OfferId { value: "o1".into() }];
         let filters = Some(new::Filters { refuse_seconds: Some(5.0) });
         let command = new::CommandInfo {
             shell: Some(false),
@@ -312,8 +312,8 @@ mod tests {
         let labels = new::Labels { labels: vec![new::Label { key: "k".to_owned(), value: Some("v".to_owned()) }] };
         let plain = new::TaskInfo {
             name: "t1".to_owned(),
-            task_id: new::TaskId { value: "t1".to_owned() },
-            agent_id: new::AgentId { value: "s1".to_owned() },
+            task_id: new::TaskId { value: "t1".into() },
+            agent_id: new::AgentId { value: "s1".into() },
             resources: vec![again(&resource("cpus"))],
             command: Some(command),
             labels: Some(labels),
@@ -332,7 +332,7 @@ mod tests {
             v1::Call { r#type: Some(3), accept: Some(accept), ..v1::Call::default() },
             v1::Call { r#type: Some(8), acknowledge: Some(acknowledge), ..v1::Call::default() },
             v1::Call {
-                framework_id: Some(new::FrameworkId { value: "f".to_owned() }),
+                framework_id: Some(new::FrameworkId { value: "f".into() }),
                 r#type: Some(4),
                 decline: Some(v1::call::Decline { offer_ids: ids(), filters }),
                 ..v1::Call::default()

@@ -13,7 +13,7 @@ use resources::Resources;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::state::{Agent, AgentBook, AgentCapabilities, AgentKey, Doubt};
-use crate::timers::Timer;
+use crate::timers::{Timer, Token};
 
 /// What an agent brings along when it registers.
 pub(crate) struct Arrival {
@@ -64,14 +64,32 @@ impl Master {
         self.agent_ids.insert(id, key);
         self.agent_pids.insert(pid.clone(), key);
         out.push(Output::Link { pid });
-        let observer = self.next_observer;
-        self.next_observer += 1;
-        self.observers.insert(observer, key);
-        let ping = self.timers.set(self.now, Timer::Ping { agent: key, observer });
+        let (observer, ping) = self.observe(key);
         let book = AgentBook { observer, ponged: true, ping: Some(ping), ..AgentBook::default() };
         self.agent_books.insert(key, book);
         self.learn_unavailability(key, out);
         key
+    }
+
+    /// A new observer of an agent pings it at once: its name, and its timer.
+    fn observe(&mut self, key: AgentKey) -> (u64, Token) {
+        let observer = self.next_observer;
+        self.next_observer += 1;
+        self.observers.insert(observer, key);
+        (observer, self.timers.set(self.now, Timer::Ping { agent: key, observer }))
+    }
+
+    /// What an agent has listed may not be all: it is to list everything once more. Pings begin anew, so that none which it was sent
+    /// before counts as an answer.
+    pub(crate) fn doubt(&mut self, key: AgentKey) {
+        let (observer, ping) = self.observe(key);
+        let Some(book) = self.agent_books.get_mut(&key) else { return };
+        book.doubt = Doubt::Lists;
+        book.ponged = true;
+        self.observers.remove(&std::mem::replace(&mut book.observer, observer));
+        if let Some(old) = book.ping.replace(ping) {
+            self.timers.cancel(old);
+        }
     }
 
     /// Tells the allocator of an agent that is booked with its tasks and executors.
@@ -82,7 +100,7 @@ impl Master {
         for (framework, task) in tasks.into_iter().flatten() {
             let Some(framework) = self.frameworks.get(framework.0) else { continue };
             if let Some(task) = framework.tasks.get(task.0).filter(|task| !task.released) {
-                *used.entry(framework.id.clone()).or_default() += &task.resources;
+                *used.entry(framework.id.clone()).or_default() += &*task.resources;
             }
         }
         for (framework, executors) in &agent.executors {
@@ -95,6 +113,12 @@ impl Master {
         if self.is_doubtful(key) {
             self.allocation.set_agent_active(&agent.id, false);
         }
+    }
+
+    /// Tells the allocator whether an agent may be offered, after that has changed.
+    pub(crate) fn tell_activity(&mut self, key: AgentKey) {
+        let Some(agent) = self.agents.get(key.0) else { return };
+        self.allocation.set_agent_active(&agent.id, agent.active() && !self.is_doubtful(key));
     }
 
     /// Whether what runs on an agent is not known for sure. It is offered to nobody then: what seems to be free may be in use.

@@ -11,8 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, is_terminal};
-use crate::tasks::MasterStatus;
+use crate::state::{AgentKey, Executor, FrameworkKey, Task, TaskKey, is_terminal, without_repetition};
 use crate::validate::roles_of;
 
 /// What a returning agent lists.
@@ -83,6 +82,7 @@ impl Master {
                     continue;
                 }
                 let resources = from_proto(&proto.resources).unwrap_or_default();
+                let (proto, resources) = (without_repetition(proto), Arc::new(resources));
                 let task = Task { id, framework: key, agent, proto, resources, released: true };
                 framework.completed_tasks.insert(Arc::new(task));
             }
@@ -134,11 +134,10 @@ impl Master {
         agent: AgentKey,
         framework: FrameworkKey,
         id: TaskId,
-        mut proto: mesos::Task,
+        proto: mesos::Task,
         resources: Resources,
     ) -> Option<TaskKey> {
-        proto.resources = resources.to_proto(Format::PostRefinement);
-        proto.statuses.iter_mut().for_each(|status| status.data = None);
+        let (proto, resources) = (without_repetition(proto), Arc::new(resources));
         let released = is_terminal(proto.state());
         let task = Task { id: id.clone(), framework, agent, proto, resources, released };
         self.add_task(id, task)
@@ -146,16 +145,7 @@ impl Master {
 
     /// A task that was unreachable is what it is again.
     fn tell_returned(&mut self, framework: FrameworkKey, task: TaskKey, out: &mut Outbox) {
-        let Some(row) = self.task(framework, task) else { return };
-        let words = "Unreachable agent re-reregistered";
-        let status = MasterStatus::of(row, row.state(), Reason::SlaveReregistered, words);
-        let last = row.proto.statuses.last().cloned().unwrap_or_default();
-        let Some(entry) = self.framework(framework) else { return };
-        let mut update = status.into_update(entry.proto_id(), self.now);
-        update.status.healthy = last.healthy;
-        update.status.check_status = last.check_status;
-        update.status.container_status = last.container_status;
-        self.tell_update(framework, &update, None, out);
+        self.tell_out_of_turn(framework, task, Reason::SlaveReregistered, "Unreachable agent re-reregistered", out);
     }
 }
 
@@ -171,7 +161,7 @@ fn allocated(list: &[mesos::Resource], roles: Option<&Vec<&str>>, what: &str, id
             return Err(format!("{what} {id} does not say which role its resources are allocated to"));
         };
         for resource in &mut list {
-            resource.allocation_info.get_or_insert(resource::AllocationInfo { role: Some((*role).to_owned()) });
+            resource.allocation_info.get_or_insert(resource::AllocationInfo { role: Some((*role).into()) });
         }
     }
     from_proto(&list).map_err(|why| format!("{what} {id}: {why}"))

@@ -14,9 +14,8 @@ impl Master {
     pub(crate) fn agent_exited(&mut self, key: AgentKey, out: &mut Outbox) {
         let Some(agent) = self.agent_mut(key).filter(|agent| agent.connected) else { return };
         agent.connected = false;
-        let (id, text) = (agent.id.clone(), format!("Agent {} ({}) is disconnected", agent.id, agent.info.hostname));
-        out.info(text);
-        self.allocation.set_agent_active(&id, false);
+        out.info(format!("Agent {} ({}) is disconnected", agent.id, agent.info.hostname));
+        self.tell_activity(key);
         self.rescind_offers_on(key, out);
         self.lose_unsaved_tasks(key, out);
         let at = self.now + self.config.agent_reregister_timeout;

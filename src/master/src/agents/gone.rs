@@ -16,7 +16,7 @@ impl Master {
     pub(crate) fn mark_gone(&mut self, id: &AgentId, out: &mut Outbox) {
         out.info(format!("Marking agent {id} gone"));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
-        let proto_id = mesos::SlaveId { value: id.as_str().to_owned() };
+        let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentGone { id: proto_id, time });
         self.snapshot = None;
         self.gone.insert(id.clone(), time);

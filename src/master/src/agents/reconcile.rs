@@ -30,9 +30,13 @@ impl Master {
         self.count(Counter::SlaveReregistrations);
         // What is offered may not be there any more.
         self.rescind_offers_on(key, out);
-        self.reconnect_agent(key, arrival, out);
-        self.learn_unavailability(key, out);
         let reconciliations = self.missing_tasks(key, &returning);
+        let behind = !self.is_doubtful(key) && self.is_behind(key, &arrival, &reconciliations);
+        self.reconnect_agent(key, arrival, out);
+        if behind {
+            self.doubt(key);
+        }
+        self.learn_unavailability(key, out);
         self.tell_reregistered(key, reconciliations, out);
         self.drop_missing_executors(key, &returning);
         self.adopt_frameworks(&returning, out);
@@ -43,6 +47,13 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.check_drained(key);
+    }
+
+    /// Whether an agent does not have all that it was given. It may be on its way still, and take what the agent's list leaves free;
+    /// or it is lost, and this master has it in its books until the agent has answered for it.
+    fn is_behind(&self, key: AgentKey, arrival: &Arrival, missing: &[ReconcileTasksMessage]) -> bool {
+        let made = arrival.total.to_checkpoint();
+        !missing.is_empty() || self.agent(key).is_some_and(|agent| agent.total.to_checkpoint() != made)
     }
 
     fn reconnect_agent(&mut self, key: AgentKey, arrival: Arrival, out: &mut Outbox) {
@@ -71,7 +82,7 @@ impl Master {
         if let Some(book) = self.agent_books.get_mut(&key) {
             book.epoch += 1;
             book.missed = 0;
-            if book.doubt == Doubt::Answered {
+            if matches!(book.doubt, Doubt::Answered(_)) {
                 book.doubt = Doubt::None;
             }
             book.ponged = true;
@@ -121,7 +132,7 @@ impl Master {
             let status = mesos::TaskStatus {
                 task_id: row.proto.task_id.clone(),
                 slave_id: Some(row.proto.slave_id.clone()),
-                state: row.proto.status_update_state.unwrap_or(row.proto.state),
+                state: row.told_state() as i32,
                 source: Some(Source::Master as i32),
                 reason: Some(Reason::Reconciliation as i32),
                 message: Some("Reconciliation request".to_owned()),

@@ -101,8 +101,7 @@ impl Master {
         for id in &gone {
             self.gone.remove(id);
         }
-        let proto =
-            |ids: Vec<AgentId>| ids.iter().map(|id| protos::mesos::SlaveId { value: id.as_str().to_owned() }).collect();
+        let proto = |ids: Vec<AgentId>| ids.iter().map(|id| protos::mesos::SlaveId { value: id.into() }).collect();
         out.persist.push(RegistryOp::Prune { unreachable: proto(unreachable), gone: proto(gone) });
     }
 }

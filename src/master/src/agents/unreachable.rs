@@ -37,7 +37,7 @@ impl Master {
         self.snapshot = None;
         out.info(format!("Agent {id} ({}) has not come back", info.hostname));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
-        let proto_id = mesos::SlaveId { value: id.as_str().to_owned() };
+        let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: proto_id.clone(), time });
         let (drain, deactivated) = self.recovered_drain.remove(id).unwrap_or_default();
         self.unreachable.insert(id.clone(), Unreachable { since: time, drain, deactivated });

@@ -90,12 +90,12 @@ mod tests {
     use protos::mesos::scheduler::call;
 
     fn call(kind: Type) -> Call {
-        Call { r#type: Some(kind as i32), framework_id: Some(FrameworkId { value: "f".to_owned() }), ..Call::default() }
+        Call { r#type: Some(kind as i32), framework_id: Some(FrameworkId { value: "f".into() }), ..Call::default() }
     }
 
     #[test]
     fn words() {
-        let other = FrameworkInfo { id: Some(FrameworkId { value: "g".to_owned() }), ..Default::default() };
+        let other = FrameworkInfo { id: Some(FrameworkId { value: "g".into() }), ..Default::default() };
         let acknowledge = call::Acknowledge { uuid: vec![1; 15], ..Default::default() };
         let status = call::AcknowledgeOperationStatus { uuid: vec![1; 16], ..Default::default() };
         for (call, words) in [
@@ -106,7 +106,7 @@ mod tests {
             (call(Type::Kill), "Expecting 'kill' to be present"),
             (Call { acknowledge: Some(acknowledge), ..call(Type::Acknowledge) }, "Not a valid UUID"),
             (
-                Call { acknowledge_operation_status: Some(status), ..call(Type::AcknowledgeOperationStatus) },
+                Call { acknowledge_operation_status: Some(Box::new(status)), ..call(Type::AcknowledgeOperationStatus) },
                 "Expecting 'agent_id' to be present",
             ),
             (

@@ -6,14 +6,14 @@ use base::TaskId;
 use protos::mesos::internal::{ResourceVersionUuid, RunTaskMessage};
 use protos::mesos::offer::Operation;
 use protos::mesos::task_status::Reason;
-use protos::mesos::{ExecutorInfo, Resource, TaskInfo, TaskState};
+use protos::mesos::{ExecutorInfo, TaskInfo, TaskState};
 use resources::{Format, Resources};
 
 use super::accept::{Deal, tasks_of};
 use super::normalize;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{Agent, AgentKey, Executor, FrameworkKey, Task};
+use crate::state::{Agent, AgentKey, Executor, FrameworkKey, Task, TaskKey};
 use crate::tasks::{MasterStatus, task_of};
 use crate::validate::{self, Launch, Needs};
 
@@ -22,7 +22,7 @@ impl Master {
         let with_id = operation.id.is_some();
         for mut task in tasks_of(operation) {
             let Some(framework) = self.framework(deal.framework) else { return };
-            normalize::task(&mut task, &framework.proto_id(), deal.role.as_str());
+            normalize::task(&mut task, framework, deal.role.as_str());
             let checked = match with_id {
                 true => Err("Operation 'LAUNCH' must not have an id".to_owned()),
                 false => self.check_task(deal, &task),
@@ -66,12 +66,10 @@ impl Master {
 
     fn run_task(&mut self, deal: &mut Deal, mut task: TaskInfo, needs: Needs, out: &mut Outbox) {
         let launch_executor = needs.launch_executor;
-        let Some(message) = self.book_launch(deal, &task, needs, out) else { return };
-        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
-        task.resources = message.0;
-        if let (Some(executor), Some(resources)) = (&mut task.executor, message.1) {
-            executor.resources = resources;
+        if self.book_launch(deal, &mut task, needs, out).is_none() {
+            return;
         }
+        let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
         let message = RunTaskMessage {
             framework_id: None,
             framework: (*framework.info).clone(),
@@ -83,43 +81,53 @@ impl Master {
         out.send(&agent.pid, message);
     }
 
-    /// Books a task and, if it is new, its executor. Their resources in the form that the agent reads.
+    /// Books a task and, if it is new, its executor. Their resources take the form that the agent reads.
     pub(crate) fn book_launch(
         &mut self,
         deal: &mut Deal,
-        task: &TaskInfo,
+        task: &mut TaskInfo,
         needs: Needs,
         out: &mut Outbox,
-    ) -> Option<(Vec<Resource>, Option<Vec<Resource>>)> {
+    ) -> Option<TaskKey> {
         // Checked before.
         let id = TaskId::new(&task.task_id.value).ok()?;
-        let format = self.agent_format(deal.agent);
-        let for_agent = needs.resources.to_proto(format);
-        let executor_for_agent = match (&task.executor, &needs.executor) {
-            (Some(_), Some((_, resources))) => Some(resources.to_proto(format)),
-            _ => None,
-        };
-        let executor_id = task.executor.as_ref().map(|executor| executor.executor_id.clone());
         self.take_up(deal, &needs.resources);
-        if let (Some((id, resources)), Some(info)) = (needs.executor, &task.executor)
+        if let (Some((id, resources)), Some(info)) = (&needs.executor, &task.executor)
             && needs.launch_executor
         {
-            self.start_executor(deal, id, info, resources);
+            self.start_executor(deal, id.clone(), info, resources.clone());
         }
+        let executor_id = task.executor.as_ref().map(|executor| executor.executor_id.clone());
         let framework_id = self.framework(deal.framework)?.proto_id();
-        let mut proto = task_of(task, framework_id, executor_id);
-        proto.resources = needs.resources.to_proto(Format::PostRefinement);
         let row = Task {
             id: id.clone(),
             framework: deal.framework,
             agent: deal.agent,
-            proto,
-            resources: needs.resources,
+            proto: task_of(task, framework_id, executor_id),
+            resources: self.of_a_kind(deal.framework, needs.resources),
             released: false,
         };
+        let format = self.agent_format(deal.agent);
+        if format != Format::PostRefinement || !row.resources.is_written_as(&task.resources) {
+            task.resources = row.resources.to_proto(format);
+        }
+        if let (Some(info), Some((_, resources))) = (&mut task.executor, &needs.executor) {
+            info.resources = resources.to_proto(format);
+        }
         let key = self.add_task(id, row)?;
         self.announce_task_added(deal.framework, key, out);
-        Some((for_agent, executor_for_agent))
+        Some(key)
+    }
+
+    /// These resources, shared with the framework's last task if that takes the same.
+    fn of_a_kind(&mut self, framework: FrameworkKey, resources: Resources) -> Arc<Resources> {
+        let Some(book) = self.framework_books.get_mut(&framework) else { return Arc::new(resources) };
+        // Volumes make no difference between disks that are otherwise equal.
+        let has_disk = resources.iter().any(|resource| resource.disk().is_some());
+        if has_disk || book.last_needs.as_slice() != resources.as_slice() {
+            book.last_needs = Arc::new(resources);
+        }
+        Arc::clone(&book.last_needs)
     }
 
     /// Books a new executor and what it takes.

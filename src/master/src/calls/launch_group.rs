@@ -61,9 +61,7 @@ impl Master {
         }
         for (task, resources) in group.task_group.tasks.iter_mut().zip(needs.tasks) {
             let needs = Needs { resources, executor: None, launch_executor: false };
-            if let Some((for_agent, _)) = self.book_launch(deal, task, needs, out) {
-                task.resources = for_agent;
-            }
+            self.book_launch(deal, task, needs, out);
             if let Some(executor) = &mut task.executor {
                 executor.resources.clone_from(&group.executor.resources);
             }

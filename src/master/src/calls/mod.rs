@@ -158,7 +158,7 @@ impl Master {
             Type::Acknowledge => self.acknowledge(key, call.acknowledge.unwrap_or_default(), out),
             Type::AcknowledgeOperationStatus => {
                 let body = call.acknowledge_operation_status.unwrap_or_default();
-                self.acknowledge_operation_status(key, body, out);
+                self.acknowledge_operation_status(key, *body, out);
             }
             Type::Reconcile => self.reconcile(key, call.reconcile.unwrap_or_default(), out),
             Type::ReconcileOperations => {

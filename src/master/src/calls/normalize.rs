@@ -1,23 +1,25 @@
 //! What frameworks may leave out of tasks is filled in before they are checked (mesos-features.md SCH-75).
 
 use protos::mesos::health_check::Type;
-use protos::mesos::{ExecutorInfo, FrameworkId, HealthCheck, Resource, TaskInfo, resource::AllocationInfo};
+use protos::mesos::{ExecutorInfo, HealthCheck, Resource, TaskInfo, resource::AllocationInfo};
+
+use crate::state::Framework;
 
 /// Resources without an allocation are the offer's role's.
 pub(crate) fn allocate(resources: &mut [Resource], role: &str) {
     for resource in resources {
         let info = resource.allocation_info.get_or_insert_default();
         if info.role.is_none() {
-            *info = AllocationInfo { role: Some(role.to_owned()) };
+            *info = AllocationInfo { role: Some(role.into()) };
         }
     }
 }
 
 /// A task of a LAUNCH.
-pub(crate) fn task(task: &mut TaskInfo, framework_id: &FrameworkId, role: &str) {
+pub(crate) fn task(task: &mut TaskInfo, framework: &Framework, role: &str) {
     allocate(&mut task.resources, role);
     if let Some(executor) = &mut task.executor {
-        executor.framework_id.get_or_insert_with(|| framework_id.clone());
+        executor.framework_id.get_or_insert_with(|| framework.proto_id());
         allocate(&mut executor.resources, role);
     }
     task.health_check.iter_mut().for_each(|check| health_check(check));

@@ -34,18 +34,27 @@ impl Master {
         }
     }
 
-    /// The state last forwarded, or the newest if none was.
     fn tell_known(&mut self, key: FrameworkKey, task: TaskKey, out: &mut Outbox) {
+        self.tell_out_of_turn(key, task, Reason::Reconciliation, "Reconciliation: Latest task state", out);
+    }
+
+    /// How a task is, as far as its framework may know by now.
+    pub(crate) fn tell_out_of_turn(
+        &mut self,
+        key: FrameworkKey,
+        task: TaskKey,
+        reason: Reason,
+        words: &str,
+        out: &mut Outbox,
+    ) {
         let (Some(row), Some(framework)) = (self.task(key, task), self.framework(key)) else { return };
-        let state = row.proto.status_update_state.unwrap_or(row.proto.state);
-        let state = TaskState::try_from(state).unwrap_or(row.state());
-        let status = MasterStatus::of(row, state, Reason::Reconciliation, "Reconciliation: Latest task state");
+        let status = MasterStatus::of(row, row.told_state(), reason, words);
         let last = row.proto.statuses.last().cloned().unwrap_or_default();
         let mut update = status.into_update(framework.proto_id(), self.now);
         update.status.healthy = last.healthy;
         update.status.check_status = last.check_status;
         update.status.container_status = last.container_status;
-        self.tell_update(key, &update, None, out);
+        self.tell_update(key, update, None, out);
     }
 
     fn tell_unknown(&mut self, key: FrameworkKey, task: reconcile::Task, out: &mut Outbox) {

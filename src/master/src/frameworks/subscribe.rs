@@ -138,7 +138,7 @@ impl Master {
         // A claimed id was checked with the rest of the info; one made up is a UUID and a number.
         let Ok(id) = made else { return };
         let returning = subscription.id().is_some();
-        subscription.info.id = Some(protos::mesos::FrameworkId { value: id.as_str().to_owned() });
+        subscription.info.id = Some(protos::mesos::FrameworkId { value: (&id).into() });
         out.info(format!("Framework {id} ({}) has subscribed", subscription.info.name));
         let key = self.add_framework(id, subscription, connection, out);
         self.tell_subscribed(key, false, out);

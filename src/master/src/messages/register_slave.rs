@@ -68,7 +68,7 @@ impl Master {
         self.next_agent += 1;
         // Made of a UUID and a number.
         let Ok(id) = AgentId::new(&text) else { return };
-        arrival.info.id = Some(mesos::SlaveId { value: text });
+        arrival.info.id = Some(mesos::SlaveId { value: text.into() });
         out.info(format!("Agent {id} ({} at {}) has registered", arrival.info.hostname, arrival.pid));
         out.persist.push(RegistryOp::AdmitAgent(Box::new(arrival.info.clone())));
         self.count(Counter::SlaveRegistrations);

@@ -41,14 +41,15 @@ impl Master {
         let task = self.task_by_id(framework, task_id);
         let task = task.filter(|task| self.task(framework, *task).is_some_and(|row| row.agent == agent));
         fill(&mut update);
-        self.tell_update(framework, &update, Some(pid), out);
-        match task {
+        let known = match task {
             Some(task) => {
-                self.update_task(framework, task, update, out);
+                self.update_task(framework, task, &update, out);
                 Ok(())
             }
             None => Err(format!("task {} is not known on that agent", update.status.task_id.value)),
-        }
+        };
+        self.tell_update(framework, update, Some(pid), out);
+        known
     }
 }
 

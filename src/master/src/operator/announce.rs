@@ -14,7 +14,7 @@ impl Master {
         if self.subscribers.is_empty() {
             return;
         }
-        let Some(task) = self.task(framework, task).map(|row| row.proto.clone()) else { return };
+        let Some(task) = self.task(framework, task).map(|row| row.to_proto()) else { return };
         self.announce(Type::TaskAdded, |event| event.task_added = Some(event::TaskAdded { task }), out);
     }
 

@@ -11,7 +11,7 @@ impl Master {
         if !self.is_known_agent(id) {
             return Err(Answer::bad_request("Unknown agent"));
         }
-        out.persist.push(RegistryOp::DeactivateAgent(SlaveId { value: id.to_owned() }));
+        out.persist.push(RegistryOp::DeactivateAgent(SlaveId { value: id.into() }));
         self.set_deactivated(id, true, out);
         Ok(())
     }
@@ -28,8 +28,7 @@ impl Master {
         let Some(key) = self.agent_by_id(id) else { return };
         let Some(agent) = self.agent_mut(key) else { return };
         agent.deactivated = deactivated;
-        let (id, active) = (agent.id.clone(), agent.active());
-        self.allocation.set_agent_active(&id, active && !self.is_doubtful(key));
+        self.tell_activity(key);
         if deactivated {
             self.rescind_offers_on(key, out);
         }

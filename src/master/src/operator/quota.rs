@@ -155,7 +155,7 @@ impl Master {
     pub(crate) fn recover_quotas(&mut self, registry: &Registry) {
         #[allow(deprecated)]
         let old = registry.quotas.iter().map(|quota| {
-            let amounts = |r: &protos::mesos::Resource| (r.name.clone(), r.scalar.unwrap_or_default());
+            let amounts = |r: &protos::mesos::Resource| (r.name.to_string(), r.scalar.unwrap_or_default());
             let map: BTreeMap<_, _> = quota.info.guarantee.iter().map(amounts).collect();
             QuotaConfig { role: quota.info.role().to_owned(), guarantees: map.clone(), limits: map }
         });

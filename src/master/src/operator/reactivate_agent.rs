@@ -26,7 +26,7 @@ impl Master {
         if drain.is_some_and(|drain| drain.state() == DrainState::Draining) {
             return Err(Answer::bad_request("Agent is still in the DRAINING state"));
         }
-        out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.to_owned() }));
+        out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.into() }));
         if let Some(entry) = self.unreachable.get_mut(id) {
             entry.drain = None;
         }

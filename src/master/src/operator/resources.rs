@@ -44,18 +44,18 @@ pub(crate) fn operation_of(kind: call::Type, body: Call) -> Result<(String, Oper
         call::Type::GrowVolume => {
             let call::GrowVolume { slave_id, volume, addition } = body.grow_volume.unwrap_or_default();
             wanted.set_type(Type::GrowVolume);
-            wanted.grow_volume = Some(operation::GrowVolume { volume, addition });
+            wanted.grow_volume = Some(Box::new(operation::GrowVolume { volume, addition }));
             slave_id.unwrap_or_default()
         }
         call::Type::ShrinkVolume => {
             let call::ShrinkVolume { slave_id, volume, subtract } = body.shrink_volume.unwrap_or_default();
             wanted.set_type(Type::ShrinkVolume);
-            wanted.shrink_volume = Some(operation::ShrinkVolume { volume, subtract });
+            wanted.shrink_volume = Some(Box::new(operation::ShrinkVolume { volume, subtract }));
             slave_id.unwrap_or_default()
         }
         _ => return Err(Box::new(body)),
     };
-    Ok((agent.value, wanted))
+    Ok((agent.value.into(), wanted))
 }
 
 impl Master {

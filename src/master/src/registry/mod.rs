@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     fn id(text: &str) -> mesos::SlaveId {
-        mesos::SlaveId { value: text.to_owned() }
+        mesos::SlaveId { value: text.into() }
     }
 
     fn info(text: &str) -> Box<mesos::SlaveInfo> {

@@ -94,7 +94,7 @@ impl Agent {
 
     /// The id as a message.
     pub fn proto_id(&self) -> mesos::SlaveId {
-        mesos::SlaveId { value: self.id.as_str().to_owned() }
+        mesos::SlaveId { value: (&self.id).into() }
     }
 }
 
@@ -107,8 +107,8 @@ pub(crate) enum Doubt {
     /// What it has listed may be old, or lack tasks that were still on their way to it. It is told by ping that it is not connected,
     /// so that it lists all once more.
     Lists,
-    /// It has answered such a ping: all that was sent before is with it, and what it lists from then on is true.
-    Answered,
+    /// It has answered such a ping at this time: all that was sent before is with it, and what it lists from then on is true.
+    Answered(Time),
 }
 
 /// What the core keeps about an agent for itself.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use allocator::fairness::Sampled;
 use base::{AgentId, FrameworkId, Pid, TaskId, Time};
 use protos::mesos::{self, scheduler};
+use resources::Resources;
 use rustc_hash::FxHashMap;
 
 use super::{FrameworkCapabilities, OfferKey, Task, TaskKey};
@@ -115,7 +116,7 @@ impl Framework {
 
     /// The id as a message.
     pub fn proto_id(&self) -> mesos::FrameworkId {
-        mesos::FrameworkId { value: self.id.as_str().to_owned() }
+        mesos::FrameworkId { value: (&self.id).into() }
     }
 }
 
@@ -126,6 +127,8 @@ pub(crate) struct FrameworkBook {
     pub tasks: FxHashMap<TaskId, TaskKey>,
     /// Its unreachable tasks by id: their row, and the agent.
     pub unreachable: FxHashMap<TaskId, (u64, AgentId)>,
+    /// What its last task took: mostly the next one takes the same.
+    pub last_needs: Arc<Resources>,
     /// Its outstanding offers.
     pub offers: BTreeSet<OfferKey>,
     /// Counts its subscriptions.

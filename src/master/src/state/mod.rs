@@ -21,4 +21,4 @@ pub use keys::{AgentKey, FrameworkKey, OfferKey, TaskKey};
 pub use machine::{Machine, MachineKey, Maintenance};
 pub use offer::Offer;
 pub use task::Task;
-pub(crate) use task::is_terminal;
+pub(crate) use task::{is_terminal, kept_status, without_repetition};

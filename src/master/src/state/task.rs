@@ -2,13 +2,15 @@
 //!
 //! It does not decide what an update means; see `tasks/`.
 
-use base::TaskId;
-use protos::mesos::{self, TaskState};
-use resources::Resources;
+use std::sync::Arc;
+
+use base::{TaskId, Text};
+use protos::mesos::{self, ExecutorId, SlaveId, TaskState};
+use resources::{Format, Resources};
 
 use super::{AgentKey, FrameworkKey};
 
-/// A task: what is told of it, and what it holds.
+/// A task: what is told of it, and what it holds. A master has very many of them, so nothing is in them twice.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Its id, as in `proto`.
@@ -17,10 +19,12 @@ pub struct Task {
     pub framework: FrameworkKey,
     /// Where it runs or ran.
     pub agent: AgentKey,
-    /// What is told of it. `state` is the newest known state, `status_update_state` the one last forwarded.
+    /// What is told of it, for the most part: [`Task::to_proto`] is the whole. `state` is the newest known state,
+    /// `status_update_state` the one last forwarded. Its resources are left out, and in its statuses their data and the
+    /// ids that are the task's own.
     pub proto: mesos::Task,
-    /// What it takes, without its executor's; allocated.
-    pub resources: Resources,
+    /// What it takes, without its executor's; allocated. Tasks of a kind share it.
+    pub resources: Arc<Resources>,
     /// Whether its resources were given back, because its state is terminal.
     pub released: bool,
 }
@@ -30,6 +34,68 @@ impl Task {
     pub fn state(&self) -> TaskState {
         self.proto.state()
     }
+
+    /// The state last forwarded, or the newest if none was: what its framework is told of it out of turn. The newest one may
+    /// be its end, and updates that its agent holds back until that one's turn come after it.
+    pub fn told_state(&self) -> TaskState {
+        let told = self.proto.status_update_state.and_then(|state| TaskState::try_from(state).ok());
+        told.unwrap_or(self.state())
+    }
+
+    /// All that is told of it, as a message.
+    pub fn to_proto(&self) -> mesos::Task {
+        let mut whole = self.proto.clone();
+        whole.resources = self.resources.to_proto(Format::PostRefinement);
+        let executor = executor_of(&self.proto);
+        for status in &mut whole.statuses {
+            if status.task_id.value.is_empty() {
+                status.task_id.clone_from(&self.proto.task_id);
+            }
+            if let Some(id) = status.slave_id.as_mut().filter(|id| id.value.is_empty()) {
+                id.clone_from(&self.proto.slave_id);
+            }
+            if let Some(id) = status.executor_id.as_mut().filter(|id| id.value.is_empty()) {
+                id.value = executor.clone();
+            }
+        }
+        whole
+    }
+}
+
+/// A message about a task as its row keeps it.
+pub(crate) fn without_repetition(mut proto: mesos::Task) -> mesos::Task {
+    proto.resources = Vec::new();
+    let statuses = std::mem::take(&mut proto.statuses);
+    proto.statuses = statuses.iter().map(|status| kept_status(&proto, status)).collect();
+    proto
+}
+
+/// A status as its task's row keeps it.
+pub(crate) fn kept_status(task: &mesos::Task, status: &mesos::TaskStatus) -> mesos::TaskStatus {
+    let other = |id: &Text, own: &Text| if id == own { Text::default() } else { id.clone() };
+    mesos::TaskStatus {
+        task_id: mesos::TaskId { value: other(&status.task_id.value, &task.task_id.value) },
+        state: status.state,
+        message: status.message.clone(),
+        source: status.source,
+        reason: status.reason,
+        data: None,
+        slave_id: status.slave_id.as_ref().map(|id| SlaveId { value: other(&id.value, &task.slave_id.value) }),
+        executor_id: status.executor_id.as_ref().map(|id| ExecutorId { value: other(&id.value, executor_of(task)) }),
+        timestamp: status.timestamp,
+        uuid: status.uuid.clone(),
+        healthy: status.healthy,
+        check_status: status.check_status,
+        labels: status.labels.clone(),
+        container_status: status.container_status.clone(),
+        unreachable_time: status.unreachable_time,
+        limitation: status.limitation.clone(),
+    }
+}
+
+/// The executor of a task; a command task's has the task's id.
+fn executor_of(task: &mesos::Task) -> &Text {
+    task.executor_id.as_ref().map_or(&task.task_id.value, |id| &id.value)
 }
 
 /// Whether a task in that state does nothing any more (mesos-features.md TSK-02).

@@ -20,7 +20,7 @@ impl Master {
         if !task.released
             && let Some(agent) = self.agent_mut(agent)
         {
-            agent.used += &task.resources;
+            agent.used += &*task.resources;
         }
         let key = TaskKey(self.framework_mut(framework)?.tasks.insert(Arc::new(task)));
         if let Some(book) = self.framework_books.get_mut(&framework) {

@@ -21,7 +21,7 @@ impl Master {
         let (Some(row), Some(entry)) = (self.task(framework, task), self.framework(framework)) else { return };
         let status = MasterStatus::of(row, state, reason, "Framework has been removed");
         let update = status.into_update(entry.proto_id(), self.now);
-        self.update_task(framework, task, update, out);
+        self.update_task(framework, task, &update, out);
     }
 
     /// Updates a task on the master's own authority and tells its framework.
@@ -34,14 +34,14 @@ impl Master {
     ) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.update_task(framework, task, update.clone(), out);
-        self.tell_update(framework, &update, None, out);
+        self.update_task(framework, task, &update, out);
+        self.tell_update(framework, update, None, out);
     }
 
     /// Tells a framework of a task that the master does not keep.
     pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.tell_update(framework, &update, None, out);
+        self.tell_update(framework, update, None, out);
     }
 }

@@ -6,7 +6,7 @@ use protos::mesos::{self, TaskState};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{FrameworkKey, TaskKey, is_terminal};
+use crate::state::{FrameworkKey, TaskKey, is_terminal, kept_status};
 
 /// How many statuses of a task are remembered: an executor may go to and fro between states for ever.
 const MAX_STATUSES: usize = 64;
@@ -18,7 +18,7 @@ impl Master {
         &mut self,
         framework: FrameworkKey,
         task: TaskKey,
-        update: StatusUpdate,
+        update: &StatusUpdate,
         out: &mut Outbox,
     ) {
         let Some(row) = self.task_mut(framework, task) else { return };
@@ -31,14 +31,12 @@ impl Master {
         // A quick task may be known to have ended when its first update comes: each state is still told once.
         let told = row.proto.status_update_state;
         row.proto.status_update_state = Some(update.status.state);
-        row.proto.status_update_uuid = update.uuid;
-        let status = update.status;
+        row.proto.status_update_uuid.clone_from(&update.uuid);
+        let status = &update.status;
+        remember(&mut row.proto, status);
         let (state, source, reason) = (status.state, status.source(), status.reason);
         if before != after || told != Some(state) || is_check(reason) {
-            self.announce_task_updated(framework, &status, after, out);
-        }
-        if let Some(row) = self.task_mut(framework, task) {
-            remember(&mut row.proto, status);
+            self.announce_task_updated(framework, status, after, out);
         }
         if is_terminal(after) && !is_terminal(before) {
             self.count_terminal(framework, after, source, reason);
@@ -60,8 +58,8 @@ fn is_check(reason: Option<i32>) -> bool {
     checks.iter().any(|check| reason == Some(*check as i32))
 }
 
-/// Adds a status to a task's history without its data; one of the same state as the last replaces it.
-fn remember(task: &mut mesos::Task, status: mesos::TaskStatus) {
+/// Adds a status to a task's history; one of the same state as the last replaces it.
+fn remember(task: &mut mesos::Task, status: &mesos::TaskStatus) {
     if task.statuses.last().is_some_and(|last| last.state == status.state) {
         task.statuses.pop();
     }
@@ -70,5 +68,6 @@ fn remember(task: &mut mesos::Task, status: mesos::TaskStatus) {
     }
     // Statuses are large, and most tasks have one or two: room for four, as a vector takes it, would be most of a task.
     task.statuses.reserve_exact(1);
-    task.statuses.push(mesos::TaskStatus { data: None, ..status });
+    let kept = kept_status(task, status);
+    task.statuses.push(kept);
 }

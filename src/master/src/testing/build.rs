@@ -32,19 +32,19 @@ pub(super) fn resources(text: &str) -> Vec<mesos::Resource> {
 }
 
 pub(super) fn agent_id(script: &Script, name: &str) -> mesos::SlaveId {
-    mesos::SlaveId { value: script.agent_ids.get(name).cloned().unwrap_or_else(|| name.to_owned()) }
+    mesos::SlaveId { value: script.agent_ids.get(name).map_or(name, String::as_str).into() }
 }
 
 pub(super) fn framework_id(script: &Script, name: &str) -> mesos::FrameworkId {
-    mesos::FrameworkId { value: script.framework_ids.get(name).cloned().unwrap_or_else(|| name.to_owned()) }
+    mesos::FrameworkId { value: script.framework_ids.get(name).map_or(name, String::as_str).into() }
 }
 
 fn task_id(value: &str) -> mesos::TaskId {
-    mesos::TaskId { value: if value == "''" { String::new() } else { value.to_owned() } }
+    mesos::TaskId { value: if value == "''" { "" } else { value }.into() }
 }
 
 fn executor_id(value: &str) -> mesos::ExecutorId {
-    mesos::ExecutorId { value: value.to_owned() }
+    mesos::ExecutorId { value: value.into() }
 }
 
 fn uuid(words: &Words<'_>) -> Vec<u8> {
@@ -121,7 +121,7 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
     let filters = words.number("refuse").map(|seconds| mesos::Filters { refuse_seconds: Some(seconds) });
     let offers = |text: &str| -> Vec<mesos::OfferId> {
         let ids = text.split(',').filter(|id| !id.is_empty());
-        ids.map(|id| mesos::OfferId { value: id.to_owned() }).collect()
+        ids.map(|id| mesos::OfferId { value: id.into() }).collect()
     };
     let agent = words.get("agent").map(|name| agent_id(script, name));
     match kind {
@@ -161,12 +161,12 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
         }
         call::Type::AcknowledgeOperationStatus => {
             let operation_id = mesos::OperationId { value: words.at(2).to_owned() };
-            call.acknowledge_operation_status = Some(call::AcknowledgeOperationStatus {
+            call.acknowledge_operation_status = Some(Box::new(call::AcknowledgeOperationStatus {
                 slave_id: agent,
                 resource_provider_id: None,
                 uuid: uuid(words),
                 operation_id,
-            });
+            }));
         }
         call::Type::Reconcile => {
             let task = |text: &str| {
@@ -263,7 +263,7 @@ fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
         true => volumes(words, text),
         false => reserved(words, text),
     };
-    let allocation = mesos::resource::AllocationInfo { role: Some(role) };
+    let allocation = mesos::resource::AllocationInfo { role: Some(role.into()) };
     list.iter_mut().for_each(|resource| resource.allocation_info = Some(allocation.clone()));
     match kind {
         "reserve" => {
@@ -286,16 +286,16 @@ fn on_resources(words: &Words<'_>, kind: &str, text: &str) -> Operation {
             let mut addition = reserved(words, &format!("disk:{}", words.get("by").unwrap_or("1")));
             addition.iter_mut().for_each(|resource| resource.allocation_info = Some(allocation.clone()));
             operation.set_type(operation::Type::GrowVolume);
-            operation.grow_volume = Some(operation::GrowVolume {
+            operation.grow_volume = Some(Box::new(operation::GrowVolume {
                 volume: list.pop().unwrap_or_default(),
                 addition: addition.pop().unwrap_or_default(),
-            });
+            }));
         }
         _ => {
             operation.set_type(operation::Type::ShrinkVolume);
             let subtract = mesos::value::Scalar { value: words.number("by").unwrap_or(1.0) };
             operation.shrink_volume =
-                Some(operation::ShrinkVolume { volume: list.pop().unwrap_or_default(), subtract });
+                Some(Box::new(operation::ShrinkVolume { volume: list.pop().unwrap_or_default(), subtract }));
         }
     }
     operation
@@ -471,23 +471,26 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
     let name = words.at(1);
     let own = agent_id(script, words.get("id").unwrap_or(name));
     let info = mesos::SlaveInfo { id: Some(own.clone()), ..slave_info(script, words) };
-    script.agent_ids.insert(name.to_owned(), own.value.clone());
+    script.agent_ids.insert(name.to_owned(), own.value.to_string());
     let wanted = words.get("each").unwrap_or("cpus:1;mem:64");
     let allocated = |text: &str| {
         let mut list = resources(text);
         let role = words.get("role").unwrap_or("*").to_owned();
         if words.get("unallocated").is_none() {
             for resource in &mut list {
-                resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some(role.clone()) });
+                resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some((&role).into()) });
             }
         }
         list
     };
     let mut tasks = Vec::new();
     for text in words.list("tasks") {
-        let (path, state) = text.split_once(':').unwrap_or((text, "TASK_RUNNING"));
+        let (path, states) = text.split_once(':').unwrap_or((text, "TASK_RUNNING"));
         let (framework, task) = path.split_once('/').unwrap_or((path, "t"));
+        // The newest state, and perhaps the one last forwarded.
+        let (state, told) = states.split_once(':').map_or((states, None), |(state, told)| (state, Some(told)));
         tasks.push(mesos::Task {
+            status_update_state: told.and_then(mesos::TaskState::from_str_name).map(|told| told as i32),
             name: task.to_owned(),
             task_id: task_id(task),
             framework_id: framework_id(script, framework),

@@ -30,7 +30,7 @@ pub fn describe_op(op: &RegistryOp) -> String {
         RegistryOp::MarkAgentGone { id, .. } => format!("persist MarkAgentGone {}", id.value),
         RegistryOp::RemoveAgent(id) => format!("persist RemoveAgent {}", id.value),
         RegistryOp::Prune { unreachable, gone } => {
-            let text = |ids: &[mesos::SlaveId]| ids.iter().map(|id| id.value.clone()).collect::<Vec<_>>().join(",");
+            let text = |ids: &[mesos::SlaveId]| ids.iter().map(|id| id.value.to_string()).collect::<Vec<_>>().join(",");
             format!("persist Prune unreachable=[{}] gone=[{}]", text(unreachable), text(gone))
         }
         RegistryOp::DrainAgent { id, config } => {
@@ -98,7 +98,7 @@ fn outgoing(message: &Outgoing) -> String {
 
 fn details(message: &Outgoing) -> String {
     match message {
-        Outgoing::SlaveRegistered(m) => m.slave_id.value.clone(),
+        Outgoing::SlaveRegistered(m) => m.slave_id.value.to_string(),
         Outgoing::SlaveReregistered(m) => {
             let asked = m.reconciliations.iter().flat_map(|r| {
                 r.statuses.iter().map(move |s| format!(" ask={}/{}", r.framework_id.value, s.task_id.value))
@@ -125,8 +125,8 @@ fn details(message: &Outgoing) -> String {
             format!("{}{grace}", m.task_id.value)
         }
         Outgoing::StatusUpdateAcknowledgement(m) => format!("{} uuid={}", m.task_id.value, short(&m.uuid)),
-        Outgoing::ShutdownExecutor(m) => m.executor_id.clone().unwrap_or_default().value,
-        Outgoing::ShutdownFramework(m) => m.framework_id.value.clone(),
+        Outgoing::ShutdownExecutor(m) => m.executor_id.clone().unwrap_or_default().value.into(),
+        Outgoing::ShutdownFramework(m) => m.framework_id.value.to_string(),
         Outgoing::UpdateFramework(m) => format!("{} pid={}", m.framework_id.value, m.pid()),
         Outgoing::CheckpointResources(m) => amounts(&m.resources),
         Outgoing::ApplyOperation(m) => {
@@ -139,15 +139,15 @@ fn details(message: &Outgoing) -> String {
         Outgoing::FrameworkToExecutor(m) => {
             format!("{} '{}'", m.executor_id.value, String::from_utf8_lossy(&m.data))
         }
-        Outgoing::FrameworkRegistered(m) => m.framework_id.value.clone(),
-        Outgoing::FrameworkReregistered(m) => m.framework_id.value.clone(),
+        Outgoing::FrameworkRegistered(m) => m.framework_id.value.to_string(),
+        Outgoing::FrameworkReregistered(m) => m.framework_id.value.to_string(),
         Outgoing::ResourceOffers(m) => {
             let offers: Vec<String> = m.offers.iter().map(events::offer).collect();
             format!("{} pids={}", offers.join(" "), m.pids.join(","))
         }
-        Outgoing::RescindResourceOffer(m) => m.offer_id.value.clone(),
+        Outgoing::RescindResourceOffer(m) => m.offer_id.value.to_string(),
         Outgoing::StatusUpdate(m) => format!("{} pid={}", update(&m.update), m.pid()),
-        Outgoing::LostSlave(m) => m.slave_id.value.clone(),
+        Outgoing::LostSlave(m) => m.slave_id.value.to_string(),
         Outgoing::ExitedExecutor(m) => format!("{} status={}", m.executor_id.value, m.status),
         Outgoing::ExecutorToFramework(m) => {
             format!("{} '{}'", m.executor_id.value, String::from_utf8_lossy(&m.data))

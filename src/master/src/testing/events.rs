@@ -29,15 +29,15 @@ fn unavailability(window: &mesos::Unavailability) -> String {
 pub(super) fn scheduler(event: &scheduler::Event) -> String {
     let kind = event.r#type().as_str_name();
     let details = if let Some(body) = &event.subscribed {
-        body.framework_id.value.clone()
+        body.framework_id.value.to_string()
     } else if let Some(body) = &event.offers {
         body.offers.iter().map(offer).collect::<Vec<_>>().join(" ")
     } else if let Some(body) = &event.inverse_offers {
         body.inverse_offers.iter().map(inverse_offer).collect::<Vec<_>>().join(" ")
     } else if let Some(body) = &event.rescind_inverse_offer {
-        body.inverse_offer_id.value.clone()
+        body.inverse_offer_id.value.to_string()
     } else if let Some(body) = &event.rescind {
-        body.offer_id.value.clone()
+        body.offer_id.value.to_string()
     } else if let Some(body) = &event.update {
         status(&body.status)
     } else if let Some(body) = &event.update_operation_status {
@@ -48,7 +48,7 @@ pub(super) fn scheduler(event: &scheduler::Event) -> String {
         let agent = body.slave_id.clone().unwrap_or_default().value;
         match &body.executor_id {
             Some(executor) => format!("{agent} executor={} status={}", executor.value, body.status()),
-            None => agent,
+            None => agent.into(),
         }
     } else if let Some(body) = &event.error {
         format!("'{}'", body.message)
@@ -81,11 +81,11 @@ pub(super) fn operator(event: &master::Event) -> String {
     } else if let Some(body) = &event.framework_updated {
         framework(&body.framework)
     } else if let Some(body) = &event.framework_removed {
-        body.framework_info.id.clone().unwrap_or_default().value
+        body.framework_info.id.clone().unwrap_or_default().value.into()
     } else if let Some(body) = &event.agent_added {
-        body.agent.agent_info.id.clone().unwrap_or_default().value
+        body.agent.agent_info.id.clone().unwrap_or_default().value.into()
     } else if let Some(body) = &event.agent_removed {
-        body.agent_id.value.clone()
+        body.agent_id.value.to_string()
     } else {
         String::new()
     };

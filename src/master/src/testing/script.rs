@@ -297,17 +297,17 @@ impl Script {
             Output::Send { to, message, .. } => {
                 let agent = self.agents.iter().find(|(_, pid)| *pid == to).map(|(name, _)| name.clone());
                 if let (Some(agent), crate::Outgoing::SlaveRegistered(answer)) = (agent, message) {
-                    self.agent_ids.insert(agent, answer.slave_id.value.clone());
+                    self.agent_ids.insert(agent, answer.slave_id.value.to_string());
                 }
                 let driver = self.drivers.iter().find(|(_, pid)| *pid == to).map(|(name, _)| name.clone());
                 if let (Some(driver), crate::Outgoing::FrameworkRegistered(answer)) = (driver, message) {
-                    self.framework_ids.insert(driver, answer.framework_id.value.clone());
+                    self.framework_ids.insert(driver, answer.framework_id.value.to_string());
                 }
             }
             Output::SchedulerEvent { stream, event } => {
                 let name = self.streams.iter().find(|(_, other)| *other == stream).map(|(name, _)| name.clone());
                 if let (Some(name), Some(subscribed)) = (name, &event.subscribed) {
-                    self.framework_ids.insert(name, subscribed.framework_id.value.clone());
+                    self.framework_ids.insert(name, subscribed.framework_id.value.to_string());
                 }
             }
             _ => {}

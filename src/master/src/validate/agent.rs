@@ -131,15 +131,15 @@ mod tests {
 
     #[test]
     fn a_task_listed_twice_is_refused() {
-        let id = |value: &str| mesos::FrameworkId { value: value.to_owned() };
+        let id = |value: &str| mesos::FrameworkId { value: value.into() };
         let task = mesos::Task {
             framework_id: id("f"),
-            task_id: mesos::TaskId { value: "t".to_owned() },
-            slave_id: mesos::SlaveId { value: "a".to_owned() },
+            task_id: mesos::TaskId { value: "t".into() },
+            slave_id: mesos::SlaveId { value: "a".into() },
             ..Default::default()
         };
         let mut message = ReregisterSlaveMessage {
-            slave: SlaveInfo { id: Some(mesos::SlaveId { value: "a".to_owned() }), ..Default::default() },
+            slave: SlaveInfo { id: Some(mesos::SlaveId { value: "a".into() }), ..Default::default() },
             frameworks: vec![mesos::FrameworkInfo { id: Some(id("f")), ..Default::default() }],
             tasks: vec![task.clone()],
             ..Default::default()

@@ -126,7 +126,7 @@ fn legacy(request: &QuotaRequest) -> Result<(Role, Quota), String> {
         }
     }
     let scalars: BTreeMap<String, Scalar> =
-        request.guarantee.iter().map(|r| (r.name.clone(), r.scalar.unwrap_or_default())).collect();
+        request.guarantee.iter().map(|r| (r.name.to_string(), r.scalar.unwrap_or_default())).collect();
     not_too_large(&scalars)?;
     let limits = Limits::from_map(&scalars).map_err(|why| why.to_string())?;
     let guarantees = Quantities::from_map(&scalars).map_err(|why| why.to_string())?;

@@ -106,7 +106,7 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
 /// The id: well-formed and free.
 pub(crate) fn identity(task: &TaskInfo, in_use: Option<&'static str>) -> Result<(), String> {
     let id = &task.task_id.value;
-    TaskId::new(id).map_err(|why| why.to_string())?;
+    TaskId::check(id).map_err(|why| why.to_string())?;
     match in_use {
         None => Ok(()),
         Some("unreachable") => Err(format!("Task reuses the ID of unreachable task '{id}'")),
@@ -150,17 +150,17 @@ mod tests {
     use protos::mesos::{self, CommandInfo, DurationInfo, KillPolicy, environment};
 
     fn scalar(name: &str, amount: f64) -> mesos::Resource {
-        let mut resource = mesos::Resource { name: name.to_owned(), ..Default::default() };
+        let mut resource = mesos::Resource { name: name.into(), ..Default::default() };
         resource.set_type(mesos::value::Type::Scalar);
         resource.scalar = Some(mesos::value::Scalar { value: amount });
-        resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some("*".to_owned()) });
+        resource.allocation_info = Some(mesos::resource::AllocationInfo { role: Some("*".into()) });
         resource
     }
 
     fn good() -> TaskInfo {
         TaskInfo {
-            task_id: mesos::TaskId { value: "t".to_owned() },
-            slave_id: mesos::SlaveId { value: "a".to_owned() },
+            task_id: mesos::TaskId { value: "t".into() },
+            slave_id: mesos::SlaveId { value: "a".into() },
             resources: vec![scalar("cpus", 1.0)],
             command: Some(CommandInfo { value: Some("true".to_owned()), ..Default::default() }),
             ..Default::default()
@@ -188,13 +188,12 @@ mod tests {
         let negative = DurationInfo { nanoseconds: -1 };
         let unset = environment::Variable { name: "A".to_owned(), ..Default::default() };
         let environment = Some(mesos::Environment { variables: vec![unset] });
-        let custom =
-            mesos::ExecutorInfo { executor_id: mesos::ExecutorId { value: "e".to_owned() }, ..Default::default() };
+        let custom = mesos::ExecutorInfo { executor_id: mesos::ExecutorId { value: "e".into() }, ..Default::default() };
         let http = mesos::HealthCheck { r#type: Some(mesos::health_check::Type::Http as i32), ..Default::default() };
         let volume = mesos::Volume { container_path: "v".to_owned(), ..Default::default() };
         let container = mesos::ContainerInfo { volumes: vec![volume], ..Default::default() };
         let limit = |name: &str, value| [(name.to_owned(), mesos::value::Scalar { value })].into();
-        let slave_id = mesos::SlaveId { value: "b".to_owned() };
+        let slave_id = mesos::SlaveId { value: "b".into() };
         let policy = KillPolicy { grace_period: Some(negative) };
         for (task, words) in [
             (TaskInfo { task_id: mesos::TaskId::default(), ..good() }, "ID must not be empty"),

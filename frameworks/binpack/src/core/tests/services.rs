@@ -98,7 +98,7 @@ fn replace(update: Update) -> (usize, usize) {
         if let Some(id) = world.ids_in(TaskState::TaskStaging).first() {
             world.update(&id.clone(), TaskState::TaskRunning);
         }
-        let asked: Vec<String> = world.calls.drain(..).filter_map(|c| Some(c.kill?.task_id.value)).collect();
+        let asked: Vec<String> = world.calls.drain(..).filter_map(|c| Some(c.kill?.task_id.value.into())).collect();
         for id in asked {
             world.update(&id, TaskState::TaskKilled);
         }

@@ -227,8 +227,8 @@ impl World {
                 ..Default::default()
             };
             offers.push(Offer {
-                id: OfferId { value: id },
-                agent_id: AgentId { value: format!("S{number}") },
+                id: OfferId { value: id.into() },
+                agent_id: AgentId { value: format!("S{number}").into() },
                 hostname: format!("host{number}"),
                 resources: to_v1(&parse_text(&text(&free), &Role::star()).unwrap()),
                 attributes: agent.attributes.iter().map(attribute).collect(),
@@ -248,7 +248,7 @@ impl World {
     /// Takes an offer back from the scheduler.
     pub(super) fn rescind(&mut self, agent: usize) {
         let Some(id) = self.agents[agent].offered.take() else { return };
-        let rescind = event::Rescind { offer_id: OfferId { value: id } };
+        let rescind = event::Rescind { offer_id: OfferId { value: id.into() } };
         self.tell(scheduler::Event { rescind: Some(rescind), ..of(event::Type::Rescind) });
     }
 
@@ -278,13 +278,8 @@ impl World {
     }
 
     fn status(&self, id: &str, state: TaskState) -> TaskStatus {
-        let agent = self.tasks.get(id).map(|t| AgentId { value: format!("S{}", t.agent) });
-        TaskStatus {
-            task_id: TaskId { value: id.to_owned() },
-            state: state as i32,
-            agent_id: agent,
-            ..Default::default()
-        }
+        let agent = self.tasks.get(id).map(|t| AgentId { value: format!("S{}", t.agent).into() });
+        TaskStatus { task_id: TaskId { value: id.into() }, state: state as i32, agent_id: agent, ..Default::default() }
     }
 
     /// Every task that was launched and nothing else runs.
@@ -362,7 +357,7 @@ impl World {
                 self.agents.iter_mut().for_each(|a| a.refused = Time::EPOCH);
             }
             call::Type::Kill => {
-                let id = call.kill.unwrap().task_id.value;
+                let id = call.kill.unwrap().task_id.value.to_string();
                 self.unwanted.insert(id.clone());
                 self.kills += 1;
                 assert!(self.kills < 10_000, "{id} is killed again and again");
@@ -441,7 +436,7 @@ impl World {
             assert!(need.fits(&room), "overfilled: {need} into {room}");
             room = room.minus(&need);
             self.agents[agent].used = self.agents[agent].used.plus(&need);
-            let id = info.task_id.value.clone();
+            let id = info.task_id.value.to_string();
             assert!(self.launched.insert(id.clone()), "{id} was launched twice");
             assert_eq!(info.agent_id.value, format!("S{agent}"));
             self.tasks.insert(id, Task { agent, need, info: info.clone(), state: TaskState::TaskStaging });

@@ -51,6 +51,7 @@ fn master_flags(scenario: &Scenario, pace: Pace) -> Vec<(String, String)> {
     let weights: Vec<String> =
         scenario.roles.iter().filter_map(|(role, part)| part.weight.map(|weight| format!("{role}={weight}"))).collect();
     let interval = part.allocation_interval.map_or(Duration::from_secs(1), |span| span.0);
+    let excluded = &part.fair_sharing_excluded_resource_names;
     let flags = [
         Some(flag("allocation_interval", time(interval))),
         part.agent_ping_timeout.map(|span| flag("agent_ping_timeout", time(span.0))),
@@ -58,6 +59,7 @@ fn master_flags(scenario: &Scenario, pace: Pace) -> Vec<(String, String)> {
         part.role_sorter.clone().map(|name| flag("role_sorter", name)),
         part.framework_sorter.clone().map(|name| flag("framework_sorter", name)),
         part.min_allocatable_resources.clone().map(|text| flag("min_allocatable_resources", text)),
+        (!excluded.is_empty()).then(|| flag("fair_sharing_excluded_resource_names", excluded.join(","))),
         (!weights.is_empty()).then(|| flag("weights", weights.join(","))),
         scenario.agents.iter().find_map(domain).map(|text| flag("domain", text)),
     ];

@@ -13,6 +13,7 @@ use ::lab::measure::Outcome;
 use ::lab::scenario::{Scenario, ScenarioError};
 use anyhow::{Context, Result};
 
+use super::bundled::CATALOG;
 use crate::connect::MasterArgs;
 pub(super) use play::{Glance, Played};
 
@@ -48,7 +49,7 @@ impl PlaceArgs {
     /// # Errors
     /// What a real cluster cannot do.
     pub(super) fn check(&self, text: &str, file: &Path, speed: f64) -> Result<(), ScenarioError> {
-        for warning in check(text, file, self.pace(speed), self.master.is_none())? {
+        for warning in check(text, file, self.pace(speed), self.master.is_none(), CATALOG)? {
             eprintln!("tepui: {}: {warning}", file.display());
         }
         Ok(())

@@ -63,7 +63,7 @@ fn staging(task: &mesos::TaskInfo, executor: &Executor) -> mesos::Task {
     mesos::Task {
         name: task.name.clone(),
         task_id: task.task_id.clone(),
-        framework_id: mesos::FrameworkId { value: executor.framework_id.as_str().to_owned() },
+        framework_id: mesos::FrameworkId { value: (&executor.framework_id).into() },
         executor_id: task.executor.as_ref().map(|info| info.executor_id.clone()),
         slave_id: task.slave_id.clone(),
         state: mesos::TaskState::TaskStaging as i32,

@@ -190,8 +190,8 @@ pub(in crate::agent) fn messages(
     let mut list = Vec::new();
     for (executor, statistics, _) in measured.running() {
         let own = |container_id, container_status, resource_statistics| Container {
-            framework_id: Some(mesos::FrameworkId { value: executor.framework_id.as_str().to_owned() }),
-            executor_id: Some(mesos::ExecutorId { value: executor.id.as_str().to_owned() }),
+            framework_id: Some(mesos::FrameworkId { value: (&executor.framework_id).into() }),
+            executor_id: Some(mesos::ExecutorId { value: (&executor.id).into() }),
             executor_name: Some(executor.info.name.clone().unwrap_or_default()),
             container_id,
             container_status,

@@ -2,6 +2,8 @@
 //!
 //! The big ones are written straight from the snapshot; the small ones are messages.
 
+use std::sync::Arc;
+
 use base::Time;
 use master::{Framework, FrameworkKey, Snapshot};
 use protos::mesos;
@@ -79,17 +81,13 @@ fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot, pieces: &Pieces) {
 
 fn tasks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
     let all = || snapshot.frameworks.values().chain(snapshot.completed.values());
-    b.list(2, "tasks", all().flat_map(|f| f.tasks.values()).map(|task| Item::Borrowed(&task.proto)));
-    b.list(
-        5,
-        "unreachable_tasks",
-        all().flat_map(|f| f.unreachable_tasks.values()).map(|task| Item::Borrowed(&task.proto)),
-    );
-    b.list(
-        3,
-        "completed_tasks",
-        all().flat_map(|f| f.completed_tasks.values()).map(|task| Item::Borrowed(&task.proto)),
-    );
+    b.list(2, "tasks", all().flat_map(|f| f.tasks.values()).map(|task| whole(task)));
+    b.list(5, "unreachable_tasks", all().flat_map(|f| f.unreachable_tasks.values()).map(|task| whole(task)));
+    b.list(3, "completed_tasks", all().flat_map(|f| f.completed_tasks.values()).map(|task| whole(task)));
+}
+
+fn whole(task: &Arc<master::Task>) -> Item<'_, mesos::Task> {
+    Item::Owned(Box::new(task.to_proto()))
 }
 
 fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
@@ -140,7 +138,7 @@ fn framework(
 ) -> response::get_frameworks::Framework {
     let own = index.of(key.unwrap_or(FrameworkKey(u64::MAX)));
     let offers = own.offers.iter().filter_map(|(key, offer)| {
-        let role = Some(offer.role.as_str().to_owned());
+        let role = Some((&offer.role).into());
         Some(mesos::Offer {
             resources: endpoint_form(&offer.resources),
             allocation_info: Some(mesos::resource::AllocationInfo { role }),

@@ -117,7 +117,7 @@ fn offers(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, framework: &
                 w.key("id").string(&format!("{}-O{}", context.snapshot.info.id, key.0));
                 w.key("framework_id").string(framework.id.as_str());
                 w.key("allocation_info");
-                let role = Some(offer.role.as_str().to_owned());
+                let role = Some((&offer.role).into());
                 w.message(&mesos::resource::AllocationInfo { role }, Dialect::V0);
                 w.key("slave_id").string(agent.id.as_str());
                 w.key("resources");

@@ -31,7 +31,7 @@ impl Pieces {
     pub(super) fn used(&self, tasks: &Table<Task>) -> Resources {
         let sum = |chunk: &Chunk<Task>| {
             let mut sum = Resources::default();
-            chunk.values().filter(|task| !task.released).for_each(|task| sum += &task.resources);
+            chunk.values().filter(|task| !task.released).for_each(|task| sum += &*task.resources);
             sum
         };
         let mut used = Resources::default();

@@ -128,7 +128,7 @@ pub(super) fn messages(snapshot: &Snapshot, pieces: &Pieces) -> Vec<mesos::Role>
         together += &view.offered;
         let resources: Resources =
             together.iter().map(|(name, amount)| Resource::new(name, Value::Scalar(amount))).collect();
-        let id = |value: String| mesos::FrameworkId { value };
+        let id = |value: String| mesos::FrameworkId { value: value.into() };
         mesos::Role {
             name,
             weight: view.weight.unwrap_or(1.0),

@@ -4,21 +4,13 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use agent::ContainerName;
 use anyhow::{Context, bail, ensure};
-use containers::{Launcher, Output, Program, Spec};
 use serde_json::Value;
 
 use super::Attachment;
-
-/// How long a plugin may take.
-const LIMIT: Duration = Duration::from_secs(60);
-/// What a pipe holds: neither a configuration nor an answer may be longer.
-const TEXT_MAX: usize = 64 * 1024;
-const SIGKILL: i32 = 9;
+use crate::agent::ask::{self, Ask, LIMIT, TEXT_MAX};
 
 /// What a plugin is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,26 +62,11 @@ impl Plugins {
         }
         let config = config.to_string();
         ensure!(config.len() <= TEXT_MAX, "the configuration of the plugin '{name}' is too long");
-        let (stdin, input) = containers::pipe()?;
-        let (answer, stdout) = containers::pipe()?;
-        ensure!(containers::write_some(&input, config.as_bytes())? == config.len(), "a pipe holds too little");
-        drop(input);
         let file = program.into_os_string();
-        let spec = Spec {
-            environment: self.variables(call),
-            stdin: Some(Arc::new(stdin)),
-            stdout: Output::Fd(Arc::new(stdout)),
-            stderr: Output::Inherit,
-            ..Spec::new(Program::Argv { argv: vec![file.clone()], file })
-        };
-        let child = Launcher::posix().spawn(&spec)?;
-        drop(spec);
-        let Some(status) = child.wait(Some(LIMIT))? else {
-            child.signal(SIGKILL)?;
-            child.wait(None)?;
+        let ask = Ask { file, words: Vec::new(), environment: self.variables(call), input: config.as_bytes() };
+        let Some((status, text)) = ask.run()? else {
             bail!("the plugin '{name}' has not answered within {LIMIT:?}");
         };
-        let text = read(&answer)?;
         if status.code() != Some(0) {
             bail!("the plugin '{name}' says: {}", complaint(&text));
         }
@@ -106,7 +83,7 @@ impl Plugins {
             Verb::Add => "ADD",
             Verb::Del => "DEL",
         };
-        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
+        let path = ask::path();
         let all = [
             ("CNI_COMMAND", OsString::from(verb)),
             ("CNI_CONTAINERID", call.container.as_str().into()),
@@ -117,23 +94,6 @@ impl Plugins {
         ];
         all.map(|(name, value)| (name.into(), value)).into()
     }
-}
-
-/// What has been written; somebody may still have the other end open.
-fn read(pipe: &std::os::fd::OwnedFd) -> anyhow::Result<Vec<u8>> {
-    containers::never_wait(pipe)?;
-    let mut text = vec![0; TEXT_MAX];
-    let mut length = 0;
-    while length < text.len() {
-        match containers::read_some(pipe, &mut text[length..]) {
-            Ok(0) => break,
-            Ok(more) => length += more,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    text.truncate(length);
-    Ok(text)
 }
 
 /// The words of an error that a plugin tells.

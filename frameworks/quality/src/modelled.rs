@@ -1,0 +1,363 @@
+//! The framework with drivers and workers that are modelled: what `service` does with processes and sockets, over trainings
+//! whose losses are known already, in virtual time.
+//!
+//! Who gets how many workers is the scheduler's decision, as live; here is only how long iterations take with the workers that
+//! there are ([`Curve::seconds`]), and what is told the scheduler of them. Nothing is trained.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use sdk::base::Time;
+use sdk::v1::{TaskState, TaskStatus};
+use sdk::{Calls, Event, Requester, Scheduler, is_terminal};
+
+use crate::job::Job;
+use crate::replay::Curve;
+use crate::scheduler::{
+    Answer, Directive, Iteration, JOB_VARIABLE, Outcome, Progress, Quality, Question, Settings, Submission,
+};
+
+/// Ended jobs that the scheduler remembers; older ones are forgotten.
+const REMEMBERED: usize = 1000;
+
+/// Something that has happened to a training.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// Its first worker has come.
+    Begun(String),
+    /// An iteration is done, and this share of what there is to learn is left.
+    Iteration(String, f64),
+    /// It is over, and whether it has learnt all that there was to learn.
+    Over(String, bool),
+}
+
+/// A training.
+struct Training {
+    curve: Curve,
+    /// Iterations that are done.
+    done: usize,
+    begun: bool,
+    workers: BTreeSet<String>,
+    /// The scheduler is asked what to do next.
+    asking: bool,
+    under_way: UnderWay,
+}
+
+/// The iteration that is under way.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    /// The part of it that is still to be done.
+    left: f64,
+    /// Until when it is counted.
+    at: Time,
+    /// How long there were workers, and these by time.
+    seconds: f64,
+    worker_seconds: f64,
+}
+
+impl UnderWay {
+    fn new(at: Time) -> UnderWay {
+        UnderWay { left: 1.0, at, seconds: 0.0, worker_seconds: 0.0 }
+    }
+}
+
+impl Training {
+    /// How long a whole iteration takes with the workers that are there.
+    fn whole(&self, cores: u32) -> Option<f64> {
+        let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        (workers > 0 && !self.asking).then(|| self.curve.seconds(workers.saturating_mul(cores)))
+    }
+
+    /// Works until now.
+    fn advance(&mut self, now: Time, cores: u32) {
+        if let Some(whole) = self.whole(cores) {
+            let passed = now.since(self.under_way.at).as_secs_f64();
+            self.under_way.left -= passed / whole.max(1e-9);
+            self.under_way.seconds += passed;
+            self.under_way.worker_seconds += passed * self.workers.len() as f64;
+        }
+        self.under_way.at = now;
+    }
+
+    /// When its iteration ends if nothing changes.
+    fn ends(&self, cores: u32) -> Option<Time> {
+        let left = self.under_way.left.max(0.0) * self.whole(cores)?;
+        // Rounded up, so that nothing is left then.
+        Some(self.under_way.at + Duration::from_secs_f64(left) + Duration::from_nanos(1))
+    }
+}
+
+/// Why the scheduler was asked.
+enum Why {
+    Submitted(String),
+    /// An iteration is done.
+    Progress(String),
+    /// A worker has ended: has the job failed?
+    Look(String),
+    Ended(String),
+    Forgotten,
+}
+
+/// See the module's text.
+pub struct Modelled {
+    quality: Quality,
+    requester: Requester<Question, Answer>,
+    cores: u32,
+    trainings: BTreeMap<String, Training>,
+    /// To be submitted.
+    submitted: Vec<(String, Job)>,
+    asked: Vec<(Why, sdk::Answer<Answer>)>,
+    /// Workers that were launched and have not come up: the job that each is for.
+    coming: BTreeMap<String, String>,
+    ended: VecDeque<String>,
+    happened: Vec<Happening>,
+}
+
+impl Modelled {
+    /// A framework without trainings.
+    pub fn new(settings: Settings) -> Modelled {
+        let (requester, requests) = sdk::requests();
+        Modelled {
+            cores: settings.worker.cores.max(1),
+            quality: Quality::new(settings, requests),
+            requester,
+            trainings: BTreeMap::new(),
+            submitted: Vec::new(),
+            asked: Vec::new(),
+            coming: BTreeMap::new(),
+            ended: VecDeque::new(),
+            happened: Vec::new(),
+        }
+    }
+
+    /// Submits a training with these losses at the next event. `job` says what the scheduler is told of it; its iterations, parts
+    /// and cores are those of the curve.
+    pub fn submit(&mut self, job: Job, curve: Curve, now: Time) {
+        let job = Job {
+            iterations: curve.losses.len() as u64,
+            shards: curve.shards as usize,
+            max_cores: Some(curve.ceiling),
+            priority: curve.priority,
+            ..job
+        };
+        let training = Training {
+            curve,
+            done: 0,
+            begun: false,
+            workers: BTreeSet::new(),
+            asking: false,
+            under_way: UnderWay::new(now),
+        };
+        self.trainings.insert(job.name.clone(), training);
+        self.submitted.push((job.name.clone(), job));
+    }
+
+    /// What has happened since this was asked last.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happened)
+    }
+
+    /// The mean over the trainings that are there of the share of what there is to learn that is not learnt.
+    pub fn mean_left(&self) -> Option<f64> {
+        let left = self.trainings.values().map(|training| training.curve.left(training.done));
+        (!self.trainings.is_empty()).then(|| left.sum::<f64>() / self.trainings.len() as f64)
+    }
+
+    /// How many more workers the trainings could use.
+    pub fn wanted(&self) -> u32 {
+        let of = |training: &Training| {
+            let most = training.curve.ceiling.div_ceil(self.cores);
+            most.saturating_sub(u32::try_from(training.workers.len()).unwrap_or(u32::MAX))
+        };
+        let coming = u32::try_from(self.coming.len()).unwrap_or(u32::MAX);
+        self.trainings.values().map(of).fold(0, u32::saturating_add).saturating_sub(coming)
+    }
+
+    fn ask(&mut self, why: Why, question: Question) {
+        // What does not fit into the queue is lost as a message would be; there is one for each job at most.
+        if let Ok(answer) = self.requester.put(question) {
+            self.asked.push((why, answer));
+        }
+    }
+
+    fn update(&mut self, status: &TaskStatus, now: Time, calls: &mut Calls) {
+        let (id, state) = (status.task_id.value.as_str(), status.state());
+        if state == TaskState::TaskRunning {
+            if let Some(job) = self.coming.remove(id) {
+                self.join(id, &job, now, calls);
+            }
+        } else if is_terminal(state) || matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown) {
+            self.coming.remove(id);
+            self.lose(id, now);
+        }
+    }
+
+    /// A worker works for a job from now on; if that is over, it ends.
+    fn join(&mut self, task: &str, job: &str, now: Time, calls: &mut Calls) {
+        let Some(training) = self.trainings.get_mut(job) else { return calls.kill(task, None) };
+        training.advance(now, self.cores);
+        training.workers.insert(task.to_owned());
+        if !std::mem::replace(&mut training.begun, true) {
+            self.happened.push(Happening::Begun(job.to_owned()));
+        }
+    }
+
+    /// A worker is gone.
+    fn lose(&mut self, task: &str, now: Time) {
+        let cores = self.cores;
+        let Some((name, training)) = self.trainings.iter_mut().find(|(_, one)| one.workers.contains(task)) else {
+            return;
+        };
+        training.advance(now, cores);
+        training.workers.remove(task);
+        if !training.asking {
+            let (name, progress) = (name.clone(), Progress { job: name.clone(), ..Progress::default() });
+            self.ask(Why::Look(name), Question::Progress(Box::new(progress)));
+        }
+    }
+
+    /// Takes up what the scheduler has answered.
+    fn hear(&mut self, now: Time, calls: &mut Calls) {
+        for (why, mut answer) in std::mem::take(&mut self.asked) {
+            let Some(answer) = answer.take() else {
+                self.asked.push((why, answer));
+                continue;
+            };
+            let Ok(answer) = answer else { continue };
+            match (why, answer) {
+                (Why::Submitted(job), Answer::Submitted(Err(_))) => {
+                    self.trainings.remove(&job);
+                    self.happened.push(Happening::Over(job, false));
+                }
+                (Why::Progress(job), Answer::Directive(directive)) => {
+                    self.obey(&job, &directive, now, calls);
+                    self.go_on(&job, directive.give_up, now);
+                }
+                (Why::Look(job), Answer::Directive(directive)) => {
+                    self.obey(&job, &directive, now, calls);
+                    if directive.give_up.is_some() {
+                        self.go_on(&job, directive.give_up, now);
+                    }
+                }
+                (Why::Ended(job), Answer::Directive(directive)) => {
+                    self.obey(&job, &directive, now, calls);
+                    self.over(&job, calls);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Lets go of the workers that are to leave or to work for others.
+    fn obey(&mut self, job: &str, directive: &Directive, now: Time, calls: &mut Calls) {
+        let cores = self.cores;
+        for task in directive.leave.iter().chain(directive.moves.iter().map(|one| &one.task)) {
+            if let Some(training) = self.trainings.get_mut(job) {
+                training.advance(now, cores);
+                training.workers.remove(task);
+            }
+        }
+        // A worker that is let go ends; who looks on sees it killed.
+        directive.leave.iter().for_each(|task| calls.kill(task, None));
+        for one in &directive.moves {
+            self.join(&one.task, &one.job, now, calls);
+        }
+    }
+
+    /// The next iteration, or the end.
+    fn go_on(&mut self, job: &str, failed: Option<String>, now: Time) {
+        let Some(training) = self.trainings.get_mut(job) else { return };
+        if failed.is_none() && training.done < training.curve.losses.len() {
+            training.asking = false;
+            training.under_way = UnderWay::new(now);
+            return;
+        }
+        training.asking = true;
+        let free = training.workers.iter().cloned().collect();
+        let outcome = match failed {
+            Some(why) => Outcome::Failed(why),
+            None => Outcome::Finished("all its iterations are done".to_owned()),
+        };
+        self.ask(Why::Ended(job.to_owned()), Question::Ended { job: job.to_owned(), outcome, free });
+    }
+
+    fn over(&mut self, job: &str, calls: &mut Calls) {
+        let Some(training) = self.trainings.remove(job) else { return };
+        training.workers.iter().for_each(|task| calls.kill(task, None));
+        let well = training.done == training.curve.losses.len();
+        self.happened.push(Happening::Over(job.to_owned(), well));
+        self.ended.push_back(job.to_owned());
+        if self.ended.len() > REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ask(Why::Forgotten, Question::Forget(oldest));
+        }
+    }
+
+    /// Iterations that have ended by now are told.
+    fn work(&mut self, now: Time) {
+        let cores = self.cores;
+        let due = |(_, training): &(&String, &Training)| training.ends(cores).is_some_and(|at| at <= now);
+        let due: Vec<String> = self.trainings.iter().filter(due).map(|(name, _)| name.clone()).collect();
+        for name in due {
+            let Some(training) = self.trainings.get_mut(&name) else { continue };
+            training.advance(now, cores);
+            let UnderWay { seconds, worker_seconds, .. } = training.under_way;
+            let iteration = Iteration {
+                number: training.done as u64,
+                loss: training.curve.losses[training.done],
+                accuracy: None,
+                seconds,
+                workers: worker_seconds / seconds.max(1e-9),
+                busy: training.curve.busy() / f64::from(cores),
+            };
+            training.done += 1;
+            training.asking = true;
+            let free = training.workers.iter().cloned().collect();
+            self.happened.push(Happening::Iteration(name.clone(), training.curve.left(training.done)));
+            let progress = Progress { job: name.clone(), earlier: None, iteration: Some(iteration), free };
+            self.ask(Why::Progress(name), Question::Progress(Box::new(progress)));
+        }
+    }
+
+    /// What was launched comes up later, for the job in its environment.
+    fn note_launches(&mut self, before: usize, calls: &mut Calls) {
+        let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
+        let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
+        for task in launches.flat_map(|launch| &launch.task_infos) {
+            let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
+            let job = variables.flat_map(|all| &all.variables).find(|one| one.name == JOB_VARIABLE);
+            if let Some(job) = job.and_then(|one| one.value.clone()) {
+                self.coming.insert(task.task_id.value.to_string(), job);
+            }
+        }
+    }
+}
+
+impl Scheduler for Modelled {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        let before = calls.made().len();
+        if let Event::Update(status) = &event {
+            self.update(status, now, calls);
+        }
+        self.hear(now, calls);
+        for (name, job) in std::mem::take(&mut self.submitted) {
+            let token = String::new();
+            self.ask(Why::Submitted(name), Question::Submit(vec![Submission { job, token }]));
+        }
+        self.work(now);
+        self.quality.on_event(event, now, calls);
+        if !self.asked.is_empty() {
+            self.quality.on_event(Event::Wake, now, calls);
+            // The answers are there as soon as this event is over.
+            calls.wake_at(now);
+        }
+        self.note_launches(before, calls);
+        if let Some(at) = self.trainings.values().filter_map(|training| training.ends(self.cores)).min() {
+            calls.wake_at(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,323 @@
+//! The framework with workers that are modelled: what `worker` does with videos, over profiles that are known, in virtual time.
+//!
+//! Who gets how many cores in which configuration, and where, is the scheduler's decision, as live; here is only how far workers
+//! come with them: a second of a core looks at as many seconds of a stream as the profile says. Nothing is decoded.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::Time;
+use sdk::v1::{TaskState, TaskStatus};
+use sdk::{Calls, Event, Requester, Scheduler, is_terminal};
+
+use crate::core::{Answer, Options, Orders, Question, Report, Submission, VideoScheduler};
+use crate::profile::Point;
+use crate::worker::REPORT_EVERY;
+
+/// Something that has happened to a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Happening {
+    /// A worker of it has come for the first time.
+    Begun(String),
+    /// It is over. What it came to, if it was looked at to its end.
+    Over(String, Option<Life>),
+}
+
+/// What a query came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Life {
+    /// The mean quality of what was looked at.
+    pub quality: f64,
+    /// The mean lag over time, in seconds.
+    pub lag: f64,
+    /// The part of the time in which it was further behind than its goal.
+    pub late: f64,
+}
+
+/// A query.
+struct Query {
+    points: Vec<Point>,
+    max_lag: f64,
+    /// For how long its stream is, in seconds.
+    seconds: f64,
+    /// When its stream began.
+    began: Option<Time>,
+    /// Seconds of it that were looked at, and these by their quality.
+    position: f64,
+    quality: f64,
+    /// Lag by time, time over the goal, and until when both are counted.
+    lag: f64,
+    late: f64,
+    counted: Time,
+}
+
+impl Query {
+    fn behind(&self, now: Time) -> f64 {
+        self.began.map_or(0.0, |began| (now.since(began).as_secs_f64().min(self.seconds) - self.position).max(0.0))
+    }
+
+    /// Counts the time until now, with the lag as it is then.
+    fn count(&mut self, now: Time) {
+        let (passed, behind) = (now.since(self.counted).as_secs_f64(), self.behind(now));
+        self.lag += behind * passed;
+        self.late += if behind > self.max_lag { passed } else { 0.0 };
+        self.counted = now;
+    }
+
+    fn life(&self, now: Time) -> Life {
+        let lived = self.began.map_or(0.0, |began| now.since(began).as_secs_f64()).max(1e-9);
+        Life { quality: self.quality / self.position.max(1e-9), lag: self.lag / lived, late: self.late / lived }
+    }
+}
+
+/// A worker that has come up.
+struct Worker {
+    query: String,
+    orders: Option<Orders>,
+    /// Until when it has worked.
+    at: Time,
+    /// Core-seconds that it has used, and the cores that it used lately.
+    core_seconds: f64,
+    used: f64,
+    /// It has told the scheduler that the stream has ended.
+    done: bool,
+}
+
+/// What the scheduler was asked for.
+enum Why {
+    Submitted(String),
+    /// For the worker of this task.
+    Worker(String),
+    Removed,
+}
+
+/// See the module's text.
+pub struct Modelled {
+    scheduler: VideoScheduler,
+    requester: Requester<Question, Answer>,
+    queries: BTreeMap<String, Query>,
+    submitted: Vec<Submission>,
+    /// By task.
+    workers: BTreeMap<String, Worker>,
+    /// Tasks that were launched and have not come up: the query of each.
+    coming: BTreeMap<String, String>,
+    asked: Vec<(Why, sdk::Answer<Answer>)>,
+    /// When workers report: all at once, since it does not matter to them.
+    reports: Time,
+    happened: Vec<Happening>,
+}
+
+impl Modelled {
+    /// A framework without queries.
+    pub fn new(options: Options) -> Modelled {
+        let (requester, requests) = sdk::requests();
+        Modelled {
+            scheduler: VideoScheduler::new(options, requests),
+            requester,
+            queries: BTreeMap::new(),
+            submitted: Vec::new(),
+            workers: BTreeMap::new(),
+            coming: BTreeMap::new(),
+            asked: Vec::new(),
+            reports: Time::EPOCH,
+            happened: Vec::new(),
+        }
+    }
+
+    /// Submits a query at the next event. Its stream begins when its first worker comes, and ends after the seconds that it says;
+    /// a stream without an end is looked at until the run ends.
+    pub fn submit(&mut self, submission: Submission) {
+        let query = Query {
+            points: submission.points.clone(),
+            max_lag: submission.spec.goals.max_lag,
+            seconds: submission.spec.seconds.unwrap_or(f64::INFINITY),
+            began: None,
+            position: 0.0,
+            quality: 0.0,
+            lag: 0.0,
+            late: 0.0,
+            counted: Time::EPOCH,
+        };
+        self.queries.insert(submission.spec.name.clone(), query);
+        self.submitted.push(submission);
+    }
+
+    /// What has happened since this was asked last.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happened)
+    }
+
+    /// The mean over the queries that have begun, now: the quality of their configurations (nothing while they have no worker), how
+    /// far they are behind in seconds, and the part of them that is further behind than its goal.
+    pub fn means(&self, now: Time) -> Option<[f64; 3]> {
+        let begun = || self.queries.values().filter(|query| query.began.is_some());
+        let quality = self.workers.values().filter_map(|worker| Some(self.point(worker)?.quality)).sum::<f64>();
+        let lag = begun().map(|query| query.behind(now)).sum::<f64>();
+        let late = begun().filter(|query| query.behind(now) > query.max_lag).count() as f64;
+        let count = begun().count() as f64;
+        (count > 0.0).then(|| [quality, lag, late].map(|sum| sum / count))
+    }
+
+    /// How many more cores the queries could use.
+    pub fn wanted(&self, now: Time) -> f64 {
+        self.scheduler.wanted(now)
+    }
+
+    /// What a worker looks with.
+    fn point(&self, worker: &Worker) -> Option<&Point> {
+        let config = worker.orders?.config;
+        self.queries.get(&worker.query)?.points.iter().find(|point| point.config == config)
+    }
+
+    fn ask(&mut self, why: Why, question: Question) {
+        // What does not fit into the queue is lost as a message would be; workers ask again.
+        if let Ok(answer) = self.requester.put(question) {
+            self.asked.push((why, answer));
+        }
+    }
+
+    fn update(&mut self, status: &TaskStatus, now: Time) {
+        let (id, state) = (status.task_id.value.as_str(), status.state());
+        if state == TaskState::TaskRunning {
+            let Some(query) = self.coming.remove(id) else { return };
+            let worker = Worker { query, orders: None, at: now, core_seconds: 0.0, used: 0.0, done: false };
+            self.workers.insert(id.to_owned(), worker);
+            self.ask(Why::Worker(id.to_owned()), Question::Hello { task: id.to_owned(), position: None });
+        } else if is_terminal(state) || matches!(state, TaskState::TaskUnreachable | TaskState::TaskUnknown) {
+            self.coming.remove(id);
+            self.work(now);
+            self.workers.remove(id);
+        }
+    }
+
+    /// Takes up what the scheduler has answered.
+    fn hear(&mut self, now: Time, calls: &mut Calls) {
+        for (why, mut answer) in std::mem::take(&mut self.asked) {
+            let Some(answer) = answer.take() else {
+                self.asked.push((why, answer));
+                continue;
+            };
+            match (why, answer) {
+                (Why::Submitted(name), Ok(Answer::Refused(_))) => {
+                    self.queries.remove(&name);
+                    self.happened.push(Happening::Over(name, None));
+                }
+                (Why::Worker(task), Ok(Answer::Start(start))) => self.start(&task, start.orders, now),
+                (Why::Worker(task), Ok(Answer::Orders(orders))) => self.obey(&task, orders, now),
+                (Why::Worker(task), Ok(Answer::Over | Answer::Unknown)) => self.exit(&task, calls),
+                _ => {}
+            }
+        }
+    }
+
+    /// A worker begins.
+    fn start(&mut self, task: &str, orders: Orders, now: Time) {
+        let Some(worker) = self.workers.get_mut(task) else { return };
+        (worker.orders, worker.at) = (Some(orders), now);
+        let name = worker.query.clone();
+        // One that it takes over from is not wanted any more.
+        self.workers.retain(|id, worker| id == task || worker.query != name);
+        let Some(query) = self.queries.get_mut(&name).filter(|query| query.began.is_none()) else { return };
+        (query.began, query.counted) = (Some(now), now);
+        self.happened.push(Happening::Begun(name));
+    }
+
+    /// A worker hears what it may use; one that is done ends, and with it its query, which the scheduler need not remember.
+    fn obey(&mut self, task: &str, orders: Orders, now: Time) {
+        let Some(worker) = self.workers.get_mut(task) else { return };
+        worker.orders = Some(orders);
+        if worker.done {
+            let name = worker.query.clone();
+            if let Some(query) = self.queries.remove(&name) {
+                self.happened.push(Happening::Over(name.clone(), Some(query.life(now))));
+            }
+            self.workers.remove(task);
+            self.ask(Why::Removed, Question::Remove(name));
+        }
+    }
+
+    /// A worker ends; who looks on sees it killed.
+    fn exit(&mut self, task: &str, calls: &mut Calls) {
+        self.workers.remove(task);
+        calls.kill(task, None);
+    }
+
+    /// Workers work until now.
+    fn work(&mut self, now: Time) {
+        for worker in self.workers.values_mut() {
+            let passed = now.since(worker.at).as_secs_f64();
+            worker.at = now;
+            let (Some(query), Some(orders)) = (self.queries.get_mut(&worker.query), worker.orders) else { continue };
+            let point = query.points.iter().find(|point| point.config == orders.config);
+            let Some(point) = point.filter(|_| passed > 0.0) else { continue };
+            let looked = (passed * orders.cores / point.cores).min(query.behind(now));
+            query.position += looked;
+            query.quality += looked * point.quality;
+            worker.core_seconds += looked * point.cores;
+            worker.used = looked * point.cores / passed;
+        }
+        self.queries.values_mut().filter(|query| query.began.is_some()).for_each(|query| query.count(now));
+    }
+
+    /// All workers report.
+    fn report(&mut self, now: Time) {
+        let mut reports = Vec::new();
+        for (task, worker) in &mut self.workers {
+            let (Some(query), Some(orders)) = (self.queries.get(&worker.query), worker.orders) else { continue };
+            worker.done = query.position >= query.seconds - 1e-6;
+            let report = Report {
+                position: query.position,
+                lag: if worker.done { 0.0 } else { query.behind(now) },
+                core_seconds: worker.core_seconds,
+                used: worker.used,
+                config: Some(orders.config),
+                done: worker.done,
+                ..Report::default()
+            };
+            reports.push((task.clone(), report));
+        }
+        for (task, report) in reports {
+            self.ask(Why::Worker(task.clone()), Question::Report { task, report });
+        }
+    }
+
+    /// What was launched comes up later, for the query in its label.
+    fn note_launches(&mut self, before: usize, calls: &mut Calls) {
+        let accepted = calls.made()[before..].iter().filter_map(|call| call.accept.as_ref());
+        let launches = accepted.flat_map(|accept| &accept.operations).filter_map(|one| one.launch.as_ref());
+        for task in launches.flat_map(|launch| &launch.task_infos) {
+            self.coming.insert(task.task_id.value.to_string(), task.name.clone());
+        }
+    }
+}
+
+impl Scheduler for Modelled {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        let before = calls.made().len();
+        if let Event::Update(status) = &event {
+            self.update(status, now);
+        }
+        self.hear(now, calls);
+        for submission in std::mem::take(&mut self.submitted) {
+            self.ask(Why::Submitted(submission.spec.name.clone()), Question::Submit(vec![submission]));
+        }
+        if now >= self.reports {
+            self.reports = now + Duration::from_secs_f64(REPORT_EVERY);
+            self.work(now);
+            self.report(now);
+        }
+        self.scheduler.on_event(event, now, calls);
+        if !self.asked.is_empty() {
+            self.scheduler.on_event(Event::Wake, now, calls);
+            // The answers are there as soon as this event is over.
+            calls.wake_at(now);
+        }
+        self.note_launches(before, calls);
+        if !self.workers.is_empty() {
+            calls.wake_at(self.reports);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

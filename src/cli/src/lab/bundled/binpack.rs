@@ -1,0 +1,342 @@
+//! The bin-packing framework in scenarios: jobs of a scenario, or of a job file, become its jobs.
+//!
+//! Its scheduler is the one that runs live. Tasks take the time that the scenario says, or that their command says (`sleep 5`).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::binpack::core::{Core, Happening, Request, Unwanted};
+use ::binpack::job::{Job, Kind as JobType, Run, Syntax, read};
+use ::binpack::place::Policy;
+use ::binpack::{Behaviour, Knobs, Need, Pace};
+use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Part, Ready, Word, options};
+use ::lab::scenario::work;
+use ::lab::span::{Span, show_span};
+use ::lab::users;
+use ::lab::work::{TASK, WORK, Work};
+use base::Time;
+use protos::mesos as v0;
+use resources::parse_quantities;
+use sdk::v1::{Label, Labels, TaskInfo};
+use sdk::{Calls, Event, Scheduler};
+use serde::Deserialize;
+use toml::Table;
+
+use super::{launched, looks, said_of_tasks, text_of};
+
+/// `bundled = "binpack"`.
+pub(super) struct Binpack;
+
+/// Its options: a behaviour, and what of its settings is different. What is not named is as the behaviour has it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    behaviour: Option<Behaviour>,
+    policy: Option<Policy>,
+    hold: Option<Span>,
+    hold_jitter: Option<Span>,
+    decline_fast: Option<bool>,
+    refuse: Option<Span>,
+    refuse_idle: Option<Span>,
+    refuse_rest: Option<Span>,
+    suppress_idle: Option<bool>,
+    revive_every: Option<Span>,
+    pace: Option<PaceOption>,
+    tasks_per_offer: Option<u32>,
+}
+
+/// At most so many tasks in each such time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PaceOption {
+    tasks: u32,
+    every: Span,
+}
+
+impl Options {
+    fn knobs(&self) -> Knobs {
+        let like = self.behaviour.unwrap_or(Behaviour::Tepui).knobs();
+        let span = |own: Option<Span>, like| own.map_or(like, |span| span.0);
+        Knobs {
+            policy: self.policy.unwrap_or(like.policy),
+            hold: span(self.hold, like.hold),
+            hold_jitter: span(self.hold_jitter, like.hold_jitter),
+            decline_fast: self.decline_fast.unwrap_or(like.decline_fast),
+            refuse: span(self.refuse, like.refuse),
+            refuse_idle: span(self.refuse_idle, like.refuse_idle),
+            refuse_rest: span(self.refuse_rest, like.refuse_rest),
+            suppress_idle: self.suppress_idle.unwrap_or(like.suppress_idle),
+            revive_every: self.revive_every.map(|span| span.0).or(like.revive_every),
+            pace: self.pace.map(|pace| Pace { tasks: pace.tasks, every: pace.every.0 }).or(like.pace),
+            tasks_per_offer: self.tasks_per_offer.or(like.tasks_per_offer),
+            seed: like.seed,
+        }
+    }
+}
+
+/// Jobs of one kind: what they have in common.
+#[derive(Clone, Debug)]
+struct Template {
+    kind: Kind,
+    job: Job,
+    /// Its tasks take the time that is drawn for them; else what their command says.
+    timed: bool,
+}
+
+impl Bundled for Binpack {
+    fn name(&self) -> &'static str {
+        "binpack"
+    }
+
+    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
+        let own: Options = options("options", part.options)?;
+        if own.pace.is_some_and(|pace| pace.tasks == 0 || pace.every.0.is_zero()) {
+            return Err(Broken::new("options.pace", "at least one task, in some time"));
+        }
+        if own.tasks_per_offer == Some(0) {
+            return Err(Broken::new("options.tasks_per_offer", "must be at least 1"));
+        }
+        let mut templates = Vec::new();
+        for (n, kind) in part.jobs.iter().enumerate() {
+            templates.extend(match kind.options.get("file") {
+                Some(file) => of_file(n, kind, file.as_str(), part)?,
+                None => vec![of_scenario(n, kind)?],
+            });
+        }
+        Ok(Box::new(Packing { knobs: own.knobs(), templates: templates.into() }))
+    }
+}
+
+/// What a job file would say and the scenario says.
+const SAID: [&str; 12] =
+    ["name", "kind", "count", "command", "program", "image", "cpus", "mem", "disk", "gpus", "ports", "retries"];
+
+/// Jobs that the scenario describes; their options are further fields of a job file.
+fn of_scenario(n: usize, kind: &JobKind) -> Result<Template, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    work(kind).map_err(|broken| broken.below(&format!("jobs.{n}")))?;
+    if let Some(said) = SAID.into_iter().find(|field| kind.options.contains_key(*field)) {
+        return Err(Broken::new(at(&format!("options.{said}")), "this the scenario says, or a job file with `file`"));
+    }
+    let sort = if kind.gang { JobType::Gang } else { JobType::Array };
+    let mut whole = kind.options.clone();
+    for (name, value) in [("name", "job"), ("command", "sleep"), ("kind", sort.name())] {
+        whole.insert(name.to_owned(), value.into());
+    }
+    let file = Table::from_iter([("job".to_owned(), toml::Value::Array(vec![whole.into()]))]);
+    let text = toml::to_string(&file).map_err(|why| Broken::new(at("options"), why.to_string()))?;
+    let read = read("options", &text, Syntax::Toml);
+    let rules = |faults: ::binpack::job::Faults| faults.0.into_iter().map(|fault| fault.rule).collect::<Vec<_>>();
+    let mut jobs = read.map_err(|faults| Broken::new(at("options"), rules(faults).join("; ")))?;
+    let Some(job) = jobs.pop() else { return Err(Broken::new(at("options"), "make no job")) };
+    let need = need(kind.needs.as_deref()).map_err(|rule| Broken::new(at("needs"), rule))?;
+    if kind.tasks > ::binpack::job::COUNT_MAX {
+        let rule = format!("must be {} at most for this framework", ::binpack::job::COUNT_MAX);
+        return Err(Broken::new(at("tasks"), rule));
+    }
+    let of = Kind { of: n, jobs: kind.clone() };
+    Ok(Template { kind: of, job: Job { need, retries: kind.retries, ..job }, timed: true })
+}
+
+/// What each task needs, in the framework's own form.
+fn need(text: Option<&str>) -> Result<Need, String> {
+    let mut need = Need::default();
+    // A trace says itself what its tasks need.
+    let Some(text) = text else { return Ok(need) };
+    for (name, amount) in parse_quantities(text).map_err(|why| why.to_string())?.iter() {
+        // Ports are no amount.
+        let known = &::binpack::NAMES[..4];
+        match known.iter().position(|known| *known == name.as_str()) {
+            Some(place) => need.0[place] = amount.thousandths(),
+            None => {
+                return Err(format!("'{name}' is nothing that this framework's tasks can need: {}", known.join(", ")));
+            }
+        }
+    }
+    Ok(need)
+}
+
+/// Jobs of a job file: each time all of them arrive.
+fn of_file(n: usize, kind: &JobKind, file: Option<&str>, part: Part<'_>) -> Result<Vec<Template>, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    let Some(name) = file else { return Err(Broken::new(at("options.file"), "must be the name of a job file")) };
+    if let Some(other) = kind.options.keys().find(|key| *key != "file") {
+        return Err(Broken::new(at(&format!("options.{other}")), "stands in the job file, if there is one"));
+    }
+    if let Some(field) = said_of_tasks(kind) {
+        return Err(Broken::new(at(field), "stands in the job file, if there is one"));
+    }
+    let path = part.file(name);
+    let text = text_of(&at("options.file"), &path)?;
+    let jobs = read(&path.display().to_string(), &text, Syntax::of_file(name));
+    let jobs = jobs.map_err(|faults| Broken::new(at("options.file"), faults.to_string().replace('\n', "; ")))?;
+    jobs.into_iter().map(|job| of_job(n, kind, job)).collect()
+}
+
+fn of_job(n: usize, kind: &JobKind, job: Job) -> Result<Template, Broken> {
+    let broken = |field: &str, rule: String| Err(Broken::new(format!("jobs.{n}.{field}"), rule));
+    if job.count == 0 {
+        return broken("options.file", format!("the job '{}' has no tasks", job.name));
+    }
+    if job.kind != JobType::Service && kind.time.is_none() && span_of(&job.run).is_none() {
+        let rule = format!(
+            "nobody knows how long the tasks of '{}' take: let their command be `sleep SECONDS`, or say `time` for all jobs of \
+             the file",
+            job.name
+        );
+        return broken("options.file", rule);
+    }
+    let amounts = (0..4).map(|place| (::binpack::NAMES[place], job.need.amount(place)));
+    let needs: Vec<String> =
+        amounts.filter(|(_, amount)| !amount.is_zero()).map(|(name, amount)| format!("{name}:{amount}")).collect();
+    let jobs = JobKind {
+        name: kind.name.as_ref().map(|name| format!("{name}-{}", job.name)),
+        tasks: job.count,
+        needs: Some(needs.join(";")),
+        gang: job.kind == JobType::Gang,
+        retries: job.retries,
+        ..kind.clone()
+    };
+    // A service is there until the run ends.
+    let timed = kind.time.is_some() && job.kind != JobType::Service;
+    Ok(Template { kind: Kind { of: n, jobs }, job, timed })
+}
+
+/// How long a command takes, if it says so.
+fn span_of(run: &Run) -> Option<Duration> {
+    let command = match run {
+        Run::Command(text) => v0::CommandInfo { value: Some(text.clone()), ..v0::CommandInfo::default() },
+        Run::Program(words) => {
+            v0::CommandInfo { shell: Some(false), arguments: words.clone(), ..v0::CommandInfo::default() }
+        }
+        Run::Image => return None,
+    };
+    Work::of(&v0::TaskInfo { command: Some(command), ..v0::TaskInfo::default() }).span
+}
+
+/// The framework, as a scenario wants it.
+struct Packing {
+    knobs: Knobs,
+    templates: Rc<[Template]>,
+}
+
+impl Ready for Packing {
+    fn kinds(&self) -> Vec<Kind> {
+        self.templates.iter().map(|template| template.kind.clone()).collect()
+    }
+
+    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
+        let knobs = Knobs { seed: desk.seed.number(), ..self.knobs.clone() };
+        Box::new(Packer {
+            core: Core::new(knobs),
+            desk,
+            templates: Rc::clone(&self.templates),
+            waiting: VecDeque::new(),
+            jobs: BTreeMap::new(),
+        })
+    }
+}
+
+/// A job that was submitted.
+struct Submitted {
+    /// The number of its first task.
+    first: u64,
+    /// How long each task works; none if the command says so.
+    spans: Option<Vec<Duration>>,
+}
+
+/// The scheduler, with jobs of a laboratory.
+struct Packer {
+    core: Core,
+    desk: Desk,
+    templates: Rc<[Template]>,
+    /// Jobs for which there was no room yet.
+    waiting: VecDeque<users::Job>,
+    /// By name, those that have not ended.
+    jobs: BTreeMap<String, Submitted>,
+}
+
+impl Packer {
+    /// Submits what has arrived.
+    fn collect(&mut self, now: Time, calls: &mut Calls) {
+        self.waiting.extend(self.desk.inbox.borrow_mut().drain(..));
+        while let Some(job) = self.waiting.pop_front() {
+            let template = &self.templates[job.kind];
+            let name = format!("{}-{}", template.job.name, job.first);
+            let request = Request::Submit(vec![own(template, &name, &job)]);
+            match self.core.request(request, now, calls) {
+                // It has as many as it can hold: the next time.
+                Err(Unwanted::Full) => return self.waiting.push_front(job),
+                // A job that was drawn larger than the framework takes any.
+                Err(_) => {
+                    let tasks = job.first..job.first + job.spans.len() as u64;
+                    tasks.for_each(|task| self.desk.diary.write(now, Word::Over(task, false)));
+                    continue;
+                }
+                Ok(_) => {}
+            }
+            let spans = template.timed.then_some(job.spans);
+            self.jobs.insert(name, Submitted { first: job.first, spans });
+        }
+    }
+
+    /// Forgets what has ended.
+    fn forget(&mut self) {
+        for happening in self.core.take_happenings() {
+            if let Happening::Ended { name, .. } = happening {
+                self.jobs.remove(&name);
+            }
+        }
+    }
+
+    /// Says on a task which of the scenario's it is, and how long it works.
+    fn label(&self, task: &mut TaskInfo) {
+        let variables = task.command.iter().filter_map(|command| command.environment.as_ref());
+        let variable = |name: &str| {
+            let all = variables.clone().flat_map(|all| &all.variables);
+            all.filter(|one| one.name == name).find_map(|one| one.value.as_deref())
+        };
+        let (Some(name), Some(place)) = (variable("TEPUI_JOB"), variable("TEPUI_INDEX")) else { return };
+        let (Some(job), Ok(place)) = (self.jobs.get(name), place.parse::<usize>()) else { return };
+        let number = format!("{}.{}", job.first + place as u64, variable("TEPUI_ATTEMPT").unwrap_or("0"));
+        let span = job.spans.as_ref().and_then(|spans| spans.get(place)).map(|span| (WORK, show_span(*span)));
+        let own = [(TASK, number)].into_iter().chain(span);
+        let labels = task.labels.get_or_insert_with(Labels::default);
+        labels.labels.extend(own.map(|(key, value)| Label { key: key.to_owned(), value: Some(value) }));
+    }
+}
+
+/// A job as the framework wants it.
+fn own(template: &Template, name: &str, job: &users::Job) -> Job {
+    let mut own = Job { name: name.to_owned(), ..template.job.clone() };
+    if template.timed {
+        own.count = u32::try_from(job.spans.len()).unwrap_or(u32::MAX);
+        if own.kind == JobType::Array && own.count == 1 {
+            own.kind = JobType::Batch;
+        }
+    }
+    // A trace's jobs need what its lines say.
+    if own.need == Need::default() {
+        let place = |name: &str| ::binpack::NAMES.iter().position(|known| *known == name);
+        for (name, amount) in job.needs.iter() {
+            if let Some(place) = place(name.as_str()) {
+                own.need.0[place] = amount.thousandths();
+            }
+        }
+    }
+    own
+}
+
+impl Scheduler for Packer {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        let before = calls.made().len();
+        let looks = looks(&event);
+        self.core.on_event(event, now, calls);
+        if looks || !self.waiting.is_empty() {
+            self.collect(now, calls);
+        }
+        launched(&mut calls.made()[before..]).for_each(|task| self.label(task));
+        self.forget();
+    }
+}

@@ -1,0 +1,88 @@
+//! The bundled frameworks in scenarios: `bundled = "binpack"`, `"quality"`, `"video"`.
+//!
+//! Each runs the scheduler that runs live. What is modelled is told in the framework's own file here, and in its crate: for how
+//! long tasks work, what workers of a training or of a query come to with their cores.
+
+mod binpack;
+mod quality;
+mod video;
+
+use std::path::Path;
+
+use ::lab::bundled::{Broken, Catalog, JobKind};
+use ::sdk::Event;
+use ::sdk::v1::scheduler::Call;
+use ::sdk::v1::{CommandInfo, TaskInfo};
+
+/// All of them.
+pub(super) const CATALOG: Catalog = Catalog(&[&binpack::Binpack, &quality::Trainings, &video::Queries]);
+
+/// The tasks that calls launch.
+fn launched(calls: &mut [Call]) -> impl Iterator<Item = &mut TaskInfo> {
+    let accepted = calls.iter_mut().filter_map(|call| call.accept.as_mut());
+    let launches = accepted.flat_map(|accept| &mut accept.operations).filter_map(|one| one.launch.as_mut());
+    launches.flat_map(|launch| &mut launch.task_infos)
+}
+
+/// Whether a scheduler looks for new jobs when it hears this: it was told of some, or may have been while it was not there.
+fn looks(event: &Event) -> bool {
+    matches!(event, Event::Wake | Event::Subscribed { .. })
+}
+
+/// Workers that calls launch are modelled: what stands for each is a process that is there until it is killed.
+fn stand_in(calls: &mut [Call]) {
+    let words = ["sleep", "infinity"].map(str::to_owned);
+    let command = CommandInfo {
+        shell: Some(false),
+        value: Some(words[0].clone()),
+        arguments: words.to_vec(),
+        ..CommandInfo::default()
+    };
+    launched(calls).for_each(|task| task.command = Some(command.clone()));
+}
+
+/// The first field, if any, in which jobs say what only jobs that are some tasks have.
+fn said_of_tasks(kind: &JobKind) -> Option<&'static str> {
+    let given = [
+        ("tasks", kind.tasks != 1),
+        ("tasks_mean", kind.tasks_mean.is_some()),
+        ("needs", kind.needs.is_some()),
+        ("gang", kind.gang),
+        ("retries", kind.retries != 0),
+        ("trace", kind.trace.is_some()),
+    ];
+    given.iter().find(|(_, given)| *given).map(|(field, _)| *field)
+}
+
+/// Checks that jobs say nothing that makes no sense where a job is not some tasks, but something that has as many workers as
+/// there is room for; `what` it is.
+fn without_tasks(n: usize, kind: &JobKind, what: &str) -> Result<(), Broken> {
+    match said_of_tasks(kind) {
+        Some(field) => {
+            let rule =
+                format!("a job here is {what}; how many tasks it has, and what they need, the framework decides");
+            Err(Broken::new(format!("jobs.{n}.{field}"), rule))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Names of jobs are made of this one; the frameworks have limits for them.
+fn name_of(n: usize, kind: &JobKind, otherwise: &str) -> Result<String, Broken> {
+    const MOST: usize = 40;
+    match &kind.name {
+        Some(name) if name.len() > MOST => {
+            Err(Broken::new(format!("jobs.{n}.name"), format!("has {MOST} letters at most here")))
+        }
+        Some(name) => Ok(name.clone()),
+        None => Ok(otherwise.to_owned()),
+    }
+}
+
+/// The text of a file that a scenario names in the field at `path`.
+fn text_of(path: &str, file: &Path) -> Result<String, Broken> {
+    std::fs::read_to_string(file).map_err(|why| Broken::new(path, format!("{} cannot be read: {why}", file.display())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! The training framework in scenarios: each job of a scenario is a training whose losses were recorded.
+//!
+//! Its scheduler is the one that runs live. Workers are modelled (`quality::modelled`): with so many of them an iteration takes so
+//! long, and brings the next of the recorded losses.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::lab::bundled::{Broken, Bundled, Desk, Diary, JobKind, Kind, Measure, Part, Ready, Sum, Word, options};
+use ::lab::span::Span;
+use ::lab::users;
+use ::quality::allocate::Policy;
+use ::quality::job::{Job, parse};
+use ::quality::modelled::{Happening, Modelled};
+use ::quality::replay::{Curve, read_losses};
+use ::quality::scheduler::{Settings, Worker};
+use base::Time;
+use resources::{Amount, Name, Quantities};
+use sdk::{Calls, Event, Scheduler};
+use serde::Deserialize;
+
+use super::{looks, name_of, stand_in, text_of, without_tasks};
+
+/// `bundled = "quality"`.
+pub(super) struct Trainings;
+
+/// Its options, as its flags have them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    policy: Policy,
+    epoch: Span,
+    cores: Option<u32>,
+    worker_cores: u32,
+    worker_mem: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let epoch = Span(Duration::from_secs(3));
+        Options { policy: Policy::Slaq, epoch, cores: None, worker_cores: 1, worker_mem: 64 }
+    }
+}
+
+/// Options of its jobs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct JobOptions {
+    curves: String,
+    shards: u32,
+    max_cores: Option<u32>,
+    overhead: Span,
+    priority: f64,
+}
+
+impl Default for JobOptions {
+    fn default() -> JobOptions {
+        let overhead = Span(Duration::from_millis(100));
+        JobOptions { curves: String::new(), shards: 24, max_cores: None, overhead, priority: 1.0 }
+    }
+}
+
+/// Trainings of one kind: what they have in common.
+struct Template {
+    jobs: JobKind,
+    name: String,
+    own: JobOptions,
+    losses: Vec<Vec<f64>>,
+    job: Job,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure { name: "loss", title: "Left to learn, mean over the trainings that are there", of: Sum::Time },
+    Measure { name: "t90", title: "Seconds until a tenth is left to learn", of: Sum::Each },
+    Measure { name: "t95", title: "Seconds until a twentieth is left to learn", of: Sum::Each },
+];
+/// The shares whose moments are told, with their measures.
+const SHARES: [(usize, f64); 2] = [(1, 0.1), (2, 0.05)];
+
+impl Bundled for Trainings {
+    fn name(&self) -> &'static str {
+        "quality"
+    }
+
+    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
+        let own: Options = options("options", part.options)?;
+        let least = [
+            ("epoch", !own.epoch.0.is_zero()),
+            ("worker_cores", (1..=1024).contains(&own.worker_cores)),
+            ("worker_mem", own.worker_mem > 0),
+            ("cores", own.cores.is_none_or(|cores| cores >= own.worker_cores)),
+        ];
+        if let Some((field, _)) = least.iter().find(|(_, good)| !good) {
+            let rule =
+                "an epoch lasts some time, a worker has 1 to 1024 cores and some memory, and `cores` is enough for one";
+            return Err(Broken::new(format!("options.{field}"), rule));
+        }
+        let templates = part.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, part));
+        Ok(Box::new(Training { own, templates: templates.collect::<Result<_, _>>()? }))
+    }
+
+    fn not_live(&self) -> Option<&'static str> {
+        Some(
+            "workers that are modelled have no place on a real cluster: run this without --live, or the framework itself with \
+             `tepui framework quality --master`",
+        )
+    }
+}
+
+fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    without_tasks(n, kind, "a training")?;
+    if kind.time.is_none() {
+        return Err(Broken::new(
+            at("time"),
+            "must say what one core computes in an iteration, as in `time = \"lognormal 20s 0.5\"`",
+        ));
+    }
+    let own: JobOptions = options(&at("options"), &kind.options)?;
+    if own.curves.is_empty() {
+        let rule = "`curves` must name a file of recorded losses, such as lab/papers/data/slaq-curves.csv";
+        return Err(Broken::new(at("options"), rule));
+    }
+    let path = at("options.curves");
+    let file = part.file(&own.curves);
+    let losses =
+        read_losses(&text_of(&path, &file)?).map_err(|why| Broken::new(path, format!("{}, {why}", file.display())))?;
+    let job = parse("a training", ANY).map(|mut jobs| jobs.remove(0));
+    let job = job.map_err(|why| Broken::new(at("options"), why.to_string()))?;
+    let template = Template { name: name_of(n, kind, "training")?, jobs: kind.clone(), own, losses, job };
+    // The framework's own rules, for each that there can be.
+    for losses in &template.losses {
+        let (job, curve) = template.training(0, losses, Duration::from_secs(1));
+        let job = Job { iterations: curve.losses.len() as u64, ..job };
+        job.check().map_err(|why| Broken::new(at(&format!("options.{}", why.item)), why.rule))?;
+    }
+    Ok(template)
+}
+
+/// A training: what the scheduler does depends on its losses, not on what is learnt.
+const ANY: &str = "[[job]]\nname = 'any'\nalgorithm = { kind = 'linear-regression' }\n\
+                   data = { generator = 'linear', rows = 1000, columns = 2 }\n";
+
+impl Template {
+    /// The training whose first task has this number.
+    fn training(&self, first: u64, losses: &[f64], work: Duration) -> (Job, Curve) {
+        let JobOptions { shards, max_cores, overhead, priority, .. } = self.own;
+        let curve = Curve {
+            losses: losses.to_vec(),
+            after: 0.0,
+            priority,
+            shards,
+            ceiling: max_cores.map_or(shards, |most| most.min(shards)),
+            work: work.as_secs_f64(),
+            overhead: overhead.0.as_secs_f64(),
+            rounds: 1.0,
+        };
+        let name = format!("{}-{first}", self.name);
+        (Job { name, shards: shards as usize, max_cores, priority, ..self.job.clone() }, curve)
+    }
+}
+
+/// The framework, as a scenario wants it.
+struct Training {
+    own: Options,
+    templates: Rc<[Template]>,
+}
+
+impl Ready for Training {
+    fn kinds(&self) -> Vec<Kind> {
+        Kind::each(self.templates.iter().map(|template| &template.jobs))
+    }
+
+    fn measures(&self) -> &'static [Measure] {
+        &MEASURES
+    }
+
+    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
+        let Options { policy, epoch, cores, worker_cores, worker_mem } = self.own.clone();
+        let worker = Worker {
+            command: vec!["worker".to_owned()],
+            driver: String::new(),
+            cores: worker_cores,
+            mem: worker_mem,
+            pace: None,
+        };
+        let workers_max = cores.map_or(u32::MAX, |cores| cores / worker_cores);
+        Box::new(Trainer {
+            modelled: Modelled::new(Settings { policy, epoch: epoch.0, workers_max, worker }),
+            templates: Rc::clone(&self.templates),
+            needs: [(Name::Cpus, worker_cores), (Name::Mem, worker_mem)]
+                .map(|(name, amount)| (name, Amount::from_units(i64::from(amount)))),
+            trainings: BTreeMap::new(),
+            desk,
+            left: None,
+            wanted: 0,
+        })
+    }
+}
+
+/// A training that was submitted.
+struct Submitted {
+    /// The number of its only task.
+    first: u64,
+    at: Time,
+    /// Of the shares whose moments are told, so many have been.
+    told: usize,
+}
+
+/// The scheduler, with trainings of a laboratory.
+struct Trainer {
+    modelled: Modelled,
+    templates: Rc<[Template]>,
+    /// What a worker needs.
+    needs: [(Name, Amount); 2],
+    trainings: BTreeMap<String, Submitted>,
+    desk: Desk,
+    /// As it was told last.
+    left: Option<f64>,
+    wanted: u32,
+}
+
+impl Trainer {
+    fn collect(&mut self, now: Time) {
+        let jobs: Vec<users::Job> = self.desk.inbox.borrow_mut().drain(..).collect();
+        for job in jobs {
+            let template = &self.templates[job.kind];
+            let draw = self.desk.seed.nth("curve", job.first as usize).number();
+            let losses = &template.losses[(draw % template.losses.len() as u64) as usize];
+            let work = job.spans.first().copied().unwrap_or_default();
+            let (own, curve) = template.training(job.first, losses, work);
+            self.trainings.insert(own.name.clone(), Submitted { first: job.first, at: now, told: 0 });
+            self.modelled.submit(own, curve, now);
+        }
+    }
+
+    /// Writes down what has happened.
+    fn tell(&mut self, now: Time) {
+        let diary: &Diary = &self.desk.diary;
+        for happening in self.modelled.take_happenings() {
+            match happening {
+                Happening::Begun(name) => {
+                    if let Some(training) = self.trainings.get(&name) {
+                        diary.write(now, Word::Begun(training.first));
+                    }
+                }
+                Happening::Iteration(name, left) => {
+                    let Some(training) = self.trainings.get_mut(&name) else { continue };
+                    while let Some((measure, _)) = SHARES.get(training.told).filter(|(_, share)| left <= *share) {
+                        diary.write(now, Word::Found(*measure, now.since(training.at).as_secs_f64()));
+                        training.told += 1;
+                    }
+                }
+                Happening::Over(name, well) => {
+                    if let Some(training) = self.trainings.remove(&name) {
+                        diary.write(now, Word::Over(training.first, well));
+                    }
+                }
+            }
+        }
+        let (left, wanted) = (self.modelled.mean_left(), self.modelled.wanted());
+        if left != self.left {
+            diary.write(now, Word::Level(0, left));
+            self.left = left;
+        }
+        if wanted != self.wanted {
+            let all = self.needs.iter().map(|(name, amount)| (name.clone(), amount.scaled(f64::from(wanted))));
+            diary.write(now, Word::Wants(all.collect::<Quantities>()));
+            self.wanted = wanted;
+        }
+    }
+}
+
+impl Scheduler for Trainer {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        if looks(&event) {
+            self.collect(now);
+        }
+        let before = calls.made().len();
+        self.modelled.on_event(event, now, calls);
+        stand_in(&mut calls.made()[before..]);
+        self.tell(now);
+    }
+}

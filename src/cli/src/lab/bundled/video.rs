@@ -1,0 +1,324 @@
+//! The video framework in scenarios: each job of a scenario is a query on a stream, with a profile that its profiler has made.
+//!
+//! Its scheduler is the one that runs live. Workers are modelled (`video::modelled`): they look at as much of a stream as their
+//! cores can in the configuration that they are given.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use ::lab::bundled::{Broken, Bundled, Desk, JobKind, Kind, Measure, Part, Ready, Sum, Word, options};
+use ::lab::dist::Dist;
+use ::lab::span::Span;
+use ::lab::users;
+use ::video::core::{Options as Settings, Submission, WorkerCommand};
+use ::video::modelled::{Happening, Modelled};
+use ::video::pipeline::QueryKind;
+use ::video::profile::{Point, Profile};
+use ::video::schedule::{Goals, Horizon, Objective, Policy};
+use ::video::spec::QuerySpec;
+use base::Time;
+use resources::{Amount, Name, Quantities};
+use sdk::{Calls, Event, Scheduler};
+use serde::Deserialize;
+
+use super::{looks, name_of, stand_in, without_tasks};
+
+/// `bundled = "video"`.
+pub(super) struct Queries;
+
+/// Its options, as its flags have them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Options {
+    policy: Option<Policy>,
+    objective: Option<Objective>,
+    horizon: Option<Span>,
+    epoch: Option<Span>,
+    cores: Option<f64>,
+}
+
+impl Options {
+    fn settings(&self) -> Settings {
+        let worker = WorkerCommand {
+            program: "worker".to_owned(),
+            arguments: Vec::new(),
+            uri: None,
+            driver: String::new(),
+            token: String::new(),
+        };
+        let default = Settings::new(worker);
+        Settings {
+            policy: self.policy.unwrap_or(default.policy),
+            objective: self.objective.unwrap_or(default.objective),
+            horizon: self.horizon.map_or(default.horizon, |span| Horizon { seconds: span.0.as_secs_f64() }),
+            epoch: self.epoch.map_or(default.epoch, |span| span.0),
+            cores_max: self.cores,
+            ..default
+        }
+    }
+}
+
+/// Options of its jobs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct JobOptions {
+    profiles: String,
+    kinds: Vec<String>,
+    times: f64,
+    min_quality: [f64; 2],
+    max_lag: Dist,
+    weight: f64,
+}
+
+impl Default for JobOptions {
+    fn default() -> JobOptions {
+        let Goals { min_quality, max_lag, quality_weight, .. } = Goals::default();
+        JobOptions {
+            profiles: String::new(),
+            kinds: Vec::new(),
+            times: 1.0,
+            min_quality: [min_quality; 2],
+            max_lag: Dist::Constant(Duration::from_secs_f64(max_lag)),
+            weight: quality_weight,
+        }
+    }
+}
+
+/// What can be looked at: the kind of a query, and its configurations from cheap to dear.
+type Looks = Vec<(QueryKind, Vec<Point>)>;
+
+/// Queries of one kind: what they have in common.
+struct Template {
+    jobs: JobKind,
+    name: String,
+    own: JobOptions,
+    profiles: Looks,
+}
+
+const MEASURES: [Measure; 4] = [
+    Measure { name: "quality", title: "Quality of what is looked at, mean over the queries", of: Sum::Time },
+    Measure { name: "lag", title: "Lag in seconds, mean over the queries", of: Sum::Time },
+    Measure { name: "late", title: "Part of the queries that lag by more than their goals", of: Sum::Time },
+    Measure { name: "seen", title: "Quality of all that was looked at of a stream that has ended", of: Sum::Each },
+];
+
+impl Bundled for Queries {
+    fn name(&self) -> &'static str {
+        "video"
+    }
+
+    fn read(&self, part: Part<'_>) -> Result<Box<dyn Ready>, Broken> {
+        let own: Options = options("options", part.options)?;
+        let least = [
+            ("horizon", own.horizon.is_none_or(|span| !span.0.is_zero())),
+            ("epoch", own.epoch.is_none_or(|span| !span.0.is_zero())),
+            ("cores", own.cores.is_none_or(|cores| cores.is_finite() && cores > 0.0)),
+        ];
+        if let Some((field, _)) = least.iter().find(|(_, good)| !good) {
+            return Err(Broken::new(format!("options.{field}"), "must be more than 0"));
+        }
+        let templates = part.jobs.iter().enumerate().map(|(n, kind)| template(n, kind, part));
+        Ok(Box::new(Watching { own, templates: templates.collect::<Result<_, _>>()? }))
+    }
+
+    fn not_live(&self) -> Option<&'static str> {
+        Some(
+            "workers that are modelled have no place on a real cluster: run this without --live, or the framework itself with \
+             `tepui framework video --master`",
+        )
+    }
+}
+
+fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken> {
+    let at = |field: &str| format!("jobs.{n}.{field}");
+    without_tasks(n, kind, "a query")?;
+    let own: JobOptions = options(&at("options"), &kind.options)?;
+    if own.profiles.is_empty() {
+        let rule = "`profiles` must name a profile, or a folder of them, such as lab/papers/data/video";
+        return Err(Broken::new(at("options"), rule));
+    }
+    if !(own.times.is_finite() && own.times > 0.0) {
+        return Err(Broken::new(at("options.times"), "must be more than 0"));
+    }
+    let [least, most] = own.min_quality;
+    if !(0.0 <= least && least <= most && most <= 1.0) {
+        return Err(Broken::new(at("options.min_quality"), "must be from where to where, between 0 and 1: [0.5, 0.9]"));
+    }
+    let profiles = read(&part.file(&own.profiles), &own).map_err(|(field, rule)| Broken::new(at(field), rule))?;
+    let name = name_of(n, kind, "query")?;
+    let template = Template { jobs: kind.clone(), name, own, profiles };
+    let spec = template.spec(0, QueryKind::Cars, Goals { quality_weight: template.own.weight, ..Goals::default() });
+    spec.check().map_err(|(field, rule)| Broken::new(at(&format!("options.{field}")), rule))?;
+    Ok(template)
+}
+
+/// The profiles of a file or a folder, of the kinds that are wanted; else which option is wrong, and why.
+fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> {
+    let wanted: Result<Vec<QueryKind>, String> = own.kinds.iter().map(|kind| kind.parse()).collect();
+    let wanted = wanted.map_err(|rule| ("options.kinds", rule))?;
+    let files = files(path).map_err(|why| ("options.profiles", format!("{} cannot be read: {why}", path.display())))?;
+    let mut profiles = Vec::new();
+    for file in files {
+        let profile = Profile::read(&file).map_err(|why| ("options.profiles", why.to_string()))?;
+        if !wanted.is_empty() && !wanted.contains(&profile.kind) {
+            continue;
+        }
+        let points = profile.frontier.iter().map(|point| Point { cores: point.cores * own.times, ..*point });
+        let points: Vec<Point> = points.collect();
+        if points.iter().all(|point| point.cores > 1.0) {
+            let rule = format!(
+                "{}: even the cheapest look takes more than a core, and a task has one at most",
+                file.display()
+            );
+            return Err(("options.times", rule));
+        }
+        profiles.push((profile.kind, points));
+    }
+    match profiles.is_empty() {
+        true => Err(("options.profiles", format!("{} has no profile of such a kind", path.display()))),
+        false => Ok(profiles),
+    }
+}
+
+/// The file, or all profiles of the folder, in a fixed order.
+fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !std::fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        files.push(entry?.path());
+    }
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    Ok(files)
+}
+
+impl Template {
+    fn spec(&self, first: u64, kind: QueryKind, goals: Goals) -> QuerySpec {
+        QuerySpec {
+            name: format!("{}-{first}", self.name),
+            kind,
+            video: PathBuf::from("stream"),
+            looped: true,
+            seconds: None,
+            truth: None,
+            profile: None,
+            goals,
+        }
+    }
+
+    /// The query whose first task has this number.
+    fn query(&self, desk: &Desk, job: &users::Job) -> Submission {
+        let seed = desk.seed.nth("query", job.first as usize);
+        let part = |name: &str| (seed.child(name).number() >> 11) as f64 / (1_u64 << 53) as f64;
+        let (kind, points) = &self.profiles[(part("profile") * self.profiles.len() as f64) as usize];
+        let [least, most] = self.own.min_quality;
+        let goals = Goals {
+            min_quality: least + part("quality") * (most - least),
+            max_lag: self.own.max_lag.draw(&mut seed.child("lag").rng()).as_secs_f64(),
+            quality_weight: self.own.weight,
+            lag_weight: self.own.weight,
+        };
+        let seconds = self.jobs.time.as_ref().and(job.spans.first()).map(Duration::as_secs_f64);
+        Submission { spec: QuerySpec { seconds, ..self.spec(job.first, *kind, goals) }, points: points.clone() }
+    }
+}
+
+/// The framework, as a scenario wants it.
+struct Watching {
+    own: Options,
+    templates: Rc<[Template]>,
+}
+
+impl Ready for Watching {
+    fn kinds(&self) -> Vec<Kind> {
+        Kind::each(self.templates.iter().map(|template| &template.jobs))
+    }
+
+    fn measures(&self) -> &'static [Measure] {
+        &MEASURES
+    }
+
+    fn scheduler(&self, desk: Desk) -> Box<dyn Scheduler> {
+        Box::new(Watcher {
+            modelled: Modelled::new(self.own.settings()),
+            templates: Rc::clone(&self.templates),
+            queries: BTreeMap::new(),
+            desk,
+            means: None,
+            wanted: 0.0,
+        })
+    }
+}
+
+/// The scheduler, with queries of a laboratory.
+struct Watcher {
+    modelled: Modelled,
+    templates: Rc<[Template]>,
+    /// The numbers of their only tasks.
+    queries: BTreeMap<String, u64>,
+    desk: Desk,
+    /// As they were told last.
+    means: Option<[f64; 3]>,
+    wanted: f64,
+}
+
+impl Watcher {
+    fn collect(&mut self) {
+        let jobs: Vec<users::Job> = self.desk.inbox.borrow_mut().drain(..).collect();
+        for job in jobs {
+            let query = self.templates[job.kind].query(&self.desk, &job);
+            self.queries.insert(query.spec.name.clone(), job.first);
+            self.modelled.submit(query);
+        }
+    }
+
+    /// Writes down what has happened.
+    fn tell(&mut self, now: Time) {
+        let diary = &self.desk.diary;
+        for happening in self.modelled.take_happenings() {
+            match happening {
+                Happening::Begun(name) => {
+                    if let Some(first) = self.queries.get(&name) {
+                        diary.write(now, Word::Begun(*first));
+                    }
+                }
+                Happening::Over(name, life) => {
+                    if let Some(life) = life {
+                        diary.write(now, Word::Found(3, life.quality));
+                    }
+                    if let Some(first) = self.queries.remove(&name) {
+                        diary.write(now, Word::Over(first, life.is_some()));
+                    }
+                }
+            }
+        }
+        let (means, wanted) = (self.modelled.means(now), self.modelled.wanted(now));
+        if means != self.means {
+            for measure in 0..3 {
+                diary.write(now, Word::Level(measure, means.map(|means| means[measure])));
+            }
+            self.means = means;
+        }
+        if wanted != self.wanted {
+            let wants = Quantities::from_iter([(Name::Cpus, Amount::from_f64(wanted))]);
+            diary.write(now, Word::Wants(wants));
+            self.wanted = wanted;
+        }
+    }
+}
+
+impl Scheduler for Watcher {
+    fn on_event(&mut self, event: Event, now: Time, calls: &mut Calls) {
+        if looks(&event) {
+            self.collect();
+        }
+        let before = calls.made().len();
+        self.modelled.on_event(event, now, calls);
+        stand_in(&mut calls.made()[before..]);
+        self.tell(now);
+    }
+}

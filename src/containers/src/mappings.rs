@@ -1,0 +1,39 @@
+//! What lies where in the calling process's memory, as `/proc/self/maps` tells it.
+//!
+//! It reads and changes nothing; advice about memory is given in `trim.rs`, `large_pages.rs` and `template/hand_down.rs`.
+
+/// The whole list, a line for each part; empty where there is none.
+pub(crate) fn list() -> String {
+    std::fs::read_to_string("/proc/self/maps").unwrap_or_default()
+}
+
+/// A part of the memory, with the words of its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping<'a> {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) permissions: &'a str,
+    /// Where in its file it begins.
+    pub(crate) offset: &'a str,
+    /// Its file's number; 0 if it has none.
+    pub(crate) inode: &'a str,
+    /// Its file, or what the kernel calls it: the first word of that.
+    pub(crate) name: Option<&'a str>,
+}
+
+impl Mapping<'_> {
+    /// What a line says; none if it is no such line.
+    pub(crate) fn read(line: &str) -> Option<Mapping<'_>> {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let (permissions, offset, _device) = (words.next()?, words.next()?, words.next()?);
+        Some(Mapping {
+            start: usize::from_str_radix(start, 16).ok()?,
+            end: usize::from_str_radix(end, 16).ok()?,
+            permissions,
+            offset,
+            inode: words.next()?,
+            name: words.next(),
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! Making a container: its image is brought if need be, then it is created. It is not started.
+
+use serde_json::Value;
+
+use super::client::{Client, ClientError, request};
+
+/// A line of a pull's progress has a few hundred bytes.
+const LINE_MAX: usize = 1 << 20;
+
+/// An error of the client, with what was to be done.
+pub(super) fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
+    move |error| format!("{what}: {}", crate::with_causes(&error))
+}
+
+impl Client {
+    /// Makes a container of this name; `pull` fetches the image even if it is there. In words why it cannot be made.
+    pub(super) fn make(&self, name: &str, image: &str, pull: bool, create: &str) -> Result<(), String> {
+        if pull || !self.has_image(image)? {
+            self.fetch(image).map_err(|why| format!("Failed to pull the image '{image}': {why}"))?;
+        }
+        let made = self.call("POST", &format!("/containers/create?name={name}"), Some(create), None);
+        made.map(drop).map_err(words("Failed to create the Docker container"))
+    }
+
+    fn has_image(&self, image: &str) -> Result<bool, String> {
+        match self.quick("GET", &format!("/images/{image}/json"), None) {
+            Ok(_) => Ok(true),
+            Err(ClientError::Refused { status: 404, .. }) => Ok(false),
+            Err(error) => Err(words("Failed to look for the image")(error)),
+        }
+    }
+
+    /// Has the daemon fetch the image. It tells of failures in the middle of its answer.
+    fn fetch(&self, image: &str) -> Result<(), String> {
+        let named = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
+        let image = if named { image.to_owned() } else { format!("{image}:latest") };
+        let encoded: String = image.bytes().map(encode).collect();
+        let (mut line, mut failure) = (Vec::new(), None);
+        let asked = request("POST", &format!("/images/create?fromImage={encoded}"), None);
+        let status = self.stream(&asked, None, &mut |_, data| {
+            for byte in data {
+                if *byte != b'\n' {
+                    line.push(*byte);
+                    continue;
+                }
+                failure = failure.take().or_else(|| failure_in(&line));
+                line.clear();
+            }
+            line.len() > LINE_MAX
+        });
+        let status = status.map_err(|error| crate::with_causes(&error))?;
+        match failure.or_else(|| failure_in(&line)) {
+            Some(why) => Err(why),
+            None if status == 200 => Ok(()),
+            None => Err(format!("the Docker daemon answers {status}")),
+        }
+    }
+}
+
+/// For a URL's query.
+fn encode(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    }
+}
+
+/// The failure that a line of a pull's progress, or an answer, tells of.
+fn failure_in(line: &[u8]) -> Option<String> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    let words = value["error"].as_str().or_else(|| value["message"].as_str());
+    words.map(str::to_owned)
+}

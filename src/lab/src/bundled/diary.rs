@@ -1,0 +1,50 @@
+//! What a bundled framework says of itself: what becomes of jobs that are no single task, and how well it does.
+//!
+//! It is written in the midst of a run and read at the next look at the books.
+
+use std::cell::RefCell;
+use std::mem;
+use std::rc::Rc;
+
+use base::Time;
+use resources::Quantities;
+
+/// Something that a framework says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Word {
+    /// The job whose first task has this number is worked on.
+    Begun(u64),
+    /// It is over, well or not.
+    Over(u64, bool),
+    /// So much more the framework could use, beside what it has, from now on.
+    Wants(Quantities),
+    /// The measure at this place has this value from now on; none: there is no such thing for a while.
+    Level(usize, Option<f64>),
+    /// The measure at this place was found to be this, once.
+    Found(usize, f64),
+}
+
+/// A word, and when it was said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub word: Word,
+}
+
+/// What one framework says, in the order of time. Clones write into the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Diary(Rc<RefCell<Vec<Entry>>>);
+
+impl Diary {
+    /// Writes a word down.
+    pub fn write(&self, at: Time, word: Word) {
+        self.0.borrow_mut().push(Entry { at, word });
+    }
+
+    /// What was written since the last time.
+    pub fn take(&self) -> Vec<Entry> {
+        mem::take(&mut *self.0.borrow_mut())
+    }
+}

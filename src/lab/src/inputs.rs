@@ -1,0 +1,89 @@
+//! What the files hold that a scenario reads (traces, job files, profiles), in a few bytes: whether they have changed since.
+//!
+//! It does not know what they mean.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::scenario::ScenarioError;
+
+/// A line for each file, which TOML takes for a comment: its name as seen from `folder`, and a digest of what it holds. Of a
+/// folder, all files in it count.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn digests(files: &BTreeSet<PathBuf>, folder: &Path) -> Result<String, ScenarioError> {
+    let mut lines = String::new();
+    for file in files {
+        let unread =
+            |why: io::Error| ScenarioError { file: file.clone(), line: 1, rule: format!("cannot be read: {why}") };
+        let digest = digest(file).map_err(unread)?;
+        let name = file.strip_prefix(folder).unwrap_or(file);
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        // Writing to a string cannot fail. A name with a line break stays on its line.
+        let _ = writeln!(lines, "# with {name:?}, {hex}");
+    }
+    Ok(lines)
+}
+
+fn digest(path: &Path) -> io::Result<[u8; 32]> {
+    if !std::fs::metadata(path)?.is_dir() {
+        return of_file(path);
+    }
+    let mut hash = Sha256::new();
+    let entries: io::Result<BTreeSet<PathBuf>> = std::fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect();
+    for file in entries?.iter().filter(|file| file.is_file()) {
+        hash.update(file.file_name().unwrap_or_default().as_encoded_bytes());
+        hash.update(of_file(file)?);
+    }
+    Ok(hash.finalize().into())
+}
+
+/// Traces may have gigabytes: they are never in memory as a whole.
+fn of_file(path: &Path) -> io::Result<[u8; 32]> {
+    let (mut file, mut hash) = (BufReader::new(File::open(path)?), Sha256::new());
+    loop {
+        let part = file.fill_buf()?;
+        if part.is_empty() {
+            return Ok(hash.finalize().into());
+        }
+        hash.update(part);
+        let length = part.len();
+        file.consume(length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_counts_and_every_byte() {
+        let folder = std::env::temp_dir().join(format!("tepui-lab-inputs-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(folder.join("profiles")).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+        let files = BTreeSet::from([folder.join("a.csv"), folder.join("profiles")]);
+        let now = || digests(&files, &folder).unwrap();
+        write("a.csv", "1");
+        write("profiles/b.json", "2");
+        let first = now();
+        assert!(first.lines().count() == 2 && first.contains("\"a.csv\""), "{first}");
+        assert_eq!(first, now());
+        write("a.csv", "3");
+        let second = now();
+        write("profiles/b.json", "4");
+        let third = now();
+        write("profiles/c.json", "4");
+        let all = BTreeSet::from([first, second, third, now()]);
+        assert_eq!(all.len(), 4, "{all:?}");
+        std::fs::remove_file(folder.join("a.csv")).unwrap();
+        assert!(digests(&files, &folder).unwrap_err().to_string().contains("a.csv"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,101 @@
+//! The books of a bundled framework, beside those of every framework: which of its tasks are which, what nobody submitted, and
+//! what it measures of itself.
+
+use std::collections::BTreeMap;
+
+use resources::Quantities;
+use rustc_hash::FxHashMap;
+
+use super::recorder::Recorder;
+use super::recorder::seconds;
+use crate::bundled::{Entry, Word};
+
+/// A task that belongs to no submitted one: a worker of a job that has as many as there is room for.
+#[derive(Debug)]
+pub(super) struct Hand {
+    pub needs: Quantities,
+    pub launched: f64,
+    pub agent: u32,
+}
+
+/// A value that changes in steps, and may be missing for a while.
+#[derive(Clone, Copy, Debug, Default)]
+struct Level {
+    value: Option<f64>,
+    since: f64,
+    sum: f64,
+    seconds: f64,
+}
+
+impl Level {
+    fn set(&mut self, value: Option<f64>, now: f64) {
+        *self = Level { value, since: now, ..self.until(now) };
+    }
+
+    fn until(self, now: f64) -> Level {
+        let Some(value) = self.value else { return self };
+        let passed = (now - self.since).max(0.0);
+        Level { sum: self.sum + value * passed, seconds: self.seconds + passed, since: now, ..self }
+    }
+}
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Tasks whose ids do not say their numbers: number and try.
+    pub names: FxHashMap<String, (u64, u32)>,
+    /// By number, the id under which it was launched last.
+    pub newest: FxHashMap<u64, String>,
+    pub hands: FxHashMap<String, Hand>,
+    levels: BTreeMap<usize, Level>,
+    /// By measure, the sum of what was found and how often.
+    found: BTreeMap<usize, (f64, u64)>,
+}
+
+impl Recorder {
+    /// A bundled framework says something.
+    pub(crate) fn said(&mut self, who: usize, entry: Entry) {
+        let now = seconds(entry.at);
+        let books = &mut self.books[who];
+        match entry.word {
+            Word::Begun(task) => books.begun(task, now),
+            Word::Over(task, well) => books.over(task, well, now),
+            Word::Wants(wanted) => books.waiting = wanted,
+            Word::Level(measure, value) => books.own.levels.entry(measure).or_default().set(value, now),
+            Word::Found(measure, value) => {
+                let (sum, count) = books.own.found.entry(measure).or_default();
+                (*sum, *count) = (*sum + value, *count + 1);
+            }
+        }
+    }
+
+    /// What the measure at this place is now.
+    pub fn level(&self, who: usize, measure: usize) -> Option<f64> {
+        self.books[who].own.levels.get(&measure)?.value
+    }
+
+    /// The measure at this place in the mean: over time, or over what there is of it.
+    pub fn mean_of(&self, who: usize, measure: usize, now: f64) -> Option<f64> {
+        let own = &self.books[who].own;
+        let over_time = own.levels.get(&measure).map(|level| level.until(now)).map(|level| (level.sum, level.seconds));
+        let each = own.found.get(&measure).map(|(sum, count)| (*sum, *count as f64));
+        let (sum, of) = over_time.or(each).filter(|(_, of)| *of > 0.0)?;
+        Some(sum / of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_counts_while_it_is_there() {
+        let mut level = Level::default();
+        level.set(Some(2.0), 10.0);
+        level.set(Some(4.0), 20.0);
+        level.set(None, 25.0);
+        level.set(Some(0.0), 95.0);
+        let all = level.until(100.0);
+        assert_eq!((all.sum, all.seconds), (40.0, 20.0));
+    }
+}

@@ -1,0 +1,144 @@
+//! Traces of jobs in CSV: what others have published, as it is, or our own. The shapes are in `shape.rs`.
+//!
+//! Columns that a header names may come in any order, with others between them; a file without a header has all columns of its
+//! shape, in its order. A file with a bad row is refused whole, with row, column and rule. Rows of which nothing can be
+//! run (nothing is asked for, or no end is known) are left out. Traces of others begin with their first job, and may be in any order.
+
+mod cells;
+mod events;
+mod shape;
+
+use std::path::Path;
+use std::time::Duration;
+
+use resources::{Name, Quantities, parse_quantities};
+
+use super::error::ScenarioError;
+use super::schema::JobKind;
+use cells::Cells;
+pub(super) use shape::NAMES;
+use shape::Shape;
+
+/// Rows of one trace.
+const MOST_ROWS: usize = 10_000_000;
+
+/// A job of a trace.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub submit: Duration,
+    pub tasks: u32,
+    pub cpus: f64,
+    pub mem_mb: f64,
+    pub gpus: f64,
+    /// How long each task works; none: the trace does not say.
+    pub duration: Option<Duration>,
+    /// All tasks start together.
+    pub gang: bool,
+}
+
+impl Row {
+    /// A job of one task that arrives at this moment.
+    fn at(submit: Duration) -> Row {
+        Row { submit, tasks: 1, cpus: 0.0, mem_mb: 0.0, gpus: 0.0, duration: None, gang: false }
+    }
+
+    fn asks_for_nothing(&self) -> bool {
+        self.cpus + self.mem_mb + self.gpus <= 0.0
+    }
+}
+
+/// What a scenario says of a trace.
+#[derive(Debug, Default)]
+struct Told<'a> {
+    /// The name of its shape, for files without a header.
+    shape: Option<&'a str>,
+    /// What shares of a machine are shares of.
+    machine: Option<Quantities>,
+    /// Whether tasks need something else than the trace says.
+    needs: bool,
+    /// Whether tasks take other times than the trace says.
+    time: bool,
+}
+
+impl Told<'_> {
+    /// CPUs and megabytes of the machine.
+    fn machine(&self) -> (f64, f64) {
+        let amount = |name: Name| self.machine.as_ref().map_or(0.0, |machine| machine.get(&name).to_f64());
+        (amount(Name::Cpus), amount(Name::Mem))
+    }
+}
+
+/// What is wrong with a line, and which.
+type Wrong = (usize, String);
+
+/// The jobs of a trace in the order of time, as this kind of jobs wants them.
+///
+/// # Errors
+/// What is wrong, with row, column and rule.
+pub(super) fn read(file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioError> {
+    let wrong = |line: usize, rule: String| ScenarioError { file: file.to_owned(), line, rule };
+    let text = std::fs::read_to_string(file).map_err(|why| wrong(1, format!("cannot be read: {why}")))?;
+    let told = Told {
+        shape: kind.shape.as_deref(),
+        machine: kind.machine.as_deref().and_then(|text| parse_quantities(text).ok()),
+        needs: kind.needs.is_some(),
+        time: kind.time.is_some(),
+    };
+    parse(&text, &told).map_err(|(line, rule)| wrong(line, rule))
+}
+
+fn parse(text: &str, told: &Told<'_>) -> Result<Vec<Row>, Wrong> {
+    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
+    let first: Vec<&str> = lines.peek().map(|(_, line)| line.split(',').map(str::trim).collect()).unwrap_or_default();
+    let (shape, places) = shape::find(&first, told.shape).map_err(|rule| (1, rule))?;
+    shape.accepts(told).map_err(|rule| (1, rule))?;
+    let headed = places.is_some();
+    let places = places.unwrap_or_else(|| (0..shape.columns().len()).collect());
+    let lines = lines.skip(usize::from(headed));
+    let cells = lines.map(|(n, line)| Cells::cut(n + 1, line, shape.columns(), &places, headed));
+    let mut rows = match shape {
+        Shape::Google => events::rows(cells, told)?,
+        _ => plain_rows(shape, cells, told)?,
+    };
+    if shape != Shape::Own {
+        rows.sort_by_key(|row| row.submit);
+        let first = rows.first().map_or(Duration::ZERO, |row| row.submit);
+        rows.iter_mut().for_each(|row| row.submit -= first);
+    }
+    Ok(rows)
+}
+
+/// The rows of a trace with a job a line.
+fn plain_rows<'a>(
+    shape: Shape,
+    lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
+    told: &Told<'_>,
+) -> Result<Vec<Row>, Wrong> {
+    let mut rows: Vec<Row> = Vec::new();
+    for cells in lines {
+        let cells = cells?;
+        let Some(row) = shape.row(&cells, told)? else { continue };
+        if row.asks_for_nothing() && !told.needs {
+            if shape == Shape::Own {
+                return Err((cells.line, "a task needs cpus or mem_mb".to_owned()));
+            }
+            continue;
+        }
+        if shape == Shape::Own && rows.last().is_some_and(|before| before.submit > row.submit) {
+            return Err((cells.line, "rows must be in the order of submit_s".to_owned()));
+        }
+        push(&mut rows, row, cells.line)?;
+    }
+    Ok(rows)
+}
+
+fn push(rows: &mut Vec<Row>, row: Row, line: usize) -> Result<(), Wrong> {
+    if rows.len() == MOST_ROWS {
+        return Err((line, format!("a trace has at most {MOST_ROWS} jobs")));
+    }
+    rows.push(row);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

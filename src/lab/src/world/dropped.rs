@@ -1,0 +1,43 @@
+//! Which tasks an agent gives up because a master has told it that their framework is over: nobody waits for their updates.
+//!
+//! It looks at the agent before and after the message, so a message that the agent does not obey is none.
+
+use agent::{Agent, FrameworkState, Incoming, Input, Queued};
+use base::{FrameworkId, Time};
+
+use super::{Note, Observer};
+
+/// A framework that is about to be told over, and its tasks that the agent has.
+#[derive(Debug)]
+pub(super) struct Dropped {
+    framework: FrameworkId,
+    tasks: Vec<String>,
+}
+
+impl Dropped {
+    /// What a message may make an agent drop. What the agent takes for done already is not in it.
+    pub fn by(input: &Input, agent: &mut Agent) -> Option<Dropped> {
+        let Input::Message { message, .. } = input else { return None };
+        let Incoming::ShutdownFramework(shutdown) = &**message else { return None };
+        let known = agent.snapshot();
+        let framework = known.frameworks.get(shutdown.framework_id.value.as_str())?;
+        let mut tasks = Vec::new();
+        for executor in framework.executors.values() {
+            tasks.extend(executor.queued.iter().flat_map(Queued::tasks).map(|task| task.task_id.value.to_string()));
+            tasks.extend(executor.launched.keys().chain(executor.terminated.keys()).map(ToString::to_string));
+        }
+        Some(Dropped { framework: framework.id.clone(), tasks })
+    }
+
+    /// Tells whoever looks on, if the agent has obeyed.
+    pub fn tell(self, number: u32, agent: &mut Agent, observer: &mut impl Observer, now: Time) {
+        let known = agent.snapshot();
+        if known.frameworks.get(&self.framework).is_some_and(|kept| kept.state == FrameworkState::Running) {
+            return;
+        }
+        let framework = self.framework.as_str();
+        for task in &self.tasks {
+            observer.noted(&Note::TaskDropped { agent: number, framework, task }, now);
+        }
+    }
+}

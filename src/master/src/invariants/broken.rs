@@ -1,0 +1,146 @@
+//! Masters that are broken on purpose, as code with a fault would break them: whoever looks at masters must notice.
+//!
+//! It is for tests of those who look, here and in the laboratory; nothing else calls it.
+
+use std::sync::Arc;
+
+use allocator::Quota;
+use resources::{Resource, Role};
+
+use crate::Master;
+use crate::state::{AgentKey, FrameworkKey, Offer};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakage {
+    /// What an agent's tasks use is not counted.
+    Used,
+    /// What is offered of an agent is not counted.
+    Offered,
+    /// An agent that the allocator may offer is none for the master, or the other way round.
+    Active,
+    /// A task is not in the book of its agent.
+    TaskOfAgent,
+    /// A task is not in the book of its framework.
+    TaskOfFramework,
+    /// An offer is not in the book of its framework.
+    Offer,
+    /// A framework is not found by its id.
+    Id,
+    /// The allocator knows of no quota that is set.
+    Quota,
+    /// What is reserved for one role is offered to another.
+    Reservation,
+}
+
+impl Breakage {
+    /// All of them.
+    pub const ALL: [Breakage; 9] = [
+        Breakage::Used,
+        Breakage::Offered,
+        Breakage::Active,
+        Breakage::TaskOfAgent,
+        Breakage::TaskOfFramework,
+        Breakage::Offer,
+        Breakage::Id,
+        Breakage::Quota,
+        Breakage::Reservation,
+    ];
+
+    /// Breaks it in a master, if there is something to break.
+    pub fn strike(self, master: &mut Master) {
+        match self {
+            Breakage::Used => {
+                let agent =
+                    master.agents.iter().find(|(_, agent)| !agent.used.is_empty()).map(|(key, _)| AgentKey(key));
+                if let Some(agent) = agent.and_then(|key| master.agent_mut(key)) {
+                    agent.used = resources::Resources::new();
+                }
+            }
+            Breakage::Offered => {
+                let agent = master.agents.iter().find(|(_, agent)| !agent.offered.is_empty());
+                let key = agent.map(|(key, _)| AgentKey(key));
+                if let Some(agent) = key.and_then(|key| master.agent_mut(key)) {
+                    agent.offered = resources::Resources::new();
+                }
+            }
+            Breakage::Active => {
+                let agent = master.agents.values().next().map(|agent| (agent.id.clone(), agent.active()));
+                if let Some((id, active)) = agent {
+                    master.allocation.set_agent_active(&id, !active);
+                }
+            }
+            Breakage::TaskOfAgent => {
+                let book = master.agent_books.values_mut().find(|book| !book.tasks.is_empty());
+                book.map(|book| book.tasks.pop_first());
+            }
+            Breakage::TaskOfFramework => {
+                let book = master.framework_books.values_mut().find(|book| !book.tasks.is_empty());
+                book.into_iter().for_each(|book| book.tasks.clear());
+            }
+            Breakage::Offer => {
+                let owner: Option<FrameworkKey> = master.offers.values().next().map(|offer| offer.framework);
+                let book = owner.and_then(|owner| master.framework_books.get_mut(&owner));
+                book.into_iter().for_each(|book| book.offers.clear());
+            }
+            Breakage::Id => {
+                let id = master.frameworks.values().next().map(|framework| framework.id.clone());
+                id.and_then(|id| master.framework_ids.remove(&id));
+            }
+            Breakage::Quota => {
+                for role in master.quotas.keys() {
+                    master.allocation.set_quota(role, Quota::default());
+                }
+            }
+            Breakage::Reservation => {
+                let is_reserved = |(_, offer): &(u64, &Arc<Offer>)| offer.resources.iter().any(Resource::is_reserved);
+                let found = master.offers.iter().find(is_reserved).map(|(key, offer)| (key, Arc::clone(offer)));
+                if let (Some((key, offer)), Ok(stranger)) = (found, Role::parse("stranger")) {
+                    let others = offer.resources.unallocated().allocated(&stranger);
+                    if let Some(agent) = master.agent_mut(offer.agent) {
+                        agent.offered -= &offer.resources;
+                        agent.offered += &others;
+                    }
+                    if let Some(row) = master.offers.get_mut(key) {
+                        row.resources = others;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invariants::check_invariants;
+    use crate::testing::Script;
+
+    /// A master with two agents, of which one has a task, and an offer.
+    fn master_at_work() -> Script {
+        let mut script = Script::new();
+        for line in [
+            "register a cpus:4;mem:4096",
+            "subscribe f",
+            "accept f m1-O0 on=a launch=t1:cpus:1;mem:64 refuse=3600",
+            "register b cpus:4;mem:4096",
+        ] {
+            script.line(line);
+        }
+        script
+    }
+
+    #[test]
+    fn books_that_do_not_agree_are_noticed() {
+        // A quota or a reservation that is not kept is the same in all books: the laboratory looks at what is offered.
+        let elsewhere = [Breakage::Quota, Breakage::Reservation];
+        for breakage in Breakage::ALL.into_iter().filter(|breakage| !elsewhere.contains(breakage)) {
+            let mut script = master_at_work();
+            let master = script.master();
+            assert_eq!(check_invariants(master), Ok(()));
+            assert!(!master.offers.is_empty() && master.agents.values().any(|agent| !agent.used.is_empty()));
+            breakage.strike(master);
+            assert!(check_invariants(master).is_err(), "{breakage:?} is not noticed");
+        }
+    }
+}
