@@ -6,57 +6,18 @@
 //!   started again;
 //! - wrong job files are refused as a whole, with file, line and rule;
 //! - `--until-done` tells by its exit code whether all jobs have finished.
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Output;
 
-use crate::support::{self, Cluster, PATIENCE, tepui, until};
+use crate::process::{Process, Stream, ToItsEnd};
+use crate::support::{Cluster, tepui, until};
 
-/// A process whose lines are read; ended with its owner.
-struct Running {
-    process: Child,
-    lines: Receiver<String>,
-}
+/// The framework's process, whose lines tell what happens.
+struct Running(Process);
 
 impl Running {
-    fn start(command: &mut Command) -> Running {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Running { process, lines }
-    }
-
     /// The next line with all these parts.
-    fn wait_for(&self, parts: &[&str]) -> String {
-        let mut before = Vec::new();
-        loop {
-            match self.lines.recv_timeout(PATIENCE) {
-                Ok(line) if parts.iter().all(|part| line.contains(part)) => return line,
-                Ok(line) => before.push(line),
-                Err(error) => panic!("no line with {parts:?} ({error}) after\n{}", before.join("\n")),
-            }
-        }
-    }
-
-    fn signal(&mut self, signal: &str) {
-        if !matches!(self.process.try_wait(), Ok(None)) {
-            return;
-        }
-        support::signal(&self.process, signal);
-        let _ = self.process.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.signal("-INT");
+    fn wait_for(&mut self, parts: &[&str]) -> String {
+        self.0.line(Stream::Stdout, parts)
     }
 }
 
@@ -84,13 +45,13 @@ impl World {
     fn framework_with(&self, words: &[&str]) -> Running {
         let (master, state) =
             (format!("--master={}", self.cluster.master), format!("--state-dir={}", self.path("state")));
-        let running = Running::start(tepui().args(["framework", "binpack", "--json", &master, &state]).args(words));
-        until("the framework is known to the master", || self.job(&["list"]).status.success());
-        running
+        let mut process = Process::start(tepui().args(["framework", "binpack", "--json", &master, &state]).args(words));
+        process.until("the framework is known to the master", || self.job(&["list"]).status.success());
+        Running(process)
     }
 
     fn job(&self, words: &[&str]) -> Output {
-        tepui().arg("job").args(words).env("TEPUI_MASTER", &self.cluster.master).output().unwrap()
+        tepui().arg("job").args(words).env("TEPUI_MASTER", &self.cluster.master).run()
     }
 
     /// What a command prints that succeeds.
@@ -125,19 +86,23 @@ impl World {
 fn killed_in_mid_run_it_loses_and_doubles_nothing() {
     let world = World::start("kill");
     let mut framework = world.framework();
-    let done = world.path("done");
+    // A task writes down that it ran, and waits until the test lets it go on.
+    let (done, gate) = (world.path("done"), world.path("gate"));
     let jobs = format!(
         "[[job]]\nname = 'sweep'\nkind = 'array'\ncount = 10\ncpus = 0.5\n\
-         command = 'echo $TEPUI_INDEX >> {done}; sleep 1'\n\
+         command = 'echo $TEPUI_INDEX >> {done}; while ! test -e {gate}; do sleep 0.05; done'\n\
          [[job]]\nname = 'keep'\nkind = 'service'\ncount = 2\npriority = 1\ncommand = 'exec sleep 1000'\n"
     );
     world.ok(&["submit", &world.file("jobs.toml", &jobs)]);
-    framework.wait_for(&["\"name\":\"keep\"", "deployed"]);
-    framework.wait_for(&["\"name\":\"sweep\"", "TASK_RUNNING"]);
+    let states = |job: &str| world.fields(job, "state");
+    framework.0.until("both jobs have running tasks", || {
+        states("keep") == ["running", "running"] && states("sweep").iter().any(|state| state == "running")
+    });
     let before = world.fields("keep", "task_id");
-    framework.signal("-KILL");
+    framework.0.kill();
 
-    let framework = world.framework();
+    let mut framework = world.framework();
+    world.file("gate", "");
     framework.wait_for(&["\"name\":\"sweep\"", "ended", "finished"]);
     let mut parts: Vec<u32> =
         std::fs::read_to_string(&done).unwrap().lines().map(|line| line.parse().unwrap()).collect();
@@ -163,14 +128,14 @@ fn killed_and_started_again_with_the_same_words_it_goes_on() {
     let mut framework = world.framework_with(&[&file]);
     framework.wait_for(&["\"name\":\"once\"", "ended", "finished"]);
     let running = |job: &str| world.fields(job, "state") == ["running", "running"];
-    until("all run", || running("runs") && running("ring"));
+    framework.0.until("all run", || running("runs") && running("ring"));
     let before = (world.fields("runs", "task_id"), world.fields("ring", "task_id"));
-    framework.signal("-KILL");
+    framework.0.kill();
 
     let mut framework = world.framework_with(&[&file]);
-    until("it has its tasks again", || running("runs") && running("ring"));
+    framework.0.until("it has its tasks again", || running("runs") && running("ring"));
     assert_eq!((world.fields("runs", "task_id"), world.fields("ring", "task_id")), before);
-    assert!(matches!(framework.process.try_wait(), Ok(None)), "it goes on");
+    assert!(!framework.0.has_ended(), "it goes on");
     assert_eq!(std::fs::read_to_string(&done).unwrap(), "once\n", "what has finished is not run again");
     world.ok(&["stop", "runs", "ring"]);
 }
@@ -181,7 +146,7 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
     let mut framework = world.framework();
     let file = world.file("keep.toml", "[[job]]\nname = 'keep'\nkind = 'service'\ncommand = 'exec sleep 1000'\n");
     world.ok(&["submit", "--wait", &file]);
-    framework.signal("-KILL");
+    framework.0.kill();
     {
         use sdk::state::State as _;
         let mut store = sdk::state::File::open(world.path("state").as_ref()).unwrap();
@@ -191,12 +156,12 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
     let (master, state) =
         (format!("--master={}", world.cluster.master), format!("--state-dir={}", world.path("state")));
     for words in [&[][..], &[file.as_str()][..]] {
-        let output = tepui().args(["framework", "binpack", &master, &state]).args(words).output().unwrap();
+        let output = tepui().args(["framework", "binpack", &master, &state]).args(words).run();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains("cannot be read") && said.contains("the tasks go on"), "{said}");
     }
-    let tasks = tepui().args(["tasks", &master]).output().unwrap();
+    let tasks = tepui().args(["tasks", &master]).run();
     let said = String::from_utf8_lossy(&tasks.stdout).into_owned();
     assert!(said.contains("keep.1.0.0") && said.contains("running"), "{said}");
 }
@@ -204,7 +169,7 @@ fn state_that_cannot_be_read_ends_nothing_but_the_framework() {
 #[test]
 fn gangs_services_and_their_versions() {
     let world = World::start("kinds");
-    let framework = world.framework();
+    let mut framework = world.framework();
 
     // Four ranks of a processor each need both agents.
     let gang = "[[job]]\nname = 'ring'\nkind = 'gang'\ncount = 4\ncpus = 1\nports = 1\n\
@@ -214,13 +179,13 @@ fn gangs_services_and_their_versions() {
     assert!(said.starts_with("rank 3 of 4 at "), "{said}");
     assert_eq!(said.matches(":31").count(), 4, "{said}");
 
-    // A service that dies at its first start, and is replaced by its next version.
+    // A service that dies at its first start, and is replaced by its next version. It is well when it has said its word.
     let (flag, sick) = (world.path("flag"), world.path("sick"));
     let service = |word: &str| {
         format!(
             "[[job]]\nname = 'web'\nkind = 'service'\ncount = 1\nrestart = {{ first = '100ms' }}\n\
-             command = 'test -e {flag} || {{ touch {flag}; exit 3; }}; echo {word}; exec sleep 1000'\n\
-             health = {{ command = 'test ! -e {sick}', interval = '100ms', grace = 0, failures = 2 }}\n"
+             command = 'test -e {flag} || {{ touch {flag}; exit 3; }}; echo {word}; touch up; exec sleep 1000'\n\
+             health = {{ command = 'test -e up -a ! -e {sick}', interval = '100ms', grace = 600, failures = 2 }}\n"
         )
     };
     let file = world.file("web.toml", &service("one"));
@@ -249,11 +214,10 @@ fn gangs_services_and_their_versions() {
     assert_eq!(world.ok(&["logs", "--follow", "talk", "0"]), "first\nlast\n");
     assert!(world.ok(&["logs", "--error", "talk"]).contains("aside\n"));
     world.ok(&["scale", "web", "3"]);
-    framework.wait_for(&["\"name\":\"web\"", "deployed"]);
-    assert_eq!(world.fields("web", "state").len(), 3);
+    let run = |number| world.fields("web", "state") == vec!["running"; number];
+    framework.0.until("three run", || run(3));
     assert!(world.ok(&["submit", &file]).contains("another number of tasks"));
-    framework.wait_for(&["\"name\":\"web\"", "deployed"]);
-    assert_eq!(world.fields("web", "state").len(), 1);
+    framework.0.until("one is left", || run(1));
 }
 
 #[test]
@@ -285,7 +249,7 @@ fn until_done_tells_by_its_exit_code() {
     let run = |text: &str| {
         let file = world.file("jobs.toml", text);
         let master = format!("--master={}", world.cluster.master);
-        let output = tepui().args(["framework", "binpack", &master, "--until-done", &file]).output().unwrap();
+        let output = tepui().args(["framework", "binpack", &master, "--until-done", &file]).run();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let (code, said) = run("[[job]]\nname = 'a'\nkind = 'array'\ncount = 3\ncommand = 'true'\n");

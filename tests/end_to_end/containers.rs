@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::one_agent::{OneAgent, a_little, can_isolate, end};
-use crate::support::{call, tepui, wait_for};
+use crate::process::{Process, ToItsEnd};
+use crate::support::{Folder, call, request, tepui, until, wait_for};
 
 /// What an image from scratch needs to run scripts: the host's shell and sleep(1), their loader and libraries.
 fn shell_into(root: &Path) {
@@ -78,14 +79,13 @@ fn roots_made_of_images() {
         return println!("not run: it needs root, and cgroups v1");
     }
     for backend in ["overlay", "copy"] {
-        let registry = std::env::temp_dir().join(format!("tepui-registry-{backend}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&registry);
-        image(&registry);
+        let registry = Folder::new(&format!("images-{backend}"));
+        image(registry.path());
         let flags = [
             "--isolation=cgroups/cpu,cgroups/mem,filesystem/linux,namespaces/pid,docker/runtime".to_owned(),
             "--image_providers=docker".to_owned(),
-            format!("--docker_registry={}", registry.display()),
-            format!("--docker_store_dir={}", registry.join("store").display()),
+            format!("--docker_registry={}", registry.path().display()),
+            format!("--docker_store_dir={}", registry.join("store")),
             format!("--image_provisioner_backend={backend}"),
         ];
         let mut cluster = OneAgent::start(backend, &flags);
@@ -109,11 +109,10 @@ fn roots_made_of_images() {
         assert!(told.contains("is no name of an image"), "{told}");
         a_session_has_the_roots_terminals(&cluster);
         a_root_outlives_the_agent(&mut cluster);
-        let left = fs::read_dir(cluster.folder.path().join("a/provisioner/containers")).into_iter().flatten().count();
-        assert_eq!(left, 0, "roots are deleted with their containers");
-        prune(&cluster, &registry);
-        drop(cluster);
-        fs::remove_dir_all(&registry).unwrap();
+        let left =
+            || fs::read_dir(cluster.folder.path().join("a/provisioner/containers")).into_iter().flatten().count();
+        until("roots are deleted with their containers", || left() == 0);
+        prune(&cluster, registry.path());
     }
 }
 
@@ -137,8 +136,7 @@ fn a_root_outlives_the_agent(cluster: &mut OneAgent) {
     cluster.kill_agent_and_start_it_again();
     let sandbox = cluster.sandbox("long").unwrap();
     fs::write(sandbox.join("end"), "").unwrap();
-    let output = task.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
     assert!(told.contains("TASK_FINISHED"), "{told}");
     assert_eq!(fs::read_to_string(sandbox.join("stdout")).unwrap(), "up\nend two\n");
 }
@@ -164,7 +162,7 @@ impl Terminal {
     fn end(mut self) -> (String, Option<i32>) {
         // It would see the end of the input before that of the command.
         let input = self.0.stdin.take();
-        let output = self.0.wait_with_output().unwrap();
+        let output = Process::of(self.0, "a command at a terminal".to_owned()).output();
         drop(input);
         (String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n"), output.status.code())
     }
@@ -204,7 +202,7 @@ fn terminals_of_tasks_outlive_the_agent() {
             (code == Some(1)).then_some(seen).filter(|seen| seen.contains("is failed"))
         });
         assert!(written(&cluster).contains("got two"), "{}", written(&cluster));
-        let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
+        let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
         assert!(told.contains("Command exited with status 3"), "{told}");
         let plain = cluster.start_task("plain", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"}));
         let (seen, code) = at_a_terminal(&cluster, "attach plain", "");
@@ -218,13 +216,9 @@ fn terminals_of_tasks_outlive_the_agent() {
 fn prune(cluster: &OneAgent, registry: &Path) {
     let layers = || fs::read_dir(registry.join("store/layers")).unwrap().count();
     assert_eq!(layers(), 2);
-    let curl = Command::new("curl")
-        .args(["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", "Content-Type: application/json"])
-        .args(["-d", r#"{"type": "PRUNE_IMAGES"}"#, &format!("http://{}/api/v1", cluster.agent_address())])
-        .output()
-        .unwrap();
-    assert_eq!(String::from_utf8_lossy(&curl.stdout), "200");
-    wait_for("the store is empty", || (layers() == 0).then_some(()));
+    let answer = request(&cluster.agent_address(), "POST", "/api/v1", r#"{"type": "PRUNE_IMAGES"}"#).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    until("the store is empty", || layers() == 0);
 }
 
 #[test]
@@ -232,17 +226,16 @@ fn system_calls_are_refused() {
     if !can_isolate() {
         return println!("not run: it needs root, and cgroups v1");
     }
-    let profiles = std::env::temp_dir().join(format!("tepui-profiles-{}", std::process::id()));
-    fs::create_dir_all(&profiles).unwrap();
+    let profiles = Folder::new("profiles");
     let profile = |names: &[&str]| {
         json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": names, "action": "SCMP_ACT_ERRNO"}]})
             .to_string()
     };
-    fs::write(profiles.join("default.json"), profile(&["mkdir", "mkdirat"])).unwrap();
-    fs::write(profiles.join("links.json"), profile(&["symlink", "symlinkat"])).unwrap();
+    profiles.write("default.json", &profile(&["mkdir", "mkdirat"]));
+    profiles.write("links.json", &profile(&["symlink", "symlinkat"]));
     let flags = [
         "--isolation=cgroups/cpu,linux/seccomp".to_owned(),
-        format!("--seccomp_config_dir={}", profiles.display()),
+        format!("--seccomp_config_dir={}", profiles.path().display()),
         "--seccomp_profile_name=default.json".to_owned(),
     ];
     let cluster = OneAgent::start("seccomp", &flags);
@@ -256,8 +249,6 @@ fn system_calls_are_refused() {
     assert_eq!(of("free", json!({"unconfined": true})).1, "mkdir\nlink\n");
     let (told, _) = of("none", json!({"profile_name": "../x.json"}));
     assert!(told.contains("TASK_FAILED") && told.contains("is no name of a file"), "{told}");
-    drop(cluster);
-    fs::remove_dir_all(&profiles).unwrap();
 }
 
 /// A Docker daemon of the test's own.
@@ -304,7 +295,7 @@ impl Dockerd {
 
     fn docker(&self, words: &[&str]) -> std::process::Output {
         let mut docker = Command::new("docker");
-        docker.args(["-H", &format!("unix://{}", self.socket())]).args(words).output().unwrap()
+        docker.args(["-H", &format!("unix://{}", self.socket())]).args(words).run()
     }
 
     fn running(&self) -> String {
@@ -314,6 +305,9 @@ impl Dockerd {
 
 impl Drop for Dockerd {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+        }
         let all = String::from_utf8_lossy(&self.docker(&["ps", "-aq"]).stdout).into_owned();
         for container in all.split_whitespace() {
             self.docker(&["rm", "-f", container]);
@@ -395,7 +389,7 @@ fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
         json!({"name": id, "task_id": {"value": id}, "resources": a_little(), "executor": executor, "data": below})
     };
     let told = |task: &Value| {
-        let output = cluster.execute(task).output().unwrap();
+        let output = cluster.execute(task).run();
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     };
     let said = told(&task("count", "counter:1", "AAAD6A=="));
@@ -404,21 +398,20 @@ fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
     assert!(said.contains("TASK_FAILED") && said.contains("Failed to pull the image '127.0.0.1:1/none:1'"), "{said}");
     wait_for("nothing is left", || dockerd.running().trim().is_empty().then_some(()));
     // It would count for long (numbers are four bytes, in base64), and outlives its agent.
-    let mut execute = cluster.execute(&task("long", "counter:1", "AP///w==")).spawn().unwrap();
+    let mut execute = Process::start(&mut cluster.execute(&task("long", "counter:1", "AP///w==")));
     let runs = |cluster: &OneAgent| {
         let tasks = call(&cluster.address, "GET", "/tasks?task_id=long")?;
         (tasks["tasks"][0]["state"] == "TASK_RUNNING" && dockerd.running().lines().count() == 1).then_some(())
     };
-    wait_for("it runs", || runs(cluster));
+    execute.wait_for("it runs", || runs(cluster));
     cluster.kill_agent_and_start_it_again();
     wait_for("the agent has it again", || {
         let state = call(&cluster.agent_address(), "GET", "/state")?;
         let executors = state["frameworks"].as_array()?.iter().flat_map(|framework| framework["executors"].as_array());
         executors.flatten().any(|executor| executor["id"] == "long").then_some(())
     });
-    assert!(runs(cluster).is_some());
-    execute.kill().unwrap();
-    execute.wait().unwrap();
+    wait_for("it runs as before", || runs(cluster));
+    execute.kill();
     wait_for("it has ended with its framework", || dockerd.running().trim().is_empty().then_some(()));
 }
 
@@ -432,7 +425,7 @@ fn docker_outlives_the_agent(cluster: &mut OneAgent, dockerd: &Dockerd) {
     cluster.kill_agent_and_start_it_again();
     assert_eq!(dockerd.running().lines().count(), 2);
     fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
-    let told = String::from_utf8_lossy(&task.wait_with_output().unwrap().stdout).into_owned();
+    let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
     assert!(told.contains("Container exited with status 7"), "{told}");
     end(polite);
     let sandbox = cluster.sandbox("polite").unwrap();

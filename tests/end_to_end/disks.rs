@@ -5,11 +5,12 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::json;
 
-use crate::support::{Daemon, Folder, call, tepui, wait_for};
+use crate::process::Process;
+use crate::support::{Daemon, Folder, call, free_port, tepui, until, wait_for};
 
 /// A small file system; gone with its owner.
 struct Disk(PathBuf);
@@ -22,8 +23,9 @@ impl Disk {
     }
 
     fn remount(&self, how: &str) {
-        let status = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).status().unwrap();
-        assert!(status.success());
+        // What is on its way out may still write.
+        let mount = || Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(&self.0).status();
+        until("it is mounted in another way", || mount().unwrap().success());
     }
 
     fn fill(&self) -> PathBuf {
@@ -61,7 +63,9 @@ fn disks_that_fail() {
     let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
     let address = master.address().unwrap();
     let log = folder.path().join("a.log");
-    let start = |port: &str| {
+    // Its address must not change.
+    let port = free_port();
+    let start = || {
         let words = ["agent", "--ip=127.0.0.1", "--launcher=posix", "--resources=cpus:1;mem:64;disk:64"];
         let mut words: Vec<String> = words.map(str::to_owned).into();
         words.push(format!("--port={port}"));
@@ -78,24 +82,21 @@ fn disks_that_fail() {
         }
     };
 
-    let mut agent = start("0");
-    // Its address must not change.
-    let port = agent.address().unwrap().rsplit(':').next().unwrap().to_owned();
-    let start = || start(&port);
+    let agent = start();
     wait_for("the agent is registered", || {
         let agents = call(&address, "GET", "/slaves")?;
         (!agents["slaves"].as_array()?.is_empty()).then_some(())
     });
+    let info = wait_for("it has written that down", || find(&disk.0.join("a/meta"), "slave.info"));
     let filling = disk.fill();
     let scalar = |name: &str, value: f64| json!({"name": name, "type": "SCALAR", "scalar": {"value": value}});
     let task = json!({"name": "t", "task_id": {"value": "t"}, "command": {"value": "true"},
         "resources": [scalar("cpus", 0.1), scalar("mem", 32.0)]});
     let mut execute = tepui();
     execute.args(["execute", "--checkpoint=true", "--master", &address, &format!("--task={task}")]);
-    let mut execute = execute.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut execute = Process::start(&mut execute);
     stops(agent, &["checkpoints cannot be written", "No space left on device"]);
-    execute.kill().unwrap();
-    execute.wait().unwrap();
+    execute.kill();
     fs::remove_file(filling).unwrap();
     let mut agent = start();
     assert!(agent.address().is_some(), "with room it starts again: {}", said());
@@ -105,7 +106,6 @@ fn disks_that_fail() {
     stops(start(), &["Read-only file system"]);
     disk.remount("rw");
 
-    let info = find(&disk.0.join("a/meta"), "slave.info").unwrap();
     let whole = fs::read(&info).unwrap();
     let mut damaged = whole.clone();
     damaged[6..].fill(0xff);

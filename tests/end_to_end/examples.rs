@@ -1,8 +1,9 @@
 //! The programs of examples/ on a real cluster: what they print, and what a scheduler does that is killed and restarted.
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::support::{Cluster, until};
+use crate::process::{Process, ToItsEnd};
+use crate::support::Cluster;
 
 fn cluster(name: &str) -> Cluster {
     Cluster::start(name, 1, "cpus:4;mem:1024;disk:1024")
@@ -19,7 +20,7 @@ fn example(cluster: &Cluster, name: &str, arguments: &[&str]) -> Command {
 }
 
 fn lines(command: &mut Command) -> Vec<String> {
-    let output = command.output().unwrap();
+    let output = command.run();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut lines: Vec<String> = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
     lines.sort();
@@ -52,19 +53,13 @@ fn a_batch_tries_again_and_survives_its_schedulers_kill() {
     let second_time_right = format!("test -e {seen} || {{ touch {seen}; exit 1; }}");
     // It waits until the test lets it go on, and writes down that it ran.
     let slow = format!("echo run >> {runs}; while ! test -e {gate}; do sleep 0.05; done");
-    let start = || {
-        let mut command = example(&cluster, "batch", &[&state, &slow, &second_time_right, "exit 3"]);
-        command.stdout(Stdio::piped());
-        command
-    };
-    let mut first = start().spawn().unwrap();
-    until("the slow command runs", || Path::new(&runs).exists());
-    first.kill().unwrap();
-    first.wait().unwrap();
-    let second = start().spawn().unwrap();
+    let start = || Process::start(&mut example(&cluster, "batch", &[&state, &slow, &second_time_right, "exit 3"]));
+    let mut first = start();
+    first.until("the slow command runs", || Path::new(&runs).exists());
+    first.kill();
+    let second = start();
     std::fs::write(&gate, "").unwrap();
-    let output = second.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8(second.output().stdout).unwrap();
     assert!(said.ends_with("1 of 3 commands failed\n"), "{said}");
     assert!(said.contains("0-0: TASK_FINISHED"), "the task of the first scheduler was taken over: {said}");
     assert_eq!(std::fs::read_to_string(&runs).unwrap(), "run\n", "it ran once");

@@ -22,6 +22,7 @@ impl Connection {
     fn open(address: &str, path: &'static str) -> Connection {
         let stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Connection { stream: BufReader::new(stream), path, stream_id: None }
     }
 

@@ -5,10 +5,11 @@ use std::process::Output;
 
 use serde_json::Value;
 
+use crate::process::ToItsEnd;
 use crate::support::{Folder, tepui};
 
 fn lab(arguments: &[&str]) -> Output {
-    tepui().arg("lab").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap()
+    tepui().arg("lab").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).run()
 }
 
 fn told(output: &Output) -> String {

@@ -17,6 +17,7 @@ mod mpi;
 mod networks;
 mod one_agent;
 mod ports;
+mod process;
 mod pymesos;
 mod quality;
 mod support;

@@ -8,6 +8,7 @@ use binpack::Knobs;
 use binpack::service::{Options, Service};
 use sdk::v1::{FrameworkInfo, framework_info};
 
+use crate::process::ToItsEnd;
 use crate::support::Cluster;
 
 /// The framework, as `tepui framework binpack` starts it.
@@ -39,7 +40,7 @@ fn an_unmodified_client_lives_with_its_apps() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let service = runtime.block_on(framework(&cluster.master));
     let url = format!("http://{}", service.address());
-    let output = Command::new(python).args(["-W", "ignore", script, &url]).output().unwrap();
+    let output = Command::new(python).args(["-W", "ignore", script, &url]).run();
     runtime.block_on(service.stop(true));
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);

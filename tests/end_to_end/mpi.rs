@@ -10,7 +10,7 @@ use binpack::job::{self, Syntax};
 use binpack::service::{Options, Service};
 use sdk::v1::{FrameworkInfo, framework_info};
 
-use crate::support::{Cluster, binary};
+use crate::support::{Cluster, PATIENCE, binary};
 
 /// What a task printed.
 fn output(cluster: &Cluster, view: &JobView, rank: usize, name: &str) -> String {
@@ -80,7 +80,7 @@ fn a_ring_and_a_reduction_across_two_agents() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (outcome, view) = runtime.block_on(async {
         let service = framework(&cluster.master).await;
-        let ended = tokio::time::timeout(std::time::Duration::from_secs(120), run(&service, &job)).await;
+        let ended = tokio::time::timeout(2 * PATIENCE, run(&service, &job)).await;
         service.stop(true).await;
         ended.expect("the gang does not end")
     });

@@ -4,20 +4,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Daemon, Folder, get, signal, tepui, wait_for};
+use crate::process::{Process, ToItsEnd};
+use crate::support::{Daemon, Folder, free_port, get, look_for, tepui};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 pub struct OneAgent {
     group: String,
     flags: Vec<String>,
+    port: u16,
     /// The master's.
     pub address: String,
-    /// The agent and its port.
-    agent: Option<(Daemon, String)>,
+    agent: Option<Daemon>,
     _master: Daemon,
     pub folder: Folder,
 }
@@ -43,33 +44,31 @@ impl OneAgent {
             format!("--runtime_dir={}", folder.join("r")),
             format!("--cgroups_root={group}"),
             "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
+            // An executor that lives is waited for, also on a busy machine.
+            "--executor_reregistration_timeout=15secs".to_owned(),
         ];
-        let flags = own.iter().chain(flags).cloned().collect();
-        let mut cluster = OneAgent { group, flags, address, agent: None, _master: master, folder };
-        cluster.start_agent("0");
+        // Its address must be the same when it is started again.
+        let port = free_port();
+        let flags = own.iter().chain(flags).cloned().chain([format!("--port={port}")]).collect();
+        let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, folder };
+        cluster.start_agent();
         cluster
     }
 
-    /// Starts the agent; on the same port again, as its address must not change.
-    fn start_agent(&mut self, port: &str) {
-        let mut flags = self.flags.clone();
-        flags.push(format!("--port={port}"));
-        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &flags, &[]);
-        let address = agent.address().expect("the agent runs");
-        let port = address.rsplit(':').next().unwrap().to_owned();
-        self.agent = Some((agent, port));
+    fn start_agent(&mut self) {
+        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &self.flags, &[]);
+        agent.address().expect("the agent runs");
+        self.agent = Some(agent);
     }
 
     /// The agent's address, if it is at the one that they have by default.
     pub fn agent_address(&self) -> String {
-        let (_, port) = self.agent.as_ref().expect("the agent runs");
-        format!("127.0.0.1:{port}")
+        format!("127.0.0.1:{}", self.port)
     }
 
     pub fn kill_agent_and_start_it_again(&mut self) {
-        let (old, port) = self.agent.take().unwrap();
-        drop(old);
-        self.start_agent(&port);
+        drop(self.agent.take());
+        self.start_agent();
     }
 
     /// `tepui execute` for a task with a little of the agent, and `more` resources.
@@ -81,21 +80,23 @@ impl OneAgent {
             let range = json!({"range": [{"begin": port, "end": port}]});
             resources.push(json!({"name": "ports", "type": "RANGES", "ranges": range}));
         }
+        // Who is asked to end has time for it, also on a busy machine.
+        let kill_policy = json!({"grace_period": {"nanoseconds": 60_000_000_000_u64}});
         self.execute(&json!({"name": id, "task_id": {"value": id}, "command": command, "container": container,
-            "resources": resources}))
+            "resources": resources, "kill_policy": kill_policy}))
     }
 
     /// `tepui execute` for a task, whose agent it fills in.
     pub fn execute(&self, task: &Value) -> Command {
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
-        process.arg(format!("--task={task}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process.arg(format!("--task={task}"));
         process
     }
 
     /// Runs a task to its end: what `tepui execute` told, and the task's standard output.
     pub fn run(&self, id: &str, command: Value, container: Value) -> (String, String) {
-        let output = self.command(id, command, container, &[]).output().unwrap();
+        let output = self.command(id, command, container, &[]).run();
         let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let written = self.sandbox(id).and_then(|sandbox| fs::read_to_string(sandbox.join("stdout")).ok());
         (told, written.unwrap_or_default())
@@ -110,7 +111,7 @@ impl OneAgent {
         let tasks: Vec<Value> = commands.iter().map(task).collect();
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
-        let output = process.arg(format!("--task_group={}", json!({"tasks": tasks}))).output().unwrap();
+        let output = process.arg(format!("--task_group={}", json!({"tasks": tasks}))).run();
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
     }
 
@@ -124,22 +125,22 @@ impl OneAgent {
     }
 
     /// Starts a task and waits until it has written a line, and its master knows that it runs.
-    pub fn start_task(&self, id: &str, command: Value, container: Value) -> Child {
+    pub fn start_task(&self, id: &str, command: Value, container: Value) -> Process {
         self.start_task_with(id, command, container, &[])
     }
 
     /// The same with more resources.
-    pub fn start_task_with(&self, id: &str, command: Value, container: Value, more: &[Value]) -> Child {
-        let child = self.command(id, command, container, more).spawn().unwrap();
-        wait_for("the task has written", || {
+    pub fn start_task_with(&self, id: &str, command: Value, container: Value, more: &[Value]) -> Process {
+        let mut execute = Process::start(&mut self.command(id, command, container, more));
+        execute.wait_for("the task has written", || {
             let text = fs::read_to_string(self.sandbox(id)?.join("stdout")).ok()?;
             text.contains('\n').then_some(())
         });
-        wait_for("the master knows of it", || {
+        execute.wait_for("the master knows of it", || {
             let tasks = get(&self.address, &format!("/tasks?task_id={id}"))?;
             tasks.contains("TASK_RUNNING").then_some(())
         });
-        child
+        execute
     }
 }
 
@@ -152,23 +153,27 @@ pub fn a_little() -> Vec<Value> {
 impl Drop for OneAgent {
     fn drop(&mut self) {
         // An agent that leaves ends all its tasks.
-        if let Some((agent, _)) = &mut self.agent {
+        let left = self.agent.as_mut().is_none_or(|agent| {
             agent.signal("-USR1");
-            wait_for("the agent leaves", || agent.ended().then_some(()));
-        }
-        for hierarchy in fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten() {
-            remove_groups(&hierarchy.path().join(&self.group));
-        }
+            look_for(|| agent.ended().then_some(())).is_some()
+        });
+        // The last process of a group may be on its way out.
+        let groups = fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+        let groups: Vec<PathBuf> = groups.map(|hierarchy| hierarchy.path().join(&self.group)).collect();
+        let removed = look_for(|| groups.iter().all(|group| remove_groups(group)).then_some(())).is_some();
+        assert!(std::thread::panicking() || left && removed, "the agent does not leave, or not its control groups");
     }
 }
 
-fn remove_groups(folder: &Path) {
+/// Whether the control group is gone, with all that is in it.
+fn remove_groups(folder: &Path) -> bool {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_groups(&entry.path());
         }
     }
     let _ = fs::remove_dir(folder);
+    !folder.exists()
 }
 
 pub fn can_isolate() -> bool {
@@ -176,7 +181,7 @@ pub fn can_isolate() -> bool {
 }
 
 /// Interrupts `tepui execute`, which kills its task.
-pub fn end(execute: Child) {
-    signal(&execute, "-INT");
-    execute.wait_with_output().unwrap();
+pub fn end(mut execute: Process) {
+    execute.signal("-INT");
+    execute.output();
 }

@@ -7,7 +7,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::one_agent::{OneAgent, can_isolate};
-use crate::support::{get, post};
+use crate::support::{get, request, until};
 
 /// What a running task uses is told to Prometheus.
 fn metrics(cluster: &OneAgent, task: &str) {
@@ -22,19 +22,20 @@ fn metrics(cluster: &OneAgent, task: &str) {
     assert!(text.contains("\ntepui_slave_tasks_running 1\n"), "{text}");
 }
 
-/// Listens on a port of 127.0.0.1 (0: any), says which, and ends when there is a file `end`.
+/// Says on which port of 127.0.0.1 (0: any) it listens, does, and ends when there is a file `end`. Who listens may be ended at
+/// once.
 fn listen(port: u16) -> String {
     format!(
         "python3 -c 'import os, socket, time\nlistener = socket.socket()\nlistener.setsockopt(socket.SOL_SOCKET, \
-         socket.SO_REUSEADDR, 1)\nlistener.bind((\"127.0.0.1\", {port}))\nlistener.listen()\n\
-         print(listener.getsockname()[1], flush=True)\nwhile not os.path.exists(\"end\"): time.sleep(0.05)'"
+         socket.SO_REUSEADDR, 1)\nlistener.bind((\"127.0.0.1\", {port}))\nprint(listener.getsockname()[1], flush=True)\n\
+         listener.listen()\nwhile not os.path.exists(\"end\"): time.sleep(0.05)'"
     )
 }
 
 /// A container that belongs to no framework is looked at, too.
 fn by_itself(cluster: &OneAgent) {
     let id = json!({"value": "alone"});
-    let call = |body: serde_json::Value| post(&cluster.agent_address(), "/api/v1", &body.to_string());
+    let call = |body: serde_json::Value| request(&cluster.agent_address(), "POST", "/api/v1", &body.to_string());
     let launched = call(json!({"type": "LAUNCH_CONTAINER", "launch_container": {"container_id": id,
         "command": {"value": listen(0)}, "resources": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 0.1}}]}}));
     assert!(launched.is_some_and(|answer| answer.starts_with("HTTP/1.1 20")));
@@ -55,9 +56,11 @@ fn who_listens_elsewhere_is_ended() {
     let cluster = OneAgent::start("ports", &flags.map(str::to_owned));
     let nothing = json!({"type": "MESOS"});
     // One that nobody else here listens on.
-    let free = (31000..31010).find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
+    let mut all = (0..10).map(|number| 31000 + (std::process::id() as u16).wrapping_add(number) % 10);
+    let free = all.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
     let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});
     let good = cluster.start_task_with("good", json!({"value": listen(free)}), nothing.clone(), &[ports]);
+    until("it listens", || std::net::TcpStream::connect(("127.0.0.1", free)).is_ok());
     // The one that is ended has been looked at after the other one began to listen.
     let (told, written) = cluster.run("elsewhere", json!({"value": listen(0)}), nothing);
     let port = written.trim();
@@ -72,6 +75,6 @@ fn who_listens_elsewhere_is_ended() {
     by_itself(&cluster);
     metrics(&cluster, "good");
     fs::write(cluster.sandbox("good").unwrap().join("end"), "").unwrap();
-    let told = String::from_utf8_lossy(&good.wait_with_output().unwrap().stdout).into_owned();
+    let told = String::from_utf8_lossy(&good.output().stdout).into_owned();
     assert!(told.contains("TASK_FINISHED"), "{told}");
 }

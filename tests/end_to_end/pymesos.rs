@@ -4,6 +4,7 @@
 //! `cargo xtask test` installs the client and names its Python in `TEPUI_PYTHON`; without that there is nothing to run.
 use std::process::Command;
 
+use crate::process::ToItsEnd;
 use crate::support::Cluster;
 
 #[test]
@@ -14,7 +15,7 @@ fn twenty_tasks_one_killed_all_reconciled() {
     };
     let cluster = Cluster::start("pymesos", 2, "cpus:4;mem:1024;disk:1024");
     let script = "tests/python/pymesos_scheduler.py";
-    let output = Command::new(python).args(["-W", "ignore", script, &cluster.master]).output().unwrap();
+    let output = Command::new(python).args(["-W", "ignore", script, &cluster.master]).run();
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("all is well"), "{said}\n{errors}");

@@ -4,13 +4,13 @@
 //! What a training comes to does not depend on its workers, so every test compares with the same training done here.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::Command;
 
 use quality::job::{Job, parse};
 use quality::learn::Local;
 use serde_json::Value;
 
+use crate::process::{Process, Stream, ToItsEnd};
 use crate::support::{self, Cluster, Folder, look_for, tepui};
 
 /// Eight cores on two agents.
@@ -25,22 +25,18 @@ fn framework(cluster: &Cluster, more: &[&str]) -> Framework {
     Framework::start(words.iter().chain(more))
 }
 
-/// The framework's process; killed with its owner.
+/// The framework's process.
 struct Framework {
-    process: Child,
+    process: Process,
     api: String,
-    errors: BufReader<ChildStderr>,
 }
 
 impl Framework {
     fn start<'a>(words: impl Iterator<Item = &'a &'a str>) -> Framework {
-        let mut process = tepui().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut errors = BufReader::new(process.stderr.take().unwrap());
-        let mut first = String::new();
-        errors.read_line(&mut first).unwrap();
-        let api = first.trim().rsplit("http://").next().unwrap().to_owned();
-        assert!(first.contains("API"), "{first}");
-        Framework { process, api, errors }
+        let mut process = Process::start(tepui().args(words));
+        let line = process.line(Stream::Stderr, &["API", "http://"]);
+        let api = line.trim().rsplit("http://").next().unwrap().to_owned();
+        Framework { process, api }
     }
 
     fn get(&self, path: &str) -> Value {
@@ -61,10 +57,16 @@ impl Framework {
         found.unwrap_or_else(|| panic!("{job:#}"))
     }
 
-    /// Waits until a worker's task has changed its job.
+    /// Waits until a worker's task has changed its job. That happens when jobs come and go: there are more of them if need be.
     fn wait_for_a_move(&self) {
-        let mut first = BTreeMap::new();
+        let (mut first, mut guests) = (BTreeMap::new(), 0);
         let moved = look_for(|| {
+            let status = self.get("/jobs");
+            if status["jobs"].as_array().unwrap().iter().all(|j| j["name"] == "endless" || j["state"] == "finished") {
+                guests += 1;
+                let (status, said) = post(self, "POST", "/jobs", &QUICK.replace("quick", &format!("guest-{guests}")));
+                assert_eq!(status, 201, "{said}");
+            }
             let Value::Object(workers) = self.get("/workers") else { panic!("tasks by their ids") };
             let change = |(task, job): (String, Value)| *first.entry(task).or_insert(job.clone()) != job;
             // Every task is looked at, so that all first jobs are known.
@@ -74,24 +76,10 @@ impl Framework {
     }
 
     /// Waits for the end: whether it was a success, the last status, and what was said on standard error.
-    fn finish(mut self) -> (bool, Value, String) {
-        let (mut status, mut errors) = (String::new(), String::new());
-        self.process.stdout.take().unwrap().read_to_string(&mut status).unwrap();
-        self.errors.read_to_string(&mut errors).unwrap();
-        let success = self.process.wait().unwrap().success();
-        (success, serde_json::from_str(&status).unwrap_or_default(), errors)
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Framework {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    fn finish(self) -> (bool, Value, String) {
+        let output = self.process.output();
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), serde_json::from_slice(&output.stdout).unwrap_or_default(), errors)
     }
 }
 
@@ -211,7 +199,7 @@ fn a_scheduler_that_is_killed_goes_on_with_its_tasks() {
         first.wait_for("quick", |j| j["state"] == "finished" && j["tasks"].as_array().is_some_and(Vec::is_empty));
     let before =
         first.wait_for("endless", |j| iteration(j) >= 8 && j["cores"].as_u64() >= Some(1) && checkpoint.is_file());
-    first.kill();
+    first.process.kill();
     let second = framework(&cluster, &arguments);
     // A task of the first start works for the second.
     let adopted =
@@ -253,7 +241,7 @@ fn bad_files_are_refused_with_file_line_and_rule() {
         );
         let path = folder.write("jobs.toml", &text);
         let arguments = ["framework", "quality", "--master=127.0.0.1:1", "--jobs"];
-        let output = tepui().args(arguments).arg(&path).output().unwrap();
+        let output = tepui().args(arguments).arg(&path).run();
         assert_eq!(output.status.code(), Some(1));
         String::from_utf8(output.stderr).unwrap()
     };
@@ -266,12 +254,7 @@ fn bad_files_are_refused_with_file_line_and_rule() {
 
 /// What the API says to a call with a body: the status, and the text.
 fn post(framework: &Framework, method: &str, path: &str, body: &str) -> (u16, String) {
-    let mut stream = std::net::TcpStream::connect(&framework.api).unwrap();
-    let length = body.len();
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let answer = support::request(&framework.api, method, path, body).expect("an answer");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
@@ -302,7 +285,7 @@ fn jobs_are_submitted_stopped_and_removed_by_the_api_and_outlive_a_restart_befor
     assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 200);
     assert_eq!(call(&first, "DELETE", "/jobs/quick", "").0, 404);
     assert_eq!(first.get("/jobs/later")["state"], "waiting");
-    first.kill();
+    first.process.kill();
     let second = framework(&cluster, &["--pace=100000"]);
     assert_eq!(second.get("/jobs/later")["state"], "waiting");
     assert_eq!(call(&second, "POST", "/jobs/later/stop", "").0, 200);

@@ -2,15 +2,20 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// How long something may take that must happen, also on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(180);
+/// Ports that the system gives to nobody who asks for any.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+/// Lines of a daemon's log that are told when a test fails.
+const LINES: usize = 60;
 
 /// The binary under test.
 pub fn binary() -> String {
@@ -22,16 +27,23 @@ pub fn tepui() -> Command {
 }
 
 /// Looks again and again for as long as is patient: what was found, if it was.
+pub fn look_for<T>(reached: impl FnMut() -> Option<T>) -> Option<T> {
+    look_for_within(PATIENCE, reached)
+}
+
+/// Looks again and again for so long: what was found, if it was.
 #[expect(clippy::disallowed_methods, reason = "what other processes do can only be looked for, and a test must end")]
-pub fn look_for<T>(mut reached: impl FnMut() -> Option<T>) -> Option<T> {
+pub fn look_for_within<T>(limit: Duration, mut reached: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
-    while start.elapsed() < PATIENCE {
-        if let Some(found) = reached() {
-            return Some(found);
+    loop {
+        // The last look is after the limit: the machine may have stood still since the one before.
+        let last = start.elapsed() > limit;
+        match reached() {
+            Some(found) => return Some(found),
+            None if last => return None,
+            None => std::thread::sleep(Duration::from_millis(15)),
         }
-        std::thread::sleep(Duration::from_millis(15));
     }
-    None
 }
 
 /// Looks again and again until there is something.
@@ -49,13 +61,32 @@ pub fn signal(process: &Child, signal: &str) {
     let _ = Command::new("kill").args([signal, &process.id().to_string()]).status();
 }
 
-/// What a server says to a call without a body, as JSON; none if it cannot be reached or says something else.
-pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).ok()?;
+/// A port of 127.0.0.1 that stays free while its daemon is away: one that is given to nobody who asks for any.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Each process begins elsewhere, in case there are two.
+    let first = std::process::id() as u16;
+    let mut ports = (0..PORTS.len()).map(|_| {
+        let number = first.wrapping_mul(97).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        PORTS.start + number % (PORTS.end - PORTS.start)
+    });
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+}
+
+/// What comes back for a request; none if the server cannot be reached, or says nothing for too long.
+fn exchange(address: &str, request: &str) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&address.parse().ok()?, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_write_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// What a server says to a call without a body, as JSON; none if it cannot be reached or says something else.
+pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
+    let answer = request(address, method, path, "")?;
     let body = answer.split_once("\r\n\r\n")?.1;
     // The body may be in chunks, whose sizes stand around it.
     serde_json::from_str(body.get(body.find(['{', '['])?..=body.rfind(['}', ']'])?)?).ok()
@@ -63,23 +94,15 @@ pub fn call(address: &str, method: &str, path: &str) -> Option<Value> {
 
 /// What a server gives at a path; none if it cannot be reached.
 pub fn get(address: &str, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
+    let answer = exchange(address, &format!("GET {path} HTTP/1.0\r\n\r\n"))?;
     answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
 }
 
 /// What a server answers to JSON, with the head; none if it cannot be reached.
-pub fn post(address: &str, path: &str, json: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    let length = json.len();
-    let head =
-        format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAccept: application/json\r\n");
-    stream.write_all(format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{json}").as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
+pub fn request(address: &str, method: &str, path: &str, json: &str) -> Option<String> {
+    let (media, length) = ("application/json", json.len());
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {media}\r\nAccept: {media}\r\n");
+    exchange(address, &format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{json}"))
 }
 
 /// A folder of a test; removed with its owner.
@@ -137,10 +160,12 @@ impl Cluster {
             .unwrap();
         let mut first = String::new();
         let mut output = BufReader::new(process.stdout.take().unwrap());
+        // It comes when all agents are registered, or stay away.
         output.read_line(&mut first).unwrap();
         let master = first.trim().rsplit("http://").next().unwrap().to_owned();
+        let cluster = Cluster { process, master, folder, _output: output };
         assert!(first.starts_with("master"), "{first}");
-        Cluster { process, master, folder, _output: output }
+        cluster
     }
 }
 
@@ -156,8 +181,14 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // An interrupt lets it end its tasks.
-        signal(&self.process, "-INT");
-        let _ = self.process.wait();
+        if self.process.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal(&self.process, "-INT");
+        }
+        if look_for(|| self.process.try_wait().unwrap()).is_none() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+            assert!(std::thread::panicking(), "the cluster does not end");
+        }
     }
 }
 
@@ -201,5 +232,11 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if std::thread::panicking() {
+            let text = fs::read_to_string(&self.log).unwrap_or_default();
+            let first = text.lines().count().saturating_sub(LINES);
+            let last: Vec<&str> = text.lines().skip(first).collect();
+            eprintln!("{} ends with:\n{}", self.log.display(), last.join("\n"));
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! Video queries on a real cluster: counted in real videos, with a worker that is killed, and a scheduler that is killed
 //! and started again.
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::support::{self, Cluster, signal, tepui, until};
+use crate::process::{Process, Stream, ToItsEnd};
+use crate::support::{self, Cluster, tepui, until};
 
 /// A cluster of two agents with so many cores each, and what the tests do with it.
 struct World {
@@ -30,17 +30,18 @@ impl World {
     }
 
     /// A task of another framework that holds so many cores until it is dropped. Returns when it runs.
-    fn hold(&self, cores: f64) -> Holder {
+    fn hold(&self, cores: f64) -> Process {
         let resources = format!("--resources=cpus:{cores};mem:32");
         let arguments = ["execute", "--master", &self.cluster.master, "--command=exec sleep 1000", &resources];
-        let mut process = tepui().args(arguments).stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("TASK_RUNNING") {
-            line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "the task ended");
-        }
-        Holder { process, _said: said }
+        let mut holder = Process::start(tepui().args(arguments));
+        holder.line(Stream::Stdout, &["TASK_RUNNING"]);
+        holder
+    }
+
+    /// Makes a video.
+    fn generate(&self, name: &str, arguments: &[&str]) {
+        let made = self.video(&["generate", &self.path(name), "--seed=4", "--vehicles=90"]).args(arguments).run();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
     /// Agents on which this query's tasks run or ran, by task.
@@ -55,40 +56,41 @@ impl World {
     fn framework(&self, queries: &str) -> Framework {
         let mut command = self.video(&["--master", &self.cluster.master, "--queries", queries]);
         command.args(["--state-dir", &self.path("state"), "--results", &self.path("results")]);
-        let mut process = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("http://") {
-            line.clear();
-            assert!(said.read_line(&mut line).unwrap() > 0, "the framework ended");
-        }
+        let mut process = Process::start(&mut command);
+        let line = process.line(Stream::Stderr, &["http://"]);
         let address = line.trim().rsplit("http://").next().unwrap().to_owned();
-        Framework { process, address, said }
+        Framework { process, api: Api { address } }
     }
 }
 
-/// A task that holds cores.
-struct Holder {
-    process: Child,
-    _said: BufReader<ChildStdout>,
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        // An interrupt ends the task, too.
-        signal(&self.process, "-INT");
-        let _ = self.process.wait();
-    }
-}
-
-/// A running scheduler.
+/// A running scheduler; killed with its owner.
 struct Framework {
-    process: Child,
-    address: String,
-    said: BufReader<std::process::ChildStderr>,
+    process: Process,
+    api: Api,
 }
 
 impl Framework {
+    /// Looks again and again until its API says so.
+    fn until(&mut self, what: &str, reached: impl Fn(&Api) -> bool) {
+        let Framework { process, api } = self;
+        process.until(what, || reached(api));
+    }
+}
+
+impl Drop for Framework {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.process.kill();
+        }
+    }
+}
+
+/// Where its API is.
+struct Api {
+    address: String,
+}
+
+impl Api {
     fn call(&self, method: &str, path: &str) -> Option<Value> {
         support::call(&self.address, method, path)
     }
@@ -103,18 +105,6 @@ impl Framework {
 
     fn position(&self, name: &str) -> f64 {
         self.query(name).and_then(|q| q["position"].as_f64()).unwrap_or(0.0)
-    }
-
-    fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Framework {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -131,18 +121,17 @@ fn worker(task: &str, state: &str) -> Option<u32> {
     })
 }
 
+/// What was found so far; a line may be on its way into the file.
 fn findings(path: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn queries_outlive_their_worker_and_their_scheduler() {
     let world = World::start("outlive", 1.0);
-    let street = world.path("street.mp4");
-    let mut made = world.video(&["generate", &street, "--seed=4", "--width=320", "--height=180"]);
-    made.args(["--seconds=8", "--vehicles=90"]);
-    assert!(made.stdout(Stdio::null()).status().unwrap().success());
+    world.generate("street.mp4", &["--width=320", "--height=180", "--seconds=8"]);
     let queries = world.path("queries.toml");
     let query = |name: &str, kind: &str| {
         let ends = "loop = true\nmax_lag = 3.0\ntruth = \"street.json\"";
@@ -150,30 +139,27 @@ fn queries_outlive_their_worker_and_their_scheduler() {
     };
     std::fs::write(&queries, query("gate", "cars") + &query("yard", "people")).unwrap();
     let mut first = world.framework(&queries);
-    until("both run", || first.position("gate") > 1.0 && first.position("yard") > 1.0);
+    first.until("both run", |api| api.position("gate") > 1.0 && api.position("yard") > 1.0);
     // A worker dies: its query goes on in another one, further on in the stream.
     let victim = worker("video-gate-1.1", &world.path("state")).expect("a worker");
     assert!(Command::new("kill").args(["-9", &victim.to_string()]).status().unwrap().success());
-    until("it is started again", || first.is("gate", "starts", 2) && first.is("gate", "state", "running"));
-    let before = first.position("gate");
+    first.until("it is started again", |api| api.is("gate", "starts", 2) && api.is("gate", "state", "running"));
+    let before = first.api.position("gate");
     assert!(before > 1.0, "{before}");
     // The scheduler dies: the workers go on, and the next one takes them over.
-    first.kill();
+    first.process.kill();
     let mut second = world.framework(&queries);
-    let enough = |f: &Framework, name: &str| f.query(name).is_some_and(|q| q["found"].as_u64() >= Some(6));
-    until("both go on", || enough(&second, "gate") && enough(&second, "yard") && second.position("gate") > before);
-    assert!(second.is("gate", "starts", 2) && second.is("yard", "starts", 1), "tasks were taken over, none doubled");
+    let enough = |api: &Api, name: &str| api.query(name).is_some_and(|q| q["found"].as_u64() >= Some(6));
+    second.until("both go on", |api| enough(api, "gate") && enough(api, "yard") && api.position("gate") > before);
+    let api = &second.api;
+    assert!(api.is("gate", "starts", 2) && api.is("yard", "starts", 1), "tasks were taken over, none doubled");
     // Only what was shown some seconds ago is measured, and since the first thing that was found.
-    let quality = |f: &Framework| f.query("yard").and_then(|q| q["measured_quality"].as_f64()).unwrap_or(0.0);
-    until("most is found", || quality(&second) > 0.5);
+    let quality = |api: &Api| api.query("yard").and_then(|q| q["measured_quality"].as_f64()).unwrap_or(0.0);
+    second.until("most is found", |api| quality(api) > 0.5);
     // Without queries there is nothing left to do.
-    second.call("DELETE", "/queries/gate").unwrap();
-    second.call("DELETE", "/queries/yard").unwrap();
-    let mut rest = String::new();
-    until("the framework ends", || second.process.try_wait().unwrap().is_some());
-    second.said.read_to_string(&mut rest).unwrap();
-    let status = second.process.wait().unwrap();
-    assert!(status.success(), "{rest}");
+    second.api.call("DELETE", "/queries/gate").unwrap();
+    second.api.call("DELETE", "/queries/yard").unwrap();
+    assert!(second.process.end().success(), "{}", second.process.told());
     for name in ["gate", "yard"] {
         let found = findings(&world.path(&format!("results/{name}.jsonl")));
         assert!(found.len() >= 5, "{name}: {}", found.len());
@@ -189,9 +175,7 @@ fn queries_outlive_their_worker_and_their_scheduler() {
 #[test]
 fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     let world = World::start("moves", 0.2);
-    let street = world.path("street.mp4");
-    let mut made = world.video(&["generate", &street, "--seed=4", "--seconds=6", "--vehicles=90"]);
-    assert!(made.stdout(Stdio::null()).status().unwrap().success());
+    world.generate("street.mp4", &["--seconds=6"]);
     let queries = world.path("queries.toml");
     // Every frame must be looked at for this quality, and what is left on the first agent is too little for that.
     let query =
@@ -199,16 +183,16 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
     std::fs::write(&queries, query).unwrap();
     let _stays = world.hold(0.18);
     let leaves = world.hold(0.2);
-    let framework = world.framework(&queries);
-    until("it runs", || framework.position("gate") > 1.0);
-    assert!(framework.is("gate", "starts", 1));
+    let mut framework = world.framework(&queries);
+    framework.until("it runs", |api| api.position("gate") > 1.0);
+    assert!(framework.api.is("gate", "starts", 1));
     drop(leaves);
-    until("it runs on the other agent", || {
-        framework.query("gate").is_some_and(|q| q["task"] == "video-gate-1.2" && q["state"] == "running")
+    framework.until("it runs on the other agent", |api| {
+        api.query("gate").is_some_and(|q| q["task"] == "video-gate-1.2" && q["state"] == "running")
     });
-    let moved = framework.position("gate");
+    let moved = framework.api.position("gate");
     assert!(moved > 1.0, "it went on where it was: {moved}");
-    until("it goes on", || framework.position("gate") > moved + 3.0);
+    framework.until("it goes on", |api| api.position("gate") > moved + 3.0);
     let agents = world.agents("gate");
     let on = |task: &str| agents.iter().find(|(id, _)| id == task).map(|(_, agent)| agent.clone()).unwrap();
     assert_ne!(on("video-gate-1.1"), on("video-gate-1.2"));
@@ -227,11 +211,10 @@ fn a_query_without_enough_moves_to_the_agent_where_there_is_more() {
 fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     let world = World::start("broken", 1.0);
     let whole = world.path("whole.mp4");
-    let mut made = world.video(&["generate", &whole, "--seed=4", "--width=320", "--height=180", "--seconds=6"]);
-    assert!(made.arg("--vehicles=90").stdout(Stdio::null()).status().unwrap().success());
+    world.generate("whole.mp4", &["--width=320", "--height=180", "--seconds=6"]);
     let bytes = std::fs::read(&whole).unwrap();
     std::fs::write(world.path("cut.mp4"), &bytes[..bytes.len() * 3 / 4]).unwrap();
-    let run = |name: &str| world.video(&["run", &world.path(name)]).output().unwrap();
+    let run = |name: &str| world.video(&["run", &world.path(name)]).run();
     let output = run("cut.mp4");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("cut short") && said.contains("frames decoded before"), "{said}");
@@ -245,20 +228,20 @@ fn videos_that_cannot_be_read_fail_their_query_with_what_was_found_before() {
     refused(run("text.mp4"));
     let queries = world.path("queries.toml");
     std::fs::write(&queries, "[[query]]\nname = \"none\"\nkind = \"cars\"\nvideo = \"text.mp4\"\n").unwrap();
-    refused(world.video(&["--master", &world.cluster.master, "--queries", &queries]).output().unwrap());
+    refused(world.video(&["--master", &world.cluster.master, "--queries", &queries]).run());
     // A profile of the whole video, and a file that is cut short where the agents look.
-    let mut profile = world.video(&["profile", &whole, "--seconds=4", "--output", &world.path("p.json")]);
-    assert!(profile.stdout(Stdio::null()).status().unwrap().success());
+    let profile = world.video(&["profile", &whole, "--seconds=4", "--output", &world.path("p.json")]).run();
+    assert!(profile.status.success(), "{}", String::from_utf8_lossy(&profile.stderr));
     let text = "[[query]]\nname = \"cut\"\nkind = \"cars\"\nvideo = \"cut.mp4\"\nprofile = \"p.json\"\nmax_lag = 3\n";
     std::fs::write(&queries, text).unwrap();
     let mut command = world.video(&["--master", &world.cluster.master, "--queries", &queries, "--json"]);
-    let output = command.args(["--results", &world.path("results")]).output().unwrap();
+    let output = command.args(["--results", &world.path("results")]).run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("failed: cut") && said.contains("cut short"), "{said}");
     assert!(!findings(&world.path("results/cut.jsonl")).is_empty());
     // A file of queries with a mistake is refused whole, with its line.
     std::fs::write(&queries, text.replace("max_lag = 3", "max_lag = -3")).unwrap();
-    let output = world.video(&["--master", &world.cluster.master, "--queries", &queries]).output().unwrap();
+    let output = world.video(&["--master", &world.cluster.master, "--queries", &queries]).run();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("queries.toml:6") && said.contains("max_lag"), "{said}");
 }

@@ -20,11 +20,11 @@ from marathon.models.events import MarathonDeploymentSuccess, MarathonStatusUpda
 
 # It warns of a form of health checks that it makes itself; errors that are expected here it would print as well.
 marathon.log.setLevel("CRITICAL")
-client = MarathonClient(sys.argv[1])
+client = MarathonClient(sys.argv[1], timeout=120)
 SLEEP = "sleep 1000"
 
 
-def until(what, reached, seconds=60):
+def until(what, reached, seconds=180):
     """Waits for a state; says which if it does not come."""
     end = time.monotonic() + seconds
     while True:
@@ -79,7 +79,7 @@ web = client.create_app("/prod/web", MarathonApp(
     cmd=SLEEP, mem=16, cpus=0.1, instances=2, env={"COLOUR": "red"}, labels={"team": "x"},
     port_definitions=[PortDefinition(port=10105, protocol="tcp", name="http")],
     constraints=[MarathonConstraint("hostname", "LIKE", ".*")],
-    health_checks=[MarathonHealthCheck(protocol="COMMAND", command="true", interval_seconds=1, grace_period_seconds=1)]))
+    health_checks=[MarathonHealthCheck(protocol="COMMAND", command="true", interval_seconds=1, grace_period_seconds=60)]))
 assert web.id == "/prod/web" and web.instances == 2 and web.deployments and web.env == {"COLOUR": "red"}, web
 refused(409, lambda: client.create_app("/prod/web", MarathonApp(cmd=SLEEP)))
 web = settled("/prod/web", 2)
@@ -102,9 +102,7 @@ one = settled("/prod/web", 1)
 
 # Update: a new version replaces the old one, and can be taken back.
 old = client.get_app("/prod/web")
-answer = client.update_app("/prod/web", MarathonApp(env={"COLOUR": "blue"}))
-refused(409, lambda: client.update_app("/prod/web", MarathonApp(mem=20)))
-deployed(answer)
+deployed(client.update_app("/prod/web", MarathonApp(env={"COLOUR": "blue"})))
 new = settled("/prod/web", 1)
 assert new.env == {"COLOUR": "blue"} and new.version != old.version and new.cmd == SLEEP
 assert client.list_tasks("/prod/web")[0].id not in [t.id for t in old.tasks]
@@ -151,6 +149,7 @@ refused(404, lambda: client.kill_task("/prod/web", "no-such-task"))
 deployed(client.update_apps([MarathonApp(id="/a", cmd=SLEEP, cpus=0.1, mem=16), MarathonApp(id="/b", args=["/bin/sleep", "1000"], cpus=0.1, mem=16)]))
 assert [a.id for a in client.list_apps()] == ["/a", "/b", "/prod/web"]
 client.create_app("/huge", MarathonApp(cmd=SLEEP, cpus=1000))
+refused(409, lambda: client.update_app("/huge", MarathonApp(mem=20)))
 queued = until("the queue", lambda: client.list_queue())
 assert queued[0].app.id == "/huge" and queued[0].count == 1
 deployment = next(d for d in client.list_deployments() if d.affected_apps == ["/huge"])
@@ -168,8 +167,7 @@ refused(404, lambda: client.delete_app("/nothing"))
 for app in ["/a", "/b", "/prod/web"]:
     deployed(client.delete_app(app))
 assert client.list_apps() == [] and client.list_tasks() == []
-for kind in [MarathonDeploymentSuccess, MarathonStatusUpdateEvent]:
-    until(f"an event {kind}", lambda: [e for e in list(seen) if isinstance(e, kind)])
-states = {e.task_status for e in list(seen) if isinstance(e, MarathonStatusUpdateEvent)}
-assert {"TASK_RUNNING", "TASK_KILLED"} <= states, states
+until("an event of a deployment", lambda: [e for e in list(seen) if isinstance(e, MarathonDeploymentSuccess)])
+until("events of tasks", lambda: {"TASK_RUNNING", "TASK_KILLED"} <= {
+    e.task_status for e in list(seen) if isinstance(e, MarathonStatusUpdateEvent)})
 print("all is well")

@@ -88,7 +88,7 @@ def main():
     framework = {"user": "root", "name": "pymesos", "hostname": "localhost"}
     driver = MesosSchedulerDriver(scheduler, framework, sys.argv[1], use_addict=True)
     driver.start()
-    scheduler.done.wait(60)
+    scheduler.done.wait(300)
     driver.stop()
     driver.join()
     wanted = {f"task-{n}": "TASK_FINISHED" for n in range(TASKS)}

@@ -5,19 +5,26 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::flags::Part;
 use daemon::local::LocalOptions;
 use tokio::sync::oneshot;
 
+use crate::connect::MasterArgs;
+
+/// How long the agents of a cluster that is started may take until they are registered, also on a busy machine.
+pub(crate) const READY: Duration = Duration::from_secs(60);
+
 /// Flags of `tepui local`.
 #[derive(Debug, clap::Args)]
 pub struct LocalArgs {
-    /// How many agents to start
+    /// How many agents to start; when they are registered, it says where its master is
     #[arg(long, short = 'n', default_value_t = 1, value_name = "NUMBER")]
     pub agents: usize,
     /// Port of the master, on 127.0.0.1; 0 takes any free one
@@ -60,21 +67,45 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
     };
     daemon::process::runtime()?.block_on(async {
         let cluster = daemon::local::start(&options).await?;
-        let (master, folder) = (cluster.master, work_dir.display());
-        crate::read::print(&format!(
-            "master  http://{master}\n\
-             agents  {}, with state and sandboxes in {folder}\n\
-             try     tepui execute --master={master} --command='echo hello'\n\
-             end     Ctrl-C",
-            args.agents
-        ))?;
-        crate::interrupt::wait_for_end().await.context("cannot wait for signals")?;
+        let mut end = pin!(crate::interrupt::wait_for_end());
+        let ended = tokio::select! {
+            ended = &mut end => Some(ended),
+            () = registered(cluster.master, args.agents) => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                introduce(cluster.master, args.agents, &work_dir)?;
+                end.await
+            }
+        };
+        ended.context("cannot wait for signals")?;
         cluster.stop().await
     })?;
     if !given {
         remove(&work_dir)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits until so many agents are registered: whoever is told of a cluster finds its agents there. Says so if some stay away.
+async fn registered(master: SocketAddr, agents: usize) {
+    let reader = MasterArgs { master: master.to_string(), principal: None, secret: None };
+    if let Err(error) = reader.wait_for_agents(agents, READY).await {
+        eprintln!("tepui: {error:#}; it goes on as it is");
+    }
+}
+
+/// Says where a local cluster is, and what can be done with it.
+fn introduce(master: SocketAddr, agents: usize, work_dir: &Path) -> Result<()> {
+    crate::read::print(&format!(
+        "master  http://{master}\n\
+         agents  {agents}, with state and sandboxes in {}\n\
+         try     tepui execute --master={master} --command='echo hello'\n\
+         end     Ctrl-C",
+        work_dir.display()
+    ))
+    .map(|_| ())
 }
 
 /// What an embedded cluster is to be like.

@@ -19,14 +19,12 @@ use crate::interrupt::Interrupt;
 use frame::Story;
 use work::{Frameworks, Sharing};
 
-/// How long the agents may take until they are registered.
-const READY: Duration = Duration::from_secs(15);
 /// Agents of the embedded cluster.
 const AGENTS: usize = 3;
 /// How often things are looked at.
 const LOOK: Duration = Duration::from_millis(500);
 /// A demo that takes longer has gone wrong.
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(1800);
 
 /// Flags of `tepui demo`.
 #[derive(Debug, clap::Args)]
@@ -99,7 +97,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
 /// Runs everything on a cluster that has, or will soon have, so many agents.
 async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<ExitCode> {
     let reader = MasterArgs { master: master.to_owned(), principal: None, secret: None };
-    reader.wait_for_agents(agents, READY).await?;
+    reader.wait_for_agents(agents, daemons::READY).await?;
     let interrupt = Interrupt::watch()?;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let (mut runs, mut wrong) = (Vec::new(), Vec::new());

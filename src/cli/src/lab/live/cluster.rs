@@ -10,11 +10,8 @@ use resources::{Amount, Name, Quantities, Role, parse_text};
 use serde_json::{Value, json};
 
 use crate::connect::MasterArgs;
-use crate::daemons::{Cluster, ClusterOptions, start_cluster};
+use crate::daemons::{Cluster, ClusterOptions, READY, start_cluster};
 use crate::read::model::{Agents, Frameworks};
-
-/// How long the agents of a started cluster may take until they are registered.
-const READY: Duration = Duration::from_secs(60);
 
 /// Where a scenario is played.
 pub(super) struct Place {
