@@ -8,6 +8,8 @@ mod agent_faults;
 mod binpack;
 mod containers;
 mod disks;
+mod docker;
+mod docker_checks;
 mod examples;
 mod floods;
 mod lab_bundled;

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Daemon, Folder, free_port, get, look_for, tepui};
+use crate::support::{Daemon, Folder, free_port, get, look_for, request, tepui};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 pub struct OneAgent {
@@ -109,10 +109,29 @@ impl OneAgent {
                 "command": {"value": command}})
         };
         let tasks: Vec<Value> = commands.iter().map(task).collect();
+        let output = self.pod(&tasks).run();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    }
+
+    /// Starts a pod of whole tasks, whose agent is filled in.
+    pub fn start_pod(&self, tasks: &[Value]) -> Process {
+        Process::start(&mut self.pod(tasks))
+    }
+
+    fn pod(&self, tasks: &[Value]) -> Command {
         let mut process = tepui();
         process.args(["execute", "--checkpoint=true", "--master", &self.address]);
-        let output = process.arg(format!("--task_group={}", json!({"tasks": tasks}))).run();
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+        process.arg(format!("--task_group={}", json!({"tasks": tasks})));
+        process
+    }
+
+    /// What the master was told last of a task.
+    pub fn latest(&self, id: &str) -> Option<Value> {
+        let answer = request(&self.address, "POST", "/api/v1", r#"{"type": "GET_TASKS"}"#)?;
+        let body: Value = serde_json::from_str(answer.get(answer.find('{')?..=answer.rfind('}')?)?).ok()?;
+        let tasks = body["get_tasks"]["tasks"].as_array()?;
+        let task = tasks.iter().find(|task| task["task_id"]["value"] == id)?;
+        task["statuses"].as_array()?.last().cloned()
     }
 
     /// The sandbox of a task that has run.

@@ -47,7 +47,7 @@ pub use folders::{
     unlink_inside,
 };
 pub use large_pages::use_large_pages;
-pub use network::{make_network, remove_network};
+pub use network::{in_network, make_network, remove_network};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use rotate::rotate;

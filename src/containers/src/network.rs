@@ -1,14 +1,14 @@
-//! Network namespaces that are there before any process is in them, as files.
+//! Network namespaces as files: made before any process is in them, and entered for a moment.
 //!
 //! What is in one but its loopback device is others' business.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, mount_bind, unmount};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 /// Makes a new network namespace, with nothing but a loopback device, that can be opened at `path` until it is removed.
 ///
@@ -41,6 +41,22 @@ pub fn remove_network(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Does something in another network: sockets that `act` opens are there for good. The calling thread stays where it is.
+///
+/// # Errors
+/// What the system refuses; only root may.
+pub fn in_network<T: Send>(network: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let there = move || {
+        move_into_link_name_space(network, Some(LinkNameSpaceType::Network))?;
+        Ok(act())
+    };
+    std::thread::scope(|scope| {
+        // A thread of its own: one that could not come back would be lost.
+        let thread = std::thread::Builder::new().name("network".into()).spawn_scoped(scope, there)?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread has failed")))
+    })
+}
+
 fn turn_loopback_on() -> io::Result<()> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
     // SAFETY: an all-zero request is a valid one; the name fits, with a zero after it, and the call only reads the request.
@@ -67,6 +83,10 @@ mod tests {
         make_network(&path).unwrap();
         let id = |path: &Path| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
         assert_ne!(id(&path), id(Path::new("/proc/self/ns/net")));
+        let network = File::open(&path).unwrap();
+        let inside = || id(Path::new("/proc/thread-self/ns/net"));
+        assert_eq!(in_network(std::os::fd::AsFd::as_fd(&network), inside).unwrap(), id(&path));
+        assert_ne!(inside(), id(&path));
         remove_network(&path).unwrap();
         assert!(!path.exists());
         remove_network(&path).unwrap();

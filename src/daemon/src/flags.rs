@@ -355,7 +355,8 @@ fn from_file(part: Part, path: &Path) -> Result<BTreeMap<&'static str, String>, 
 
 /// The value itself, or what the file that it names holds (FLG-03).
 fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
-    match text.strip_prefix("file://") {
+    let bare = Some(text.as_str()).filter(|text| flag.kind == Kind::Json && text.starts_with('/'));
+    match text.strip_prefix("file://").or(bare) {
         Some(path) if flag.kind != Kind::Path => read_limited(Path::new(path))
             .map(|content| content.trim_end_matches('\n').to_owned())
             .map_err(|source| FlagError::File { name: flag.name, path: path.to_owned(), source }),
@@ -428,6 +429,7 @@ mod tests {
             (&["--cluster"], "flag '--cluster' needs a value"),
             (&["--offer_timeout=5"], "flag '--offer_timeout' cannot be read"),
             (&["--acls=file:///does/not/exist"], "names the file '/does/not/exist'"),
+            (&["--acls=/does/not/exist"], "names the file '/does/not/exist'"),
         ] {
             let error = load(arguments, &[]).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

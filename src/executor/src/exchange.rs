@@ -12,7 +12,7 @@ use crate::http::{AnswerReader, HttpError, Part, post};
 use crate::socket::Socket;
 
 /// The agent API's path.
-const PATH: &str = "/slave(1)/api/v1";
+pub(crate) const PATH: &str = "/slave(1)/api/v1";
 /// Far more than any answer to these calls holds.
 const BODY_LIMIT: usize = 1024 * 1024;
 

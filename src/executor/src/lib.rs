@@ -11,6 +11,8 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
+mod beside;
+mod blocking;
 mod checks;
 mod clock;
 pub mod command;
@@ -43,6 +45,7 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
         Some("default") => default::main(line),
         Some("template") if line.is_none() => template(),
         Some("docker") => docker::main(),
+        Some("session") => checks::run_in_session(),
         Some("switchboard") => switchboard::main(),
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         _ => {

@@ -205,6 +205,8 @@ impl Task {
 /// Of `CommandInfo`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Command {
+    #[prost(string, optional, tag = "5")]
+    pub(crate) user: Option<String>,
     #[prost(message, optional, tag = "2")]
     pub(crate) environment: Option<Environment>,
     #[prost(bool, optional, tag = "6", default = "true")]
@@ -476,6 +478,7 @@ pub(crate) enum AgentCallType {
     Unknown = 0,
     WaitNestedContainer = 15,
     KillNestedContainer = 16,
+    LaunchNestedContainerSession = 17,
     RemoveNestedContainer = 21,
     LaunchContainer = 22,
 }
@@ -489,6 +492,8 @@ pub(crate) struct AgentCall {
     pub(crate) wait_nested_container: Option<OfContainer>,
     #[prost(message, optional, tag = "8")]
     pub(crate) kill_nested_container: Option<OfContainer>,
+    #[prost(message, optional, tag = "9")]
+    pub(crate) launch_nested_container_session: Option<LaunchSession>,
     #[prost(message, optional, tag = "12")]
     pub(crate) remove_nested_container: Option<OfContainer>,
     #[prost(message, optional, tag = "13")]
@@ -521,6 +526,30 @@ pub(crate) struct LaunchContainer {
     /// Entries of the map, each as its bytes.
     #[prost(bytes = "vec", repeated, tag = "5")]
     pub(crate) limits: Vec<Vec<u8>>,
+}
+
+/// Of `agent.Call.LaunchNestedContainerSession`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct LaunchSession {
+    #[prost(message, required, tag = "1")]
+    pub(crate) container_id: ContainerId,
+    /// A [`Command`].
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub(crate) command: Option<Vec<u8>>,
+}
+
+/// Of `agent.ProcessIO`: what a session writes.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ProcessIo {
+    #[prost(message, optional, tag = "2")]
+    pub(crate) data: Option<ProcessData>,
+}
+
+/// Of `agent.ProcessIO.Data`.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ProcessData {
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub(crate) data: Option<Vec<u8>>,
 }
 
 /// Of `agent.Response`.

@@ -85,7 +85,8 @@ pub(crate) fn hadoop() -> Command {
     }
 }
 
-fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
+/// Has it copied by the host's Hadoop client.
+pub(crate) fn ask_hadoop(uri: &str, target: &Path) -> Result<(), String> {
     let mut hadoop = hadoop();
     let ended = hadoop.args(["fs", "-copyToLocal", uri]).arg(target).stdout(io::stderr()).status();
     match ended {

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use agent::{ContainerName, ContainerSpec, Limits};
 use anyhow::Context;
 use containers::Spec;
-use executor::docker::{Client, DNS, EXECUTOR, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, Surroundings};
+use executor::docker::{Client, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, Surroundings};
 use prost::Message;
 use protos::mesos::container_info::Type;
 use protos::mesos::{self, TaskInfo};
@@ -36,6 +36,8 @@ struct Inner {
     remove_delay: Duration,
     kill_orphans: bool,
     dns: DefaultDns,
+    /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
+    logins: String,
     /// Whether it is the only containerizer.
     alone: bool,
     /// The containers that it runs, or may run.
@@ -67,6 +69,7 @@ impl Docker {
             remove_delay: flags.duration("docker_remove_delay").unwrap_or(Duration::from_secs(6 * 3600)),
             kill_orphans: flags.on("docker_kill_orphans"),
             dns: DefaultDns::read(flags)?,
+            logins: flags.text("docker_config").to_owned(),
             alone: names == ["docker"],
             known: Mutex::default(),
             executors: Mutex::default(),
@@ -144,6 +147,7 @@ impl Docker {
             seen: &inner.sandbox,
             quota: inner.quota,
             dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
+            login: inner.login(spec),
         };
         let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
         let mut wanted = wanted.map_err(anyhow::Error::msg)?;
@@ -184,6 +188,9 @@ impl Docker {
         }
         if let Some(servers) = inner.servers(spec) {
             set(DNS, &servers);
+        }
+        if let Some(login) = inner.login(spec) {
+            set(LOGIN, &login);
         }
         // Who may ask the Docker daemon is root.
         process.user = None;
@@ -239,6 +246,12 @@ impl Docker {
 }
 
 impl Inner {
+    /// The operator's login to the registry of a container's image.
+    fn login(&self, spec: &ContainerSpec) -> Option<String> {
+        let docker = spec.container.as_ref()?.docker.as_ref()?;
+        executor::docker::login(&self.logins, &docker.image)
+    }
+
     /// The name servers of a container for which its task names none.
     fn servers(&self, spec: &ContainerSpec) -> Option<String> {
         use protos::mesos::container_info::docker_info::Network;

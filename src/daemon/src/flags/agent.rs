@@ -5,7 +5,7 @@ use super::spec::{Flag, Kind};
 
 /// The agent's flags: Mesos 1.11's names and defaults.
 pub(super) const AGENT: &[Flag] = &[
-    Flag { name: "acls", aliases: &[], default: None, kind: Kind::Text, help: "ACLs" },
+    Flag { name: "acls", aliases: &[], default: None, kind: Kind::Json, help: "ACLs" },
     Flag {
         name: "advertise_ip",
         aliases: &[],
@@ -104,7 +104,7 @@ pub(super) const AGENT: &[Flag] = &[
         name: "bounding_capabilities",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "linux/capabilities upper bound",
     },
     Flag {
@@ -211,14 +211,14 @@ pub(super) const AGENT: &[Flag] = &[
         name: "default_container_dns",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "name servers of containers on CNI networks and Docker's, as JSON",
     },
     Flag {
         name: "default_container_info",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "ContainerInfo default",
     },
     Flag { name: "default_container_shm_size", aliases: &[], default: None, kind: Kind::Bytes, help: "/dev/shm size" },
@@ -252,7 +252,7 @@ pub(super) const AGENT: &[Flag] = &[
         help: "how often the disk is looked at, for garbage collection",
     },
     Flag { name: "docker", aliases: &[], default: Some("docker"), kind: Kind::Text, help: "CLI path" },
-    Flag { name: "docker_config", aliases: &[], default: None, kind: Kind::Text, help: "registry credentials" },
+    Flag { name: "docker_config", aliases: &[], default: None, kind: Kind::Json, help: "registry credentials" },
     Flag {
         name: "docker_ignore_runtime",
         aliases: &[],
@@ -317,7 +317,7 @@ pub(super) const AGENT: &[Flag] = &[
         kind: Kind::Bool,
         help: "chown mount point to task user",
     },
-    Flag { name: "domain", aliases: &[], default: None, kind: Kind::Text, help: "fault domain" },
+    Flag { name: "domain", aliases: &[], default: None, kind: Kind::Json, help: "fault domain" },
     Flag {
         name: "domain_socket_location",
         aliases: &[],
@@ -329,7 +329,7 @@ pub(super) const AGENT: &[Flag] = &[
         name: "effective_capabilities",
         aliases: &["allowed_capabilities"],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "linux/capabilities default",
     },
     Flag {
@@ -380,7 +380,7 @@ pub(super) const AGENT: &[Flag] = &[
         name: "executor_environment_variables",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "JSON base environment",
     },
     Flag {
@@ -432,7 +432,7 @@ pub(super) const AGENT: &[Flag] = &[
         kind: Kind::Duration,
         help: "abort when slower than 1 B/s this long",
     },
-    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Text, help: "disabled endpoints JSON" },
+    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Json, help: "disabled endpoints JSON" },
     Flag {
         name: "frameworks_home",
         aliases: &[],
@@ -507,7 +507,7 @@ pub(super) const AGENT: &[Flag] = &[
         kind: Kind::Duration,
         help: "attach streams",
     },
-    Flag { name: "image_gc_config", aliases: &[], default: None, kind: Kind::Text, help: "automatic image GC JSON" },
+    Flag { name: "image_gc_config", aliases: &[], default: None, kind: Kind::Json, help: "automatic image GC JSON" },
     Flag {
         name: "image_providers",
         aliases: &[],
@@ -564,7 +564,7 @@ pub(super) const AGENT: &[Flag] = &[
         kind: Kind::Bool,
         help: "jemalloc endpoints",
     },
-    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Text, help: "module JSON" },
+    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Json, help: "module JSON" },
     Flag { name: "modules_dir", aliases: &[], default: None, kind: Kind::Path, help: "exclusive with modules" },
     Flag {
         name: "gpu_share_devices",

@@ -17,7 +17,7 @@ pub(super) const MASTER: &[Flag] = &[
         name: "acls",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "ACL JSON/file for the local authorizer",
     },
     Flag {
@@ -125,7 +125,7 @@ pub(super) const MASTER: &[Flag] = &[
         name: "domain",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
+        kind: Kind::Json,
         help: "fault domain JSON; must define fault_domain",
     },
     Flag {
@@ -142,7 +142,7 @@ pub(super) const MASTER: &[Flag] = &[
         kind: Kind::Bool,
         help: "hide GPU agents from non-GPU frameworks",
     },
-    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Text, help: "disabled endpoints JSON" },
+    Flag { name: "firewall_rules", aliases: &[], default: None, kind: Kind::Json, help: "disabled endpoints JSON" },
     Flag {
         name: "framework_sorter",
         aliases: &[],
@@ -252,7 +252,7 @@ pub(super) const MASTER: &[Flag] = &[
         kind: Kind::Text,
         help: "smallest offer; alternatives by `|`",
     },
-    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Text, help: "module JSON" },
+    Flag { name: "modules", aliases: &[], default: None, kind: Kind::Json, help: "module JSON" },
     Flag {
         name: "modules_dir",
         aliases: &[],
@@ -310,7 +310,7 @@ pub(super) const MASTER: &[Flag] = &[
         kind: Kind::Count,
         help: "required with --zk and replicated_log",
     },
-    Flag { name: "rate_limits", aliases: &[], default: None, kind: Kind::Text, help: "v0 throttling JSON" },
+    Flag { name: "rate_limits", aliases: &[], default: None, kind: Kind::Json, help: "v0 throttling JSON" },
     Flag {
         name: "record",
         aliases: &[],

@@ -26,6 +26,8 @@ pub enum Kind {
     Bool,
     /// Any text; `file:///path` stands for the file's content.
     Text,
+    /// JSON: as text, and an absolute path stands for the file's content, too.
+    Json,
     /// Like text, but `file://` is left alone: the flag names a file or an address.
     Path,
     /// Such as `15secs`.
@@ -66,7 +68,7 @@ impl Kind {
     pub fn normalise(self, text: &str) -> Result<String, ValueError> {
         match self {
             Kind::Bool => Ok(parse_bool(text)?.to_string()),
-            Kind::Text | Kind::Path => Ok(text.to_owned()),
+            Kind::Text | Kind::Json | Kind::Path => Ok(text.to_owned()),
             Kind::Duration => Ok(base::format_duration(parse_duration(text)?)),
             Kind::Bytes => Ok(format_bytes(parse_bytes(text)?)),
             Kind::Count => text.parse::<u64>().map(|n| n.to_string()).map_err(|_| ValueError::Count(text.to_owned())),

@@ -1,12 +1,13 @@
 //! Health checks, which may end a task, and checks, which only report (mesos-features 2.6).
 //!
 //! A [`Checks`] belongs to one task: it probes on time and says what it finds. Telling the agent, and ending the task, is
-//! the executors' work. COMMAND probes are processes beside the executor.
+//! the executors' work. COMMAND probes are processes beside the executor, or inside the task's container.
 
+mod place;
 mod probe;
+mod session;
 mod state;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -14,7 +15,10 @@ use rustix::event::PollFlags;
 use crate::messages::{CheckStatus, Task};
 use crate::poller::{Poller, Token, earlier};
 use containers::WaitStatus;
+use place::Network;
+pub(crate) use place::Place;
 use probe::{Outcome, Probe, Probing};
+pub(crate) use session::main as run_in_session;
 pub(crate) use state::Finding;
 use state::{HealthState, StatusState, Verdict};
 
@@ -37,6 +41,8 @@ struct Item {
     /// When the next probe starts; none while one runs, and before and after the task does.
     next_at: Option<Instant>,
     probing: Option<(Probing, Option<Instant>)>,
+    /// Whether it waits for the agent to be back.
+    paused: bool,
 }
 
 /// All checks of a task: one health check and one check at most.
@@ -44,6 +50,7 @@ struct Item {
 pub(crate) struct Checks {
     items: Vec<Item>,
     findings: Vec<Finding>,
+    network: Network,
 }
 
 /// Seconds of a check; the master refuses negative ones.
@@ -53,14 +60,13 @@ fn seconds(number: f64) -> Duration {
 
 impl Checks {
     /// The checks that `task` asks for; one that cannot be carried out is told of in the log and left out.
-    /// Commands run in `sandbox`, if the task has one of its own.
-    pub(crate) fn of(task: &Task, sandbox: Option<&Path>) -> Checks {
+    pub(crate) fn of(task: &Task, place: &Place<'_>) -> Checks {
         let mut checks = Checks::default();
         if let Some(check) = &task.health_check {
             let kind =
                 Kind::Health(HealthState::new(check.consecutive_failures(), seconds(check.grace_period_seconds())));
             checks.add(
-                Probe::of_health_check(check, task, sandbox),
+                Probe::of_health_check(check, task, place),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );
@@ -68,7 +74,7 @@ impl Checks {
         if let Some(check) = &task.check {
             let kind = Kind::Status(StatusState::new(check.r#type()));
             checks.add(
-                Probe::of_check(check, task, sandbox),
+                Probe::of_check(check, task, place),
                 kind,
                 (check.delay_seconds(), check.interval_seconds(), check.timeout_seconds()),
             );
@@ -86,8 +92,21 @@ impl Checks {
                 timeout: Some(seconds(timeout)).filter(|timeout| !timeout.is_zero()),
                 next_at: None,
                 probing: None,
+                paused: false,
             }),
             Err(why) => eprintln!("A check of the task cannot be made: {why}"),
+        }
+    }
+
+    /// From now on HTTP and TCP are asked in the network of this process.
+    pub(crate) fn enter_network_of(&mut self, pid: i32) {
+        // One that has ended at once has none.
+        if self.items.is_empty() || pid == 0 {
+            return;
+        }
+        match Network::of(pid) {
+            Ok(network) => self.network = network,
+            Err(error) => eprintln!("The network of the task cannot be entered, its checks stay outside: {error}"),
         }
     }
 
@@ -101,10 +120,29 @@ impl Checks {
         }
     }
 
+    /// The agent is away: nothing is found until it is back.
+    pub(crate) fn pause(&mut self) {
+        for item in &mut self.items {
+            item.paused |= item.next_at.is_some() || item.probing.is_some();
+            item.next_at = None;
+            if let Some((probing, _)) = item.probing.take() {
+                probing.abandon();
+            }
+        }
+    }
+
+    /// The agent is back.
+    pub(crate) fn resume(&mut self, now: Instant) {
+        for item in self.items.iter_mut().filter(|item| item.paused) {
+            item.paused = false;
+            item.next_at = Some(now + item.interval);
+        }
+    }
+
     /// The task is ending, or has ended: nothing is found any more.
     pub(crate) fn stop(&mut self) {
         for item in &mut self.items {
-            item.next_at = None;
+            (item.next_at, item.paused) = (None, false);
             if let Some((probing, _)) = item.probing.take() {
                 probing.abandon();
             }
@@ -172,7 +210,7 @@ impl Checks {
                 self.finish(index, Outcome::Nothing(words), now);
             } else if item.next_at.is_some_and(|at| now >= at) {
                 item.next_at = None;
-                match item.probe.start() {
+                match item.probe.start(&self.network) {
                     Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
                     Err(words) => self.finish(index, Outcome::Nothing(words), now),
                 }
@@ -184,7 +222,7 @@ impl Checks {
         let item = &mut self.items[index];
         item.probing = None;
         if let Outcome::Redirected = outcome {
-            match item.probe.follow() {
+            match item.probe.follow(&self.network) {
                 Ok(probing) => item.probing = Some((probing, item.timeout.map(|timeout| now + timeout))),
                 Err(words) => self.finish(index, Outcome::Nothing(words), now),
             }

@@ -3,6 +3,7 @@
 //! Plain HTTP is asked by this process itself. TLS and redirects are left to `curl`, as Mesos leaves all of it.
 
 use std::ffi::OsString;
+use std::io::PipeWriter;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -11,14 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use containers::{Launcher, Output, Program, Spec, User, WaitStatus};
-use prost::Message;
 use rustix::event::PollFlags;
 
+use super::place::{Network, Place};
+use super::session::Session;
 use super::state;
+use crate::docker::Inside;
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
-use crate::messages::{CheckInfo, CheckType, Command, HealthCheck, HttpCheck, Task};
-use crate::process::{environment, program};
+use crate::messages::{CheckInfo, CheckType, HealthCheck, HttpCheck, Task};
 use crate::socket::Socket;
 use crate::with_causes;
 
@@ -31,14 +33,28 @@ const IPV6: i32 = 2;
 #[derive(Debug)]
 pub(super) enum Probe {
     Command(Box<Spec>),
-    Http { address: SocketAddr, path: String, tls: bool },
-    Tcp { address: SocketAddr },
+    /// The same inside of a Docker container.
+    Inside(Box<Inside>),
+    /// The same in a session.
+    Session(Box<Session>),
+    Http {
+        address: SocketAddr,
+        path: String,
+        tls: bool,
+    },
+    Tcp {
+        address: SocketAddr,
+    },
 }
 
 /// A probe that has been started.
 #[derive(Debug)]
 pub(super) enum Probing {
-    Process { pid: i32 },
+    Process {
+        pid: i32,
+        /// Closed, it tells the process that nobody waits for it any more; without one it is killed then.
+        line: Option<PipeWriter>,
+    },
     Socket(Waiting),
 }
 
@@ -62,9 +78,9 @@ pub(super) enum Outcome {
 }
 
 impl Probe {
-    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
+    pub(super) fn of_health_check(check: &HealthCheck, task: &Task, place: &Place<'_>) -> Result<Probe, String> {
         match check.r#type() {
-            CheckType::Command => Probe::command(check.command.as_deref().ok_or("no command")?, task, sandbox),
+            CheckType::Command => place.command(check.command.as_deref().ok_or("no command")?, task),
             CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
             CheckType::Tcp => {
                 let tcp = check.tcp.as_ref().ok_or("no tcp")?;
@@ -74,33 +90,13 @@ impl Probe {
         }
     }
 
-    pub(super) fn of_check(check: &CheckInfo, task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
+    pub(super) fn of_check(check: &CheckInfo, task: &Task, place: &Place<'_>) -> Result<Probe, String> {
         match check.r#type() {
-            CheckType::Command => Probe::command(&check.command.as_ref().ok_or("no command")?.command, task, sandbox),
+            CheckType::Command => place.command(&check.command.as_ref().ok_or("no command")?.command, task),
             CheckType::Http => Probe::http(check.http.as_ref().ok_or("no http")?),
             CheckType::Tcp => Ok(Probe::Tcp { address: address(None, check.tcp.as_ref().ok_or("no tcp")?.port)? }),
             CheckType::Unknown => Err("unknown type".to_owned()),
         }
-    }
-
-    /// The check's command sees what the task's does, and its own variables. A task with a sandbox of its own does not
-    /// have the executor's variables.
-    fn command(bytes: &[u8], task: &Task, sandbox: Option<&Path>) -> Result<Probe, String> {
-        let command = Command::decode(bytes).map_err(|error| error.to_string())?;
-        let task_command =
-            task.command.as_deref().map(Command::decode).transpose().map_err(|error| error.to_string())?;
-        let mut spec = Spec::new(program(&command).map_err(|error| error.to_string())?);
-        let task_command = task_command.unwrap_or_default();
-        let mut inherited: Vec<_> = std::env::vars_os().collect();
-        if let Some(sandbox) = sandbox {
-            inherited.retain(|(name, _)| name == "PATH");
-            inherited.push(("MESOS_SANDBOX".into(), sandbox.into()));
-            spec.working_dir = Some(sandbox.to_owned());
-        }
-        let of_task = environment(inherited.into_iter(), task.allocation_role(), &task_command);
-        spec.environment = environment(of_task.into_iter(), None, &command);
-        to_stderr(&mut spec);
-        Ok(Probe::Command(Box::new(spec)))
     }
 
     fn http(http: &HttpCheck) -> Result<Probe, String> {
@@ -117,20 +113,22 @@ impl Probe {
     }
 
     /// Starts; `Err` holds the words for a probe that could not even begin.
-    pub(super) fn start(&self) -> Result<Probing, String> {
+    pub(super) fn start(&self, network: &Network) -> Result<Probing, String> {
         match self {
             Probe::Command(spec) => match spec.working_dir.as_deref().and_then(owner) {
                 Some(user) => spawn(&Spec { user: Some(user), ..(**spec).clone() }),
                 None => spawn(spec),
             },
-            Probe::Http { tls: true, .. } => self.follow(),
+            Probe::Inside(inside) => elsewhere(inside.spec()),
+            Probe::Session(session) => elsewhere(session.spec()),
+            Probe::Http { tls: true, .. } => self.follow(network),
             Probe::Http { address, path, tls: false } => {
                 let request =
                     format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
-                let exchange = Exchange::send(&Endpoint::Tcp(*address), request.as_bytes());
+                let exchange = network.enter(|| Exchange::send(&Endpoint::Tcp(*address), request.as_bytes()));
                 exchange.map(|exchange| Probing::Socket(Waiting::Answer(exchange))).map_err(|error| error.to_string())
             }
-            Probe::Tcp { address } => match Socket::open(&Endpoint::Tcp(*address)) {
+            Probe::Tcp { address } => match network.enter(|| Socket::open(&Endpoint::Tcp(*address))) {
                 Ok(socket) => Ok(Probing::Socket(Waiting::Connect(socket))),
                 Err(error) => Err(error.to_string()),
             },
@@ -139,7 +137,7 @@ impl Probe {
 
     /// Asks by `curl`, following redirects. The exit code is 0 if the last answer is good, 1 without an answer, and
     /// otherwise the status less 300: a whole one (400 to 555) does not fit in it.
-    pub(super) fn follow(&self) -> Result<Probing, String> {
+    pub(super) fn follow(&self, network: &Network) -> Result<Probing, String> {
         let Probe::Http { address, path, tls } = self else { return Err("not HTTP".to_owned()) };
         let scheme = if *tls { "https" } else { "http" };
         let script = "code=$(curl -s -S -L -k -w '%{http_code}' -o /dev/null -g \"$1\") || exit 1; \
@@ -147,6 +145,7 @@ impl Probe {
         let argv = ["sh", "-c", script, "sh", &format!("{scheme}://{address}{path}")].map(OsString::from).into();
         let mut spec = Spec::new(Program::Argv { file: "/bin/sh".into(), argv });
         spec.environment = std::env::vars_os().collect();
+        spec.isolation.network = network.namespace();
         to_stderr(&mut spec);
         spawn(&spec)
     }
@@ -164,8 +163,10 @@ impl Probe {
     /// What this outcome says in a check's status.
     pub(super) fn result(&self, outcome: &Outcome) -> state::Result {
         match (self, outcome) {
-            (Probe::Command(_), Outcome::Ended(status)) => state::Result::Command(status.code()),
-            (Probe::Command(_), _) => state::Result::Command(None),
+            (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), Outcome::Ended(status)) => {
+                state::Result::Command(status.code())
+            }
+            (Probe::Command(_) | Probe::Inside(_) | Probe::Session(_), _) => state::Result::Command(None),
             (Probe::Http { .. }, Outcome::Status(status)) => state::Result::Http(Some(u32::from(*status))),
             (Probe::Http { .. }, Outcome::Ended(status)) => state::Result::Http(curl_status(*status)),
             (Probe::Http { .. }, _) => state::Result::Http(None),
@@ -188,7 +189,7 @@ fn curl_status(status: WaitStatus) -> Option<u32> {
 impl Probing {
     /// Ends a probe that nobody waits for any more.
     pub(super) fn abandon(self) {
-        if let Probing::Process { pid } = self
+        if let Probing::Process { pid, line: None } = self
             && let Err(error) = containers::destroy(pid, None, DESTROY_LIMIT)
         {
             eprintln!("{error}");
@@ -241,15 +242,25 @@ fn owner(sandbox: &Path) -> Option<User> {
     Some(user).filter(|user| !user.is_current())
 }
 
+/// Starts a process that carries the command out elsewhere.
+fn elsewhere(made: std::io::Result<(Spec, PipeWriter)>) -> Result<Probing, String> {
+    let (mut spec, line) = made.map_err(|error| error.to_string())?;
+    to_stderr(&mut spec);
+    match spawn(&spec)? {
+        Probing::Process { pid, .. } => Ok(Probing::Process { pid, line: Some(line) }),
+        other => Ok(other),
+    }
+}
+
 fn spawn(spec: &Spec) -> Result<Probing, String> {
     match Launcher::posix().spawn(spec) {
-        Ok(child) => Ok(Probing::Process { pid: child.pid() }),
+        Ok(child) => Ok(Probing::Process { pid: child.pid(), line: None }),
         Err(error) => Err(with_causes(&error)),
     }
 }
 
 /// What a probe says goes to standard error, so that the task's output stays the task's.
-fn to_stderr(spec: &mut Spec) {
+pub(super) fn to_stderr(spec: &mut Spec) {
     if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
         spec.stdout = Output::Fd(Arc::new(stderr));
     }

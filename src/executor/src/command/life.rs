@@ -9,7 +9,7 @@ use containers::{ChildSignals, Launcher, Spec, WaitStatus};
 use prost::Message;
 use rustix::event::PollFlags;
 
-use crate::checks::{Checks, Finding};
+use crate::checks::{Checks, Finding, Place};
 use crate::clock;
 use crate::docker::{DockerTask, News, is_docker};
 use crate::environment::Settings;
@@ -51,12 +51,12 @@ struct Running {
 }
 
 impl Running {
-    fn new(task: Task) -> Running {
-        let checks = Checks::of(&task, None);
+    fn new(task: Task, docker: Option<DockerTask>) -> Running {
+        let checks = Checks::of(&task, &docker.as_ref().map_or(Place::Executor, Place::Docker));
         Running {
             task,
             pid: None,
-            docker: None,
+            docker,
             checks,
             healthy: None,
             ill: false,
@@ -253,7 +253,7 @@ impl CommandExecutor {
             true => self.docker_spec(&task_id),
             false => (None, task_spec(&task, std::env::vars_os()).map_err(|error| crate::with_causes(&error))),
         };
-        self.running = Some(Running { docker, ..Running::new(task) });
+        self.running = Some(Running::new(task, docker));
         self.tell(&task_id, TaskState::Starting, |_| {});
         let started =
             started.and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
@@ -279,10 +279,15 @@ impl CommandExecutor {
     }
 
     fn on_docker_news(&mut self) {
-        let Some(Running { docker: Some(docker), task, .. }) = &mut self.running else { return };
+        let Some(Running { docker: Some(docker), task, checks, .. }) = &mut self.running else { return };
         let (news, task_id) = (docker.news(), task.task_id.clone());
+        for told in &news {
+            if let News::Started { pid, .. } = told {
+                checks.enter_network_of(*pid);
+            }
+        }
         for told in news {
-            if let News::Started(address) = told {
+            if let News::Started { address, .. } = told {
                 self.on_running(&task_id, address);
             }
         }

@@ -1,6 +1,7 @@
 //! Checks of a pod's tasks: probes on time, what they find told for their own task, and the end of an ill one.
 //!
-//! COMMAND probes are processes of the executor, in the task's sandbox: without namespaces that is where the task is.
+//! COMMAND probes are processes of the executor, in the task's sandbox, which is where the task is; those of a task with a container
+//! of its own (an image, volumes) are sessions in there.
 
 use containers::WaitStatus;
 use rustix::event::PollFlags;

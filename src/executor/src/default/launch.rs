@@ -36,6 +36,15 @@ pub(super) fn launch_call(
     Ok(AgentCall { r#type, launch_container: Some(call), ..AgentCall::default() })
 }
 
+/// Whether the task's container is given files that its executor does not see, or sees elsewhere.
+pub(super) fn sees_other_files(task: &Task, bytes: &[u8]) -> bool {
+    let has_disk = |resource: &Vec<u8>| {
+        DiskResource::decode(resource.as_slice())
+            .is_ok_and(|resource| resource.disk.is_some_and(|disk| disk.volume.is_some()))
+    };
+    task.container.is_some() || TaskResources::decode(bytes).is_ok_and(|task| task.resources.iter().any(has_disk))
+}
+
 /// `command` with what every task of a pod may want to know.
 fn with_variables(command: &[u8], role: Option<&str>, address: Option<&str>) -> Vec<u8> {
     let named = [("MESOS_CONTAINER_IP", address), ("MESOS_ALLOCATION_ROLE", role)];

@@ -12,8 +12,8 @@ use rustix::event::PollFlags;
 
 use super::container::{Stage, TaskContainer};
 use super::health::FIRST_PROBE;
-use super::launch::launch_call;
-use crate::checks::Checks;
+use super::launch::{launch_call, sees_other_files};
+use crate::checks::{Checks, Place};
 use crate::clock;
 use crate::environment::Settings;
 use crate::exchange::{Answer, Exchange, ExchangeError};
@@ -199,7 +199,10 @@ impl DefaultExecutor {
             }
             Incoming::Kill(task_id, policy) => self.on_kill(&task_id, policy),
             Incoming::Shutdown => self.on_shutdown(),
-            Incoming::Disconnected => self.exchanges.clear(),
+            Incoming::Disconnected => {
+                self.exchanges.clear();
+                self.tasks.iter_mut().for_each(|task| task.checks.pause());
+            }
             Incoming::Acknowledged(_) => {}
         }
     }
@@ -210,6 +213,7 @@ impl DefaultExecutor {
         self.exchanges.clear();
         for task in self.tasks.iter_mut().filter(|task| task.is_live()) {
             task.again_at = Some(now);
+            task.checks.resume(now);
             if task.signal.is_none() && task.escalation.is_some() {
                 let forced = task.escalation.is_some_and(|escalation| escalation.wake_at().is_none());
                 task.signal = Some((if forced { SIGKILL } else { SIGTERM }, now));
@@ -233,7 +237,8 @@ impl DefaultExecutor {
             let value = clock::uuid_text(clock::uuid());
             let id = ContainerId { value, parent: self.own_id.clone().map(Box::new) };
             let sandbox = self.link.settings().sandbox.clone().unwrap_or_default().join("containers").join(&id.value);
-            let checks = Checks::of(&task, Some(&sandbox));
+            let place = if sees_other_files(&task, &bytes) { Place::Container(&id) } else { Place::Sandbox(&sandbox) };
+            let checks = Checks::of(&task, &place);
             self.tasks.push(TaskContainer::new(task, bytes, id, number, checks));
         }
         for index in first..self.tasks.len() {

@@ -1,6 +1,6 @@
 //! The Docker daemon's HTTP API over its unix socket, as far as tasks need it. It blocks.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{EXECUTOR, PREFIX};
-use crate::http::{AnswerReader, HttpError, Part};
+use crate::blocking::{self, NoAnswer};
 
 /// Longer answers to calls that are not streams are cut off.
 const BODY_LIMIT: usize = 16 << 20;
@@ -60,10 +60,16 @@ pub struct Client {
 
 /// The bytes of a request.
 pub(super) fn request(method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
+    request_with("", method, path, body)
+}
+
+/// The same with more lines of the head.
+pub(super) fn request_with(more: &str, method: &str, path: &str, body: Option<&str>) -> Vec<u8> {
     let body = body.unwrap_or_default();
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let length = body.len();
-    format!("{method} {path} HTTP/1.1\r\nHost: docker\r\n{kind}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+    format!("{method} {path} HTTP/1.1\r\nHost: docker\r\n{kind}{more}Content-Length: {length}\r\n\r\n{body}")
+        .into_bytes()
 }
 
 impl Client {
@@ -88,28 +94,11 @@ impl Client {
         let mut socket = UnixStream::connect(&self.socket).map_err(failed)?;
         socket.set_read_timeout(limit).map_err(failed)?;
         socket.write_all(request).map_err(failed)?;
-        let mut reader = AnswerReader::new();
-        let (mut status, mut ended, mut enough) = (0, false, false);
-        let mut buffer = [0; 16 * 1024];
-        while !ended && !enough {
-            let length = match socket.read(&mut buffer) {
-                Ok(0) if status == 0 => return Err(ClientError::Malformed("there is none".to_owned())),
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            let fed = reader.feed(&buffer[..length], &mut |part| match part {
-                Part::Head(code) => {
-                    status = code;
-                    enough |= sink(code, b"");
-                }
-                Part::Data(data) => enough |= sink(status, data),
-                Part::End => ended = true,
-            });
-            fed.map_err(|error: HttpError| ClientError::Malformed(error.to_string()))?;
-        }
-        Ok(status)
+        blocking::read(&mut socket, sink).map_err(|error| match error {
+            NoAnswer::Lost(source) => self.failed(source),
+            NoAnswer::Malformed(error) => ClientError::Malformed(error.to_string()),
+            NoAnswer::None => ClientError::Malformed("there is none".to_owned()),
+        })
     }
 
     /// A call and its whole answer.

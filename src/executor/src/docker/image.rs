@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::client::{Client, ClientError, request};
+use super::client::{Client, ClientError, request, request_with};
 
 /// A line of a pull's progress has a few hundred bytes.
 const LINE_MAX: usize = 1 << 20;
@@ -13,10 +13,11 @@ pub(super) fn words(what: &str) -> impl Fn(ClientError) -> String + '_ {
 }
 
 impl Client {
-    /// Makes a container of this name; `pull` fetches the image even if it is there. In words why it cannot be made.
-    pub(super) fn make(&self, name: &str, image: &str, pull: bool, create: &str) -> Result<(), String> {
+    /// Makes a container of this name; `pull` fetches the image even if it is there, and `login` says who is to be said to fetch it,
+    /// if anybody. In words why it cannot be made.
+    pub(super) fn make(&self, name: &str, image: &str, login: &str, pull: bool, create: &str) -> Result<(), String> {
         if pull || !self.has_image(image)? {
-            self.fetch(image).map_err(|why| format!("Failed to pull the image '{image}': {why}"))?;
+            self.fetch(image, login).map_err(|why| format!("Failed to pull the image '{image}': {why}"))?;
         }
         let made = self.call("POST", &format!("/containers/create?name={name}"), Some(create), None);
         made.map(drop).map_err(words("Failed to create the Docker container"))
@@ -31,12 +32,16 @@ impl Client {
     }
 
     /// Has the daemon fetch the image. It tells of failures in the middle of its answer.
-    fn fetch(&self, image: &str) -> Result<(), String> {
+    fn fetch(&self, image: &str, login: &str) -> Result<(), String> {
         let named = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
         let image = if named { image.to_owned() } else { format!("{image}:latest") };
         let encoded: String = image.bytes().map(encode).collect();
         let (mut line, mut failure) = (Vec::new(), None);
-        let asked = request("POST", &format!("/images/create?fromImage={encoded}"), None);
+        let path = format!("/images/create?fromImage={encoded}");
+        let asked = match login {
+            "" => request("POST", &path, None),
+            login => request_with(&format!("X-Registry-Auth: {login}\r\n"), "POST", &path, None),
+        };
         let status = self.stream(&asked, None, &mut |_, data| {
             for byte in data {
                 if *byte != b'\n' {

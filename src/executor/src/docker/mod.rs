@@ -2,19 +2,26 @@
 //!
 //! The command executor stays what it is: beside it runs a small process, this program too, that has the Docker daemon start the
 //! container, carries its output, and ends as the container has ended. `request.rs` says what a task's container is,
-//! `client.rs` talks to the daemon, `run.rs` is that process. An executor of a framework's own that is a Docker container has such
+//! `client.rs` talks to the daemon, `run.rs` is that process. `exec.rs` is another one, for a command of a check: it runs inside the
+//! container. An executor of a framework's own that is a Docker container has such
 //! a process, too; the agent makes the container, and starts the process.
 
 mod client;
+mod exec;
+mod frames;
 mod image;
+mod logins;
 mod messages;
 mod request;
 mod run;
 mod task;
 
+use std::process::ExitCode;
+
 pub use client::{Client, ClientError, Listed};
+pub(crate) use exec::Inside;
+pub use logins::header as login;
 pub use request::{Surroundings, Wanted, new_limits, wanted};
-pub(crate) use run::main;
 pub(crate) use task::{DockerTask, News, is_docker};
 
 /// Where the Docker daemon listens; an agent sets it for its Docker tasks.
@@ -25,6 +32,8 @@ pub const SANDBOX: &str = "TEPUI_DOCKER_SANDBOX";
 pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
 /// The name servers of containers that name none, as JSON (`nameservers`, `search`, `options`).
 pub const DNS: &str = "TEPUI_DOCKER_DNS";
+/// The operator's login to the registry of the task's image, as [`login`] gives it.
+pub const LOGIN: &str = "TEPUI_DOCKER_LOGIN";
 /// The start of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
 
@@ -36,3 +45,13 @@ pub const NAME: &str = "TEPUI_DOCKER_NAME";
 const IMAGE: &str = "TEPUI_DOCKER_IMAGE";
 const PULL: &str = "TEPUI_DOCKER_PULL";
 const CREATE: &str = "TEPUI_DOCKER_CREATE";
+/// What is to be run inside the container that runs already, as the daemon wants it.
+const EXEC: &str = "TEPUI_DOCKER_EXEC";
+
+/// One of the processes beside a container: the one that runs it, or one that runs a command in it.
+pub(crate) fn main() -> ExitCode {
+    match std::env::var(EXEC) {
+        Ok(body) => exec::main(&body),
+        Err(_) => run::main(),
+    }
+}

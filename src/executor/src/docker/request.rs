@@ -6,6 +6,7 @@ use prost::Message;
 use serde_json::{Map, Value, json};
 
 use super::client::Client;
+use super::logins;
 use super::messages::{Container, Docker, Task, Volume};
 use crate::messages::Command;
 
@@ -25,6 +26,8 @@ pub struct Wanted {
     pub image: String,
     /// Whether it is fetched even if it is there.
     pub pull: bool,
+    /// What its registry is told of who fetches it; empty for nothing.
+    pub login: String,
     /// The body of the call that creates it.
     pub create: Value,
 }
@@ -35,7 +38,7 @@ impl Wanted {
     /// # Errors
     /// In words why it cannot be.
     pub fn make(&self, client: &Client, name: &str) -> Result<(), String> {
-        client.make(name, &self.image, self.pull, &self.create.to_string())
+        client.make(name, &self.image, &self.login, self.pull, &self.create.to_string())
     }
 }
 
@@ -52,6 +55,8 @@ pub struct Surroundings<'a> {
     pub quota: bool,
     /// The agent's name servers, if its operator has set some.
     pub dns: Option<Value>,
+    /// The operator's login for the image's registry, as [`login`](super::login) gives it.
+    pub login: Option<String>,
 }
 
 /// The container of a task, which is given as the bytes of a `TaskInfo`.
@@ -97,7 +102,9 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String>
     if let Some(dns) = &around.dns {
         default_dns(&mut create["HostConfig"], dns);
     }
-    Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), create })
+    // What the task brings along comes first.
+    let login = logins::in_sandbox(around.sandbox, &docker.image).or_else(|| around.login.clone()).unwrap_or_default();
+    Ok(Wanted { image: docker.image.clone(), pull: docker.force_pull_image(), login, create })
 }
 
 fn scalar(task: &Task, name: &str) -> f64 {
@@ -333,7 +340,14 @@ mod tests {
 
     fn around() -> Surroundings<'static> {
         let dns = Some(json!({"nameservers": ["10.0.0.1"], "search": ["x"], "options": []}));
-        Surroundings { name: "mesos-c", sandbox: Path::new("/w/c"), seen: "/mnt/mesos/sandbox", quota: false, dns }
+        Surroundings {
+            name: "mesos-c",
+            sandbox: Path::new("/w/c"),
+            seen: "/mnt/mesos/sandbox",
+            quota: false,
+            dns,
+            login: None,
+        }
     }
 
     fn resource(name: &str, value: f64) -> v1::Resource {

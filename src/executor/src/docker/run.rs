@@ -1,15 +1,16 @@
 //! The process that runs one container: it has it created and started, copies what it writes to its own standard output and
 //! error, and ends with the container's exit code. What becomes of it, it tells on its standard input, a pipe.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use serde_json::Value;
 
 use super::client::{Client, request};
+use super::frames::Frames;
 use super::image::words;
-use super::{CREATE, IMAGE, NAME, PULL, SOCKET};
+use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SOCKET};
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
@@ -19,6 +20,7 @@ pub(crate) fn main() -> ExitCode {
         name: variable(NAME),
         image: variable(IMAGE),
         pull: variable(PULL) == "1",
+        login: variable(LOGIN),
     };
     match container.run(std::env::var(CREATE).ok().as_deref()) {
         Ok(code) => ExitCode::from(code),
@@ -42,6 +44,7 @@ struct Container {
     name: String,
     image: String,
     pull: bool,
+    login: String,
 }
 
 impl Container {
@@ -49,7 +52,7 @@ impl Container {
     fn run(&self, create: Option<&str>) -> Result<u8, String> {
         let name = &self.name;
         if let Some(create) = create {
-            self.client.make(name, &self.image, self.pull, create)?;
+            self.client.make(name, &self.image, &self.login, self.pull, create)?;
         }
         let copier = self.copy_output();
         self.client
@@ -79,12 +82,13 @@ impl Container {
     /// Copies what the container writes, from its first byte on, until it has ended.
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
-        let path = format!("/containers/{}/attach?stream=1&stdout=1&stderr=1&logs=1", self.name);
+        let path = format!("/containers/{}/attach?stream=1&stdout=1&stderr=1", self.name);
         let (attached, wait) = std::sync::mpsc::channel();
         let copier = std::thread::spawn(move || {
             let mut frames = Frames::default();
             let copied = client.stream(&request("POST", &path, None), None, &mut |status, data| {
-                // The head says that we are heard: the container may start.
+                // The head says that its output has somewhere to go: it may start. (The daemon's log is not asked for as well: what
+                // comes while that is read would come twice.)
                 let _ = attached.send(());
                 if status == 200 {
                     frames.feed(data);
@@ -108,40 +112,4 @@ fn address(inspected: &Value) -> String {
     let mut addresses =
         networks.filter_map(|network| network["IPAddress"].as_str()).chain(settings["IPAddress"].as_str());
     addresses.find(|address| !address.is_empty()).unwrap_or_default().to_owned()
-}
-
-/// Output with both streams in one: pieces with a head of eight bytes each, the first of which names the stream.
-#[derive(Default)]
-struct Frames {
-    head: Vec<u8>,
-    left: usize,
-    to_stderr: bool,
-}
-
-impl Frames {
-    fn feed(&mut self, mut data: &[u8]) {
-        while !data.is_empty() {
-            if self.left == 0 {
-                let missing = 8 - self.head.len();
-                let taken = missing.min(data.len());
-                self.head.extend_from_slice(&data[..taken]);
-                data = &data[taken..];
-                if let [stream, _, _, _, a, b, c, d] = self.head[..] {
-                    self.to_stderr = stream == 2;
-                    self.left = u32::from_be_bytes([a, b, c, d]) as usize;
-                    self.head.clear();
-                }
-                continue;
-            }
-            let taken = self.left.min(data.len());
-            let (piece, rest) = data.split_at(taken);
-            // A full disk loses output; it is no reason to end the container.
-            let _ = match self.to_stderr {
-                true => io::stderr().write_all(piece),
-                false => io::stdout().write_all(piece).and_then(|()| io::stdout().flush()),
-            };
-            self.left -= taken;
-            data = rest;
-        }
-    }
 }

@@ -11,11 +11,13 @@ use containers::{Output, Program, Spec};
 use prost::Message;
 
 use super::client::{Client, request};
+use super::exec::Inside;
 use super::messages::Container;
 use super::request::{Surroundings, wanted};
-use super::{CREATE, DNS, IMAGE, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
+use super::{CREATE, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
+use crate::messages::Command;
 
 const DOCKER: i32 = 1;
 /// Lines of news are short; more than this is none.
@@ -29,8 +31,13 @@ pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
 /// What the process beside the container has told.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// The container runs; its address if it has one of its own.
-    Started(Option<String>),
+    /// The container runs.
+    Started {
+        /// Its first process, as the host counts.
+        pid: i32,
+        /// Its address if it has one of its own.
+        address: Option<String>,
+    },
     /// It could not be started.
     Failed(String),
     /// More about how it has ended.
@@ -60,7 +67,7 @@ impl DockerTask {
         let seen = variable(SANDBOX).unwrap_or_else(|| "/mnt/mesos/sandbox".to_owned());
         let dns = variable(DNS).and_then(|text| serde_json::from_str(&text).ok());
         let quota = variable(QUOTA).is_some();
-        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota, dns };
+        let around = Surroundings { name: &name, sandbox: &sandbox, seen: &seen, quota, dns, login: variable(LOGIN) };
         let wanted = wanted(task, &around)?;
         let (pipe, news) = std::io::pipe().map_err(|error| error.to_string())?;
         rustix::io::ioctl_fionbio(&pipe, true).map_err(|error| error.to_string())?;
@@ -73,6 +80,7 @@ impl DockerTask {
             (IMAGE, &wanted.image),
             (PULL, if wanted.pull { "1" } else { "0" }),
             (CREATE, &create),
+            (LOGIN, &wanted.login),
         ]
         .map(|(name, value)| (OsString::from(name), OsString::from(value)))
         .into();
@@ -84,6 +92,11 @@ impl DockerTask {
         let task =
             DockerTask { name, socket, client, pipe, text: Vec::new(), started: false, words: None, stopping: None };
         Ok((task, spec))
+    }
+
+    /// A command that runs inside the container.
+    pub(crate) fn inside(&self, command: &Command) -> Result<Inside, String> {
+        Inside::new(self.socket.clone(), self.name.clone(), command)
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -107,8 +120,9 @@ impl DockerTask {
             match kind {
                 "started" => {
                     self.started = true;
-                    let address = words.split_whitespace().nth(1).map(str::to_owned);
-                    news.push(News::Started(address));
+                    let mut words = words.split_whitespace();
+                    let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+                    news.push(News::Started { pid, address: words.next().map(str::to_owned) });
                 }
                 "failed" => news.push(News::Failed(words.to_owned())),
                 _ => news.push(News::Ended(words.to_owned())),

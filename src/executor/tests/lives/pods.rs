@@ -243,3 +243,57 @@ fn without_an_agent_there_is_no_pod() {
     pod.agent.drop_connections();
     pod.executor.ends();
 }
+
+/// The next request to the agent, which is about the session of a check.
+fn of_session(pod: &Pod, kind: call::Type) -> (Request, v1::agent::Call) {
+    let request = pod.agent.agent_request();
+    let call = request.agent_call();
+    assert_eq!(call.r#type(), kind);
+    (request, call)
+}
+
+#[test]
+fn checks_of_tasks_with_containers_are_sessions() {
+    let mut pod = Pod::new("pod-session", &[]);
+    let mut task = shell("t1", "1");
+    task.container = Some(Box::new(v1::ContainerInfo { r#type: 2, ..Default::default() }));
+    let command = v1::CommandInfo { value: Some("probe".into()), ..Default::default() };
+    task.check = Some(Box::new(v1::CheckInfo {
+        r#type: Some(v1::check_info::Type::Command as i32),
+        command: Some(v1::check_info::Command { command }),
+        // The call that waits for the task comes before.
+        delay_seconds: Some(0.1),
+        interval_seconds: Some(0.02),
+        timeout_seconds: Some(1.0),
+        ..Default::default()
+    }));
+    let running = pod.runs(&[task]).pop().unwrap();
+    let (request, launch) = of_session(&pod, call::Type::LaunchNestedContainerSession);
+    let launch = launch.launch_nested_container_session.unwrap();
+    assert_eq!(launch.container_id.parent.as_deref(), Some(&running.container));
+    assert_eq!(launch.command.unwrap().value(), "probe");
+    request.answer("200 OK", b"");
+    let (request, wait) = of_session(&pod, call::Type::WaitNestedContainer);
+    assert_eq!(wait.wait_nested_container.unwrap().container_id, launch.container_id);
+    request.answer("200 OK", &waited(5 << 8));
+    let (request, remove) = of_session(&pod, call::Type::RemoveNestedContainer);
+    assert_eq!(remove.remove_nested_container.unwrap().container_id, launch.container_id);
+    request.answer("200 OK", b"");
+    let status = pod.update("t1", TaskRunning);
+    assert_eq!(status.check_status.unwrap().command.unwrap().exit_code, Some(5));
+    // The next one hangs, and is ended.
+    let (hanging, launch) = of_session(&pod, call::Type::LaunchNestedContainerSession);
+    let id = launch.launch_nested_container_session.unwrap().container_id;
+    let (request, kill) = of_session(&pod, call::Type::KillNestedContainer);
+    let kill = kill.kill_nested_container.unwrap();
+    assert_eq!((kill.container_id, kill.signal), (id, Some(9)));
+    request.answer("200 OK", b"");
+    of_session(&pod, call::Type::WaitNestedContainer).0.answer("200 OK", &waited(9));
+    of_session(&pod, call::Type::RemoveNestedContainer).0.answer("200 OK", b"");
+    drop(hanging);
+    let status = pod.update("t1", TaskRunning);
+    assert_eq!(status.check_status.unwrap().command.unwrap().exit_code, None);
+    running.wait.answer("200 OK", &waited(0));
+    pod.update("t1", TaskFinished);
+    pod.executor.ends();
+}

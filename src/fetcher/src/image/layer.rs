@@ -15,6 +15,8 @@ use rustix::fs::{self as sys, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Ti
 use sha2::{Digest, Sha256};
 use tar::{Entry, EntryType};
 
+use super::ImageError;
+use super::registry::hex;
 use super::zstd::{MAGIC, Zstd};
 
 /// More of a layer is not unpacked.
@@ -72,7 +74,15 @@ pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
         let _ = sys::futimens(&folder, &time);
     }
     io::copy(&mut hashed, &mut io::sink()).map_err(|error| error.to_string())?;
-    Ok(hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(hashed.hash.finalize()))
+}
+
+/// The digest of the archive in a file, for a layer of which it is not known.
+pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
+    let at = |error| ImageError::at(layer.display(), error);
+    let mut hashed = Hashed { reader: open(layer).map_err(at)?, hash: Sha256::new(), bytes: 0 };
+    io::copy(&mut hashed, &mut io::sink()).map_err(at)?;
+    Ok(format!("sha256:{}", hex(hashed.hash.finalize())))
 }
 
 /// The archive without its packing, which its first bytes tell.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::name::Reference;
-use super::{Configuration, ImageError, Name, store};
+use super::{Configuration, ImageError, Name, schema1, store};
 
 /// Manifests and configurations are a few thousand bytes.
 pub(super) const TEXT_MAX: u64 = 16 << 20;
@@ -39,14 +39,19 @@ pub(super) struct Platform {
     os: String,
 }
 
-/// A manifest of one image, or an index of several.
+/// A manifest of one image, or an index of several; or one of the first kind (`schema1.rs`), which has other fields.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Manifest {
     pub(super) config: Option<Descriptor>,
     #[serde(default)]
     pub(super) layers: Vec<Descriptor>,
     #[serde(default)]
     pub(super) manifests: Vec<Descriptor>,
+    #[serde(default)]
+    pub(super) fs_layers: Vec<schema1::Layer>,
+    #[serde(default)]
+    pub(super) history: Vec<schema1::History>,
 }
 
 impl Manifest {
@@ -70,9 +75,8 @@ impl Manifest {
     }
 }
 
-/// The folder with the image `name` of the registry that is the folder `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
-/// folders of these names. Archives are unpacked into `staging`.
-pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
+/// What an image may be called in a folder of images, without the end of an archive's name.
+fn files(name: &Name) -> Result<Vec<String>, ImageError> {
     let Reference::Tag(tag) = &name.reference else {
         return Err(ImageError(format!("'{name}' is named by a digest, which a folder of archives does not know")));
     };
@@ -80,8 +84,16 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
         Some(host) => format!("{host}/{}", name.repository),
         None => name.repository.clone(),
     };
+    let tagged = format!("{path}:{tag}");
+    Ok(if tag == "latest" { vec![tagged, path] } else { vec![tagged] })
+}
+
+/// The folder with the image `name` of the registry that is the folder `registry`: `<name>:<tag>.tar`, `<name>.tar`, or
+/// folders of these names. Archives are unpacked into `staging`.
+pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
     let mut tried = Vec::new();
-    for file in [format!("{path}:{tag}"), path].iter().filter(|file| file.contains(':') || tag == "latest") {
+    for file in files(name)? {
+        let file = &file;
         let folder = registry.join(file);
         if folder.join("manifest.json").is_file() || folder.join("index.json").is_file() {
             return Ok(folder);
@@ -98,6 +110,23 @@ pub(super) fn find(registry: &Path, name: &Name, staging: &Path) -> Result<PathB
         "There is no image '{name}': neither {} nor a folder of that name is there",
         tried.join(" nor ")
     )))
+}
+
+/// As [`find`], for a folder that the host's Hadoop client reaches: archives only.
+pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBuf, ImageError> {
+    let (archive, target) = (staging.join("archive.tar"), staging.join("archive"));
+    let mut tried = Vec::new();
+    for file in files(name)? {
+        let uri = format!("{}/{file}.tar", registry.trim_end_matches('/'));
+        match crate::get::ask_hadoop(&uri, &archive) {
+            Ok(()) => {
+                unpack(&archive, &target).map_err(|error| ImageError::at(uri, error))?;
+                return Ok(target);
+            }
+            Err(why) => tried.push(format!("{uri}: {why}")),
+        }
+    }
+    Err(ImageError(format!("There is no image '{name}': {}", tried.join("; "))))
 }
 
 fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {

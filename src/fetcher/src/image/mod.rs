@@ -8,6 +8,7 @@ mod layer;
 mod layout;
 mod name;
 mod registry;
+mod schema1;
 mod store;
 mod zstd;
 
@@ -29,7 +30,7 @@ pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
 pub struct Wanted {
     /// As people write it: `busybox`, `host:5000/team/app:1.2`, `app@sha256:...`.
     pub name: String,
-    /// A folder of archives, or the URL of a registry.
+    /// A folder of archives, the URL of a registry, or a URI of a folder in HDFS.
     pub registry: String,
     /// The store's folder.
     pub store: PathBuf,
@@ -134,6 +135,11 @@ pub(crate) fn main(wanted: &str) -> ExitCode {
     }
 }
 
+/// Whether a registry is a folder that the host's Hadoop client reaches: `hdfs://...` and its likes.
+fn is_hadoops(registry: &str) -> bool {
+    registry.split_once("://").is_some_and(|(scheme, _)| !["http", "https"].contains(&scheme))
+}
+
 /// Brings an image into the store, unless it is there.
 ///
 /// # Errors
@@ -151,6 +157,7 @@ pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     let staging = store.staging()?;
     let (configuration, layers) = match wanted.registry.strip_prefix('/') {
         Some(_) => layout::read(&layout::find(Path::new(&wanted.registry), &name, staging.path())?)?,
+        None if is_hadoops(&wanted.registry) => layout::read(&layout::copy(&wanted.registry, &name, staging.path())?)?,
         None => registry::Registry::new(wanted, &name, Duration::from_secs(wanted.stall)).read(staging.path())?,
     };
     let ids = &configuration.rootfs.diff_ids;
@@ -159,7 +166,10 @@ pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
     }
     let mut names = Vec::new();
     for (id, file) in ids.iter().zip(&layers) {
-        names.push(store.add_layer(id, file, staging.path())?);
+        let layer = store.add_layer(id, file, staging.path())?;
+        // One that comes again hides what it has brought before; and nothing can be mounted above itself.
+        names.retain(|other| *other != layer);
+        names.push(layer);
     }
     let image = Image { name: name.to_string(), layers: names, defaults: configuration.defaults() };
     store.add(&name, &image)?;

@@ -14,11 +14,11 @@ use ureq::http::Response;
 
 use super::layout::{Descriptor, Manifest, TEXT_MAX};
 use super::name::Reference;
-use super::{Configuration, ImageError, Name, Wanted, store};
+use super::{Configuration, ImageError, Name, RootFs, Wanted, layer, schema1, store};
 
 const MANIFESTS: &str = "application/vnd.docker.distribution.manifest.v2+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
-    application/vnd.oci.image.index.v1+json";
+    application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v1+prettyjws;q=0.5";
 
 /// What a server of tokens answers.
 #[derive(Debug, Deserialize)]
@@ -74,6 +74,9 @@ impl Registry {
             Reference::Digest(digest) => (digest.clone(), Some(digest.clone())),
         };
         let mut manifest = self.manifest(&reference, digest.as_deref())?;
+        if !manifest.fs_layers.is_empty() {
+            return self.read_old(&manifest, staging);
+        }
         if manifest.config.is_none() {
             let digest = manifest.ours()?.digest.clone();
             manifest = self.manifest(&digest, Some(&digest))?;
@@ -90,6 +93,19 @@ impl Registry {
             layers.push(self.blob(layer, &staging.join(format!("blob-{number}")), u64::MAX)?);
         }
         Ok((Configuration::read(&text)?, layers))
+    }
+
+    /// The same for a manifest of the first kind.
+    fn read_old(&mut self, manifest: &Manifest, staging: &Path) -> Result<(Configuration, Vec<PathBuf>), ImageError> {
+        let (config, blobs) = schema1::read(manifest)?;
+        let (mut files, mut diff_ids) = (Vec::new(), Vec::new());
+        for (number, digest) in blobs.into_iter().enumerate() {
+            let blob = Descriptor { media_type: String::new(), digest, platform: None };
+            let file = self.blob(&blob, &staging.join(format!("blob-{number}")), u64::MAX)?;
+            diff_ids.push(layer::digest(&file)?);
+            files.push(file);
+        }
+        Ok((Configuration { config, rootfs: RootFs { diff_ids } }, files))
     }
 
     fn manifest(&mut self, reference: &str, digest: Option<&str>) -> Result<Manifest, ImageError> {
@@ -182,7 +198,7 @@ impl Registry {
     }
 }
 
-fn hex(digest: impl AsRef<[u8]>) -> String {
+pub(super) fn hex(digest: impl AsRef<[u8]>) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

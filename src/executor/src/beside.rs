@@ -1,0 +1,29 @@
+//! Processes beside an executor that carry out a check's command elsewhere: in a Docker container, in a session.
+//!
+//! Their standard input is a pipe that nothing is written to. When its other end is closed, nobody waits for them any more.
+
+use std::ffi::OsString;
+use std::io::{self, PipeWriter, Read};
+use std::sync::Arc;
+
+use containers::{Output, Program, Spec};
+
+/// The process `executor KIND`, and what is to be kept for as long as it is waited for.
+pub(crate) fn spec(kind: &str, environment: Vec<(OsString, OsString)>) -> io::Result<(Spec, PipeWriter)> {
+    let (stdin, line) = io::pipe()?;
+    let argv = ["tepui-executor", "executor", kind].map(OsString::from).into();
+    let mut spec = Spec::new(Program::Argv { file: "/proc/self/exe".into(), argv });
+    spec.environment = environment;
+    spec.stdin = Some(Arc::new(stdin.into()));
+    (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
+    Ok((spec, line))
+}
+
+/// In such a process: does this, and ends, as soon as nobody waits for it any more.
+pub(crate) fn when_left(clear: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        let _ = io::stdin().read(&mut [0]);
+        clear();
+        containers::end_now(1);
+    });
+}

@@ -1,0 +1,99 @@
+//! Where a task's checks are made: beside the executor, in a sandbox, in a container.
+//!
+//! Nothing is started here.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use containers::Spec;
+use prost::Message;
+
+use super::probe::{Probe, to_stderr};
+use super::session::Session;
+use crate::docker::DockerTask;
+use crate::messages::{Command, ContainerId, Task};
+use crate::process::{environment, program};
+
+/// Where the commands of a task's checks run.
+pub(crate) enum Place<'a> {
+    /// In the executor's folder, as the task does.
+    Executor,
+    /// In a sandbox of the task's own.
+    Sandbox(&'a Path),
+    /// In a container that sees other files than the executor.
+    Container(&'a ContainerId),
+    /// Inside a Docker container.
+    Docker(&'a DockerTask),
+}
+
+impl Place<'_> {
+    /// The check's command sees what the task's does, and its own variables. A task with a sandbox of its own does not
+    /// have the executor's variables.
+    pub(super) fn command(&self, bytes: &[u8], task: &Task) -> Result<Probe, String> {
+        if let Place::Container(id) = self {
+            return Ok(Probe::Session(Box::new(Session::new(id, task, bytes)?)));
+        }
+        let command = Command::decode(bytes).map_err(|error| error.to_string())?;
+        if let Place::Docker(container) = self {
+            return Ok(Probe::Inside(Box::new(container.inside(&command)?)));
+        }
+        let task_command =
+            task.command.as_deref().map(Command::decode).transpose().map_err(|error| error.to_string())?;
+        let mut spec = Spec::new(program(&command).map_err(|error| error.to_string())?);
+        let task_command = task_command.unwrap_or_default();
+        let mut inherited: Vec<_> = std::env::vars_os().collect();
+        if let Place::Sandbox(sandbox) = self {
+            inherited.retain(|(name, _)| name == "PATH");
+            inherited.push(("MESOS_SANDBOX".into(), sandbox.into()));
+            spec.working_dir = Some((*sandbox).to_owned());
+        }
+        let of_task = environment(inherited.into_iter(), task.allocation_role(), &task_command);
+        spec.environment = environment(of_task.into_iter(), None, &command);
+        to_stderr(&mut spec);
+        Ok(Probe::Command(Box::new(spec)))
+    }
+}
+
+/// The network in which HTTP and TCP are asked; the executor's own if it is none other.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Network(Option<Arc<OwnedFd>>);
+
+impl Network {
+    /// That of a process.
+    pub(super) fn of(pid: i32) -> io::Result<Network> {
+        let network = File::open(format!("/proc/{pid}/ns/net"))?;
+        let (its, own) = (network.metadata()?, std::fs::metadata("/proc/self/ns/net")?);
+        let other = (its.dev(), its.ino()) != (own.dev(), own.ino());
+        Ok(Network(other.then(|| Arc::new(network.into()))))
+    }
+
+    /// For processes that are to be in it.
+    pub(super) fn namespace(&self) -> Option<Arc<OwnedFd>> {
+        self.0.clone()
+    }
+
+    /// Opens something in it.
+    pub(super) fn enter<T: Send>(&self, open: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        match &self.0 {
+            None => open(),
+            Some(namespace) => containers::in_network(namespace.as_fd(), open)?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ones_own_network_is_not_entered() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(Network::of(own).unwrap().namespace().is_none());
+        assert!(Network::of(i32::MAX).is_err());
+        assert_eq!(Network::default().enter(|| Ok(1)).unwrap(), 1);
+    }
+}

@@ -1,0 +1,222 @@
+//! A command inside a container that runs: what `docker exec` does (mesos-features.md EXE-84).
+//!
+//! A process of its own runs it and ends with its exit code. When nobody waits for it any more, the command is ended; Docker itself
+//! would let it go on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, PipeWriter};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use containers::Spec;
+use serde_json::{Value, json};
+
+use super::client::{Client, request};
+use super::frames::Frames;
+use super::image::words;
+use super::{EXEC, NAME, SOCKET};
+use crate::messages::Command;
+use crate::{beside, clock};
+
+/// How long a command that nobody waits for may take until its process is known, and then until it is dead.
+const END_LIMIT: Duration = Duration::from_secs(10);
+/// How often the daemon is asked whether the command has a process yet.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// A command that can be run inside a container, again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside {
+    socket: PathBuf,
+    name: String,
+    body: String,
+}
+
+impl Inside {
+    pub(super) fn new(socket: PathBuf, name: String, command: &Command) -> Result<Inside, String> {
+        Ok(Inside { socket, name, body: body(command)?.to_string() })
+    }
+
+    /// The process that runs it, and what is to be kept for as long as it is waited for.
+    pub(crate) fn spec(&self) -> io::Result<(Spec, PipeWriter)> {
+        let set = |name: &str, value: OsString| (OsString::from(name), value);
+        let environment = vec![
+            set(SOCKET, self.socket.clone().into()),
+            set(NAME, self.name.clone().into()),
+            set(EXEC, self.body.clone().into()),
+        ];
+        beside::spec("docker", environment)
+    }
+}
+
+/// What the daemon is told: the container's variables are there, the command's own are added.
+fn body(command: &Command) -> Result<Value, String> {
+    let value = command.value.as_deref().ok_or("the command has no value")?;
+    let words: Vec<&str> = match command.shell() {
+        true => vec!["/bin/sh", "-c", value],
+        false => std::iter::once(value).chain(command.arguments.iter().map(String::as_str)).collect(),
+    };
+    let variables = command.environment.iter().flat_map(|environment| &environment.variables);
+    // The last one of a name holds.
+    let variables: BTreeMap<&str, &str> =
+        variables.filter_map(|variable| Some((variable.name.as_str(), variable.value.as_deref()?))).collect();
+    let variables: Vec<String> = variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    Ok(json!({"AttachStdout": true, "AttachStderr": true, "Cmd": words, "Env": variables}))
+}
+
+/// Runs the command that the environment describes.
+pub(super) fn main(body: &str) -> ExitCode {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let run = Run { client: Client::new(variable(SOCKET)), stage: Mutex::default() };
+    let run = Arc::new(run);
+    let watch = run.clone();
+    beside::when_left(move || watch.give_up());
+    match run.run(&variable(NAME), body) {
+        Ok(code) => ExitCode::from(code),
+        Err(words) => {
+            eprintln!("{words}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How far it has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Beginning,
+    /// Started, or about to be, under this id.
+    Started(String),
+    GivenUp,
+}
+
+struct Run {
+    client: Client,
+    stage: Mutex<Stage>,
+}
+
+impl Run {
+    /// Runs it to its end; its exit code.
+    fn run(&self, container: &str, body: &str) -> Result<u8, String> {
+        let made = self.client.quick("POST", &format!("/containers/{container}/exec"), Some(body));
+        let made = made.map_err(words("The command cannot be run in the Docker container"))?;
+        let id = made["Id"].as_str().ok_or("The Docker daemon gives the command no id")?;
+        if self.reach(Stage::Started(id.to_owned())) == Stage::GivenUp {
+            return Err("Nobody waits for the command any more".to_owned());
+        }
+        let start = request("POST", &format!("/exec/{id}/start"), Some(r#"{"Detach": false, "Tty": false}"#));
+        let (mut frames, mut refusal) = (Frames::default(), Vec::new());
+        let status = self.client.stream(&start, None, &mut |status, data| {
+            match status {
+                200 => frames.feed(data),
+                _ => refusal.extend_from_slice(data),
+            }
+            false
+        });
+        let status = status.map_err(words("What the command writes cannot be read"))?;
+        if status != 200 {
+            let why = String::from_utf8_lossy(&refusal);
+            return Err(format!("The command cannot be started in the Docker container ({status}): {why}"));
+        }
+        let code = self.inspect(id)?["ExitCode"].as_u64();
+        let code = code.ok_or("The Docker daemon does not say how the command has ended")?;
+        Ok(u8::try_from(code).unwrap_or(u8::MAX))
+    }
+
+    fn inspect(&self, id: &str) -> Result<Value, String> {
+        let inspected = self.client.quick("GET", &format!("/exec/{id}/json"), None);
+        inspected.map_err(words("Failed to ask the Docker daemon for the command"))
+    }
+
+    /// Goes on to a stage, but not back from the last one; the stage that it was in.
+    fn reach(&self, next: Stage) -> Stage {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = stage.clone();
+        if before != Stage::GivenUp {
+            *stage = next;
+        }
+        before
+    }
+
+    /// Nobody waits for the command: it is ended with all that it has started.
+    fn give_up(&self) {
+        let Stage::Started(id) = self.reach(Stage::GivenUp) else { return };
+        let deadline = clock::now() + END_LIMIT;
+        match self.process(&id, deadline) {
+            Ok(Some(pid)) => {
+                let left = deadline.saturating_duration_since(clock::now());
+                if let Err(error) = containers::destroy(pid, containers::start_time(pid), left) {
+                    eprintln!("{error}");
+                }
+            }
+            Ok(None) => {}
+            Err(words) => eprintln!("A check's command goes on in the Docker container: {words}"),
+        }
+    }
+
+    /// The first process of the command, as the host counts; none if it has ended.
+    #[allow(clippy::disallowed_methods)] // the daemon tells nobody when the process is there
+    fn process(&self, id: &str, deadline: Instant) -> Result<Option<i32>, String> {
+        loop {
+            let inspected = self.inspect(id)?;
+            let pid = inspected["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+            match inspected["Running"] == true {
+                true if pid > 1 => return if_of(pid, inspected["ContainerID"].as_str().unwrap_or_default()),
+                false if !inspected["ExitCode"].is_null() => return Ok(None),
+                _ if clock::now() >= deadline => return Err("it has no process".to_owned()),
+                _ => std::thread::sleep(ASK_AGAIN),
+            }
+        }
+    }
+}
+
+/// The process, if it is one of the container: its number may be another's by now, or be counted elsewhere.
+fn if_of(pid: i32, container: &str) -> Result<Option<i32>, String> {
+    match std::fs::read_to_string(format!("/proc/{pid}/cgroup")) {
+        Ok(groups) if !container.is_empty() && groups.contains(container) => Ok(Some(pid)),
+        Ok(_) => Err(format!("process {pid} is not one of the container")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("process {pid} cannot be looked at: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::messages::{Environment, Variable};
+
+    fn variable(name: &str, value: Option<&str>) -> Variable {
+        Variable { name: name.into(), value: value.map(str::to_owned) }
+    }
+
+    #[test]
+    fn what_docker_is_told() {
+        let variables = vec![variable("A", Some("1")), variable("S", None), variable("A", Some("2"))];
+        let shell =
+            Command { value: Some("a | b".into()), environment: Some(Environment { variables }), ..Command::default() };
+        let told = body(&shell).unwrap();
+        assert_eq!((&told["Cmd"], &told["Env"]), (&json!(["/bin/sh", "-c", "a | b"]), &json!(["A=2"])));
+        let arguments = vec!["x".to_owned(), "y".to_owned()];
+        let plain = Command { shell: Some(false), value: Some("/bin/a".into()), arguments, ..Command::default() };
+        assert_eq!(body(&plain).unwrap()["Cmd"], json!(["/bin/a", "x", "y"]));
+        assert_eq!(body(&Command::default()).unwrap_err(), "the command has no value");
+    }
+
+    #[test]
+    fn only_processes_of_the_container_are_ended() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(if_of(own, "no such container").unwrap_err().contains("not one of the container"));
+        assert!(if_of(own, "").is_err());
+        assert_eq!(if_of(i32::MAX, "x"), Ok(None));
+    }
+
+    #[test]
+    fn who_gave_up_starts_nothing() {
+        let run = Run { client: Client::new("/nowhere"), stage: Mutex::default() };
+        run.give_up();
+        assert_eq!(run.reach(Stage::Started("id".to_owned())), Stage::GivenUp);
+        assert_eq!(run.reach(Stage::Beginning), Stage::GivenUp);
+    }
+}
