@@ -8,6 +8,7 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod machine;
+mod retry;
 mod steps;
 mod test;
 mod tidy;

@@ -92,8 +92,22 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     let cannot = || format!("cannot start: {line}");
     let (status, last) = match std::io::stdout().is_terminal() {
         true => (command.status().with_context(cannot)?, Vec::new()),
-        false => unwatched(command).with_context(cannot)?,
+        false => unwatched(command, |_| ()).with_context(cannot)?,
     };
+    ended(status, line, last)
+}
+
+/// The same, with each line shown to `see`, too.
+///
+/// # Errors
+/// As of [`run`].
+pub(crate) fn run_seen(command: &mut Command, see: impl FnMut(&str) + Send + 'static) -> Result<()> {
+    let line = text(command);
+    let (status, last) = unwatched(command, see).with_context(|| format!("cannot start: {line}"))?;
+    ended(status, line, if std::io::stdout().is_terminal() { Vec::new() } else { last })
+}
+
+fn ended(status: ExitStatus, line: String, last: Vec<String>) -> Result<()> {
     if !status.success() {
         return Err(Failed { status, line, last }.into());
     }
@@ -101,7 +115,10 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs `command` and gives what it said last, beside letting it through.
-fn unwatched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<String>)> {
+fn unwatched(
+    command: &mut Command,
+    see: impl FnMut(&str) + Send + 'static,
+) -> std::io::Result<(ExitStatus, Vec<String>)> {
     let (reader, writer) = std::io::pipe()?;
     let mut child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
     // The command holds the pipe's other end, and would be waited for.
@@ -110,7 +127,7 @@ fn unwatched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<String>)
     let (ended, end) = mpsc::channel::<()>();
     let theirs = last.clone();
     std::thread::spawn(move || {
-        pass(reader, &theirs);
+        pass(reader, &theirs, see);
         drop(ended);
     });
     let status = child.wait()?;
@@ -120,24 +137,27 @@ fn unwatched(command: &mut Command) -> std::io::Result<(ExitStatus, Vec<String>)
     Ok((status, last))
 }
 
-/// Lets everything through, and keeps the last lines.
-fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>) {
+/// Lets everything through, shows each line, and keeps the last ones.
+fn pass(reader: PipeReader, last: &Mutex<VecDeque<String>>, mut see: impl FnMut(&str)) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
         // Without a reader of our own output there is nobody to tell that.
         let _ = std::io::stdout().write_all(&line);
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        see(&text);
         let mut last = lock(last);
         if last.len() == REPEATED {
             last.pop_front();
         }
-        last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+        last.push_back(text);
         line.clear();
     }
 }
 
-fn lock(last: &Mutex<VecDeque<String>>) -> MutexGuard<'_, VecDeque<String>> {
-    last.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks; what is in it is whole even if another thread has panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The command line as one would type it.
@@ -153,7 +173,7 @@ mod tests {
     #[test]
     fn what_failed_says_what_it_said_last() {
         let mut command = Command::new("sh");
-        let (status, last) = unwatched(command.args(["-c", "seq 41; echo why >&2; exit 3"])).unwrap();
+        let (status, last) = unwatched(command.args(["-c", "seq 41; echo why >&2; exit 3"]), |_| ()).unwrap();
         assert_eq!(status.code(), Some(3));
         assert_eq!((last.len(), last[0].as_str(), last[REPEATED - 1].as_str()), (REPEATED, "3", "why"));
     }
@@ -161,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_left_running_is_not_waited_for_without_end() {
         let mut command = Command::new("sh");
-        let (status, last) = unwatched(command.args(["-c", "sleep 30 & echo $!"])).unwrap();
+        let (status, last) = unwatched(command.args(["-c", "sleep 30 & echo $!"]), |_| ()).unwrap();
         assert!(status.success());
         let left = std::process::Command::new("kill").arg(&last[0]).status().unwrap();
         assert!(left.success(), "it was still there");

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::retry::Failures;
 use crate::{binary, cargo, machine, steps, target, tidy};
 
 /// Runs the steps in the order in which a failure is cheapest to find.
@@ -27,8 +28,21 @@ pub(crate) fn run(install: bool) -> Result<()> {
         let report = target().join("demo.html");
         steps::run(Command::new(binary()).args(["demo", "--policy=both", "--report"]).arg(report))
     });
-    steps.run("tests", || steps::run(with_programs(&mut cargo(&["test", "--workspace"]), python.as_deref())));
+    steps.run("tests", || tests(python.as_deref()));
     steps.finish()
+}
+
+/// All tests. Those of the end-to-end tests that fail are given one more try by themselves: they wait for real processes, with
+/// limits that a machine which does other things can exceed.
+fn tests(python: Option<&Path>) -> Result<()> {
+    let seen = Failures::default();
+    let theirs = seen.clone();
+    let all = &mut cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let result = steps::run_seen(with_programs(all, python), move |line| theirs.see(line));
+    let Some(again) = result.as_ref().err().and_then(|_| seen.to_retry()) else { return result };
+    println!("failed, and tried once more by themselves: {}", again.join(", "));
+    let mut alone = cargo(&["test", "--package", "tepui", "--test", "end_to_end", "--", "--exact", "--test-threads=1"]);
+    steps::run(with_programs(alone.args(again), python))
 }
 
 /// Tells the end-to-end tests where the release binary and the Python with the clients are.

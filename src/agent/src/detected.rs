@@ -65,6 +65,13 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
+    /// Whether it has told a master what runs here, and waits to be admitted for it. What an order changes now is missing in that
+    /// list, and the order may be one of an earlier master at the same address, which has died while it was on its way: the
+    /// one that reads the list would book what is in use a second time.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.state == AgentState::Disconnected && self.asked
+    }
+
     /// Tells a master that has admitted the agent what there is now: its books may say something else.
     pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {

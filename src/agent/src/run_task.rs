@@ -81,6 +81,10 @@ impl Agent {
             return;
         }
         complete_executor(&mut launch.executor, &id);
+        if self.is_listed() {
+            let drop = Drop::new(Reason::SlaveDisconnected, "The agent registers anew, and has listed what runs on it");
+            return self.drop_launch(&id, &info, &launch, &drop, now, out);
+        }
         if let Err(drop) = self.check(&info, versions, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }

@@ -15,9 +15,13 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        if let Ok(framework) = FrameworkId::new(&message.framework_id.value) {
-            self.shut_down_framework(&framework, now, out);
+        let Ok(framework) = FrameworkId::new(&message.framework_id.value) else { return };
+        if self.is_listed() {
+            // A master that knows of the end says so again when it reads the list.
+            tracing::warn!(%framework, "the framework is not shut down: the agent has just listed it to a master");
+            return;
         }
+        self.shut_down_framework(&framework, now, out);
     }
 
     /// Shuts all executors of a framework down; nobody waits for its updates any more.

@@ -33,6 +33,7 @@ mod terminals;
 mod unsupported;
 mod validate;
 mod views;
+mod voices;
 mod volumes;
 mod worker;
 mod world;
@@ -69,6 +70,7 @@ use lines::Lines;
 use ports::Ports;
 use records::Records;
 pub(crate) use unsupported::note;
+use voices::Voices;
 use world::{Exit, Shell};
 
 /// An agent that serves.
@@ -180,6 +182,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     common.attach_log("/slave/log");
     let shell = Arc::new(Shell {
         network,
+        voices: Voices::default(),
         pid,
         streams,
         answers,

@@ -1,0 +1,94 @@
+//! Which tests failed, read from what `cargo test` says, and whether they may be tried again.
+//!
+//! Only tests with real processes may: any other one that fails is wrong, however busy the machine is.
+
+use std::sync::{Arc, Mutex};
+
+use crate::steps::lock;
+
+/// More than this is no accident.
+const MOST: usize = 5;
+/// The tests with real processes, as cargo names their source.
+const REAL: &str = "tests/end_to_end/main.rs";
+
+/// What has failed so far. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Failures {
+    seen: Arc<Mutex<Seen>>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// The tests with real processes run now.
+    real: bool,
+    failed: Vec<String>,
+    /// Something failed that may not be tried again: another test, or a build.
+    other: bool,
+}
+
+impl Failures {
+    /// Takes in a line of cargo's or of a test program's.
+    pub(crate) fn see(&self, line: &str) {
+        let mut seen = lock(&self.seen);
+        let words = line.trim_start();
+        if words.starts_with("Running ") || words.starts_with("Doc-tests ") {
+            seen.real = words.contains(REAL);
+        } else if let Some(name) = failed_test(line) {
+            match seen.real {
+                true => seen.failed.push(name.to_owned()),
+                false => seen.other = true,
+            }
+        } else if is_other(words) {
+            seen.other = true;
+        }
+    }
+
+    /// The tests to try again; none if there are too many, or something else failed.
+    pub(crate) fn to_retry(&self) -> Option<Vec<String>> {
+        let seen = lock(&self.seen);
+        (!seen.other && (1..=MOST).contains(&seen.failed.len())).then(|| seen.failed.clone())
+    }
+}
+
+/// The name of a test that has failed. Beside others its result may stand on a line with something that it printed.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+/// Whether cargo says there that something else has failed: a build, another program, or a program that crashed.
+fn is_other(words: &str) -> bool {
+    let tests = words.starts_with("error: test failed") && !words.contains("--test end_to_end`");
+    let others = ["error: could not compile", "error: doctest failed", "process didn't exit successfully"];
+    tests || others.iter().any(|beginning| words.starts_with(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn to_retry(lines: &[&str]) -> Option<Vec<String>> {
+        let failures = Failures::default();
+        lines.iter().for_each(|line| failures.see(line));
+        failures.to_retry()
+    }
+
+    const BEGIN: &str = "     Running tests/end_to_end/main.rs (/t/debug/deps/end_to_end-1)";
+    const END: [&str; 2] =
+        ["error: test failed, to rerun pass `-p tepui --test end_to_end`", "error: 1 target failed:"];
+
+    #[test]
+    fn only_tests_with_real_processes_are_tried_again() {
+        let failed = "test containers::roots ... FAILED";
+        assert_eq!(
+            to_retry(&[BEGIN, failed, "test a ... ok", END[0], END[1]]),
+            Some(vec!["containers::roots".to_owned()])
+        );
+        assert_eq!(to_retry(&[BEGIN, failed, "   Doc-tests base", "test b ... FAILED"]), None);
+        assert_eq!(to_retry(&["     Running unittests src/lib.rs (/t/debug/deps/a-1)", failed]), None);
+        assert_eq!(to_retry(&[BEGIN, failed, "error: test failed, to rerun pass `-p base --lib`"]), None);
+        assert_eq!(to_retry(&[BEGIN, failed, "  process didn't exit successfully: `end_to_end` (signal: 11)"]), None);
+        assert_eq!(to_retry(&[BEGIN, failed, "error: could not compile `a` (lib) due to 1 previous error"]), None);
+        assert_eq!(to_retry(&[BEGIN, "test a ... ok"]), None);
+        assert_eq!(to_retry(&[[BEGIN].as_slice(), &[failed; MOST + 1]].concat()), None);
+    }
+}
