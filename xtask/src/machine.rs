@@ -93,7 +93,11 @@ fn install_packages(names: &[&str]) -> Result<()> {
         if !root {
             command.args(["--non-interactive", "apt-get"]);
         }
-        command.args(["--quiet", "--yes"]).args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        // Another one that installs, or a network that stumbles, is waited for.
+        command
+            .args(["--quiet", "--yes", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"])
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive");
         steps::run(&mut command)
     };
     apt(&["update"])?;

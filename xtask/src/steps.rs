@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 /// Lines that are repeated of a command that failed.
 const REPEATED: usize = 40;
 /// How long output is waited for after its command has ended: what it left running may hold on to it.
-const LINGER: Duration = Duration::from_secs(2);
+const LINGER: Duration = Duration::from_secs(5);
 
 /// What was run so far.
 #[derive(Default)]
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_is_left_running_is_not_waited_for_without_end() {
         let mut command = Command::new("sh");
-        let (status, last) = unwatched(command.args(["-c", "sleep 30 & echo $!"]), |_| ()).unwrap();
+        let (status, last) = unwatched(command.args(["-c", "sleep 1000 & echo $!"]), |_| ()).unwrap();
         assert!(status.success());
         let left = std::process::Command::new("kill").arg(&last[0]).status().unwrap();
         assert!(left.success(), "it was still there");

@@ -118,7 +118,7 @@ async fn lives_through_an_agents_restart_and_ends_with_its_shutdown() {
         send(stream.as_ref().unwrap(), &wire(Type::Shutdown));
     };
     let both = async { tokio::join!(run_in(Runs, environment(running.address()), Arc::default()), scenario) };
-    let (finished, ()) = tokio::time::timeout(Duration::from_secs(20), both).await.expect("the test hangs");
+    let (finished, ()) = tokio::time::timeout(Duration::from_secs(180), both).await.expect("the test hangs");
     assert_eq!(finished.unwrap().ending, Ending::Stopped);
     running.stop().await;
 }

@@ -146,7 +146,7 @@ async fn follows_the_leader_that_zookeeper_names() {
         };
         tokio::join!(run(Twice(0), options), scenario)
     };
-    let (finished, ()) = tokio::time::timeout(Duration::from_secs(20), scripted).await.expect("the test hangs");
+    let (finished, ()) = tokio::time::timeout(Duration::from_secs(180), scripted).await.expect("the test hangs");
     assert_eq!(finished.ending, Ending::Stopped);
     serving.abort();
 }
@@ -162,7 +162,7 @@ async fn a_program_with_a_question_asks_who_leads() {
         let found = addresses(masters, time).await;
         found.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>()).map_err(|why| why.to_string())
     };
-    let ask = async |masters: &str| within(masters, Duration::from_secs(20)).await;
+    let ask = async |masters: &str| within(masters, Duration::from_secs(180)).await;
     group.set("log_replicas", Some("nowhere"));
     assert!(ask(&url).await.unwrap_err().contains(&format!("ZooKeeper at {server} has none in /mesos")));
     group.set("json.info_0000000009", Some("10.0.0.9:5050"));

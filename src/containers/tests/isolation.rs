@@ -8,7 +8,8 @@ use containers::cgroups::{Controller, Hierarchies};
 use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, Namespaces, Place};
 use containers::{Launcher, Output, Program, Spec};
 
-const LIMIT: Duration = Duration::from_secs(20);
+/// How long something may take that must happen, also on a busy machine.
+const LIMIT: Duration = Duration::from_secs(180);
 
 struct Folder(PathBuf);
 

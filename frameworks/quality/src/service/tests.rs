@@ -81,7 +81,7 @@ fn a_model_is_kept_and_predicts_by_the_names_of_classes() {
     assert!(SavedModel::read(&folder.0.join("b.json")).is_err());
 }
 
-fn options(driver: String) -> WorkerOptions {
+fn options(driver: String, grace: Duration) -> WorkerOptions {
     WorkerOptions {
         driver,
         job: "a".into(),
@@ -89,7 +89,7 @@ fn options(driver: String) -> WorkerOptions {
         token: "t".into(),
         cores: 1,
         pace: None,
-        grace: Duration::from_millis(300),
+        grace,
         keep: 0,
     }
 }
@@ -111,7 +111,7 @@ fn greeted(listener: &TcpListener) -> (TcpStream, [String; 3]) {
 fn a_worker_without_its_driver_ends_by_itself() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let driver = listener.local_addr().unwrap().to_string();
-    let options = options(driver.clone());
+    let options = options(driver.clone(), Duration::from_millis(300));
     let worker = std::thread::spawn(move || run(&options, |_| {}));
     // It says who it is; then the driver is gone for good.
     let (stream, hello) = greeted(&listener);
@@ -127,7 +127,7 @@ fn a_worker_goes_to_another_job_when_it_is_told_to() {
     let driver = listener.local_addr().unwrap().to_string();
     let worker = std::thread::spawn(move || {
         let mut told = Vec::new();
-        run(&options(driver), |job| told.push(job.to_owned())).unwrap();
+        run(&options(driver, Duration::from_secs(600)), |job| told.push(job.to_owned())).unwrap();
         told
     });
     let (mut stream, _) = greeted(&listener);

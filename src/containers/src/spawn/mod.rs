@@ -129,8 +129,9 @@ pub enum SpawnError {
 }
 
 /// A program file that has just been written is busy for as long as a process which another thread was starting meanwhile
-/// has a copy of the open file: until its execve. That is a matter of microseconds, so trying again is the cure.
-const BUSY_TRIES: u32 = 50;
+/// has a copy of the open file: until its execve. That is a matter of microseconds, or of a turn on a busy machine, so trying again
+/// is the cure.
+const BUSY_TRIES: u32 = 500;
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
 /// Starts processes: in process groups and sessions, and in the namespaces and control groups that their spec names.

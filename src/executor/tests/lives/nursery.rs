@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use containers::{Child, Output, Program, ProgramFile, Spec, Template, WaitStatus};
 use prost::Message;
@@ -12,9 +11,7 @@ use protos::mesos::v1::executor::{Call, Event, call, event};
 use protos::mesos::v1::{self, TaskState};
 use protos::recordio::{self, Decoder};
 
-use crate::support::{Folder, killing};
-
-const LIMIT: Duration = Duration::from_secs(60);
+use crate::support::{Folder, LIMIT, killing};
 
 pub struct Nursery {
     pub template: Template,

@@ -79,6 +79,21 @@ impl Pod {
         request
     }
 
+    /// Takes requests for signals to `task` that may come in any order, as each has a connection of its own; which they are.
+    fn signals(&mut self, task: &Running, number: usize) -> Vec<i32> {
+        let mut signals: Vec<i32> = (0..number)
+            .map(|_| {
+                let request = self.agent.agent_request();
+                let kill = request.agent_call().kill_nested_container.unwrap();
+                assert_eq!(kill.container_id, task.container);
+                request.answer("200 OK", b"");
+                kill.signal.unwrap()
+            })
+            .collect();
+        signals.sort_unstable();
+        signals
+    }
+
     /// Takes the announcement that `task` is being killed, and the request for its SIGTERM.
     fn is_killed(&mut self, name: &str, task: &Running) {
         self.update(name, TaskKilling);
@@ -131,10 +146,10 @@ fn a_kill_is_forced_after_the_grace_period() {
     task.kill_policy = Some(kill_policy(Duration::from_secs(600)));
     let running = pod.runs(&[task]).pop().unwrap();
     pod.stream.kill("t1", Some(Duration::from_millis(20)));
-    pod.is_killed("t1", &running);
     // A further kill changes nothing.
     pod.stream.kill("t1", Some(Duration::ZERO));
-    pod.signalled(&running, 9).answer("200 OK", b"");
+    pod.update("t1", TaskKilling);
+    assert_eq!(pod.signals(&running, 2), [9, 15]);
     running.wait.answer("200 OK", &waited(9));
     pod.update("t1", TaskKilled);
     pod.executor.ends();
@@ -167,19 +182,25 @@ fn a_task_may_take_only_so_long() {
     let mut pod = Pod::new("pod-overdue", &[]);
     let mut task = shell("t1", "1");
     task.max_completion_time = Some(duration(Duration::from_millis(20)));
-    let running = pod.runs(&[task]).pop().unwrap();
-    // Both signals, in quick succession, over connections of their own.
-    let mut signals: Vec<i32> = (0..2)
-        .map(|_| {
-            let request = pod.agent.agent_request();
-            let signal = request.agent_call().kill_nested_container.unwrap().signal.unwrap();
-            request.answer("200 OK", b"");
-            signal
-        })
-        .collect();
+    pod.stream.launch_group(vec![task]);
+    pod.update("t1", TaskStarting);
+    pod.agent.agent_request().answer("200 OK", b"");
+    pod.update("t1", TaskRunning);
+    // The wait and both signals, in quick succession, over connections of their own.
+    let (mut wait, mut signals) = (None, Vec::new());
+    for _ in 0..3 {
+        let request = pod.agent.agent_request();
+        match request.agent_call().kill_nested_container {
+            Some(kill) => {
+                signals.extend(kill.signal);
+                request.answer("200 OK", b"");
+            }
+            None => wait = Some(request),
+        }
+    }
     signals.sort_unstable();
     assert_eq!(signals, [9, 15]);
-    running.wait.answer("200 OK", &waited(9));
+    wait.unwrap().answer("200 OK", &waited(9));
     let status = pod.update("t1", TaskFailed);
     assert_eq!(status.reason(), v1::task_status::Reason::MaxCompletionTimeReached);
     pod.executor.ends();

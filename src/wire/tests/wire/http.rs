@@ -278,14 +278,15 @@ async fn a_handler_outlives_its_client() {
     assert!(raw.rest().await.is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_handler_whose_client_is_gone_is_dropped_in_time() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
     raw.write("GET /wait HTTP/1.1\r\n\r\n").await;
-    fixture.handler.waiting.notified().await;
+    soon("the request", fixture.handler.waiting.notified()).await;
     drop(raw);
-    // The clock of this test jumps ahead while nothing else happens.
+    // From now on the clock of this test jumps ahead while nothing else happens.
+    tokio::time::pause();
     while !fixture.handler.dropped.load(Ordering::SeqCst) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -309,14 +310,17 @@ async fn stopping_answers_what_is_under_way() {
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_cut_off() {
     let fixture = serve();
     let mut raw = Raw::connect(fixture.address).await;
     let size = 100_000_000;
     raw.write(format!("GET /size?n={size} HTTP/1.1\r\n\r\n")).await;
-    // The clock of this test jumps ahead while nothing else happens.
+    until("the request is handled", || !fixture.handler.seen.lock().unwrap().is_empty()).await;
+    // Meanwhile the clock of this test jumps ahead while nothing else happens.
+    tokio::time::pause();
     tokio::time::sleep(3 * Limits::default().stalled).await;
+    tokio::time::resume();
     let got = raw.rest().await.len();
     assert!(got < size, "all of it was sent");
 }
