@@ -207,6 +207,7 @@ impl Agent {
             Input::ExecutorStreamClosed { stream } => self.executor_stream_closed(stream),
             Input::OperatorCall { request, call } => self.operator_call(request, *call, out),
             Input::ContainerNetworks { container, networks } => self.container_networks(&container, networks),
+            Input::ContainerClass { container, class } => self.container_class(&container, class),
             Input::ContainerStarted { container, pid } => self.container_started(&container, pid, now, out),
             Input::ContainerStartFailed { container, why } => self.container_start_failed(&container, &why, now, out),
             Input::ContainerExited { container, status } => self.container_exited(&container, status, now, out),

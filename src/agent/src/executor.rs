@@ -102,6 +102,8 @@ pub struct Executor {
     pub completed: VecDeque<Arc<pb::Task>>,
     /// The networks that its container is on; none for the host's.
     pub(crate) networks: Vec<pb::NetworkInfo>,
+    /// What its container's packets are marked with, if they are.
+    pub class: Option<u32>,
     /// The persistent volumes that its container sees.
     pub(crate) volumes: Vec<VolumeLink>,
     /// How its tasks end when its container does.
@@ -119,6 +121,12 @@ pub struct Executor {
 }
 
 impl Executor {
+    /// What a status says of its container's control groups.
+    pub fn cgroup_info(&self) -> Option<pb::CgroupInfo> {
+        let classid = Some(self.class?);
+        Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
+    }
+
     /// An executor whose container has not been started, without tasks.
     pub(crate) fn new(
         id: ExecutorId,
@@ -144,6 +152,7 @@ impl Executor {
             terminated: BTreeMap::new(),
             completed: VecDeque::new(),
             networks: Vec::new(),
+            class: None,
             volumes: Vec::new(),
             ending: None,
             limitation: Vec::new(),

@@ -43,6 +43,15 @@ impl Agent {
         }
     }
 
+    /// A container's packets are marked.
+    pub(crate) fn container_class(&mut self, container: &ContainerName, class: u32) {
+        if let Some((framework, executor)) = self.containers.get(container).cloned()
+            && let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str())
+        {
+            executor.class = Some(class);
+        }
+    }
+
     /// A container could not be started: its tasks fail.
     pub(crate) fn container_start_failed(&mut self, container: &ContainerName, why: &str, now: Time, out: &mut Outbox) {
         self.counters.container_launch_errors += 1;

@@ -72,6 +72,13 @@ pub enum Input {
         /// The networks, with its addresses there.
         networks: Vec<pb::NetworkInfo>,
     },
+    /// A container that is about to start, or runs, has its packets marked with a class of its own.
+    ContainerClass {
+        /// Which one.
+        container: ContainerName,
+        /// The class.
+        class: u32,
+    },
     /// A container runs: after `Launch`, or after `Reattach` when its process is still there.
     ContainerStarted {
         /// Which one.

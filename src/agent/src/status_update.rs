@@ -159,6 +159,9 @@ impl Agent {
         if container.executor_pid.is_none() {
             container.executor_pid = executor.pid;
         }
+        if let Some(info) = executor.cgroup_info() {
+            container.cgroup_info = Some(info);
+        }
         if !executor.networks.is_empty() {
             container.network_infos.clone_from(&executor.networks);
         }

@@ -142,6 +142,19 @@ fn groups_inside_groups() {
 }
 
 #[test]
+fn packets_are_marked() {
+    let tree = Tree::new("net");
+    let host = first(&tree, &["freezer", "net_cls"]);
+    let group = host.group("a");
+    group.create(&[Controller::NetClass]).unwrap();
+    assert_eq!(group.net_class(), None);
+    group.set_net_class(0x0012_0005).unwrap();
+    assert_eq!(tree.text("net_cls/mesos/a/net_cls.classid"), "1179653");
+    assert_eq!(group.net_class(), Some(0x0012_0005));
+    assert!(Hierarchies::unified(&tree.0, "mesos").group("a").set_net_class(1).is_err());
+}
+
+#[test]
 fn a_processor_set_has_what_its_parent_has() {
     let tree = Tree::new("cpuset");
     let host = first(&tree, &["freezer", "cpuset"]);

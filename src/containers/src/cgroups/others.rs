@@ -1,4 +1,4 @@
-//! The smaller controllers: numbers of processes, block devices, processor sets, device nodes.
+//! The smaller controllers: numbers of processes, block devices, processor sets, device nodes, marks of packets.
 //!
 //! Version 2 has no file for device nodes: there they are not restricted.
 
@@ -90,6 +90,22 @@ impl Group {
             }
         }
         Some(sum)
+    }
+
+    /// Marks what the group sends: 16 bits name a class, and 16 more one within it.
+    ///
+    /// # Errors
+    /// What the system refuses, and that version 2 cannot do it.
+    pub fn set_net_class(&self, class: u32) -> Result<(), CgroupError> {
+        let folder = self.folder(Controller::NetClass).filter(|_| !self.is_v2());
+        write(&folder.ok_or(CgroupError::Missing("net_cls"))?.join("net_cls.classid"), &class.to_string())
+    }
+
+    /// What the group's packets are marked with, if they are.
+    pub fn net_class(&self) -> Option<u32> {
+        let folder = self.folder(Controller::NetClass).filter(|_| !self.is_v2())?;
+        let class = read_number(&folder.join("net_cls.classid")).filter(|class| *class != 0)?;
+        u32::try_from(class).ok()
     }
 
     /// Lets the group use the usual devices and these, and no others.

@@ -92,6 +92,9 @@ impl Worker {
                 if !networks.is_empty() {
                     (self.report)(Input::ContainerNetworks { container: container.clone(), networks });
                 }
+                if let Some(class) = self.isolator.class_again(&container) {
+                    (self.report)(Input::ContainerClass { container: container.clone(), class });
+                }
                 // What it was started with could be used.
                 let variables: Option<Variables> = self.records.more(&container, Note::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());

@@ -65,7 +65,7 @@ use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
-use isolation::{Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
+use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
 use lines::Lines;
 use ports::Ports;
 use records::Records;
@@ -127,7 +127,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let info = config::info(&flags, &identity, &work_dir, gpus.count())?;
     let ports = Ports::read(&flags, &info.resources)?;
     let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
-    let parts = Parts { images, networks, gpus, resctrl };
+    let parts = Parts { images, networks, gpus, resctrl, classes: Classes::read(&flags)? };
     let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();

@@ -192,7 +192,10 @@ impl Worker {
             self.records.note_owner(container);
         }
         let isolated = self.isolator.isolate(container, spec, user.as_ref(), self.around(container, spec))?;
-        let Isolated { isolation, group, oom, init, view, variables } = isolated;
+        let Isolated { isolation, group, oom, init, view, variables, class } = isolated;
+        if let Some(class) = class {
+            (self.report)(Input::ContainerClass { container: container.clone(), class });
+        }
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
         self.docker.note(container, spec);
         self.docker.add_variables(spec, &mut process);

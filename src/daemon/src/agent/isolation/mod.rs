@@ -3,6 +3,7 @@
 //! `flags.rs` reads the flags, `group.rs` is about control groups, `volumes.rs` about mounts, `rights.rs` about
 //! capabilities, `seccomp.rs` about system calls, `cni/` about networks. Starting and waiting is `containers.rs`.
 
+mod classes;
 mod cni;
 mod flags;
 mod gpus;
@@ -21,6 +22,7 @@ use containers::User;
 use containers::cgroups::{Controller, Group, Hierarchies, OomWatch};
 use containers::isolation::{Isolation, Mount, Namespaces};
 
+pub(super) use classes::Classes;
 pub(super) use cni::Networks;
 pub(super) use flags::Isolators;
 pub(super) use gpus::Gpus;
@@ -46,6 +48,7 @@ pub(super) struct Parts {
     pub(super) networks: Networks,
     pub(super) gpus: Gpus,
     pub(super) resctrl: Resctrl,
+    pub(super) classes: Classes,
 }
 
 /// What a container is started with.
@@ -62,6 +65,8 @@ pub(super) struct Isolated {
     pub(super) view: View,
     /// Variables that tell it what it has.
     pub(super) variables: Vec<(&'static str, String)>,
+    /// What its packets are marked with.
+    pub(super) class: Option<u32>,
 }
 
 impl Isolator {
@@ -126,6 +131,7 @@ impl Isolator {
     pub(super) fn take_back(&self, container: &ContainerName) {
         self.parts.gpus.take_back(container.as_str());
         self.parts.resctrl.take_back(container.as_str());
+        self.parts.classes.take_back(container.as_str());
     }
 
     /// Deletes what an earlier agent has made for others than these outermost containers.
@@ -170,6 +176,7 @@ impl Isolator {
                 init: false,
                 view,
                 variables: Vec::new(),
+                class: None,
             });
         };
         let mut isolation = self.isolators.rights(spec)?;
@@ -201,12 +208,30 @@ impl Isolator {
         let made = self.enter_group(groups, &group, container, spec, &mut isolation);
         let made = made.and_then(|oom| {
             self.allow(&group, container, gpus.as_ref())?;
-            Ok(oom)
+            Ok((oom, self.mark(&group, container)?))
         });
-        let oom = made.inspect_err(|_| {
+        let (oom, class) = made.inspect_err(|_| {
             let _ = group.remove();
         })?;
-        Ok(Isolated { isolation, group: Some(group), oom, init, view, variables })
+        Ok(Isolated { isolation, group: Some(group), oom, init, view, variables, class })
+    }
+
+    /// Marks what an outermost container sends; those inside it send as it does.
+    fn mark(&self, group: &Group, container: &ContainerName) -> anyhow::Result<Option<u32>> {
+        let own = container.parent().is_none() && self.isolators.has(Controller::NetClass);
+        let class = if own { self.parts.classes.give(container)? } else { None };
+        if let Some(class) = class {
+            group.set_net_class(class)?;
+        }
+        Ok(class)
+    }
+
+    /// What the packets of a container of an earlier agent are marked with.
+    pub(super) fn class_again(&self, container: &ContainerName) -> Option<u32> {
+        let group = self.group(container).filter(|_| self.parts.classes.are_given())?;
+        let class = group.net_class()?;
+        self.parts.classes.note(container, class);
+        Some(class)
     }
 
     /// Lets a container with a group of its own open its GPUs.

@@ -141,6 +141,7 @@ fn status(executor: &Executor) -> mesos::ContainerStatus {
     mesos::ContainerStatus {
         container_id: Some(executor.container.to_proto()),
         executor_pid: executor.pid,
+        cgroup_info: executor.cgroup_info(),
         ..Default::default()
     }
 }
