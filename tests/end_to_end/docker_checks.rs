@@ -91,7 +91,7 @@ fn an_ill_task_is_killed(cluster: &OneAgent) {
 /// A command that hangs is ended with what it has started, and counts as a failure; the task goes on.
 fn what_takes_too_long_is_ended(cluster: &OneAgent) {
     let script = "sleep 98765 & (sleep 98765 &); sleep 98765";
-    let more = json!({"timeout_seconds": 1, "interval_seconds": 1000, "consecutive_failures": 1000});
+    let more = json!({"timeout_seconds": 8, "interval_seconds": 1000, "consecutive_failures": 1000});
     let task = start(cluster, "hangs", of_health_check(script, more));
     until("all of it runs", || hanging() == 3);
     wait_for("that is a failure", || cluster.latest("hangs").filter(|status| status["healthy"] == false));

@@ -285,7 +285,7 @@ fn checks_of_tasks_with_containers_are_sessions() {
         // The call that waits for the task comes before.
         delay_seconds: Some(0.1),
         interval_seconds: Some(0.02),
-        timeout_seconds: Some(1.0),
+        timeout_seconds: Some(5.0),
         ..Default::default()
     }));
     let running = pod.runs(&[task]).pop().unwrap();
