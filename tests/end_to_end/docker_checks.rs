@@ -61,7 +61,8 @@ fn commands_run_inside(cluster: &OneAgent) {
     let task = start(cluster, "inside", of_check("command", json!({"command": command})));
     told(cluster, "inside", "command", json!({"exit_code": 5}));
     let sandbox = cluster.sandbox("inside").unwrap();
-    assert_eq!(fs::read_to_string(sandbox.join("word")).unwrap(), "one\n");
+    // It is written again and again.
+    until("it has the task's variable", || fs::read_to_string(sandbox.join("word")).unwrap() == "one\n");
     fs::write(sandbox.join("ill"), "").unwrap();
     told(cluster, "inside", "command", json!({"exit_code": 9}));
     end(task);
@@ -90,9 +91,11 @@ fn an_ill_task_is_killed(cluster: &OneAgent) {
 
 /// A command that hangs is ended with what it has started, and counts as a failure; the task goes on.
 fn what_takes_too_long_is_ended(cluster: &OneAgent) {
-    let script = "sleep 98765 & (sleep 98765 &); sleep 98765";
-    let more = json!({"timeout_seconds": 8, "interval_seconds": 1000, "consecutive_failures": 1000});
-    let task = start(cluster, "hangs", of_health_check(script, more));
+    let seconds = seconds();
+    let script = format!("sleep {seconds} & (sleep {seconds} &); sleep {seconds}");
+    // All of it must have started by then, also on a busy machine.
+    let more = json!({"timeout_seconds": 15, "interval_seconds": 1000, "consecutive_failures": 1000});
+    let task = start(cluster, "hangs", of_health_check(&script, more));
     until("all of it runs", || hanging() == 3);
     wait_for("that is a failure", || cluster.latest("hangs").filter(|status| status["healthy"] == false));
     until("nothing of it is left", || hanging() == 0);
@@ -100,12 +103,16 @@ fn what_takes_too_long_is_ended(cluster: &OneAgent) {
     end(task);
 }
 
+/// A time that nobody else sleeps.
+fn seconds() -> u32 {
+    100_000_000 + std::process::id()
+}
+
 /// How many processes there are that only the test above can have started.
 fn hanging() -> usize {
+    let wanted = format!("sleep\0{}\0", seconds());
     let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == b"sleep\x0098765\0"))
-        .count()
+    processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())).count()
 }
 
 /// Listens on its own loopback device, where nobody else can reach it.

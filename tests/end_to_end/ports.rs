@@ -56,7 +56,7 @@ fn who_listens_elsewhere_is_ended() {
     let cluster = OneAgent::start("ports", &flags.map(str::to_owned));
     let nothing = json!({"type": "MESOS"});
     // One that nobody else here listens on.
-    let mut all = (0..10).map(|number| 31000 + (std::process::id() as u16).wrapping_add(number) % 10);
+    let mut all = (0..5).map(|number| 31000 + (std::process::id() as u16).wrapping_add(number) % 5);
     let free = all.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
     let ports = json!({"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": free, "end": free}]}});
     let good = cluster.start_task_with("good", json!({"value": listen(free)}), nothing.clone(), &[ports]);

@@ -20,7 +20,7 @@ impl Folder {
 
     fn wanted(&self, name: &str, registry: String) -> Wanted {
         let store = self.0.join("store");
-        Wanted { name: name.into(), registry, store, cached: true, stall: 10, logins: String::new() }
+        Wanted { name: name.into(), registry, store, cached: true, stall: 120, logins: String::new() }
     }
 }
 
@@ -144,7 +144,7 @@ fn images_in_hdfs() {
         registry: "hdfs://namenode/images".into(),
         store: folder.join("store"),
         cached: true,
-        stall: 10,
+        stall: 120,
         logins: String::new(),
     };
     let image = bring(&wanted("app")).unwrap();

@@ -283,7 +283,7 @@ fn checks_of_tasks_with_containers_are_sessions() {
         r#type: Some(v1::check_info::Type::Command as i32),
         command: Some(v1::check_info::Command { command }),
         // The call that waits for the task comes before.
-        delay_seconds: Some(0.1),
+        delay_seconds: Some(1.0),
         interval_seconds: Some(0.02),
         timeout_seconds: Some(5.0),
         ..Default::default()
