@@ -181,14 +181,7 @@ impl MessageSink for Handler {
             return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
         }
         match Incoming::decode(&message.name, &message.body) {
-            Ok(decoded) if self.shell.voices.counts(message.peer, &decoded) => {
-                self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) });
-            }
-            Ok(_) => tracing::warn!(
-                from = %message.from,
-                name = message.name,
-                "order passed over: it came over a connection from before the agent last registered"
-            ),
+            Ok(decoded) => self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) }),
             Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
         }
         Delivery::Accepted

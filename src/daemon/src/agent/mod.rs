@@ -33,7 +33,6 @@ mod terminals;
 mod unsupported;
 mod validate;
 mod views;
-mod voices;
 mod volumes;
 mod worker;
 mod world;
@@ -70,7 +69,6 @@ use lines::Lines;
 use ports::Ports;
 use records::Records;
 pub(crate) use unsupported::note;
-use voices::Voices;
 use world::{Exit, Shell};
 
 /// An agent that serves.
@@ -182,7 +180,6 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     common.attach_log("/slave/log");
     let shell = Arc::new(Shell {
         network,
-        voices: Voices::default(),
         pid,
         streams,
         answers,

@@ -17,7 +17,6 @@ use wire::libprocess::Network;
 use super::containers::{Containers, Report};
 use super::fetch::Fetcher;
 use super::views::statistics::used;
-use super::voices::Voices;
 use super::volumes;
 use crate::answers::Answers;
 use crate::clock::Clock;
@@ -60,8 +59,6 @@ pub(super) struct Exit {
 /// What the core's outputs act on. Shared by the routes.
 pub(super) struct Shell {
     pub(super) network: Network,
-    /// Over which connections orders count.
-    pub(super) voices: Voices,
     pub(super) pid: Pid,
     pub(super) streams: Arc<Streams>,
     pub(super) answers: Arc<Answers<Answer>>,
@@ -105,10 +102,7 @@ impl World<Agent> for Shell {
             Output::Send { to, message } => {
                 self.network.send(&self.pid, &to, message.full_name(), &message.encode());
             }
-            Output::Link { to } => {
-                self.voices.registers();
-                self.network.link(&to);
-            }
+            Output::Link { to } => self.network.link(&to),
             Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } => self.answers.answer(request.0, answer),
