@@ -38,7 +38,7 @@ impl Failures {
                 true => seen.failed.push(name.to_owned()),
                 false => seen.other = true,
             }
-        } else if is_other(words) {
+        } else if is_other(words) || (seen.real && failures(line).is_some_and(|number| number != seen.failed.len())) {
             seen.other = true;
         }
     }
@@ -50,9 +50,14 @@ impl Failures {
     }
 }
 
-/// The name of a test that has failed. Beside others its result may stand on a line with something that it printed.
+/// The name of a test that has failed, where nothing else has been written into its line.
 fn failed_test(line: &str) -> Option<&str> {
     line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
+/// How many tests of a program have failed, from its last line: one whose own line was not understood must not be left out.
+fn failures(line: &str) -> Option<usize> {
+    line.strip_prefix("test result: FAILED. ")?.split("; ").find_map(|part| part.strip_suffix(" failed"))?.parse().ok()
 }
 
 /// Whether cargo says there that something else has failed: a build, another program, or a program that crashed.
@@ -89,6 +94,9 @@ mod tests {
         assert_eq!(to_retry(&[BEGIN, failed, "  process didn't exit successfully: `end_to_end` (signal: 11)"]), None);
         assert_eq!(to_retry(&[BEGIN, failed, "error: could not compile `a` (lib) due to 1 previous error"]), None);
         assert_eq!(to_retry(&[BEGIN, "test a ... ok"]), None);
+        let sum = |number: usize| format!("test result: FAILED. 36 passed; {number} failed; 0 ignored; 0 measured");
+        assert_eq!(to_retry(&[BEGIN, failed, &sum(1)]), Some(vec!["containers::roots".to_owned()]));
+        assert_eq!(to_retry(&[BEGIN, failed, "wordtest video::cut ... FAILED", &sum(2)]), None);
         assert_eq!(to_retry(&[[BEGIN].as_slice(), &[failed; MOST + 1]].concat()), None);
     }
 }
