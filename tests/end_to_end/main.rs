@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod agent_faults;
+mod authentication;
 mod binpack;
 mod containers;
 mod disks;

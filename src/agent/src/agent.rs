@@ -10,6 +10,7 @@ use protos::mesos as pb;
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
+use crate::authenticate::Authentication;
 use crate::config::Config;
 use crate::container::ContainerName;
 use crate::disk::{Recovered, RecoveryError};
@@ -112,6 +113,7 @@ pub struct Agent {
     pub(crate) recovery_time: Option<std::time::Duration>,
     /// The version of the agent's own resources, as offers refer to it.
     pub(crate) resource_version: [u8; 16],
+    pub(crate) authentication: Authentication,
     pub(crate) registration: Option<TimerKey>,
     /// The longest wait before the next registration attempt.
     pub(crate) registration_wait: std::time::Duration,
@@ -173,6 +175,7 @@ impl Agent {
             started: now,
             recovery_time: None,
             resource_version,
+            authentication: Authentication::default(),
             registration: None,
             registration_wait,
             asked: false,
@@ -199,6 +202,7 @@ impl Agent {
         match input {
             Input::Detected { master } => self.detected(master, now),
             Input::Message { from, message } => self.message(&from, *message, now, out),
+            Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
             Input::Exited { pid } => self.exited(&pid, out),
             Input::ExecutorSubscribe { stream, request, call } => {
                 self.subscribe_executor(stream, request, *call, now, out);
@@ -265,6 +269,7 @@ impl Agent {
     fn fire(&mut self, timer: Timer, now: Time, out: &mut Outbox) {
         match timer {
             Timer::Register => self.send_registration(now, out),
+            Timer::Authentication => self.authentication_timed_out(now, out),
             Timer::PingTimeout => self.ping_timed_out(out),
             Timer::ExecutorRegistration { framework, executor, container } => {
                 self.executor_registration_timed_out(&framework, &executor, &container, out);

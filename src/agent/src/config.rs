@@ -7,6 +7,8 @@ use std::time::Duration;
 use base::Pid;
 use protos::mesos as pb;
 
+use crate::authenticate::Credential;
+
 /// What an agent may have changed since it registered (`--reconfiguration_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reconfiguration {
@@ -52,6 +54,14 @@ pub struct Config {
     pub capabilities: Vec<pb::slave_info::capability::Type>,
     /// `--registration_backoff_factor`.
     pub registration_backoff_factor: Duration,
+    /// `--credential`: with one the agent authenticates before it registers.
+    pub credential: Option<Credential>,
+    /// `--authentication_timeout_min`: the least time that an attempt to authenticate is given.
+    pub authentication_timeout_min: Duration,
+    /// `--authentication_backoff_factor`: how much longer the first attempt may take, doubled each time.
+    pub authentication_backoff_factor: Duration,
+    /// `--authentication_timeout_max`: the most time that an attempt is given.
+    pub authentication_timeout_max: Duration,
     /// `--executor_registration_timeout`.
     pub executor_registration_timeout: Duration,
     /// `--executor_reregistration_timeout`.
@@ -122,6 +132,10 @@ impl Config {
                 Type::TaskResourceLimits,
             ],
             registration_backoff_factor: Duration::from_secs(1),
+            credential: None,
+            authentication_timeout_min: Duration::from_secs(5),
+            authentication_backoff_factor: Duration::from_secs(1),
+            authentication_timeout_max: Duration::from_secs(60),
             executor_registration_timeout: Duration::from_secs(60),
             executor_reregistration_timeout: Duration::from_secs(2),
             executor_reregistration_retry_interval: None,

@@ -28,6 +28,7 @@ impl Agent {
         self.master = master;
         self.streams.pause();
         self.timers.cancel(self.registration.take());
+        self.reset_authentication();
         self.timers.cancel(self.ping.take());
         match self.state {
             AgentState::Running => self.state = AgentState::Disconnected,
@@ -37,7 +38,7 @@ impl Agent {
         self.start_registration(now);
     }
 
-    /// Registers after a random wait, if there is a master.
+    /// Authenticates, if it has a credential, and registers after a random wait, if there is a master.
     pub(crate) fn start_registration(&mut self, now: Time) {
         if self.master.is_none() {
             return;
@@ -54,6 +55,14 @@ impl Agent {
         let Some(master) = self.master.clone() else { return };
         if self.state != AgentState::Disconnected {
             return;
+        }
+        if self.registration_wait >= REGISTRATION_WAIT_MAX {
+            // A master that says nothing for so long may have forgotten what was proved, with a link that broke in between.
+            self.reset_authentication();
+        }
+        if self.must_authenticate() {
+            self.registration_wait = self.config.registration_backoff_factor * 2;
+            return self.authenticate(now, out);
         }
         out.outputs.push(Output::Link { to: master.clone() });
         let message = if self.id.is_none() { self.register_slave() } else { self.reregister_slave() };

@@ -5,6 +5,7 @@
 use base::Pid;
 use protos::mesos::{self as pb, agent, executor};
 
+use crate::authenticate::AuthMessage;
 use crate::container::ContainerName;
 use crate::message::Incoming;
 use crate::oversubscription::Measurement;
@@ -31,6 +32,15 @@ pub enum Input {
         from: Pid,
         /// What it says.
         message: Box<Incoming>,
+    },
+    /// A message for `crammd5-authenticatee(attempt)` has come.
+    Authentication {
+        /// The number of the attempt.
+        attempt: u64,
+        /// Its sender.
+        from: Pid,
+        /// What it says.
+        message: AuthMessage,
     },
     /// The link to this process is broken.
     Exited {

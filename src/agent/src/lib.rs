@@ -9,6 +9,7 @@
 mod acknowledge;
 mod agent;
 mod apply_operation;
+mod authenticate;
 mod completed;
 mod config;
 mod container;
@@ -56,6 +57,7 @@ mod volumes;
 mod waiting;
 
 pub use agent::{Agent, AgentState, StartError};
+pub use authenticate::{AuthMessage, Credential};
 pub use config::{Config, Limitable, Reconfiguration, RecoverMode};
 pub use container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
 pub use disk::{

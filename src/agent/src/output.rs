@@ -103,6 +103,15 @@ pub enum Output {
         /// The message.
         message: Arc<Outgoing>,
     },
+    /// Send a libprocess message as `crammd5-authenticatee(attempt)`.
+    SendAs {
+        /// The number of the attempt to authenticate.
+        attempt: u64,
+        /// The receiver.
+        to: Pid,
+        /// The message.
+        message: Arc<Outgoing>,
+    },
     /// Keep a connection to this process, and report with `Exited` when it breaks.
     Link {
         /// The process.

@@ -14,6 +14,8 @@ use crate::container::ContainerName;
 pub(crate) enum Timer {
     /// Send the registration (again).
     Register,
+    /// An attempt to authenticate has taken too long.
+    Authentication,
     /// No ping has come for as long as the master said.
     PingTimeout,
     /// The executor of this container should have registered by now.

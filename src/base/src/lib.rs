@@ -1,14 +1,17 @@
-//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form.
+//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, the answer to
+//! a challenge.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
 
+mod cram_md5;
 mod duration_text;
 mod ids;
 mod pid;
 mod text;
 mod time;
 
+pub use cram_md5::{cram_md5, same_text};
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use pid::{Pid, PidError};

@@ -364,7 +364,11 @@ fn content(flag: &'static Flag, text: String) -> Result<String, FlagError> {
     }
 }
 
-fn read_limited(path: &Path) -> std::io::Result<String> {
+/// Reads a file that a flag names, unless it is far too long for one.
+///
+/// # Errors
+/// As reading it says.
+pub(crate) fn read_limited(path: &Path) -> std::io::Result<String> {
     let size = std::fs::metadata(path)?.len();
     if size > FILE_LIMIT {
         return Err(std::io::Error::other(format!("it has {size} bytes, more than {FILE_LIMIT}")));

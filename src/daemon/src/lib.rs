@@ -9,6 +9,7 @@ mod answers;
 mod clock;
 mod codec;
 mod common;
+mod credentials;
 mod driver;
 mod fault;
 mod files;

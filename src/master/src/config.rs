@@ -39,6 +39,10 @@ pub struct Config {
     pub root_submissions: bool,
     /// `--require_agent_domain`: whether agents without a fault domain are ignored.
     pub require_agent_domain: bool,
+    /// `--authenticate_agents`: whether agents that have not authenticated are ignored.
+    pub authenticate_agents: bool,
+    /// `--authenticate_frameworks`: whether drivers that have not authenticated are refused.
+    pub authenticate_frameworks: bool,
     /// `--registry_gc_interval`: how often old unreachable and gone agents are forgotten.
     pub registry_gc_interval: Duration,
     /// `--registry_max_agent_age`.
@@ -84,6 +88,8 @@ impl Default for Config {
             roles: None,
             root_submissions: true,
             require_agent_domain: false,
+            authenticate_agents: false,
+            authenticate_frameworks: false,
             registry_gc_interval: Duration::from_secs(900),
             registry_max_agent_age: Duration::from_secs(14 * 24 * 3600),
             registry_max_agent_count: 102_400,

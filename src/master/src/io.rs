@@ -31,6 +31,22 @@ pub enum Input {
         /// What it says.
         message: Message,
     },
+    /// A peer begins to authenticate; the conversation is led by an [`crate::Authenticator`].
+    Authenticating {
+        /// The process that is to be authenticated.
+        pid: Pid,
+        /// The number of the conversation.
+        attempt: u64,
+    },
+    /// A conversation is over.
+    Authenticated {
+        /// The process that it was about.
+        pid: Pid,
+        /// The number of the conversation.
+        attempt: u64,
+        /// Who the process is; none: it has not proved that.
+        principal: Option<Arc<str>>,
+    },
     /// A linked process's connection is broken; the link is gone.
     Exited {
         /// The process that was linked.

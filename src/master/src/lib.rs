@@ -9,6 +9,8 @@
 
 mod agents;
 mod allocation;
+mod authentication;
+mod authenticator;
 mod calls;
 mod config;
 mod counters;
@@ -37,6 +39,7 @@ mod timers;
 mod validate;
 pub mod views;
 
+pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator};
 pub use calls::{validate_call, validate_principal};
 pub use config::Config;
 pub use counters::{Counter, Counters};

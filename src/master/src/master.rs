@@ -67,6 +67,7 @@ pub struct Master {
     pub(crate) framework_books: FxHashMap<FrameworkKey, FrameworkBook>,
     pub(crate) completed_ids: FxHashMap<FrameworkId, u64>,
 
+    pub(crate) peers: crate::authentication::Peers,
     pub(crate) subscribers: Subscribers,
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,
@@ -129,6 +130,7 @@ impl Master {
             framework_streams: FxHashMap::default(),
             framework_books: FxHashMap::default(),
             completed_ids: FxHashMap::default(),
+            peers: Default::default(),
             subscribers: Subscribers::default(),
             timers: Timers::default(),
             removals: Default::default(),
@@ -152,6 +154,8 @@ impl Master {
         out.persist.append(&mut self.startup);
         match input {
             Input::Message { from, message } => self.message(from, message, out),
+            Input::Authenticating { pid, attempt } => self.authenticating(pid, attempt),
+            Input::Authenticated { pid, attempt, principal } => self.authenticated(pid, attempt, principal, out),
             Input::Exited { pid } => self.exited(&pid, out),
             Input::Subscribe { request, stream, stream_text, call, principal } => {
                 self.subscribe_http(request, stream, stream_text, *call, principal, out);
@@ -233,6 +237,7 @@ impl Master {
     }
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
+        self.forget_authentication(pid);
         if let Some(framework) = self.framework_pids.get(pid).copied() {
             self.driver_exited(framework, out);
         }

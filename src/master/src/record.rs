@@ -206,6 +206,17 @@ impl Recorder {
                 hosts.for_each(|host| out.bytes(host.as_bytes()));
             }
             Input::Wake => out.tag(9),
+            Input::Authenticating { pid, attempt } => {
+                out.tag(10);
+                out.bytes(pid.to_string().as_bytes());
+                out.number(*attempt);
+            }
+            Input::Authenticated { pid, attempt, principal } => {
+                out.tag(11);
+                out.bytes(pid.to_string().as_bytes());
+                out.number(*attempt);
+                out.maybe(principal.as_deref());
+            }
         }
     }
 }
@@ -300,6 +311,12 @@ impl Player {
                 Input::Whitelist { hostnames: named.then_some(hosts) }
             }
             9 => Input::Wake,
+            10 => Input::Authenticating { pid: Pid::parse_lenient(&from.text()?), attempt: from.number()? },
+            11 => Input::Authenticated {
+                pid: Pid::parse_lenient(&from.text()?),
+                attempt: from.number()?,
+                principal: principal(from)?,
+            },
             tag => return Err(RecordError::Invalid(format!("an input of the kind {tag}"))),
         })
     }

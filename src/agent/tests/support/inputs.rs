@@ -1,7 +1,7 @@
 //! Words that become inputs.
 
 use agent::oversubscription::{Load, Measurement};
-use agent::{Incoming, Input, RequestId, StreamId};
+use agent::{AuthMessage, Incoming, Input, RequestId, StreamId};
 use base::Pid;
 use protos::mesos::internal::*;
 use protos::mesos::{self as pb, TaskState, agent as operator, executor, framework_info::capability};
@@ -27,6 +27,19 @@ fn task_id(text: &str) -> pb::TaskId {
 
 fn slave_id() -> pb::SlaveId {
     pb::SlaveId { value: "S0".into() }
+}
+
+/// What the master's authenticator says.
+fn authenticator_says(words: &[&str]) -> AuthMessage {
+    match words {
+        ["offers", mechanisms, ..] => AuthMessage::Mechanisms(AuthenticationMechanismsMessage {
+            mechanisms: mechanisms.split(',').map(str::to_owned).collect(),
+        }),
+        ["challenges", data, ..] => AuthMessage::Step(AuthenticationStepMessage { data: data.as_bytes().to_vec() }),
+        ["completes", ..] => AuthMessage::Completed(AuthenticationCompletedMessage {}),
+        ["refuses", ..] => AuthMessage::Failed(AuthenticationFailedMessage {}),
+        words => AuthMessage::Error(AuthenticationErrorMessage { error: Some(words.join(" ")) }),
+    }
 }
 
 fn scalar(name: &str, value: f64) -> pb::Resource {
@@ -129,6 +142,14 @@ impl Stage {
             ["detected", "none"] => Input::Detected { master: None },
             ["detected"] => Input::Detected { master: Some(MASTER.parse().unwrap()) },
             ["detected", pid] => Input::Detected { master: Some(pid.parse().unwrap()) },
+            ["authenticator", attempt, words @ ..] => Input::Authentication {
+                attempt: attempt.parse().unwrap(),
+                from: option(words, "from")
+                    .unwrap_or("crammd5-authenticator-session(7)@10.0.0.1:5050")
+                    .parse()
+                    .unwrap(),
+                message: authenticator_says(words),
+            },
             ["exited", pid] if pid.contains('@') => Input::Exited { pid: pid.parse().unwrap() },
             ["signal", "USR1"] => Input::Shutdown { unregister: true },
             ["signal", "TERM"] => Input::Shutdown { unregister: false },

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use agent::{
-    Agent, Config, ContainerName, Input, Limitable, Outbox, Outgoing, Output, Persist, Reconfiguration, Recovered, Tree,
+    Agent, Config, ContainerName, Credential, Input, Limitable, Outbox, Outgoing, Output, Persist, Reconfiguration,
+    Recovered, Tree,
 };
 use base::{Pid, Time};
 use protos::mesos as pb;
@@ -107,6 +108,12 @@ impl Stage {
         match name {
             "resources" => {
                 self.info.resources = parse_text(value, &Role::star()).unwrap().to_proto(Format::PostRefinement);
+            }
+            // A principal, and a secret behind a colon.
+            "credential" => {
+                let (principal, secret) = value.split_once(':').map_or((value, None), |(one, two)| (one, Some(two)));
+                let secret = secret.map(str::to_owned);
+                self.config.credential = Some(Credential { principal: principal.to_owned(), secret });
             }
             "attributes" => self.info.attributes = parse_attributes(value).unwrap(),
             "reconfiguration_policy" => self.config.reconfiguration_policy = Reconfiguration::Additive,

@@ -43,6 +43,7 @@ impl Stage {
     pub(super) fn show_output(&self, output: &Output) -> String {
         match output {
             Output::Send { to, message } => format!("send {to}: {}", message_text(message)),
+            Output::SendAs { attempt, to, message } => format!("send as {attempt} {to}: {}", message_text(message)),
             Output::Link { to } => format!("link {to}"),
             Output::ExecutorEvent { stream, event } => format!("event {}: {}", stream.0, event_text(event)),
             Output::CloseStream { stream } => format!("close {}", stream.0),
@@ -108,6 +109,9 @@ fn message_text(message: &Outgoing) -> String {
             };
             format!("{operations} operations{oversubscribed}")
         }
+        Outgoing::Authenticate(m) => m.pid.clone(),
+        Outgoing::AuthenticationStart(m) => m.mechanism.clone(),
+        Outgoing::AuthenticationStep(m) => String::from_utf8_lossy(&m.data).into_owned(),
         Outgoing::ExitedExecutor(m) => format!("{} status {}", m.executor_id.value, m.status),
         Outgoing::ExecutorToFramework(m) => String::from_utf8_lossy(&m.data).into_owned(),
         Outgoing::FrameworkToExecutor(m) => String::from_utf8_lossy(&m.data).into_owned(),

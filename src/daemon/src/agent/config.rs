@@ -13,6 +13,7 @@ use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
 
 use crate::address::Identity;
 use crate::common::MESOS_VERSION;
+use crate::credentials;
 use crate::flags::{FlagError, Flags};
 use crate::host;
 
@@ -33,12 +34,21 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
         }
     };
     set("registration_backoff_factor", &mut config.registration_backoff_factor);
+    set("authentication_timeout_min", &mut config.authentication_timeout_min);
+    set("authentication_timeout_max", &mut config.authentication_timeout_max);
+    set("authentication_backoff_factor", &mut config.authentication_backoff_factor);
     set("executor_registration_timeout", &mut config.executor_registration_timeout);
     set("executor_reregistration_timeout", &mut config.executor_reregistration_timeout);
     set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
     set("recovery_timeout", &mut config.recovery_timeout);
     set("gc_delay", &mut config.gc_delay);
     config.executor_heartbeat = Some(EXECUTOR_HEARTBEAT);
+    if config.authentication_timeout_min > config.authentication_timeout_max {
+        return Err(refused("authentication_timeout_max", "must not be less than --authentication_timeout_min"));
+    }
+    // Without a pause a master that is away would be asked without end.
+    config.authentication_timeout_min = config.authentication_timeout_min.max(LEAST_BACKOFF);
+    config.credential = credentials::of_agent(flags)?;
     if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use agent::{Agent, AgentState, Incoming, Input, Snapshot};
+use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use base::Time;
 use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
 use wire::libprocess::{Delivery, MessageSink};
@@ -177,6 +177,10 @@ impl MessageSink for Handler {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if let Some((attempt, said)) = AuthMessage::decode(&message.to, &message.name, &message.body) {
+            self.driver.submit(Input::Authentication { attempt, from: message.from, message: said });
+            return Delivery::Accepted;
+        }
         if message.to != PROCESS {
             return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
         }

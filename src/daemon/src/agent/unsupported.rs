@@ -4,7 +4,7 @@
 use crate::flags::{FlagError, Flags};
 
 /// What tasks get, who may do what, or what others see would not be as the flag says.
-const MISSING: [&str; 46] = [
+const MISSING: [&str; 45] = [
     "acls",
     "agent_features",
     "agent_subsystems",
@@ -13,7 +13,6 @@ const MISSING: [&str; 46] = [
     "authenticate_http_readwrite",
     "authenticatee",
     "authorizer",
-    "credential",
     "csi_plugin_config_dir",
     "disk_profile_adaptor",
     "docker_mesos_image",
@@ -54,10 +53,7 @@ const MISSING: [&str; 46] = [
 ];
 
 /// What is so, or done, without them.
-const NEEDLESS: [(&str, &str); 12] = [
-    ("authentication_backoff_factor", "this agent does not authenticate"),
-    ("authentication_timeout_max", "this agent does not authenticate"),
-    ("authentication_timeout_min", "this agent does not authenticate"),
+const NEEDLESS: [(&str, &str); 9] = [
     ("cgroups_cpu_enable_pids_and_tids_count", "processes and threads are always counted"),
     ("cgroups_destroy_timeout", "containers are ended until nothing of them is left"),
     ("cgroups_hierarchy", "the kernel says where control groups are mounted"),

@@ -102,6 +102,10 @@ impl World<Agent> for Shell {
             Output::Send { to, message } => {
                 self.network.send(&self.pid, &to, message.full_name(), &message.encode());
             }
+            Output::SendAs { attempt, to, message } => {
+                let from = Pid::new(&format!("crammd5-authenticatee({attempt})"), self.pid.address());
+                self.network.send(&from, &to, message.full_name(), &message.encode());
+            }
             Output::Link { to } => self.network.link(&to),
             Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),

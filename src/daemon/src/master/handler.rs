@@ -12,6 +12,7 @@ use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
+use super::authentication::Authentication;
 use super::documents::Documents;
 use super::views::pieces::Pieces;
 use super::world::{Live, Outcome, Shell};
@@ -44,6 +45,7 @@ pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) driver: Driver<Live>,
     pub(super) shell: Arc<Shell>,
+    authentication: Arc<Authentication>,
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
     pub(super) documents: Documents,
@@ -57,6 +59,7 @@ impl Handler {
         common: Arc<Common>,
         driver: Driver<Live>,
         shell: Arc<Shell>,
+        authentication: Arc<Authentication>,
         info: Arc<mesos::MasterInfo>,
         started: Time,
     ) -> Handler {
@@ -77,7 +80,8 @@ impl Handler {
         for endpoint in legacy::Endpoint::ALL {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
         }
-        Handler { common, driver, shell, info, started, documents: Documents::new(), pieces: Arc::default(), routes }
+        let (documents, pieces) = (Documents::new(), Arc::default());
+        Handler { common, driver, shell, authentication, info, started, documents, pieces, routes }
     }
 
     /// What the cluster looks like after everything that was asked for before.
@@ -163,6 +167,9 @@ impl MessageSink for Handler {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if self.authentication.hears(&message) {
+            return Delivery::Accepted;
+        }
         if !Message::is_process(&message.to) {
             return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
         }

@@ -2,6 +2,7 @@
 //!
 //! It decides nothing about the cluster; the core does.
 
+mod authentication;
 mod config;
 mod documents;
 mod explain;
@@ -43,6 +44,7 @@ use crate::driver::Driver;
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
+use authentication::Authentication;
 use handler::Handler;
 use registry::RegistryStore;
 use world::{Live, Shell};
@@ -55,6 +57,8 @@ pub struct RunningMaster {
     server: wire::http::Running,
     exit: watch::Receiver<Option<String>>,
     core: tokio::task::JoinHandle<anyhow::Result<()>>,
+    /// What ends conversations that take too long.
+    authentication: tokio::task::JoinHandle<()>,
 }
 
 /// Starts a master in the current runtime, which must be a single-threaded one for the best speed.
@@ -65,6 +69,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     check_unsupported(&flags)?;
     let core_config = config::config(&flags)?;
     let identity = identity(&flags)?;
+    let authenticator = authentication::authenticator(&flags, &identity.hostname)?;
     let registry = RegistryStore::open(&flags)?;
     let whitelist = whitelist_path(&flags);
     let server = Server::bind(identity.bind.into(), Limits::default())
@@ -112,13 +117,16 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     });
     common.attach_log("/master/log");
     let started = driver.now();
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), Arc::new(info), started));
+    let authentication = Arc::new(Authentication::new(authenticator, shell.clone(), driver.clone(), clock));
+    let watch = tokio::spawn(authentication.clone().watch());
+    let handler = Handler::new(common, driver.clone(), shell.clone(), authentication, Arc::new(info), started);
+    let handler = Arc::new(handler);
     if let Some(path) = whitelist {
         tokio::spawn(whitelist::watch(path, driver.clone()));
     }
     let core = tokio::spawn(async move { driver.run(shell).await });
     let server = server.serve(handler.clone(), handler);
-    Ok(RunningMaster { address, server, exit: exit_seen, core })
+    Ok(RunningMaster { address, server, exit: exit_seen, core, authentication: watch })
 }
 
 /// The settings of a recorded master, from the flags in the head of its recording.
@@ -166,6 +174,7 @@ impl RunningMaster {
             reason = exit_reason(&mut self.exit) => Err(anyhow::anyhow!(reason)),
         };
         self.core.abort();
+        self.authentication.abort();
         self.server.stop().await;
         result
     }
@@ -218,7 +227,6 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
         "hooks",
         "acls",
         "rate_limits",
-        "credentials",
         "firewall_rules",
         "http_framework_authenticators",
     ] {
@@ -226,13 +234,7 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }
     }
-    for name in [
-        "authenticate_agents",
-        "authenticate_frameworks",
-        "authenticate_http_frameworks",
-        "authenticate_http_readonly",
-        "authenticate_http_readwrite",
-    ] {
+    for name in ["authenticate_http_frameworks", "authenticate_http_readonly", "authenticate_http_readwrite"] {
         if flags.on(name) {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }

@@ -494,7 +494,9 @@ impl<O: Observer> World<O> {
             | Output::Delete { .. }
             | Output::DeleteSandbox { .. }
             | Output::Resize { .. }
-            | Output::Measure => {}
+            | Output::Measure
+            // Modelled agents have no credentials.
+            | Output::SendAs { .. } => {}
         }
     }
 

@@ -75,6 +75,7 @@ impl Master {
             self.agent_pids.remove(&old);
         }
         if old != arrival.pid {
+            self.forget_authentication(&old);
             out.push(Output::Unlink { pid: old });
         }
         self.agent_pids.insert(arrival.pid.clone(), key);

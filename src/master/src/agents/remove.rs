@@ -59,6 +59,7 @@ impl Master {
         self.agent_ids.remove(&agent.id);
         if self.agent_pids.get(&agent.pid) == Some(&key) {
             self.agent_pids.remove(&agent.pid);
+            self.forget_authentication(&agent.pid);
             out.push(Output::Unlink { pid: agent.pid.clone() });
         }
         if let Some(book) = self.agent_books.remove(&key) {

@@ -60,6 +60,7 @@ impl Master {
             Connection::Driver(pid) => {
                 self.framework_pids.remove(&pid);
                 if !keep_link {
+                    self.peers.forget(&pid);
                     out.push(Output::Unlink { pid: pid.clone() });
                 }
                 book.last_pid = Some(pid);

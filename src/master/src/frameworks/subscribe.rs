@@ -71,7 +71,8 @@ impl Master {
 
     /// SUBSCRIBE by message, or one of the two older messages.
     pub(crate) fn subscribe_driver(&mut self, from: Pid, subscription: Subscription, out: &mut Outbox) {
-        if let Err(message) = self.check_subscription(&subscription) {
+        let checked = self.check_subscription(&subscription);
+        if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info, out)) {
             out.info(format!("Refusing a subscription of {from}: {message}"));
             out.send(&from, FrameworkErrorMessage { message });
             return;

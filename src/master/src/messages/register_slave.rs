@@ -17,6 +17,9 @@ impl Master {
     /// Admits a new agent, or repeats the answer to one that has not heard it.
     pub(crate) fn register_slave(&mut self, from: Pid, message: RegisterSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesRegisterSlave);
+        if !self.agent_may_register(&from, out) {
+            return;
+        }
         let checked = validate::registration(&message)
             .and_then(|()| validate::agent_fits(&message.slave, message.version.as_deref(), &self.info, &self.config));
         if let Err(why) = checked {
@@ -36,12 +39,14 @@ impl Master {
                 self.tell_registered(known, out);
                 return;
             }
+            let proved = self.forget_authentication(&from);
             self.remove_agent(
                 known,
                 "a new agent registered at the same address",
                 Some(Counter::SlaveRemovalsRegistered),
                 out,
             );
+            self.keep_authentication(&from, proved);
         }
         match self.arrival(from.clone(), message) {
             Ok(arrival) => self.admit_new(arrival, out),

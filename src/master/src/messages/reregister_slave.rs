@@ -16,6 +16,9 @@ impl Master {
     /// Takes an agent back: one that is registered, recovered, unreachable or unknown alike.
     pub(crate) fn reregister_slave(&mut self, from: Pid, message: ReregisterSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesReregisterSlave);
+        if !self.agent_may_register(&from, out) {
+            return;
+        }
         let text = message.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         if self.gone.contains_key(text) {
             shut_down(&from, "Agent has been marked gone", out);
@@ -129,7 +132,9 @@ impl Master {
         let Some(old) = self.agent_pids.get(pid).copied() else { return };
         if self.agent(old).is_some_and(|agent| agent.id != *id) {
             let why = "a new agent registered at the same address";
+            let proved = self.forget_authentication(pid);
             self.remove_agent(old, why, Some(Counter::SlaveRemovalsRegistered), out);
+            self.keep_authentication(pid, proved);
         }
     }
 }

@@ -16,7 +16,10 @@ fn inputs() -> Vec<Input> {
         Input::Message { from: pid.clone(), message: update.clone() },
         Input::Message { from: pid.clone(), message: update },
         Input::Message { from: pid.clone(), message: Message::PongSlave { observer: 300 } },
-        Input::Exited { pid },
+        Input::Exited { pid: pid.clone() },
+        Input::Authenticating { pid: pid.clone(), attempt: 5 },
+        Input::Authenticated { pid: pid.clone(), attempt: 5, principal: Some("me".into()) },
+        Input::Authenticated { pid, attempt: 6, principal: None },
         Input::Subscribe {
             request: RequestId(1),
             stream: StreamId(2),

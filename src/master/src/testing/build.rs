@@ -388,7 +388,7 @@ fn slave_info(script: &mut Script, words: &Words<'_>) -> mesos::SlaveInfo {
     }
 }
 
-fn agent_pid(script: &mut Script, words: &Words<'_>) -> Pid {
+pub(super) fn agent_pid(script: &mut Script, words: &Words<'_>) -> Pid {
     let name = words.at(1);
     let number = script.agents.len() + 1;
     let made = script.agents.get(name).cloned();

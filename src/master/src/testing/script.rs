@@ -143,6 +143,8 @@ impl Script {
             words.number("max_agent_ping_timeouts").map_or(config.max_agent_ping_timeouts, |n| n as u32);
         config.recovery_agent_removal_limit =
             words.number("recovery_agent_removal_limit").unwrap_or(config.recovery_agent_removal_limit);
+        config.authenticate_agents |= words.has("authenticate_agents");
+        config.authenticate_frameworks |= words.has("authenticate_frameworks");
         if words.has("no_root") {
             config.root_submissions = false;
         }
@@ -200,6 +202,11 @@ impl Script {
                 let pid = self.agents.get(name).or(self.drivers.get(name)).cloned();
                 Input::Exited { pid: pid.ok_or("no such process")? }
             }
+            "authenticate" => Input::Authenticating { pid: self.peer(words), attempt: self.requests },
+            "authenticated" => {
+                let attempt = words.number("attempt").map_or(self.requests - 1, |number| number as u64);
+                Input::Authenticated { pid: self.peer(words), attempt, principal: words.get("as").map(Arc::from) }
+            }
             "driver" => {
                 let from = self.driver(name, words);
                 Input::Message { from, message: Message::Call(Box::new(build::subscribe(self, words))) }
@@ -243,6 +250,12 @@ impl Script {
         let stream = StreamId(self.requests);
         self.streams.insert(name.to_owned(), stream);
         stream
+    }
+
+    /// The process of an agent, which need not have registered; of a driver if there is the word `driver`.
+    fn peer(&mut self, words: &Words<'_>) -> Pid {
+        let name = words.at(1);
+        if words.has("driver") { self.driver(name, words) } else { build::agent_pid(self, words) }
     }
 
     fn driver(&mut self, name: &str, words: &Words<'_>) -> Pid {

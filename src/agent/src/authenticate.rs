@@ -1,0 +1,240 @@
+//! An agent with a credential proves who it is before it registers: CRAM-MD5 (wire/libprocess.md 6).
+//!
+//! Each attempt is a process of its own, `crammd5-authenticatee(n)`. What comes after it is in `detected`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Pid, Time, cram_md5};
+use protos::mesos::internal::{
+    AuthenticateMessage, AuthenticationCompletedMessage, AuthenticationErrorMessage, AuthenticationFailedMessage,
+    AuthenticationMechanismsMessage, AuthenticationStartMessage, AuthenticationStepMessage,
+};
+
+use crate::agent::{Agent, AgentState};
+use crate::message::Outgoing;
+use crate::output::{Outbox, Output};
+use crate::timers::{Timer, TimerKey};
+
+/// The only mechanism.
+const MECHANISM: &str = "CRAM-MD5";
+
+/// Who an agent is (`--credential`).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// Its name.
+    pub principal: String,
+    /// What proves it.
+    pub secret: Option<String>,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Secrets do not get into logs.
+        f.debug_struct("Credential").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// A message of a master's authenticator.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AuthMessage {
+    Mechanisms(AuthenticationMechanismsMessage),
+    Step(AuthenticationStepMessage),
+    Completed(AuthenticationCompletedMessage),
+    Failed(AuthenticationFailedMessage),
+    Error(AuthenticationErrorMessage),
+}
+
+impl AuthMessage {
+    /// The attempt whose process `to` is, and what the message says; none if such a process takes no such message.
+    pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<(u64, AuthMessage)> {
+        let attempt = to.strip_prefix("crammd5-authenticatee(")?.strip_suffix(')')?.parse().ok()?;
+        let message = match name.strip_prefix("mesos.internal.")? {
+            "AuthenticationMechanismsMessage" => protos::decode(body).map(AuthMessage::Mechanisms),
+            "AuthenticationStepMessage" => protos::decode(body).map(AuthMessage::Step),
+            "AuthenticationCompletedMessage" => protos::decode(body).map(AuthMessage::Completed),
+            "AuthenticationFailedMessage" => protos::decode(body).map(AuthMessage::Failed),
+            "AuthenticationErrorMessage" => protos::decode(body).map(AuthMessage::Error),
+            _ => return None,
+        };
+        Some((attempt, message.ok()?))
+    }
+}
+
+/// How far an attempt has got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    /// There is none.
+    #[default]
+    None,
+    /// The master has been asked.
+    Asked,
+    /// A mechanism has been chosen.
+    Begun,
+    /// Something went wrong; the next attempt begins when this one's time is over.
+    Broken,
+    /// The master knows who this agent is.
+    Done,
+}
+
+/// The agent's attempts to prove who it is.
+#[derive(Debug, Default)]
+pub(crate) struct Authentication {
+    /// How many there have been.
+    attempt: u64,
+    phase: Phase,
+    /// When this attempt's time is over.
+    timer: Option<TimerKey>,
+    /// The longest time that this attempt may have been given.
+    longest: Duration,
+    /// Whether this is the first attempt since the master was detected.
+    is_first: bool,
+}
+
+impl Agent {
+    /// Forgets what has been proved, and to whom.
+    pub(crate) fn reset_authentication(&mut self) {
+        self.timers.cancel(self.authentication.timer.take());
+        self.authentication.phase = Phase::None;
+        self.authentication.is_first = true;
+        let config = &self.config;
+        let longest = config.authentication_timeout_min + config.authentication_backoff_factor * 2;
+        self.authentication.longest = longest.min(config.authentication_timeout_max);
+    }
+
+    /// Whether the agent must prove who it is before it registers.
+    pub(crate) fn must_authenticate(&self) -> bool {
+        self.config.credential.is_some() && self.authentication.phase != Phase::Done
+    }
+
+    /// Begins an attempt.
+    pub(crate) fn authenticate(&mut self, now: Time, out: &mut Outbox) {
+        let Some(master) = self.master.clone() else { return };
+        if self.config.credential.as_ref().is_none_or(|credential| credential.secret.is_none()) {
+            tracing::warn!("Authentication failed; secret needed by CRAM-MD5 authenticatee");
+            return self.authentication_refused(out);
+        }
+        self.timers.cancel(self.authentication.timer.take());
+        self.authentication.attempt += 1;
+        self.authentication.phase = Phase::Asked;
+        let least = self.config.authentication_timeout_min;
+        let wait = least + self.random.up_to(self.authentication.longest.saturating_sub(least));
+        self.authentication.timer = Some(self.timers.set(now + wait, Timer::Authentication));
+        let pid = self.config.pid.to_string();
+        self.send_as(&master, Outgoing::Authenticate(AuthenticateMessage { pid }), out);
+    }
+
+    /// An attempt's time is over: the next one may take longer.
+    pub(crate) fn authentication_timed_out(&mut self, now: Time, out: &mut Outbox) {
+        self.authentication.timer = None;
+        if self.authentication.phase == Phase::Done || self.state != AgentState::Disconnected {
+            return;
+        }
+        if self.authentication.phase != Phase::Broken {
+            tracing::warn!("the master has not authenticated this agent in time: trying again");
+        }
+        self.authenticate_again(now, out);
+    }
+
+    fn authenticate_again(&mut self, now: Time, out: &mut Outbox) {
+        let (least, longest) = (self.config.authentication_timeout_min, self.authentication.longest);
+        let spread = longest.saturating_sub(least) * 2;
+        self.authentication.longest = (least + spread).min(self.config.authentication_timeout_max);
+        self.authentication.is_first = false;
+        self.authenticate(now, out);
+    }
+
+    /// The master's authenticator says something.
+    pub(crate) fn authentication(
+        &mut self,
+        attempt: u64,
+        from: &Pid,
+        message: AuthMessage,
+        now: Time,
+        out: &mut Outbox,
+    ) {
+        let is_master = self.master.as_ref().is_some_and(|master| master.address() == from.address());
+        let goes_on = matches!(self.authentication.phase, Phase::Asked | Phase::Begun);
+        if !is_master || !goes_on || attempt != self.authentication.attempt {
+            return;
+        }
+        match (message, self.authentication.phase) {
+            (AuthMessage::Mechanisms(offered), Phase::Asked) => {
+                if offered.mechanisms.iter().all(|mechanism| mechanism != MECHANISM) {
+                    let why = format!("the master offers {} but not {MECHANISM}", offered.mechanisms.join(", "));
+                    return self.authentication_broken(&why, now, out);
+                }
+                self.authentication.phase = Phase::Begun;
+                let start = AuthenticationStartMessage { mechanism: MECHANISM.to_owned(), data: Some(Vec::new()) };
+                self.send_as(from, Outgoing::AuthenticationStart(start), out);
+            }
+            (AuthMessage::Step(challenge), Phase::Begun) => {
+                let Some(credential) = &self.config.credential else { return };
+                let secret = credential.secret.as_deref().unwrap_or_default();
+                let digits = cram_md5(secret.as_bytes(), &challenge.data);
+                let data = format!("{} {digits}", credential.principal).into_bytes();
+                self.send_as(from, Outgoing::AuthenticationStep(AuthenticationStepMessage { data }), out);
+            }
+            (AuthMessage::Completed(_), Phase::Begun) => {
+                self.timers.cancel(self.authentication.timer.take());
+                self.authentication.phase = Phase::Done;
+                tracing::info!(master = %from.address(), "the master knows who this agent is");
+                self.send_registration(now, out);
+            }
+            (AuthMessage::Failed(_), _) => self.authentication_refused(out),
+            (AuthMessage::Error(error), _) => self.authentication_broken(error.error(), now, out),
+            (AuthMessage::Mechanisms(_) | AuthMessage::Step(_) | AuthMessage::Completed(_), _) => {
+                self.authentication_broken("a message is out of order", now, out);
+            }
+        }
+    }
+
+    /// The attempt cannot come to a good end. The first time it is repeated at once, as the master may just have begun; after
+    /// that when its time is over, so that a master that always says so is not asked without end.
+    fn authentication_broken(&mut self, why: &str, now: Time, out: &mut Outbox) {
+        tracing::warn!("the master cannot authenticate this agent: {why}");
+        self.authentication.phase = Phase::Broken;
+        if self.authentication.is_first {
+            self.authenticate_again(now, out);
+        }
+    }
+
+    /// The executors go on: an agent that comes back with the right credential takes them up.
+    fn authentication_refused(&mut self, out: &mut Outbox) {
+        let master = self.master.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.timers.cancel(self.authentication.timer.take());
+        self.exit(1, format!("Master {master} refused authentication"), out);
+    }
+
+    fn send_as(&self, to: &Pid, message: Outgoing, out: &mut Outbox) {
+        let attempt = self.authentication.attempt;
+        out.outputs.push(Output::SendAs { attempt, to: to.clone(), message: Arc::new(message) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_an_authenticatee_takes() {
+        let failed = "mesos.internal.AuthenticationFailedMessage";
+        let read = AuthMessage::decode("crammd5-authenticatee(3)", failed, b"");
+        assert_eq!(read, Some((3, AuthMessage::Failed(AuthenticationFailedMessage {}))));
+        assert_eq!(AuthMessage::decode("slave(1)", failed, b""), None);
+        assert_eq!(AuthMessage::decode("crammd5-authenticatee(3)", "mesos.internal.PingSlaveMessage", b""), None);
+        // A step without its data is none.
+        assert_eq!(
+            AuthMessage::decode("crammd5-authenticatee(3)", "mesos.internal.AuthenticationStepMessage", b""),
+            None
+        );
+    }
+
+    #[test]
+    fn secrets_do_not_show() {
+        let credential = Credential { principal: "ann".to_owned(), secret: Some("s3cret".to_owned()) };
+        assert_eq!(format!("{credential:?}"), "Credential { principal: \"ann\", .. }");
+    }
+}

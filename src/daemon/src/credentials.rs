@@ -1,0 +1,137 @@
+//! Files of credentials: a master's `--credentials` and an agent's `--credential`, as JSON or as lines of old.
+//!
+//! It checks no secret; it only reads.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use protos::json::{Dialect, FromJson};
+use protos::mesos;
+
+use crate::flags::{FlagError, Flags, read_limited};
+
+/// The secrets of a master's `--credentials` by principal; none if there is no such flag. A principal without a secret is
+/// nobody.
+///
+/// # Errors
+/// The file cannot be read, or is of neither form.
+pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>>, FlagError> {
+    const NAME: &str = "credentials";
+    let Some(text) = content(NAME, flags)? else { return Ok(None) };
+    let list = if is_json(&text) {
+        let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
+        read.map_err(|error| refused(NAME, error.to_string()))?.credentials
+    } else {
+        lines(NAME, &text)?
+    };
+    Ok(Some(list.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
+}
+
+/// An agent's `--credential`; none if there is no such flag.
+///
+/// # Errors
+/// The file cannot be read, or is of neither form, or has several.
+pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagError> {
+    const NAME: &str = "credential";
+    let Some(text) = content(NAME, flags)? else { return Ok(None) };
+    let one = if is_json(&text) {
+        mesos::Credential::from_json(text.as_bytes(), Dialect::V0).map_err(|error| refused(NAME, error.to_string()))?
+    } else {
+        let mut lines = lines(NAME, &text)?;
+        match (lines.pop(), lines.len()) {
+            (Some(one), 0) => one,
+            (_, others) => return Err(refused(NAME, format!("one credential is wanted, and {others} are there"))),
+        }
+    };
+    Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
+}
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+/// The text of the file that a flag names.
+fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagError> {
+    let Some(given) = flags.get(name).filter(|path| !path.is_empty()) else { return Ok(None) };
+    let path = Path::new(given.strip_prefix("file://").unwrap_or(given));
+    let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
+    let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
+    if mode & 0o007 != 0 {
+        tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
+    }
+    read_limited(path).map(Some).map_err(unreadable)
+}
+
+/// Lines of a principal, blanks and a secret.
+fn lines(name: &'static str, text: &str) -> Result<Vec<mesos::Credential>, FlagError> {
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let one = |(index, line): (usize, &str)| match line.split_whitespace().collect::<Vec<_>>().as_slice() {
+        [principal, secret] => {
+            Ok(mesos::Credential { principal: (*principal).to_owned(), secret: Some((*secret).to_owned()) })
+        }
+        // The line itself may hold a secret.
+        _ => Err(refused(name, format!("line {} is not of the form <principal> <secret>", index + 1))),
+    };
+    lines.map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn flags(part: Part, name: &str, text: &str) -> (Flags, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut flags = Flags::defaults(part);
+        flags.set(name, &file.path().display().to_string()).unwrap();
+        (flags, file)
+    }
+
+    fn master(text: &str) -> Result<BTreeMap<String, String>, String> {
+        let (flags, _file) = flags(Part::Master, "credentials", text);
+        of_master(&flags).map(Option::unwrap).map_err(|error| error.to_string())
+    }
+
+    fn agent(text: &str) -> Result<(String, Option<String>), String> {
+        let (flags, _file) = flags(Part::Agent, "credential", text);
+        let read = of_agent(&flags).map(Option::unwrap).map_err(|error| error.to_string());
+        read.map(|credential| (credential.principal, credential.secret))
+    }
+
+    #[test]
+    fn both_forms() {
+        let two = BTreeMap::from([("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y z".to_owned())]);
+        let json =
+            r#"{"credentials":[{"principal":"a","secret":"x"},{"principal":"b","secret":"y z"},{"principal":"c"}]}"#;
+        assert_eq!(master(json), Ok(two));
+        let two = BTreeMap::from([("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())]);
+        assert_eq!(master("a x\n\n b\ty \n"), Ok(two));
+        let one = Ok(("a".to_owned(), Some("x".to_owned())));
+        assert_eq!(agent(r#"{"principal":"a","secret":"x"}"#), one);
+        assert_eq!(agent("a x\n"), one);
+        assert_eq!(agent(r#"{"principal":"a"}"#), Ok(("a".to_owned(), None)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_without_secrets() {
+        for text in ["a\n", "a x y", r#"{"credentials":[{"secret":"x"}]}"#, "{"] {
+            let error = master(text).unwrap_err();
+            assert!(error.starts_with("flag '--credentials'"), "{error}");
+        }
+        for text in ["", "a x\nb y", "{}"] {
+            let error = agent(text).unwrap_err();
+            assert!(error.starts_with("flag '--credential'"), "{error}");
+        }
+        assert!(!agent("principal the secret").unwrap_err().contains("the secret"));
+        let mut flags = Flags::defaults(Part::Agent);
+        assert!(matches!(of_agent(&flags), Ok(None)));
+        flags.set("credential", "/does/not/exist").unwrap();
+        assert!(of_agent(&flags).unwrap_err().to_string().contains("'/does/not/exist'"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Agents and drivers prove who they are: the live side of `master::Authenticator`.
+//!
+//! It decides nothing: it brings messages there and back, and tells the core how conversations end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::Pid;
+use master::{AuthInput, AuthOutput, Authenticator, Input};
+use protos::mesos::internal::AuthenticateMessage;
+use tokio::sync::Notify;
+
+use super::world::{Live, Shell};
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::flags::{FlagError, Flags};
+use crate::sync::lock;
+use crate::{credentials, random};
+
+/// The name of the message that begins a conversation.
+const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";
+/// How the processes that lead conversations are called, before their numbers.
+const SESSION: &str = "crammd5-authenticator-session";
+
+/// Leads conversations.
+pub(super) struct Authentication {
+    authenticator: Mutex<Authenticator>,
+    attempts: AtomicU64,
+    shell: Arc<Shell>,
+    driver: Driver<Live>,
+    clock: Clock,
+    /// There is a conversation where there was none.
+    begun: Notify,
+}
+
+/// What the flags say of it: the secrets by principal, which may be none.
+///
+/// # Errors
+/// Credentials that cannot be read, or are missing where somebody must authenticate.
+pub(super) fn authenticator(flags: &Flags, hostname: &str) -> Result<Authenticator, FlagError> {
+    let refused = |name, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
+    if flags.text("authenticators") != "crammd5" {
+        return refused("authenticators", "there is only crammd5");
+    }
+    let known = credentials::of_master(flags)?;
+    if known.is_none() {
+        let demanding = ["authenticate_agents", "authenticate_frameworks"].into_iter().find(|name| flags.on(name));
+        if let Some(name) = demanding {
+            return refused(name, "nobody could authenticate: --credentials is needed, too");
+        }
+    }
+    let timeout = flags.duration("authentication_v0_timeout").unwrap_or_default();
+    Ok(Authenticator::new(known.unwrap_or_default(), timeout, hostname))
+}
+
+impl Authentication {
+    pub(super) fn new(
+        authenticator: Authenticator,
+        shell: Arc<Shell>,
+        driver: Driver<Live>,
+        clock: Clock,
+    ) -> Authentication {
+        let (authenticator, attempts, begun) = (Mutex::new(authenticator), AtomicU64::new(1), Notify::new());
+        Authentication { authenticator, attempts, shell, driver, clock, begun }
+    }
+
+    /// Whether the message is one of a conversation, or begins one; it has been dealt with then.
+    pub(super) fn hears(&self, message: &wire::libprocess::Message) -> bool {
+        let (to, name) = (message.to.as_str(), message.name.as_str());
+        if to == "master" && name == AUTHENTICATE {
+            match protos::decode::<AuthenticateMessage>(&message.body) {
+                Ok(wanted) => self.begin(&message.from, &wanted),
+                Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
+            }
+            return true;
+        }
+        if !to.starts_with(SESSION) {
+            return false;
+        }
+        match AuthInput::decode(to, name, &message.body) {
+            Some(input) => self.handle(input),
+            None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
+        }
+        true
+    }
+
+    /// Ends conversations that take too long, as long as it is polled.
+    pub(super) async fn watch(self: Arc<Authentication>) {
+        loop {
+            let wake = lock(&self.authenticator).next_wake();
+            match wake {
+                Some(at) => tokio::time::sleep_until(self.clock.instant(at).into()).await,
+                None => self.begun.notified().await,
+            }
+            self.handle(AuthInput::Wake);
+        }
+    }
+
+    fn begin(&self, from: &Pid, wanted: &AuthenticateMessage) {
+        let client = Pid::parse_lenient(&wanted.pid);
+        if client.is_empty() {
+            tracing::warn!(%from, "dropped a message that wants '{}' to be authenticated", wanted.pid);
+            return;
+        }
+        tracing::info!("Authenticating {client}");
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        // Before anything that the client may ask for next.
+        self.driver.submit(Input::Authenticating { pid: client.clone(), attempt });
+        self.handle(AuthInput::Authenticate { attempt, from: from.clone(), client, nonce: random::bytes() });
+        self.begun.notify_one();
+    }
+
+    fn handle(&self, input: AuthInput) {
+        let mut out = Vec::new();
+        // Locked until all is carried out, so that the order stays.
+        let mut authenticator = lock(&self.authenticator);
+        authenticator.handle(input, self.clock.now(), &mut out);
+        for output in out {
+            match output {
+                AuthOutput::Send { attempt, to, message } => {
+                    let from = Pid::new(&format!("{SESSION}({attempt})"), self.shell.pid.address());
+                    self.shell.network.send(&from, &to, &message.full_name(), &message.encode());
+                }
+                AuthOutput::Settled { attempt, client, proved } => {
+                    if let Err(why) = &proved {
+                        tracing::warn!("Failed to authenticate {client}: {why}");
+                    }
+                    self.driver.submit(Input::Authenticated { pid: client, attempt, principal: proved.ok() });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn with(given: &[(&str, &str)]) -> Result<(), String> {
+        let mut flags = Flags::defaults(Part::Master);
+        given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
+        authenticator(&flags, "host").map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn whoever_must_authenticate_must_be_able_to() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "a x\n").unwrap();
+        let path = file.path().display().to_string();
+        assert_eq!(with(&[]), Ok(()));
+        assert_eq!(with(&[("authenticate_agents", "true"), ("credentials", &path)]), Ok(()));
+        for name in ["authenticate_agents", "authenticate_frameworks"] {
+            assert!(with(&[(name, "true")]).unwrap_err().contains("--credentials is needed"));
+        }
+        assert!(with(&[("authenticators", "other")]).unwrap_err().contains("'--authenticators'"));
+    }
+}

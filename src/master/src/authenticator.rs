@@ -1,0 +1,413 @@
+//! The master's side of the CRAM-MD5 conversation (wire/libprocess.md 6): a state machine of its own beside the core, so that
+//! no secret comes into the core's inputs, nor into recordings of them.
+//!
+//! It knows nothing of agents and frameworks; [`Authenticator::handle`] says what to send and how conversations end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Pid, Time, cram_md5, same_text};
+use protos::mesos::internal as m;
+use rustc_hash::FxHashMap;
+
+/// The only mechanism.
+const MECHANISM: &str = "CRAM-MD5";
+/// So many conversations go on at once; one more ends the oldest.
+const SESSIONS_MAX: usize = 1 << 16;
+/// The digits of an answer to a challenge.
+const DIGITS: usize = 32;
+/// What SASL says of a malformed message, and of a mechanism that there is not.
+const MALFORMED: &str = "bad protocol / cancel";
+const NO_MECHANISM: &str = "no mechanism available";
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AuthInput {
+    /// AuthenticateMessage: a peer wants to prove who `client` is.
+    Authenticate {
+        /// The number of the conversation, and of the process that leads it; each is greater than the one before.
+        attempt: u64,
+        /// The peer's process that answers.
+        from: Pid,
+        /// For whom.
+        client: Pid,
+        /// What nobody can guess, and never comes twice: it becomes the challenge.
+        nonce: [u8; 16],
+    },
+    /// AuthenticationStartMessage.
+    Start {
+        /// Which conversation.
+        attempt: u64,
+        /// The message.
+        message: m::AuthenticationStartMessage,
+    },
+    /// AuthenticationStepMessage.
+    Step {
+        /// Which conversation.
+        attempt: u64,
+        /// The message.
+        message: m::AuthenticationStepMessage,
+    },
+    /// The instant that [`Authenticator::next_wake`] named has come.
+    Wake,
+}
+
+/// A message to a peer.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AuthMessage {
+    Mechanisms(m::AuthenticationMechanismsMessage),
+    Step(m::AuthenticationStepMessage),
+    Completed(m::AuthenticationCompletedMessage),
+    Failed(m::AuthenticationFailedMessage),
+    Error(m::AuthenticationErrorMessage),
+}
+
+/// Something to be done, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AuthOutput {
+    /// Send a message as `crammd5-authenticator-session(attempt)`.
+    Send {
+        /// Which conversation.
+        attempt: u64,
+        /// To whom.
+        to: Pid,
+        /// What.
+        message: AuthMessage,
+    },
+    /// A conversation is over.
+    Settled {
+        /// Which one.
+        attempt: u64,
+        /// Whose.
+        client: Pid,
+        /// Who the client is, or why that is not known.
+        proved: Result<Arc<str>, String>,
+    },
+}
+
+impl AuthInput {
+    /// What a message for `crammd5-authenticator-session(attempt)` is; none for messages that such a process does not take.
+    pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<AuthInput> {
+        let attempt = to.strip_prefix("crammd5-authenticator-session(")?.strip_suffix(')')?.parse().ok()?;
+        Some(match name.strip_prefix("mesos.internal.")? {
+            "AuthenticationStartMessage" => AuthInput::Start { attempt, message: protos::decode(body).ok()? },
+            "AuthenticationStepMessage" => AuthInput::Step { attempt, message: protos::decode(body).ok()? },
+            _ => return None,
+        })
+    }
+}
+
+impl AuthMessage {
+    /// The full protobuf name.
+    pub fn full_name(&self) -> String {
+        use prost::Name;
+        match self {
+            AuthMessage::Mechanisms(_) => m::AuthenticationMechanismsMessage::full_name(),
+            AuthMessage::Step(_) => m::AuthenticationStepMessage::full_name(),
+            AuthMessage::Completed(_) => m::AuthenticationCompletedMessage::full_name(),
+            AuthMessage::Failed(_) => m::AuthenticationFailedMessage::full_name(),
+            AuthMessage::Error(_) => m::AuthenticationErrorMessage::full_name(),
+        }
+    }
+
+    /// The body.
+    pub fn encode(&self) -> Vec<u8> {
+        use prost::Message;
+        match self {
+            AuthMessage::Mechanisms(message) => message.encode_to_vec(),
+            AuthMessage::Step(message) => message.encode_to_vec(),
+            AuthMessage::Completed(message) => message.encode_to_vec(),
+            AuthMessage::Failed(message) => message.encode_to_vec(),
+            AuthMessage::Error(message) => message.encode_to_vec(),
+        }
+    }
+}
+
+/// A conversation.
+struct Session {
+    client: Pid,
+    peer: Pid,
+    challenge: String,
+    /// Whether the peer has the challenge.
+    is_asked: bool,
+    deadline: Time,
+}
+
+/// How a conversation ends.
+enum End {
+    Proved(Arc<str>),
+    Refused(&'static str),
+    Error(&'static str),
+    Silent(&'static str),
+}
+
+/// Leads the conversations.
+pub struct Authenticator {
+    /// Secrets by principal.
+    credentials: BTreeMap<String, String>,
+    timeout: Duration,
+    /// What challenges name behind their `@`.
+    hostname: String,
+    /// By number, so the oldest comes first. All have the same time, so it is also the first to be too late.
+    sessions: BTreeMap<u64, Session>,
+    by_client: FxHashMap<Pid, u64>,
+}
+
+impl Authenticator {
+    /// One that knows these secrets by principal, and gives each conversation so long.
+    pub fn new(credentials: BTreeMap<String, String>, timeout: Duration, hostname: &str) -> Authenticator {
+        let (hostname, sessions) = (hostname.to_owned(), BTreeMap::new());
+        Authenticator { credentials, timeout, hostname, sessions, by_client: FxHashMap::default() }
+    }
+
+    /// Takes one input. What follows from it is added to `out`.
+    pub fn handle(&mut self, input: AuthInput, now: Time, out: &mut Vec<AuthOutput>) {
+        match input {
+            AuthInput::Authenticate { attempt, from, client, nonce } => {
+                self.begin(attempt, from, client, nonce, now, out);
+            }
+            AuthInput::Start { attempt, message } => self.start(attempt, &message, out),
+            AuthInput::Step { attempt, message } => self.step(attempt, &message.data, out),
+            AuthInput::Wake => {
+                while let Some((attempt, session)) = self.sessions.first_key_value()
+                    && session.deadline <= now
+                {
+                    self.end(*attempt, End::Silent("it took too long"), out);
+                }
+            }
+        }
+    }
+
+    /// When [`AuthInput::Wake`] is wanted.
+    pub fn next_wake(&self) -> Option<Time> {
+        self.sessions.first_key_value().map(|(_, session)| session.deadline)
+    }
+
+    fn begin(&mut self, attempt: u64, peer: Pid, client: Pid, nonce: [u8; 16], now: Time, out: &mut Vec<AuthOutput>) {
+        if let Some(old) = self.by_client.get(&client).copied() {
+            self.end(old, End::Silent("it was begun anew"), out);
+        }
+        if self.sessions.len() >= SESSIONS_MAX
+            && let Some(oldest) = self.sessions.keys().next().copied()
+        {
+            self.end(oldest, End::Silent("too many authenticate at once"), out);
+        }
+        let (one, two) = nonce.split_at(8);
+        let number = |bytes: &[u8]| bytes.iter().fold(0u64, |number, byte| number << 8 | u64::from(*byte));
+        let challenge = format!("<{}.{}@{}>", number(one), number(two), self.hostname);
+        let message = m::AuthenticationMechanismsMessage { mechanisms: vec![MECHANISM.to_owned()] };
+        out.push(AuthOutput::Send { attempt, to: peer.clone(), message: AuthMessage::Mechanisms(message) });
+        self.by_client.insert(client.clone(), attempt);
+        let session = Session { client, peer, challenge, is_asked: false, deadline: now + self.timeout };
+        self.sessions.insert(attempt, session);
+    }
+
+    fn start(&mut self, attempt: u64, message: &m::AuthenticationStartMessage, out: &mut Vec<AuthOutput>) {
+        let Some(session) = self.sessions.get_mut(&attempt) else { return };
+        let fault = if session.is_asked {
+            Some("Unexpected authentication 'start' received")
+        } else if message.mechanism != MECHANISM {
+            Some(NO_MECHANISM)
+        } else if !message.data().is_empty() {
+            // In this mechanism the server speaks first.
+            Some(MALFORMED)
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            return self.end(attempt, End::Error(fault), out);
+        }
+        session.is_asked = true;
+        let data = session.challenge.clone().into_bytes();
+        let message = AuthMessage::Step(m::AuthenticationStepMessage { data });
+        out.push(AuthOutput::Send { attempt, to: session.peer.clone(), message });
+    }
+
+    fn step(&mut self, attempt: u64, answer: &[u8], out: &mut Vec<AuthOutput>) {
+        let Some(session) = self.sessions.get(&attempt) else { return };
+        let end = if session.is_asked {
+            self.judge(&session.challenge, answer)
+        } else {
+            End::Error("Unexpected authentication 'step' received")
+        };
+        self.end(attempt, end, out);
+    }
+
+    /// What an answer proves: `<principal> <digits>`.
+    fn judge(&self, challenge: &str, answer: &[u8]) -> End {
+        let text = std::str::from_utf8(answer).ok().and_then(|text| text.rsplit_once(' '));
+        let Some((principal, digits)) = text.filter(|(principal, _)| !principal.is_empty()) else {
+            return End::Error(MALFORMED);
+        };
+        let Some((principal, secret)) = self.credentials.get_key_value(principal) else {
+            return End::Refused("the principal is not known");
+        };
+        if digits.len() != DIGITS || !same_text(digits, &cram_md5(secret.as_bytes(), challenge.as_bytes())) {
+            return End::Refused("the secret is another one");
+        }
+        End::Proved(principal.as_str().into())
+    }
+
+    fn end(&mut self, attempt: u64, end: End, out: &mut Vec<AuthOutput>) {
+        let Some(Session { client, peer: to, .. }) = self.sessions.remove(&attempt) else { return };
+        self.by_client.remove(&client);
+        let (message, proved) = match end {
+            End::Proved(principal) => (Some(AuthMessage::Completed(Default::default())), Ok(principal)),
+            End::Refused(why) => (Some(AuthMessage::Failed(Default::default())), Err(why.to_owned())),
+            End::Error(why) => {
+                let message = m::AuthenticationErrorMessage { error: Some(why.to_owned()) };
+                (Some(AuthMessage::Error(message)), Err(why.to_owned()))
+            }
+            End::Silent(why) => (None, Err(why.to_owned())),
+        };
+        // First the result, then the message: what the peer asks for next must find it.
+        out.push(AuthOutput::Settled { attempt, client, proved });
+        out.extend(message.map(|message| AuthOutput::Send { attempt, to, message }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn pid(text: &str) -> Pid {
+        text.parse().unwrap()
+    }
+
+    /// One conversation at a time with an authenticator that knows `ann`.
+    struct Stage {
+        authenticator: Authenticator,
+        now: Time,
+    }
+
+    impl Stage {
+        fn new() -> Stage {
+            let known = BTreeMap::from([("ann".to_owned(), "s3cret".to_owned())]);
+            Stage { authenticator: Authenticator::new(known, 15 * SECOND, "host"), now: Time::from_secs(100) }
+        }
+
+        fn tell(&mut self, input: AuthInput) -> Vec<String> {
+            let mut out = Vec::new();
+            self.authenticator.handle(input, self.now, &mut out);
+            out.into_iter().map(|output| text(&output)).collect()
+        }
+
+        fn authenticate(&mut self, attempt: u64) -> Vec<String> {
+            let (from, client) = (pid("crammd5-authenticatee(1)@10.0.0.2:5051"), pid("slave(1)@10.0.0.2:5051"));
+            self.tell(AuthInput::Authenticate {
+                attempt,
+                from,
+                client,
+                nonce: [0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 1, 0],
+            })
+        }
+
+        fn start(&mut self, attempt: u64, mechanism: &str, data: Option<&[u8]>) -> Vec<String> {
+            let (mechanism, data) = (mechanism.to_owned(), data.map(Into::into));
+            self.tell(AuthInput::Start { attempt, message: m::AuthenticationStartMessage { mechanism, data } })
+        }
+
+        fn step(&mut self, attempt: u64, data: &str) -> Vec<String> {
+            self.tell(AuthInput::Step { attempt, message: m::AuthenticationStepMessage { data: data.into() } })
+        }
+    }
+
+    fn text(output: &AuthOutput) -> String {
+        match output {
+            AuthOutput::Send { attempt, to, message } => {
+                assert_eq!(to.id(), "crammd5-authenticatee(1)");
+                let said = match message {
+                    AuthMessage::Mechanisms(message) => message.mechanisms.join(","),
+                    AuthMessage::Step(message) => String::from_utf8(message.data.clone()).unwrap(),
+                    AuthMessage::Completed(_) => "completed".to_owned(),
+                    AuthMessage::Failed(_) => "failed".to_owned(),
+                    AuthMessage::Error(message) => format!("error: {}", message.error()),
+                };
+                format!("{attempt}: {said}")
+            }
+            AuthOutput::Settled { attempt, client, proved } => {
+                assert_eq!(client.id(), "slave(1)");
+                format!("{attempt} settled: {proved:?}")
+            }
+        }
+    }
+
+    fn answer(principal: &str, secret: &str) -> String {
+        format!("{principal} {}", cram_md5(secret.as_bytes(), b"<7.256@host>"))
+    }
+
+    #[test]
+    fn the_right_secret_proves_the_principal() {
+        let mut stage = Stage::new();
+        assert_eq!(stage.authenticate(1), ["1: CRAM-MD5"]);
+        assert_eq!(stage.start(1, "CRAM-MD5", Some(b"")), ["1: <7.256@host>"]);
+        assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
+        // The process is gone with the conversation.
+        assert!(stage.step(1, &answer("ann", "s3cret")).is_empty());
+        assert_eq!(stage.authenticator.next_wake(), None);
+    }
+
+    #[test]
+    fn what_proves_nothing_is_refused() {
+        let digits = answer("ann", "s3cret");
+        let short = &digits[..digits.len() - 1];
+        for given in [answer("bob", "s3cret"), answer("ann", "other"), answer("ann", ""), short.to_owned()] {
+            let mut stage = Stage::new();
+            stage.authenticate(1);
+            stage.start(1, "CRAM-MD5", None);
+            let told = stage.step(1, &given);
+            assert!(told[0].starts_with("1 settled: Err") && told[1] == "1: failed", "{given}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_form_or_order_is_an_error() {
+        let error = |told: Vec<String>| told.last().unwrap().strip_prefix("1: error: ").unwrap().to_owned();
+        let begun = || {
+            let mut stage = Stage::new();
+            stage.authenticate(1);
+            stage
+        };
+        assert_eq!(error(begun().start(1, "PLAIN", None)), NO_MECHANISM);
+        assert_eq!(error(begun().start(1, "CRAM-MD5", Some(b"x"))), MALFORMED);
+        assert_eq!(error(begun().step(1, "ann x")), "Unexpected authentication 'step' received");
+        for given in ["", "ann", " 0123"] {
+            let mut stage = begun();
+            stage.start(1, "CRAM-MD5", None);
+            assert_eq!(error(stage.step(1, given)), MALFORMED, "{given}");
+        }
+        let mut stage = begun();
+        stage.start(1, "CRAM-MD5", None);
+        assert_eq!(error(stage.start(1, "CRAM-MD5", None)), "Unexpected authentication 'start' received");
+        assert!(begun().start(2, "CRAM-MD5", None).is_empty(), "a conversation that there is not");
+    }
+
+    #[test]
+    fn a_new_attempt_or_time_ends_a_conversation() {
+        let mut stage = Stage::new();
+        stage.authenticate(1);
+        assert_eq!(stage.authenticate(2), ["1 settled: Err(\"it was begun anew\")", "2: CRAM-MD5"]);
+        assert!(stage.start(1, "CRAM-MD5", None).is_empty());
+        stage.now = stage.now + 14 * SECOND;
+        assert!(stage.tell(AuthInput::Wake).is_empty());
+        assert_eq!(stage.authenticator.next_wake(), Some(stage.now + SECOND));
+        stage.now = stage.now + SECOND;
+        assert_eq!(stage.tell(AuthInput::Wake), ["2 settled: Err(\"it took too long\")"]);
+        assert!(stage.start(2, "CRAM-MD5", None).is_empty());
+    }
+
+    #[test]
+    fn reads_what_a_session_takes() {
+        let name = "mesos.internal.AuthenticationStepMessage";
+        let body = prost::Message::encode_to_vec(&m::AuthenticationStepMessage { data: b"x".to_vec() });
+        let read = AuthInput::decode("crammd5-authenticator-session(12)", name, &body);
+        assert!(matches!(read, Some(AuthInput::Step { attempt: 12, .. })));
+        assert_eq!(AuthInput::decode("crammd5-authenticator-session(12)", name, b""), None);
+        assert_eq!(AuthInput::decode("master", name, &body), None);
+        assert_eq!(AuthInput::decode("crammd5-authenticator-session(1)", "mesos.internal.PongSlaveMessage", b""), None);
+    }
+}
