@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::process::{Process, Stream};
-use crate::support::{Daemon, Folder, call, free_port, tepui, until};
+use crate::process::{Process, Stream, ToItsEnd};
+use crate::support::{Daemon, Folder, call, free_port, request, tepui, until};
 
 /// A master's words, with more flags.
 fn master_words(folder: &Folder, port: u16, more: &[String]) -> Vec<String> {
@@ -95,4 +95,52 @@ fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
     some.line(Stream::Stderr, &["refused authentication"]);
     assert_eq!(some.end().code(), Some(1));
     assert_eq!(names(&address), ["none"]);
+}
+
+#[test]
+fn frameworks_and_operators_say_who_they_are_by_http() {
+    let folder = Folder::new("authentication-http");
+    let known = folder.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
+    let more = [
+        "--authenticate_http_readonly".to_owned(),
+        "--authenticate_http_readwrite".to_owned(),
+        "--authenticate_http_frameworks".to_owned(),
+        "--http_framework_authenticators=basic".to_owned(),
+        format!("--credentials={known}"),
+    ];
+    let log = folder.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &more), &[]);
+    let address = master.address().expect("the master runs");
+    let _agent = Daemon::start(&folder.path().join("a.log"), &agent_words(&folder, "a", &address, None), &[]);
+
+    let refusal = |method: &str, path: &str| request(&address, method, path, "{}").unwrap().to_lowercase();
+    for (method, path, realm) in [
+        ("GET", "/state", "mesos-master-readonly"),
+        ("GET", "/metrics/snapshot", "mesos-master-readonly"),
+        ("POST", "/api/v1", "mesos-master-readwrite"),
+        ("POST", "/master/teardown", "mesos-master-readwrite"),
+        ("POST", "/api/v1/scheduler", "mesos-master-scheduler"),
+    ] {
+        let told = refusal(method, path);
+        assert!(told.starts_with("http/1.1 401 "), "{path}: {told}");
+        assert!(told.contains(&format!("www-authenticate: basic realm=\"{realm}\"")), "{path}: {told}");
+        assert!(told.ends_with("401 unauthorized."), "{path}: {told}");
+    }
+    for path in ["/health", "/version"] {
+        assert!(refusal("GET", path).starts_with("http/1.1 200 "), "{path}");
+    }
+
+    let with = |words: &[&str], secret: &str| {
+        let mut command = tepui();
+        command.args(words).arg(format!("--master={address}"));
+        command.args(["--principal=ann".to_owned(), format!("--secret={secret}")]);
+        command.run()
+    };
+    let task = ["execute", "--resources=cpus:0.1;mem:16", "--command=true"];
+    // The agent may not have registered yet: a framework waits for it.
+    assert!(with(&task, "s3cret").status.success());
+    assert!(with(&["agents"], "s3cret").status.success());
+    for words in [&task[..], &["agents"]] {
+        assert!(!with(words, "wrong").status.success(), "{words:?}");
+    }
 }

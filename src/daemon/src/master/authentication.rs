@@ -2,6 +2,7 @@
 //!
 //! It decides nothing: it brings messages there and back, and tells the core how conversations end.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -14,8 +15,8 @@ use super::world::{Live, Shell};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::{FlagError, Flags};
+use crate::random;
 use crate::sync::lock;
-use crate::{credentials, random};
 
 /// The name of the message that begins a conversation.
 const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";
@@ -33,16 +34,19 @@ pub(super) struct Authentication {
     begun: Notify,
 }
 
-/// What the flags say of it: the secrets by principal, which may be none.
+/// What the flags say of it; `known` is what `--credentials` says.
 ///
 /// # Errors
-/// Credentials that cannot be read, or are missing where somebody must authenticate.
-pub(super) fn authenticator(flags: &Flags, hostname: &str) -> Result<Authenticator, FlagError> {
+/// Credentials are missing where somebody must authenticate.
+pub(super) fn authenticator(
+    flags: &Flags,
+    known: Option<BTreeMap<String, String>>,
+    hostname: &str,
+) -> Result<Authenticator, FlagError> {
     let refused = |name, why: &str| Err(FlagError::Refused { name, why: why.to_owned() });
     if flags.text("authenticators") != "crammd5" {
         return refused("authenticators", "there is only crammd5");
     }
-    let known = credentials::of_master(flags)?;
     if known.is_none() {
         let demanding = ["authenticate_agents", "authenticate_frameworks"].into_iter().find(|name| flags.on(name));
         if let Some(name) = demanding {
@@ -137,22 +141,19 @@ mod tests {
     use super::*;
     use crate::flags::Part;
 
-    fn with(given: &[(&str, &str)]) -> Result<(), String> {
+    fn with(given: &[(&str, &str)], known: Option<()>) -> Result<(), String> {
         let mut flags = Flags::defaults(Part::Master);
         given.iter().for_each(|(name, value)| flags.set(name, value).unwrap());
-        authenticator(&flags, "host").map(|_| ()).map_err(|error| error.to_string())
+        authenticator(&flags, known.map(|_| BTreeMap::new()), "host").map(|_| ()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn whoever_must_authenticate_must_be_able_to() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "a x\n").unwrap();
-        let path = file.path().display().to_string();
-        assert_eq!(with(&[]), Ok(()));
-        assert_eq!(with(&[("authenticate_agents", "true"), ("credentials", &path)]), Ok(()));
+        assert_eq!(with(&[], None), Ok(()));
+        assert_eq!(with(&[("authenticate_agents", "true")], Some(())), Ok(()));
         for name in ["authenticate_agents", "authenticate_frameworks"] {
-            assert!(with(&[(name, "true")]).unwrap_err().contains("--credentials is needed"));
+            assert!(with(&[(name, "true")], None).unwrap_err().contains("--credentials is needed"));
         }
-        assert!(with(&[("authenticators", "other")]).unwrap_err().contains("'--authenticators'"));
+        assert!(with(&[("authenticators", "other")], None).unwrap_err().contains("'--authenticators'"));
     }
 }

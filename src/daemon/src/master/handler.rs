@@ -14,6 +14,7 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
+use super::realms::{Realm, Realms};
 use super::views::pieces::Pieces;
 use super::world::{Live, Outcome, Shell};
 use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
@@ -46,6 +47,7 @@ pub(super) struct Handler {
     pub(super) driver: Driver<Live>,
     pub(super) shell: Arc<Shell>,
     authentication: Arc<Authentication>,
+    realms: Realms,
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
     pub(super) documents: Documents,
@@ -60,6 +62,7 @@ impl Handler {
         driver: Driver<Live>,
         shell: Arc<Shell>,
         authentication: Arc<Authentication>,
+        realms: Realms,
         info: Arc<mesos::MasterInfo>,
         started: Time,
     ) -> Handler {
@@ -81,7 +84,7 @@ impl Handler {
             routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
         }
         let (documents, pieces) = (Documents::new(), Arc::default());
-        Handler { common, driver, shell, authentication, info, started, documents, pieces, routes }
+        Handler { common, driver, shell, authentication, realms, info, started, documents, pieces, routes }
     }
 
     /// What the cluster looks like after everything that was asked for before.
@@ -100,15 +103,19 @@ impl Handler {
     }
 
     async fn answer(&self, route: Route, rest: &str, request: &Request) -> Response {
+        let principal = match self.realms.principal(realm(route), request) {
+            Ok(principal) => principal,
+            Err(refusal) => return *refusal,
+        };
         match route {
             Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
-            Route::Scheduler => scheduler_api::answer(self, request).await,
-            Route::Operator => operator_api::answer(self, request).await,
+            Route::Scheduler => scheduler_api::answer(self, request, principal).await,
+            Route::Operator => operator_api::answer(self, request, principal).await,
             Route::Redirect if rest.is_empty() => self.redirect(),
             Route::Redirect => Response::not_found(),
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => metrics::prometheus(self, request).await,
-            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request).await,
+            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, principal).await,
             Route::Registry => self.registry(request),
             Route::OfferConstraints => {
                 let document = explain::constraints(&self.driver.read(Live::constraints).await);
@@ -149,6 +156,17 @@ impl Handler {
     fn registry(&self, request: &Request) -> Response {
         let json = crate::sync::lock(&self.shell.registry).json();
         Response::ok_jsonp(json, request.query.get("jsonp"))
+    }
+}
+
+/// Who is asked for a name where (wire/http.md 2.1).
+fn realm(route: Route) -> Realm {
+    match route {
+        Route::Shared(Shared::Health | Shared::Version | Shared::Help) | Route::Redirect => Realm::Open,
+        Route::Scheduler => Realm::Scheduler,
+        Route::Legacy(legacy::Endpoint::MaintenanceStatus) => Realm::ReadOnly,
+        Route::Operator | Route::Legacy(_) | Route::Shared(Shared::LoggingToggle) => Realm::ReadWrite,
+        _ => Realm::ReadOnly,
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! It decides nothing; the core answers.
 
+use std::sync::Arc;
+
 use protos::json::{Dialect, FromJson, ToJson, Value, Writer};
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::master::call::{self, Type};
@@ -78,7 +80,13 @@ impl Endpoint {
     }
 }
 
-pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, request: &Request) -> Response {
+pub(super) async fn answer(
+    handler: &Handler,
+    endpoint: Endpoint,
+    rest: &str,
+    request: &Request,
+    principal: Option<Arc<str>>,
+) -> Response {
     let method = request.method.as_str();
     if !endpoint.methods().contains(&method) {
         return Response::method_not_allowed(endpoint.methods(), method);
@@ -87,10 +95,10 @@ pub(super) async fn answer(handler: &Handler, endpoint: Endpoint, rest: &str, re
         return Response::ok_jsonp(document(handler, endpoint).await, request.query.get("jsonp"));
     }
     if endpoint == Endpoint::Quota && method == "DELETE" {
-        return remove_quota(handler, rest).await;
+        return remove_quota(handler, rest, principal).await;
     }
     match to_call(endpoint, request) {
-        Ok(call) => change(handler, call).await,
+        Ok(call) => change(handler, call, principal).await,
         Err(text) => Response::bad_request(text),
     }
 }
@@ -116,7 +124,7 @@ async fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
 }
 
 /// `DELETE /quota/<role>`: the role may have slashes. The path stands in each refusal.
-async fn remove_quota(handler: &Handler, role: &str) -> Response {
+async fn remove_quota(handler: &Handler, role: &str, principal: Option<Arc<str>>) -> Response {
     let role = role.trim_matches('/');
     if role.is_empty() {
         let why = "Failed to parse remove quota request for path '/master/quota': expected 3 tokens, found 2 tokens";
@@ -125,7 +133,7 @@ async fn remove_quota(handler: &Handler, role: &str) -> Response {
     let mut call = Call::default();
     call.set_type(Type::RemoveQuota);
     call.remove_quota = Some(call::RemoveQuota { role: role.to_owned() });
-    let outcome = decide(handler, call).await;
+    let outcome = decide(handler, call, principal).await;
     match outcome {
         Some(mut answer) => {
             if let Some(why) = answer.text.strip_prefix("Failed to remove quota: ") {

@@ -13,6 +13,7 @@ mod metrics;
 mod operator_api;
 mod own_calls;
 mod policies;
+mod realms;
 mod record;
 mod registry;
 mod scheduler_api;
@@ -40,12 +41,14 @@ use crate::address::{Identity, identity, ip_number};
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
+use crate::credentials;
 use crate::driver::Driver;
 use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use authentication::Authentication;
 use handler::Handler;
+use realms::Realms;
 use registry::RegistryStore;
 use world::{Live, Shell};
 
@@ -69,7 +72,9 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     check_unsupported(&flags)?;
     let core_config = config::config(&flags)?;
     let identity = identity(&flags)?;
-    let authenticator = authentication::authenticator(&flags, &identity.hostname)?;
+    let known = credentials::of_master(&flags)?;
+    let realms = Realms::read(&flags, known.as_ref())?;
+    let authenticator = authentication::authenticator(&flags, known, &identity.hostname)?;
     let registry = RegistryStore::open(&flags)?;
     let whitelist = whitelist_path(&flags);
     let server = Server::bind(identity.bind.into(), Limits::default())
@@ -119,7 +124,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let started = driver.now();
     let authentication = Arc::new(Authentication::new(authenticator, shell.clone(), driver.clone(), clock));
     let watch = tokio::spawn(authentication.clone().watch());
-    let handler = Handler::new(common, driver.clone(), shell.clone(), authentication, Arc::new(info), started);
+    let handler = Handler::new(common, driver.clone(), shell.clone(), authentication, realms, Arc::new(info), started);
     let handler = Arc::new(handler);
     if let Some(path) = whitelist {
         tokio::spawn(whitelist::watch(path, driver.clone()));
@@ -228,14 +233,8 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
         "acls",
         "rate_limits",
         "firewall_rules",
-        "http_framework_authenticators",
     ] {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
-            return Err(FlagError::Refused { name, why: WHY.to_owned() });
-        }
-    }
-    for name in ["authenticate_http_frameworks", "authenticate_http_readonly", "authenticate_http_readwrite"] {
-        if flags.on(name) {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }
     }

@@ -3,6 +3,7 @@
 //! Calls that read are answered from a snapshot, off the reactor's thread; calls that change something go to the core.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use master::{Input, RequestId, StreamId};
 use protos::mesos::master::call::Type;
@@ -18,12 +19,12 @@ use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
 
-pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
     if let Some((own, call)) = own_calls::find(request) {
         return own_calls::answer(handler, request, own, call).await;
     }
     match check(request) {
-        Ok((call, encoding)) => act(handler, call, encoding).await,
+        Ok((call, encoding)) => act(handler, call, encoding, principal).await,
         Err(refusal) => *refusal,
     }
 }
@@ -37,10 +38,10 @@ fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
     Ok((call, encoding))
 }
 
-async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+async fn act(handler: &Handler, call: Call, encoding: Encoding, principal: Option<Arc<str>>) -> Response {
     match call.r#type() {
         Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
-        Type::Subscribe => subscribe(handler, encoding).await,
+        Type::Subscribe => subscribe(handler, encoding, principal).await,
         Type::GetState
         | Type::GetAgents
         | Type::GetFrameworks
@@ -65,7 +66,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
-        _ => change(handler, call).await,
+        _ => change(handler, call, principal).await,
     }
 }
 
@@ -90,17 +91,17 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, 
 }
 
 /// A call that changes the cluster: the core's.
-pub(super) async fn change(handler: &Handler, call: Call) -> Response {
-    respond_or_fail(decide(handler, call).await)
+pub(super) async fn change(handler: &Handler, call: Call, principal: Option<Arc<str>>) -> Response {
+    respond_or_fail(decide(handler, call, principal).await)
 }
 
 /// What the core answers; none if it has none, because it is ending.
-pub(super) async fn decide(handler: &Handler, call: Call) -> Option<master::Answer> {
+pub(super) async fn decide(handler: &Handler, call: Call, principal: Option<Arc<str>>) -> Option<master::Answer> {
     let call = Box::new(call);
-    handler.decide(|request| Input::OperatorCall { request, call, principal: None }).await
+    handler.decide(|request| Input::OperatorCall { request, call, principal }).await
 }
 
-async fn subscribe(handler: &Handler, encoding: Encoding) -> Response {
+async fn subscribe(handler: &Handler, encoding: Encoding, principal: Option<Arc<str>>) -> Response {
     let (driver, shell) = (handler.driver.clone(), handler.shell.clone());
     let (stream, response) = handler.shell.streams.open(encoding, move |stream| {
         shell.streams.forget(stream);
@@ -110,7 +111,7 @@ async fn subscribe(handler: &Handler, encoding: Encoding) -> Response {
     handler.driver.handle_now(Input::OperatorSubscribe {
         request: RequestId(number),
         stream: StreamId(stream),
-        principal: None,
+        principal,
     });
     match outcome.await {
         Ok(Outcome::Open) => response,

@@ -2,6 +2,8 @@
 //!
 //! It does not know frameworks.
 
+use std::sync::Arc;
+
 use master::{Answer, Input, RequestId, StreamId};
 use protos::mesos::scheduler::{Call, call::Type};
 use wire::http::{HeaderName, Request, Response, StatusCode};
@@ -13,15 +15,15 @@ use crate::codec;
 
 const STREAM_ID: &str = "mesos-stream-id";
 
-pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    match check(request) {
-        Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call).await,
-        Ok(call) => other(handler, request, call).await,
+pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
+    match check(request, principal.as_deref()) {
+        Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call, principal).await,
+        Ok(call) => other(handler, request, call, principal).await,
         Err(refusal) => *refusal,
     }
 }
 
-fn check(request: &Request) -> Result<Box<Call>, Box<Response>> {
+fn check(request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
     if let Err(why) = master::validate_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
@@ -33,10 +35,16 @@ fn check(request: &Request) -> Result<Box<Call>, Box<Response>> {
         let text = "Subscribe calls should not include the 'Mesos-Stream-Id' header";
         return Err(Box::new(Response::bad_request(text)));
     }
+    if let Some(subscribe) = &call.subscribe
+        && call.r#type() == Type::Subscribe
+    {
+        let checked = master::validate_principal(&subscribe.framework_info, principal);
+        checked.map_err(|why| Box::new(Response::bad_request(why)))?;
+    }
     Ok(Box::new(call))
 }
 
-async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
+async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>, principal: Option<Arc<str>>) -> Response {
     let encoding = match accepted_encoding(request) {
         Ok(encoding) => encoding,
         Err(refusal) => return *refusal,
@@ -53,7 +61,7 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Res
         stream: StreamId(stream),
         stream_text: text.as_str().into(),
         call,
-        principal: None,
+        principal,
     });
     match outcome.await {
         Ok(Outcome::Open) => response.with_header(HeaderName::from_static(STREAM_ID), &text),
@@ -65,9 +73,9 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>) -> Res
     }
 }
 
-async fn other(handler: &Handler, request: &Request, call: Box<Call>) -> Response {
+async fn other(handler: &Handler, request: &Request, call: Box<Call>, principal: Option<Arc<str>>) -> Response {
     let stream_id = request.header(STREAM_ID).map(str::to_owned);
-    let input = |request| Input::SchedulerCall { request, stream_id, call, principal: None };
+    let input = |request| Input::SchedulerCall { request, stream_id, call, principal };
     respond_or_fail(handler.decide(input).await)
 }
 
