@@ -178,7 +178,12 @@ impl Registry {
     fn login(&self, user: &str) -> String {
         let mut logins = json!({});
         logins[&self.address] = json!({"username": user, "password": "x"});
-        json!({"auths": logins}).to_string()
+        json!({"auths": logins, "credHelpers": {self.by_name(): "test"}}).to_string()
+    }
+
+    /// Its address as a program keeps a login for it.
+    fn by_name(&self) -> String {
+        self.address.replace("127.0.0.1", "localhost")
     }
 }
 
@@ -200,13 +205,23 @@ fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
             .success()
     );
     fs::write(folder.join(".dockercfg"), registry.login("older")).unwrap();
-    let image = format!("{}/none:1", registry.address);
+    let (address, by_name) = (registry.address.clone(), registry.by_name());
+    let bin = cluster.folder.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let helper = bin.join("docker-credential-test");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1 $(cat)\" = 'get {by_name}' ] && echo '{{\"Username\":\"helped\",\"Secret\":\"x\"}}'\n"
+    );
+    fs::write(&helper, script).unwrap();
+    fs::set_permissions(&helper, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     // The users above, with the password, in base64.
-    for (id, uri, login) in [
-        ("operator", None, "b3BlcmF0b3I6eA=="),
-        ("packed", Some(packed), "cGFja2VkOng="),
-        ("older", Some(folder.join(".dockercfg")), "b2xkZXI6eA=="),
+    for (id, host, uri, login) in [
+        ("operator", &address, None, "b3BlcmF0b3I6eA=="),
+        ("packed", &address, Some(packed), "cGFja2VkOng="),
+        ("older", &address, Some(folder.join(".dockercfg")), "b2xkZXI6eA=="),
+        ("helped", &by_name, None, "aGVscGVkOng="),
     ] {
+        let image = format!("{host}/none:1");
         let uris: Vec<Value> = uri.iter().map(|path| json!({"value": path})).collect();
         let container = json!({"type": "DOCKER", "docker": {"image": image}});
         let (told, _) = cluster.run(id, json!({"value": "true", "uris": uris}), container);

@@ -56,7 +56,9 @@ impl OneAgent {
     }
 
     fn start_agent(&mut self) {
-        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &self.flags, &[]);
+        // A test may put programs there that the agent runs.
+        let path = format!("{}:{}", self.folder.join("bin"), std::env::var("PATH").unwrap_or_default());
+        let mut agent = Daemon::start(&self.folder.path().join("a.log"), &self.flags, &[("PATH", path)]);
         agent.address().expect("the agent runs");
         self.agent = Some(agent);
     }

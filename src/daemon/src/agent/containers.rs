@@ -110,7 +110,8 @@ impl Containers {
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
         let waits = !spec.uris.is_empty() || Images::are_wanted(&spec) || Networks::wanted(&spec);
-        match waits || Resolver::is_wanted(&spec) || Docker::is_executor(&spec) {
+        let asks = Resolver::is_wanted(&spec) || self.docker.asks_helper(&spec);
+        match waits || asks || Docker::is_executor(&spec) {
             false => self.send(Job::Launch(container, spec)),
             true => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }

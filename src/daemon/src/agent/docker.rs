@@ -19,8 +19,12 @@ use protos::mesos::{self, TaskInfo};
 use tokio::runtime::Handle;
 
 use super::dns::DefaultDns;
+use super::helpers;
 use crate::flags::{FlagError, Flags};
 use crate::sync::lock;
+
+/// The registry of names that name none.
+const DOCKER_HUB: &str = "docker.io";
 
 /// Docker, if `--containerizers` names it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,6 +42,8 @@ struct Inner {
     dns: DefaultDns,
     /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
     logins: String,
+    /// What programs have told of logins for containers that are about to start.
+    told: Mutex<BTreeMap<String, String>>,
     /// Whether it is the only containerizer.
     alone: bool,
     /// The containers that it runs, or may run.
@@ -70,6 +76,7 @@ impl Docker {
             kill_orphans: flags.on("docker_kill_orphans"),
             dns: DefaultDns::read(flags)?,
             logins: flags.text("docker_config").to_owned(),
+            told: Mutex::default(),
             alone: names == ["docker"],
             known: Mutex::default(),
             executors: Mutex::default(),
@@ -96,6 +103,21 @@ impl Docker {
     pub(super) fn processes(&self, container: &ContainerName) -> Vec<i32> {
         let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
         inner.client.processes(&format!("{PREFIX}{container}")).unwrap_or_default()
+    }
+
+    /// Whether a program must be asked for the login to the registry of a container's image.
+    pub(super) fn asks_helper(&self, spec: &ContainerSpec) -> bool {
+        Docker::runs(spec) && self.0.as_ref().is_some_and(|inner| inner.helped(spec).is_some())
+    }
+
+    /// Asks that program. Blocks.
+    pub(super) fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
+        let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
+        if let Some(host) = inner.helped(spec) {
+            self.note(container, spec);
+            let told = helpers::ask(&inner.logins, &host);
+            lock(&inner.told).insert(container.as_str().to_owned(), told);
+        }
     }
 
     /// Notes that a container is one that it runs.
@@ -147,7 +169,7 @@ impl Docker {
             seen: &inner.sandbox,
             quota: inner.quota,
             dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
-            login: inner.login(spec),
+            login: inner.login(container, spec),
         };
         let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
         let mut wanted = wanted.map_err(anyhow::Error::msg)?;
@@ -178,7 +200,7 @@ impl Docker {
     }
 
     /// Tells an executor how to reach Docker.
-    pub(super) fn add_variables(&self, spec: &ContainerSpec, process: &mut Spec) {
+    pub(super) fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
         let mut set = |name: &str, value: &str| process.environment.push((OsString::from(name), OsString::from(value)));
         set(SOCKET, &inner.socket);
@@ -189,7 +211,7 @@ impl Docker {
         if let Some(servers) = inner.servers(spec) {
             set(DNS, &servers);
         }
-        if let Some(login) = inner.login(spec) {
+        if let Some(login) = inner.login(container, spec) {
             set(LOGIN, &login);
         }
         // Who may ask the Docker daemon is root.
@@ -201,6 +223,7 @@ impl Docker {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
         lock(&inner.executors).remove(container.as_str());
+        lock(&inner.told).remove(container.as_str());
         let name = format!("{PREFIX}{container}");
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
@@ -247,9 +270,17 @@ impl Docker {
 
 impl Inner {
     /// The operator's login to the registry of a container's image.
-    fn login(&self, spec: &ContainerSpec) -> Option<String> {
+    fn login(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<String> {
         let docker = spec.container.as_ref()?.docker.as_ref()?;
-        executor::docker::login(&self.logins, &docker.image)
+        let told = lock(&self.told).get(container.as_str()).cloned();
+        executor::docker::login(told.as_ref().unwrap_or(&self.logins), &docker.image)
+    }
+
+    /// The registry for whose login a program is to be asked.
+    fn helped(&self, spec: &ContainerSpec) -> Option<String> {
+        let image = &spec.container.as_ref()?.docker.as_ref()?.image;
+        let host = helpers::host_of(image).unwrap_or(DOCKER_HUB);
+        helpers::is_wanted(&self.logins, host).then(|| host.to_owned())
     }
 
     /// The name servers of a container for which its task names none.

@@ -17,6 +17,7 @@ use fetcher::image::{Defaults, Image, Pruned, Store, Wanted};
 use protos::mesos;
 
 use super::fetch::Fetcher;
+use super::helpers;
 use super::image_gc::Collection;
 use crate::flags::{FlagError, Flags};
 
@@ -173,13 +174,17 @@ impl Images {
         anyhow::ensure!(wanted.r#type() == mesos::image::Type::Docker, "Only images of the type DOCKER are supported");
         let docker = wanted.docker.as_ref().context("The image has no 'docker'")?;
         let logins = docker.config.as_ref().map(super::secrets::value).transpose()?;
+        let logins = match logins {
+            Some(own) => String::from_utf8_lossy(&own).into_owned(),
+            None => helpers::ask(&self.0.logins, helpers::host_of(&docker.name).unwrap_or(&self.0.registry)),
+        };
         let ask = Wanted {
             name: docker.name.clone(),
             registry: self.0.registry.clone(),
             store: self.0.store.clone(),
             cached: wanted.cached(),
             stall: self.0.stall,
-            logins: logins.map_or_else(|| self.0.logins.clone(), |bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            logins,
         };
         let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
         let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;

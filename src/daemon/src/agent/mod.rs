@@ -15,6 +15,7 @@ mod executor_api;
 mod fetch;
 mod fetch_cache;
 mod handler;
+mod helpers;
 mod image_gc;
 mod images;
 mod isolation;

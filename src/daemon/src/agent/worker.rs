@@ -170,7 +170,10 @@ impl Worker {
                 true => Ok(()),
                 false => fetcher.fetch(&container, &spec, user.as_ref()),
             });
-            let fetched = fetched.and_then(|()| docker.make(&container, &spec));
+            let fetched = fetched.and_then(|()| {
+                docker.ask_helper(&container, &spec);
+                docker.make(&container, &spec)
+            });
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         };
@@ -198,7 +201,7 @@ impl Worker {
         }
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
         self.docker.note(container, spec);
-        self.docker.add_variables(spec, &mut process);
+        self.docker.add_variables(container, spec, &mut process);
         if let Err(error) = view.apply(spec, &mut process) {
             remove(container, group.as_ref());
             return Err(error);
