@@ -38,7 +38,8 @@ pub fn tar(folder: &Path, archive: &Path) -> String {
     String::from_utf8(sum.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
-/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one.
+/// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one. And the same as
+/// `labelled:1.tar`, which wants the driver of GPUs.
 fn image(registry: &Path) {
     let work = registry.join("work");
     let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));
@@ -58,12 +59,15 @@ fn image(registry: &Path) {
     }
     let ids = [tar(&lower, &saved.join("1.tar")), tar(&upper, &saved.join("2.tar"))];
     let ids = ids.map(|id| format!("sha256:{id}"));
-    let config = json!({"os": "linux", "config": {"Env": ["COLOR=blue"], "Entrypoint": ["/bin/sh", "-c"],
+    let mut config = json!({"os": "linux", "config": {"Env": ["COLOR=blue"], "Entrypoint": ["/bin/sh", "-c"],
         "Cmd": ["echo the default"], "WorkingDir": "/work/here"}, "rootfs": {"type": "layers", "diff_ids": ids}});
     fs::write(saved.join("config.json"), config.to_string()).unwrap();
     let manifest = json!([{"Config": "config.json", "RepoTags": ["tiny:1"], "Layers": ["1.tar", "2.tar"]}]);
     fs::write(saved.join("manifest.json"), manifest.to_string()).unwrap();
     tar(&saved, &registry.join("tiny:1.tar"));
+    config["config"]["Labels"] = json!({"com.nvidia.volumes.needed": "nvidia_driver"});
+    fs::write(saved.join("config.json"), config.to_string()).unwrap();
+    tar(&saved, &registry.join("labelled:1.tar"));
 }
 
 fn mesos_image(name: &str) -> Value {
@@ -116,6 +120,35 @@ fn roots_made_of_images() {
         until("roots are deleted with their containers", || left() == 0);
         prune(&cluster, registry.path());
     }
+}
+
+/// The driver comes from the host; where there is none, an image that wants it is refused.
+#[test]
+fn images_that_want_the_driver_of_gpus() {
+    if !can_isolate() {
+        return println!("not run: it needs root, and cgroups v1");
+    }
+    let registry = Folder::new("images-driver");
+    image(registry.path());
+    let flags = [
+        "--isolation=cgroups/cpu,cgroups/mem,cgroups/devices,filesystem/linux,docker/runtime,gpu/nvidia".to_owned(),
+        "--image_providers=docker".to_owned(),
+        format!("--docker_registry={}", registry.path().display()),
+        format!("--docker_store_dir={}", registry.join("store")),
+    ];
+    let cluster = OneAgent::start("driver", &flags);
+    let look =
+        "cd /usr/local/nvidia/lib64 && for file in libcuda.so*; do echo $file; echo x > $file || echo read-only; done";
+    let (told, written) = cluster.run("labelled", json!({"value": look}), mesos_image("labelled:1"));
+    let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64"];
+    if folders.iter().any(|folder| Path::new(folder).join("libcuda.so.1").exists()) {
+        assert!(written.contains("libcuda.so.1\nread-only\n"), "{written} {told}");
+    } else {
+        assert!(told.contains("TASK_FAILED") && told.contains("the driver of the host's GPUs"), "{told}");
+    }
+    let (told, written) =
+        cluster.run("plain", json!({"value": "[ -e /usr/local/nvidia ] || echo nothing"}), mesos_image("tiny:1"));
+    assert_eq!(written, "nothing\n", "{told}");
 }
 
 fn a_session_has_the_roots_terminals(cluster: &OneAgent) {

@@ -78,10 +78,11 @@ fn manifests_of_the_first_kind() {
     let folder = Folder::new("schema1");
     let (lower, upper) = (packed(&layer("file", "lower")), packed(&layer("file", "upper")));
     let (low, up) = (digest(&lower), digest(&upper));
+    let label = r#", \"Labels\": {\"com.nvidia.volumes.needed\": \"nvidia_driver\"}"#;
     let manifest = format!(
         r#"{{"schemaVersion": 1, "name": "team/app", "tag": "1", "architecture": "amd64",
         "fsLayers": [{{"blobSum": "{low}"}}, {{"blobSum": "{up}"}}, {{"blobSum": "{low}"}}],
-        "history": [{{"v1Compatibility": "{{\"throwaway\": true, \"config\": {{\"Cmd\": [\"run\"], \"WorkingDir\": \"/w\"}}}}"}},
+        "history": [{{"v1Compatibility": "{{\"throwaway\": true, \"config\": {{\"Cmd\": [\"run\"], \"WorkingDir\": \"/w\"{label}}}}}"}},
             {{"v1Compatibility": "{{}}"}}, {{"v1Compatibility": "{{\"id\": \"x\"}}"}}], "signatures": []}}"#
     );
     let files = vec![
@@ -94,6 +95,7 @@ fn manifests_of_the_first_kind() {
     let image = bring(&wanted).unwrap();
     thread.join().unwrap();
     assert_eq!((image.defaults.cmd.clone(), image.defaults.working_dir.as_str()), (vec!["run".to_owned()], "/w"));
+    assert!(image.gpu_driver);
     let store = Store::open(&wanted.store).unwrap();
     let texts = image.layers.iter().map(|id| fs::read_to_string(store.layer(id).join("file")).unwrap());
     assert_eq!(texts.collect::<Vec<_>>(), ["lower", "upper"]);

@@ -83,6 +83,7 @@ pub(super) struct Root {
     lower: Vec<PathBuf>,
     mounts: Vec<Mount>,
     defaults: Defaults,
+    gpu_driver: bool,
 }
 
 impl Images {
@@ -326,7 +327,7 @@ impl Images {
             mounts.push(bind(&Path::new("/").join(file), &at(file), true));
         }
         let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
-        Ok(Some(Root { path, written, lower, mounts, defaults }))
+        Ok(Some(Root { path, written, lower, mounts, defaults, gpu_driver: image.gpu_driver }))
     }
 
     /// Whether a container, or one around it, has a root of its own.
@@ -449,6 +450,11 @@ impl Root {
         &self.path
     }
 
+    /// Whether the image says that it wants the driver of the host's GPUs.
+    pub(super) fn wants_gpu_driver(&self) -> bool {
+        self.gpu_driver
+    }
+
     /// The working folder that the image names.
     pub(super) fn working_dir(&self) -> Option<&str> {
         Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
@@ -561,7 +567,8 @@ mod tests {
     fn root(entrypoint: &[&str], cmd: &[&str], env: &[&str]) -> Root {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let defaults = Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), ..Defaults::default() };
-        Root { path: "/r".into(), written: "/r".into(), lower: Vec::new(), mounts: Vec::new(), defaults }
+        let (lower, mounts) = (Vec::new(), Vec::new());
+        Root { path: "/r".into(), written: "/r".into(), lower, mounts, defaults, gpu_driver: false }
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub use store::{Pruned, Store};
 /// The variable that holds a [`Wanted`] as JSON; with it the fetcher brings an image, and nothing else.
 pub const WANTED: &str = "TEPUI_FETCH_IMAGE";
 
+/// The label of images that want something of the host's, and what they want.
+const GPU_LABEL: &str = "com.nvidia.volumes.needed";
+const GPU_DRIVER: &str = "nvidia_driver";
+
 /// An image that is to be in the store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Wanted {
@@ -67,6 +71,9 @@ pub struct Image {
     pub layers: Vec<String>,
     /// How it is started.
     pub defaults: Defaults,
+    /// Whether it is labelled as one that wants the driver of the host's GPUs.
+    #[serde(default)]
+    pub gpu_driver: bool,
 }
 
 /// An image could not be brought.
@@ -102,11 +109,17 @@ struct ConfigurationPart {
     working_dir: Option<String>,
     /// An object whose names are the folders.
     volumes: Option<serde_json::Map<String, serde_json::Value>>,
+    labels: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 impl Configuration {
     fn read(text: &[u8]) -> Result<Configuration, ImageError> {
         serde_json::from_slice(text).map_err(|error| ImageError::at("The image's configuration cannot be read", error))
+    }
+
+    fn wants_gpu_driver(&self) -> bool {
+        let labels = self.config.as_ref().and_then(|config| config.labels.as_ref());
+        labels.and_then(|labels| labels.get(GPU_LABEL)).is_some_and(|value| value == GPU_DRIVER)
     }
 
     fn defaults(&self) -> Defaults {
@@ -171,7 +184,8 @@ pub fn bring(wanted: &Wanted) -> Result<Image, ImageError> {
         names.retain(|other| *other != layer);
         names.push(layer);
     }
-    let image = Image { name: name.to_string(), layers: names, defaults: configuration.defaults() };
+    let (defaults, gpu_driver) = (configuration.defaults(), configuration.wants_gpu_driver());
+    let image = Image { name: name.to_string(), layers: names, defaults, gpu_driver };
     store.add(&name, &image)?;
     Ok(image)
 }

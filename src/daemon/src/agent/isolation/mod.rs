@@ -6,6 +6,7 @@
 mod classes;
 mod cni;
 mod flags;
+mod gpu_driver;
 mod gpus;
 mod group;
 mod resctrl;
@@ -203,6 +204,9 @@ impl Isolator {
             // What is inside has what the outermost one has.
             Some(_) => self.parts.gpus.of(&container.root()),
         };
+        if let (Some(_), Some(root)) = (&gpus, view.root()) {
+            gpu_driver::add(root, &mut isolation)?;
+        }
         let variables = gpus.as_ref().map(gpus::Held::variables).unwrap_or_default();
         let group = groups.group(container.as_str());
         let made = self.enter_group(groups, &group, container, spec, &mut isolation);
