@@ -19,6 +19,7 @@ mod marathon;
 mod mpi;
 mod networks;
 mod one_agent;
+mod perf;
 mod ports;
 mod process;
 mod pymesos;

@@ -33,6 +33,14 @@ impl Ask<'_> {
     /// # Errors
     /// If it cannot be run.
     pub(super) fn run(self) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
+        self.run_for(LIMIT)
+    }
+
+    /// The same with a limit of its own.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub(super) fn run_for(self, limit: Duration) -> anyhow::Result<Option<(WaitStatus, Vec<u8>)>> {
         let (stdin, input) = containers::pipe()?;
         let (answer, stdout) = containers::pipe()?;
         ensure!(containers::write_some(&input, self.input)? == self.input.len(), "a pipe holds too little");
@@ -47,7 +55,7 @@ impl Ask<'_> {
         };
         let child = Launcher::posix().spawn(&spec)?;
         drop(spec);
-        let Some(status) = child.wait(Some(LIMIT))? else {
+        let Some(status) = child.wait(Some(limit))? else {
             child.signal(SIGKILL)?;
             child.wait(None)?;
             return Ok(None);

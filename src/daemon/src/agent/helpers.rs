@@ -88,7 +88,8 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     serde_json::from_slice(&answer).ok().context("what it says is no login")
 }
 
-fn look_up(program: &str, path: &OsStr) -> Option<PathBuf> {
+/// The program of that name in a `PATH`.
+pub(super) fn look_up(program: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program =
         |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     std::env::split_paths(path).map(|folder| folder.join(program)).find(is_program)

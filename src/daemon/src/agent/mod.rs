@@ -65,7 +65,7 @@ use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
-use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Resctrl};
+use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Perf, Resctrl};
 use lines::Lines;
 use ports::Ports;
 use records::Records;
@@ -126,7 +126,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let info = config::info(&flags, &identity, &work_dir, gpus.count())?;
     let ports = Ports::read(&flags, &info.resources)?;
     let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
-    let parts = Parts { images, networks, gpus, resctrl, classes: Classes::read(&flags)? };
+    let perf = Perf::read(&flags, &isolators, &runtime_dir(&flags))?;
+    let parts = Parts { images, networks, gpus, resctrl, classes: Classes::read(&flags)?, perf: perf.clone() };
     let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
@@ -198,6 +199,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let uses = DiskUses::default();
     let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
     let ports_watch = ports.map(|ports| ports.watch(driver.clone(), shell.containers.clone()));
+    let counting = perf.watch(shell.containers.clone(), clock);
     let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
     let collecting = image_gc::watch(shell.containers.images());
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
@@ -214,6 +216,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     tasks.extend(disk_watch);
     tasks.extend(ports_watch);
     tasks.extend(rotating);
+    tasks.extend(counting);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
     Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })

@@ -28,6 +28,8 @@ pub(in crate::agent) struct GroupUse {
     pub(in crate::agent) pids: Option<PidStatistics>,
     pub(in crate::agent) io: Option<IoStatistics>,
     pub(in crate::agent) pressures: Option<Pressures>,
+    /// Events that were counted for a while.
+    pub(in crate::agent) perf: Option<mesos::PerfStatistics>,
 }
 
 fn held(list: &[mesos::Resource]) -> Resources {
@@ -129,6 +131,7 @@ pub(super) fn used(isolators: &Isolators, group: &Group) -> GroupUse {
         pids: group.pid_statistics().filter(|_| isolators.has(Controller::Pids)),
         io: group.io_statistics().filter(|_| isolators.has(Controller::Blkio)),
         pressures: group.pressures(),
+        perf: None,
     }
 }
 

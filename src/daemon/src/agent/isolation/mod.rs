@@ -9,6 +9,7 @@ mod flags;
 mod gpu_driver;
 mod gpus;
 mod group;
+mod perf;
 mod resctrl;
 mod rights;
 mod seccomp;
@@ -28,6 +29,7 @@ pub(super) use cni::Networks;
 pub(super) use flags::Isolators;
 pub(super) use gpus::Gpus;
 pub(super) use group::{GroupUse, out_of_memory};
+pub(super) use perf::Perf;
 pub(super) use resctrl::Resctrl;
 use view::View;
 
@@ -50,6 +52,7 @@ pub(super) struct Parts {
     pub(super) gpus: Gpus,
     pub(super) resctrl: Resctrl,
     pub(super) classes: Classes,
+    pub(super) perf: Perf,
 }
 
 /// What a container is started with.
@@ -330,7 +333,7 @@ impl Isolator {
     /// What a container's group has counted.
     pub(super) fn used(&self, container: &ContainerName) -> Option<GroupUse> {
         let group = self.group(container).filter(Group::exists)?;
-        Some(group::used(&self.isolators, &group))
+        Some(GroupUse { perf: self.parts.perf.of(container), ..group::used(&self.isolators, &group) })
     }
 }
 

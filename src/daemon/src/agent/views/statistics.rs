@@ -70,6 +70,7 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
         statistics.cpus_throttled_time_secs = cpu.throttled.map(|time| time.as_secs_f64());
         statistics.cpus_limit = group.cpu_limit;
     }
+    statistics.perf = group.perf;
     if let Some(memory) = group.memory {
         let of_processes = statistics.mem_rss_bytes.unwrap_or_default().min(memory.total);
         statistics.mem_total_bytes = Some(memory.total);
