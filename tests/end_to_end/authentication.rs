@@ -1,9 +1,12 @@
-//! Agents prove who they are to a master that asks for it.
+//! Agents, drivers and those who call by HTTP prove who they are to a master that asks for it.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use crate::process::{Process, Stream, ToItsEnd};
-use crate::support::{Daemon, Folder, call, free_port, request, tepui, until};
+use crate::support::{Daemon, Folder, call, free_port, request, tepui, until, wait_for};
 
 /// A master's words, with more flags.
 fn master_words(folder: &Folder, port: u16, more: &[String]) -> Vec<String> {
@@ -143,4 +146,123 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
     for words in [&task[..], &["agents"]] {
         assert!(!with(words, "wrong").status.success(), "{words:?}");
     }
+}
+
+/// A message: its path, its sender and its body.
+type Heard = (String, String, Vec<u8>);
+
+/// An older driver, made of bytes, and what has come to its processes.
+struct Driver {
+    address: String,
+    master: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+}
+
+impl Driver {
+    fn start(master: &str) -> Driver {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let noted = heard.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let noted = noted.clone();
+                std::thread::spawn(move || hear(BufReader::new(stream), &noted));
+            }
+        });
+        Driver { address, master: master.to_owned(), heard }
+    }
+
+    fn send(&self, from: &str, to: &str, name: &str, body: &[u8]) {
+        let from = format!("{from}@{}", self.address);
+        let head = format!(
+            "POST /{to}/mesos.internal.{name} HTTP/1.1\r\nUser-Agent: libprocess/{from}\r\nLibprocess-From: {from}\r\n\
+             Connection: Keep-Alive\r\nHost: \r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(&self.master).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body).unwrap();
+    }
+
+    /// The next message of that name for that process: its sender's id, and its body.
+    fn next(&self, to: &str, name: &str) -> (String, Vec<u8>) {
+        let path = format!("/{to}/mesos.internal.{name}");
+        wait_for(&path, || {
+            let mut heard = self.heard.lock().unwrap();
+            let at = heard.iter().position(|(known, _, _)| known.replace("%28", "(").replace("%29", ")") == path)?;
+            let (_, from, body) = heard.remove(at);
+            Some((from.split('@').next()?.to_owned(), body))
+        })
+    }
+}
+
+/// Notes messages as libprocess writes them: with a body they have one chunk.
+fn hear(mut from: BufReader<TcpStream>, noted: &Mutex<Vec<Heard>>) {
+    let line = |from: &mut BufReader<TcpStream>| {
+        let mut line = String::new();
+        from.read_line(&mut line).ok().filter(|length| *length > 0).map(|_| line.trim_end().to_owned())
+    };
+    while let Some(first) = line(&mut from) {
+        let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+        let (mut sender, mut body) = (String::new(), Vec::new());
+        let mut has_body = false;
+        while let Some(line) = line(&mut from).filter(|line| !line.is_empty()) {
+            has_body |= line == "Transfer-Encoding: chunked";
+            if let Some(pid) = line.strip_prefix("Libprocess-From: ") {
+                sender = pid.to_owned();
+            }
+        }
+        if has_body {
+            let length = line(&mut from).and_then(|length| usize::from_str_radix(&length, 16).ok());
+            body.resize(length.expect("a chunk"), 0);
+            let mut end = [0; 7];
+            from.read_exact(&mut body).and_then(|()| from.read_exact(&mut end)).unwrap();
+            assert_eq!(&end, b"\r\n0\r\n\r\n");
+        }
+        noted.lock().unwrap().push((path, sender, body));
+    }
+}
+
+/// A field of protobuf: text, or a message.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()], bytes].concat()
+}
+
+#[test]
+fn drivers_prove_who_they_are_by_mesoss_bytes() {
+    let folder = Folder::new("authentication-driver");
+    let known = folder.write("known", r#"{"credentials": [{"principal": "ann", "secret": "s3cret"}]}"#);
+    let more = ["--authenticate".to_owned(), format!("--credentials={known}")];
+    let log = folder.path().join("m.log");
+    let mut master = Daemon::start(&log, &master_words(&folder, free_port(), &more), &[]);
+    let driver = Driver::start(&master.address().expect("the master runs"));
+    let own = "scheduler-1";
+    // user, name and principal
+    let info = [field(1, b"nobody"), field(2, b"driver"), field(8, b"ann")].concat();
+    let register = || driver.send(own, "master", "RegisterFrameworkMessage", &field(1, &info));
+    register();
+    let (_, told) = driver.next(own, "FrameworkErrorMessage");
+    let pid = format!("{own}@{}", driver.address);
+    assert_eq!(told, field(2, format!("Framework at {pid} is not authenticated").as_bytes()));
+
+    let authenticate = |secret: &[u8]| {
+        let client = "crammd5-authenticatee(1)";
+        driver.send(client, "master", "AuthenticateMessage", &field(1, pid.as_bytes()));
+        let (session, told) = driver.next(client, "AuthenticationMechanismsMessage");
+        assert!(session.starts_with("crammd5-authenticator-session("), "{session}");
+        assert_eq!(told, field(1, b"CRAM-MD5"));
+        driver.send(client, &session, "AuthenticationStartMessage", &[field(1, b"CRAM-MD5"), field(2, b"")].concat());
+        let (_, told) = driver.next(client, "AuthenticationStepMessage");
+        let answer = format!("ann {}", base::cram_md5(secret, &told[2..]));
+        driver.send(client, &session, "AuthenticationStepMessage", &field(1, answer.as_bytes()));
+    };
+    authenticate(b"wrong");
+    assert!(driver.next("crammd5-authenticatee(1)", "AuthenticationFailedMessage").1.is_empty());
+    register();
+    driver.next(own, "FrameworkErrorMessage");
+    authenticate(b"s3cret");
+    assert!(driver.next("crammd5-authenticatee(1)", "AuthenticationCompletedMessage").1.is_empty());
+    register();
+    driver.next(own, "FrameworkRegisteredMessage");
 }
