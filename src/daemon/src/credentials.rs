@@ -1,4 +1,4 @@
-//! Files of credentials: a master's `--credentials` and an agent's `--credential`, as JSON or as lines of old.
+//! Files of credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON or as lines of old.
 //!
 //! It checks no secret; it only reads.
 
@@ -17,13 +17,20 @@ use crate::flags::{FlagError, Flags, read_limited};
 /// # Errors
 /// The file cannot be read, or is of neither form.
 pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>>, FlagError> {
-    const NAME: &str = "credentials";
-    let Some(text) = content(NAME, flags)? else { return Ok(None) };
+    of_list(flags, "credentials")
+}
+
+/// The same for the flag of this name.
+///
+/// # Errors
+/// The file cannot be read, or is of neither form.
+pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeMap<String, String>>, FlagError> {
+    let Some(text) = content(name, flags)? else { return Ok(None) };
     let list = if is_json(&text) {
         let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
-        read.map_err(|error| refused(NAME, error.to_string()))?.credentials
+        read.map_err(|error| refused(name, error.to_string()))?.credentials
     } else {
-        lines(NAME, &text)?
+        lines(name, &text)?
     };
     Ok(Some(list.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }

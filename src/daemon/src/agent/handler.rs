@@ -11,6 +11,7 @@ use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::disk::DiskUses;
+use super::realms::{Realm, Realms};
 use super::world::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::common::{self, Common, Shared};
@@ -39,6 +40,7 @@ pub(super) struct Handler {
     pub(super) common: Arc<Common>,
     pub(super) driver: Driver<Agent>,
     pub(super) shell: Arc<Shell>,
+    realms: Realms,
     pub(super) disk: DiskUses,
     pub(super) started: Time,
     routes: Table<Route>,
@@ -49,6 +51,7 @@ impl Handler {
         common: Arc<Common>,
         driver: Driver<Agent>,
         shell: Arc<Shell>,
+        realms: Realms,
         disk: DiskUses,
         started: Time,
     ) -> Handler {
@@ -62,7 +65,7 @@ impl Handler {
             .add(PROCESS, "/monitor/statistics", Route::Statistics)
             .add("metrics", "/snapshot", Route::Metrics)
             .add("metrics", "", Route::Prometheus);
-        Handler { common, driver, shell, disk, started, routes }
+        Handler { common, driver, shell, realms, disk, started, routes }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -151,6 +154,15 @@ impl Handler {
     }
 }
 
+/// Who is asked for a name where (wire/http.md 2.1).
+fn realm(route: Route) -> Realm {
+    match route {
+        Route::Shared(Shared::Health | Shared::Version | Shared::Help) | Route::Executor => Realm::Open,
+        Route::Operator | Route::Shared(Shared::LoggingToggle) => Realm::ReadWrite,
+        _ => Realm::ReadOnly,
+    }
+}
+
 impl wire::http::Handler for Handler {
     fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
         let found = self.routes.find(path).is_some_and(|found| *found.route == Route::Operator);
@@ -158,7 +170,13 @@ impl wire::http::Handler for Handler {
     }
 
     async fn handle(&self, request: Request) -> Response {
-        match self.routes.find(&request.path) {
+        let found = self.routes.find(&request.path);
+        if let Some(found) = &found
+            && let Err(refusal) = self.realms.check(realm(*found.route), &request)
+        {
+            return *refusal;
+        }
+        match found {
             Some(_) if matches!(request.body, Body::Stream(_)) => {
                 if self.snapshot().await.state == AgentState::Recovering {
                     return Response::unavailable("Agent has not finished recovery");

@@ -26,6 +26,7 @@ mod oversubscription;
 mod ports;
 mod prepare;
 mod program;
+mod realms;
 mod records;
 mod rotate;
 mod secrets;
@@ -116,6 +117,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
     let isolators = Isolators::read(&flags)?;
+    let realms = realms::Realms::read(&flags)?;
     let rotation = rotate::Rotation::read(&flags)?;
     let secrets = secrets::Resolver::read(&flags)?;
     let docker = Docker::read(&flags)?;
@@ -202,7 +204,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let counting = perf.watch(shell.containers.clone(), clock);
     let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
     let collecting = image_gc::watch(shell.containers.images());
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), uses, started));
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, uses, started));
     attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
     out.outputs.into_iter().for_each(|output| shell.carry_out(output));

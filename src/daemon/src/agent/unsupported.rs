@@ -4,13 +4,11 @@
 use crate::flags::{FlagError, Flags};
 
 /// What tasks get, who may do what, or what others see would not be as the flag says.
-const MISSING: [&str; 42] = [
+const MISSING: [&str; 39] = [
     "acls",
     "agent_features",
     "agent_subsystems",
     "authenticate_http_executors",
-    "authenticate_http_readonly",
-    "authenticate_http_readwrite",
     "authenticatee",
     "authorizer",
     "csi_plugin_config_dir",
@@ -27,7 +25,6 @@ const MISSING: [&str; 42] = [
     "firewall_rules",
     "hooks",
     "http_authenticators",
-    "http_credentials",
     "http_executor_domain_sockets",
     "ip6",
     "ip6_discovery_command",
