@@ -50,7 +50,7 @@ impl Bench {
         self.requests += 1;
         let call = Box::new(Call { framework_id: Some(mesos::FrameworkId { value: id.into() }), ..call });
         let request = RequestId(self.requests);
-        let stream_id = Some(format!("stream-{id}"));
+        let stream_id = Some(format!("stream-{id}").into());
         self.feed(Input::SchedulerCall { request, stream_id, call, principal: None });
     }
 

@@ -67,12 +67,12 @@ pub enum Input {
         principal: Option<Arc<str>>,
     },
     /// Any other scheduler call by HTTP that passed the checks of wire/http.md 5.1 up to row 12 and 5.2.
-    /// It is answered by [`Output::Respond`].
+    /// It is answered by [`Output::Respond`] or [`Output::Refuse`].
     SchedulerCall {
         /// The request to answer.
         request: RequestId,
         /// The `Mesos-Stream-Id` header, if there is one.
-        stream_id: Option<String>,
+        stream_id: Option<Arc<str>>,
         /// The call.
         call: Box<scheduler::Call>,
         /// Who is authenticated, if anybody.
@@ -239,6 +239,15 @@ pub enum Output {
         request: RequestId,
         /// The answer.
         answer: Answer,
+    },
+    /// Answer a scheduler's call that has not been carried out.
+    Refuse {
+        /// The request.
+        request: RequestId,
+        /// Why.
+        answer: Answer,
+        /// The call, as it came.
+        call: Box<scheduler::Call>,
     },
     /// End the process: going on would do harm.
     Exit {

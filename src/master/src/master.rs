@@ -161,7 +161,7 @@ impl Master {
                 self.subscribe_http(request, stream, stream_text, *call, principal, out);
             }
             Input::SchedulerCall { request, stream_id, call, principal } => {
-                self.scheduler_call(request, stream_id, *call, principal, out);
+                self.scheduler_call(request, stream_id, call, principal, out);
             }
             Input::StreamClosed { stream } => self.stream_closed(stream, out),
             Input::OperatorCall { request, call, principal } => self.operator_call(request, *call, principal, out),

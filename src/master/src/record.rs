@@ -285,7 +285,7 @@ impl Player {
             },
             3 => Input::SchedulerCall {
                 request: RequestId(from.number()?),
-                stream_id: if from.tag()? == 1 { Some(self.name(from)?) } else { None },
+                stream_id: if from.tag()? == 1 { Some(self.name(from)?.into()) } else { None },
                 call: Box::new(from.message()?),
                 principal: principal(from)?,
             },
@@ -338,7 +338,7 @@ pub fn outcome(out: &Outbox) -> u64 {
                 hash.number(stream.0);
                 hash.bytes(&event.encode_to_vec());
             }
-            Output::Respond { request, answer } => {
+            Output::Respond { request, answer } | Output::Refuse { request, answer, .. } => {
                 hash.number(request.0);
                 hash.number(u64::from(answer.status));
                 hash.bytes(answer.text.as_bytes());

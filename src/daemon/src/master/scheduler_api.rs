@@ -74,7 +74,7 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>, princi
 }
 
 async fn other(handler: &Handler, request: &Request, call: Box<Call>, principal: Option<Arc<str>>) -> Response {
-    let stream_id = request.header(STREAM_ID).map(str::to_owned);
+    let stream_id = request.header(STREAM_ID).map(Arc::from);
     let input = |request| Input::SchedulerCall { request, stream_id, call, principal };
     respond_or_fail(handler.decide(input).await)
 }

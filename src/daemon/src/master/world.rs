@@ -162,7 +162,9 @@ impl World<Live> for Shell {
             Output::OperatorSubscribed { stream, snapshot } => self.operator_subscribed(stream.0, &snapshot),
             Output::OperatorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
-            Output::Respond { request, answer } => self.answers.answer(request.0, Outcome::Answer(answer)),
+            Output::Respond { request, answer } | Output::Refuse { request, answer, .. } => {
+                self.answers.answer(request.0, Outcome::Answer(answer));
+            }
             Output::Exit { reason } => {
                 self.exit.send_replace(Some(reason));
             }

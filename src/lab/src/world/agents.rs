@@ -527,7 +527,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn is_at_deposed(&self, pid: &Pid) -> bool {
+    /// Whether a deposed master that still runs listens there.
+    pub(super) fn is_at_deposed(&self, pid: &Pid) -> bool {
         self.deposed.as_ref().is_some_and(|other| other.host.address() == pid.address())
     }
 

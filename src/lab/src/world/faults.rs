@@ -43,6 +43,10 @@ impl<O: Observer> World<O> {
     pub fn fail_master_over(&mut self, away: Duration, durable: u32, arrives: bool) {
         self.stop_master(durable, arrives);
         self.master.moves_on();
+        // Where a deposed one still runs, its address is taken.
+        if self.is_at_deposed(&self.master.pid()) {
+            self.master.moves_on();
+        }
         self.queue.push(self.now + away, Event::StartMaster);
         self.everybody_detects(DETECTION);
     }

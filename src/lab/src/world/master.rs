@@ -4,15 +4,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use base::{Pid, Time};
-use master::{Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
-use protos::mesos::MasterInfo;
+use master::{Answer, Config, Input, Master, Outbox, Outgoing, Output, RegistryOp, RequestId, Sender, StreamId};
 use protos::mesos::internal::Registry;
+use protos::mesos::{MasterInfo, scheduler};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clock::Clock;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::writer::Writer;
-use super::{Note, Observer, World, agents};
+use super::{Note, Observer, World, agents, twins};
 
 /// A master's process and its disk.
 pub(super) struct MasterHost {
@@ -33,12 +33,10 @@ pub(super) struct MasterHost {
     wake: Option<Time>,
     /// The agents whose connections are watched.
     pub links: FxHashSet<u32>,
-    /// Calls that wait for an answer: who made them, over which connection, and the call for when it is refused.
+    /// Calls that wait for an answer.
     pub requests: FxHashMap<u64, Waiting>,
     /// Calls of operators that have not been answered.
     operators: FxHashSet<u64>,
-    /// Memory of schedulers' calls that have been answered.
-    pub letters: Vec<Vec<u8>>,
     /// Whose stream it is.
     pub streams: FxHashMap<u64, u32>,
     pub clock: Clock,
@@ -65,8 +63,9 @@ enum Stuck {
 pub(super) struct Waiting {
     pub who: u32,
     pub connection: u64,
-    /// The call as a message, which is next to nothing to make and to forget; few are refused.
-    pub call: Vec<u8>,
+    /// The call, for a master that answers wrongly.
+    #[cfg(test)]
+    pub call: Box<protos::mesos::scheduler::Call>,
 }
 
 impl MasterHost {
@@ -85,7 +84,6 @@ impl MasterHost {
             links: FxHashSet::default(),
             requests: FxHashMap::default(),
             operators: FxHashSet::default(),
-            letters: Vec::new(),
             streams: FxHashMap::default(),
             clock: Clock::exact(),
             place: 0,
@@ -143,9 +141,6 @@ fn address(place: u8) -> SocketAddrV4 {
 
 /// How long a supervisor waits before it starts a process again that has ended itself.
 pub(super) const EXIT_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
-
-/// Of so many answered calls the memory is kept for others.
-const LETTERS: usize = 64;
 
 /// The text of a stream's `Mesos-Stream-Id`.
 pub(super) fn stream_text(connection: u64) -> Arc<str> {
@@ -398,18 +393,21 @@ impl<O: Observer> World<O> {
                     let done = matches!(answer.status, 200 | 202);
                     return self.observer.noted(&Note::OperatorAnswered { request, done }, self.now);
                 }
-                let Some(waiting) = self.master.requests.remove(&request) else { return };
+                let waiting = self.master.requests.remove(&request);
                 #[cfg(test)]
-                let answer = self.spoiled_answer(answer);
-                if !matches!(answer.status, 200 | 202) {
-                    let why = format!("{} {}", answer.status, answer.text);
-                    // It was written here.
-                    let call = Box::new(prost::Message::decode(waiting.call.as_slice()).unwrap_or_default());
-                    let what = ToScheduler::Refused { call, why };
-                    self.tell_scheduler(waiting.who, waiting.connection, what, ready);
+                if let Some(waiting) = &waiting
+                    && let Some(answer) = self.spoiled_answer(&answer)
+                {
+                    return self.refuse_call(waiting.who, waiting.connection, &answer, &waiting.call, ready);
                 }
-                if self.master.letters.len() < LETTERS {
-                    self.master.letters.push(waiting.call);
+                debug_assert!(
+                    waiting.is_none() || matches!(answer.status, 200 | 202),
+                    "a call carried out: {answer:?}"
+                );
+            }
+            Output::Refuse { request: RequestId(request), answer, call } => {
+                if let Some(waiting) = self.master.requests.remove(&request) {
+                    self.refuse_call(waiting.who, waiting.connection, &answer, &call, ready);
                 }
             }
             Output::Exit { reason } => {
@@ -420,6 +418,13 @@ impl<O: Observer> World<O> {
             }
             Output::Log { .. } | Output::OperatorSubscribed { .. } | Output::OperatorEvent { .. } => {}
         }
+    }
+
+    /// A scheduler's call comes back with the reason.
+    fn refuse_call(&mut self, who: u32, connection: u64, answer: &Answer, call: &scheduler::Call, ready: Time) {
+        let why = format!("{} {}", answer.status, answer.text);
+        let what = ToScheduler::Refused { call: Box::new(twins::again(call)), why };
+        self.tell_scheduler(who, connection, what, ready);
     }
 
     fn master_sends(&mut self, to: &Pid, from: Sender, message: Outgoing, ready: Time) {

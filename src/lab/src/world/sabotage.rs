@@ -195,11 +195,8 @@ impl<O: Observer> World<O> {
     }
 
     /// What a master answers to a call.
-    pub(super) fn spoiled_answer(&mut self, answer: Answer) -> Answer {
-        match self.spoils(Sabotage::Refusals) {
-            true => Answer { status: 500, ..answer },
-            false => answer,
-        }
+    pub(super) fn spoiled_answer(&mut self, answer: &Answer) -> Option<Answer> {
+        self.spoils(Sabotage::Refusals).then(|| Answer { status: 500, ..answer.clone() })
     }
 
     /// What a scheduler says of itself.

@@ -1,6 +1,7 @@
 //! A scheduler's process: the session and the scheduler that also run live, with a modelled connection.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Time;
@@ -31,7 +32,7 @@ pub(super) struct SchedulerHost {
     /// Until then it takes a deposed master for the one that leads.
     pub detects: Time,
     /// The text of its `Mesos-Stream-Id`.
-    stream_text: String,
+    stream_text: Arc<str>,
     /// The connection carries nothing any more, and neither end has noticed.
     broken: bool,
     pub calls: Lane,
@@ -55,7 +56,7 @@ impl SchedulerHost {
             connection: None,
             at: 0,
             detects: Time::EPOCH,
-            stream_text: String::new(),
+            stream_text: Arc::default(),
             broken: false,
             calls: Lane::default(),
             events: Lane::default(),
@@ -184,7 +185,7 @@ impl<O: Observer> World<O> {
                 debug_assert!(written.is_ok());
                 self.digest_in(who, &bytes);
                 self.scratch = bytes;
-                let event = twins::event(std::sync::Arc::unwrap_or_clone(event));
+                let event = twins::event(Arc::unwrap_or_clone(event));
                 if noticed {
                     self.observer.told(who as usize, &event, self.now);
                 }
@@ -260,7 +261,7 @@ impl<O: Observer> World<O> {
         let host = &mut self.schedulers[who as usize];
         (host.connection, host.broken, host.at) = (Some(connection), false, life);
         let text = stream_text(connection);
-        host.stream_text = text.to_string();
+        host.stream_text = Arc::clone(&text);
         if self.master.core.is_none() {
             let event = Event::Scheduler { who, connection, what: ToScheduler::Closed };
             return self.queue.push(now + delay, event);
@@ -295,16 +296,10 @@ impl<O: Observer> World<O> {
         }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
-        let mut written = self.master.letters.pop().unwrap_or_default();
-        written.clear();
-        // A vector takes everything.
-        let whole = call.encode(&mut written);
-        debug_assert!(whole.is_ok());
         let old = Box::new(twins::call(*call));
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.
-            let call = Box::new(v1::Call::decode(written.as_slice()).unwrap_or_default());
-            let what = ToScheduler::Refused { call, why };
+            let what = ToScheduler::Refused { call: Box::new(twins::again(&*old)), why };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
         let host = &mut self.schedulers[who as usize];
@@ -313,10 +308,16 @@ impl<O: Observer> World<O> {
         }
         let Some(at) = host.calls.send(now, now + delay) else { return };
         let over = Some(Over::Scheduler(who, host.calls.epoch()));
-        self.master.requests.insert(request, Waiting { who, connection, call: written });
+        let waiting = Waiting {
+            who,
+            connection,
+            #[cfg(test)]
+            call: old.clone(),
+        };
+        self.master.requests.insert(request, waiting);
         let input = Input::SchedulerCall {
             request: RequestId(request),
-            stream_id: Some(host.stream_text.clone()),
+            stream_id: Some(Arc::clone(&host.stream_text)),
             call: old,
             principal: None,
         };

@@ -27,7 +27,7 @@ use protos::mesos::allocator::inverse_offer_status::Status;
 use protos::mesos::scheduler::{Call, call::Type};
 
 use crate::counters::Counter;
-use crate::io::{Answer, Outbox, RequestId};
+use crate::io::{Answer, Outbox, Output, RequestId};
 use crate::master::Master;
 use crate::state::{Connection, FrameworkKey};
 
@@ -36,17 +36,18 @@ impl Master {
     pub(crate) fn scheduler_call(
         &mut self,
         request: RequestId,
-        stream_id: Option<String>,
-        call: Call,
+        stream_id: Option<Arc<str>>,
+        call: Box<Call>,
         principal: Option<Arc<str>>,
         out: &mut Outbox,
     ) {
-        match self.check_call(&call, stream_id.as_deref(), principal.as_deref()) {
-            Ok(key) => {
-                let answer = self.call(key, call, out);
-                out.respond(request, answer);
-            }
-            Err(answer) => out.respond(request, answer),
+        let done = match self.check_call(&call, stream_id.as_deref(), principal.as_deref()) {
+            Ok(key) => self.call(key, call, out),
+            Err(answer) => Err((answer, call)),
+        };
+        match done {
+            Ok(answer) => out.respond(request, answer),
+            Err((answer, call)) => out.push(Output::Refuse { request, answer, call }),
         }
     }
 
@@ -90,20 +91,23 @@ impl Master {
         Ok(key)
     }
 
-    /// A call that may be carried out.
-    fn call(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) -> Answer {
-        if call.r#type() == Type::UpdateFramework {
-            self.count_call(key, Type::UpdateFramework);
-            return match self.update_framework(key, *call.update_framework.unwrap_or_default(), out) {
-                Ok(()) => Answer::ok(),
-                Err(answer) => answer,
-            };
+    /// A call that may be carried out; it is given back if it was not.
+    fn call(&mut self, key: FrameworkKey, call: Box<Call>, out: &mut Outbox) -> Result<Answer, (Answer, Box<Call>)> {
+        match call.r#type() {
+            Type::UpdateFramework => {
+                self.count_call(key, Type::UpdateFramework);
+                let body = call.update_framework.as_deref().cloned().unwrap_or_default();
+                match self.update_framework(key, body, out) {
+                    Ok(()) => Ok(Answer::ok()),
+                    Err(answer) => Err((answer, call)),
+                }
+            }
+            Type::Unknown | Type::Subscribe => Err((Answer::status(501, ""), call)),
+            _ => {
+                self.dispatch(key, *call, out);
+                Ok(Answer::accepted())
+            }
         }
-        if matches!(call.r#type(), Type::Unknown | Type::Subscribe) {
-            return Answer::status(501, "");
-        }
-        self.dispatch(key, call, out);
-        Answer::accepted()
     }
 
     /// A driver's call: errors go by message, and some calls are for HTTP only.

@@ -27,7 +27,7 @@ fn inputs() -> Vec<Input> {
             call: call(),
             principal: Some("me".into()),
         },
-        Input::SchedulerCall { request: RequestId(3), stream_id: Some("s".to_owned()), call: call(), principal: None },
+        Input::SchedulerCall { request: RequestId(3), stream_id: Some("s".into()), call: call(), principal: None },
         Input::StreamClosed { stream: StreamId(2) },
         Input::OperatorCall { request: RequestId(4), call: Box::default(), principal: None },
         Input::UpdatePolicies { request: RequestId(5), policies: Box::default() },

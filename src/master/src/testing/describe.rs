@@ -84,7 +84,9 @@ pub fn describe_output(output: &Output) -> String {
         ),
         Output::OperatorEvent { stream, event } => format!("event <stream {}> {}", stream.0, events::operator(event)),
         Output::CloseStream { stream } => format!("close <stream {}>", stream.0),
-        Output::Respond { answer, .. } => format!("answer {} {}", answer.status, answer.text).trim_end().to_owned(),
+        Output::Respond { answer, .. } | Output::Refuse { answer, .. } => {
+            format!("answer {} {}", answer.status, answer.text).trim_end().to_owned()
+        }
         Output::Exit { reason } => format!("exit {reason}"),
         Output::Log { level, text } => format!("log {level:?} {text}"),
     }

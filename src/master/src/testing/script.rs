@@ -240,8 +240,8 @@ impl Script {
         let own = self.streams.get(name).map(|stream| format!("stream-{}", stream.0));
         let stream_id = match words.get("stream") {
             Some("none") => None,
-            Some(text) => Some(text.to_owned()),
-            None => own,
+            Some(text) => Some(text.into()),
+            None => own.map(Into::into),
         };
         Ok(Input::SchedulerCall { request, stream_id, call, principal: principal(words) })
     }
