@@ -110,6 +110,8 @@ pub(crate) struct Agent {
     /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where it can.
     pub(crate) free: Arc<Resources>,
     pub(crate) has_gpus: bool,
+    /// More is held than there is: the total has shrunk, or something was never free.
+    overheld: bool,
     /// Of what is free, what counts for quota; kept only while something is guaranteed.
     pub(crate) open: Quantities,
     /// Somebody was kept from something here by what is set aside for guarantees.
@@ -133,6 +135,7 @@ impl Agent {
             options,
             active: true,
             has_gpus: has_gpus(&total),
+            overheld: false,
             free: total.clone(),
             total,
             open: Quantities::new(),
@@ -186,6 +189,7 @@ impl Agent {
 
     /// Works out what is free: always from the total, so that an agent that shrank below what is held mends by itself.
     pub(crate) fn recount(&mut self) {
+        self.overheld = false;
         if self.held.is_empty() {
             self.free = self.total.clone();
             return;
@@ -193,10 +197,27 @@ impl Agent {
         let mut free = Resources::clone(&self.total);
         for (_, holding) in &self.held {
             for resource in holding.offered().iter().chain(holding.used()).filter(|r| !r.is_shared()) {
+                self.overheld |= !free.contains_resource(resource);
                 free.subtract(resource);
             }
         }
         self.free = Arc::new(free);
+    }
+
+    /// What nobody holds any more is free again: as [`Agent::recount`] has it, without a look at what all others hold.
+    pub(crate) fn regain(&mut self, returned: &Resources) {
+        if self.held.is_empty() || self.overheld {
+            return self.recount();
+        }
+        let free = Arc::make_mut(&mut self.free);
+        if !returned.iter().all(|resource| free.give_back(resource, &self.total)) {
+            return self.recount();
+        }
+        if cfg!(debug_assertions) {
+            let regained = self.free.clone();
+            self.recount();
+            assert_eq!(regained.as_slice(), self.free.as_slice(), "what came back to agent {}", self.id);
+        }
     }
 }
 

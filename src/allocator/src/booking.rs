@@ -121,8 +121,9 @@ impl Allocator {
 
     /// Takes resources back from a client; what it does not hold is left out.
     pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
-        if self.unhold(agent, client, resources, held) {
-            self.agents[agent as usize].recount();
+        let returned = self.unhold(agent, client, resources, held);
+        if !returned.is_empty() {
+            self.agents[agent as usize].regain(&returned);
             self.free_changed(agent);
             self.freed(agent);
         }
@@ -233,11 +234,11 @@ impl Allocator {
         }
     }
 
-    /// True if anything came back.
-    fn unhold(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) -> bool {
-        let returned = self.take(agent, client, resources, held);
+    /// What came back.
+    fn unhold<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
+        let returned = self.take(agent, client, wanted, held);
         if returned.is_empty() {
-            return false;
+            return returned;
         }
         let sums = Sums::of(&returned);
         let shared = &sums.shared;
@@ -263,7 +264,7 @@ impl Allocator {
             }
             self.note_share(client);
         }
-        true
+        returned
     }
 
     /// Lets all that a client holds on all agents count in the tree: its framework has become known.

@@ -264,7 +264,7 @@ impl Resource {
     }
 
     /// The same but for value and copies.
-    fn same_kind(&self, other: &Self) -> bool {
+    pub(crate) fn same_kind(&self, other: &Self) -> bool {
         self.name == other.name
             && self.value.kind() == other.value.kind()
             && self.is_shared() == other.is_shared()

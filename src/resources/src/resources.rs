@@ -69,6 +69,28 @@ impl Resources {
         }
     }
 
+    /// Gives one entry back to a part of `whole`, in whose order the entries stay: the result is what is left of `whole` when
+    /// so much less is taken from it. `false`, and nothing happens, if `whole` has no entry that it can be a part of, or if it
+    /// is shared or exists only as a whole.
+    pub fn give_back(&mut self, resource: &Resource, whole: &Self) -> bool {
+        if resource.is_shared() || resource.is_indivisible() {
+            return false;
+        }
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.merges_with(resource)) {
+            entry.value.add(&resource.value);
+            return true;
+        }
+        let mut before = 0;
+        for entry in &whole.entries {
+            if entry.merges_with(resource) {
+                self.entries.insert(before, resource.clone());
+                return true;
+            }
+            before += usize::from(self.entries.get(before).is_some_and(|next| next.same_kind(entry)));
+        }
+        false
+    }
+
     /// Takes one entry away, from at most one entry that matches. What does not match is ignored; taking more than is
     /// there removes the entry, it never goes below 0.
     pub fn subtract(&mut self, resource: &Resource) {
@@ -245,5 +267,31 @@ impl Sub<&Resources> for &Resources {
 impl std::iter::Sum for Resources {
     fn sum<I: Iterator<Item = Self>>(sets: I) -> Self {
         sets.fold(Self::new(), |all, set| all + set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Amount;
+
+    fn amounts(of: &[(&str, i64)]) -> Resources {
+        of.iter().map(|(name, amount)| Resource::scalar(*name, Amount::from_thousandths(*amount))).collect()
+    }
+
+    #[test]
+    fn what_is_given_back_stands_where_it_stood() {
+        let whole = amounts(&[("cpus", 4), ("mem", 8), ("disk", 2), ("gpus", 1)]);
+        for taken in [&[("mem", 8), ("cpus", 4)][..], &[("disk", 2)], &[("gpus", 1), ("cpus", 1)], &[("mem", 3)]] {
+            let mut left = whole.clone();
+            amounts(taken).iter().for_each(|resource| left.subtract(resource));
+            for (name, amount) in taken {
+                assert!(left.give_back(&Resource::scalar(*name, Amount::from_thousandths(*amount)), &whole));
+            }
+            assert_eq!(left.as_slice(), whole.as_slice(), "{taken:?}");
+        }
+        let mut left = whole.clone();
+        assert!(!left.give_back(&Resource::scalar("ports", Amount::from_thousandths(1)), &whole));
+        assert_eq!(left.as_slice(), whole.as_slice());
     }
 }
