@@ -268,7 +268,7 @@ impl Agent {
 
     fn fire(&mut self, timer: Timer, now: Time, out: &mut Outbox) {
         match timer {
-            Timer::Register => self.send_registration(now, out),
+            Timer::Register => self.registration_is_due(now, out),
             Timer::Authentication => self.authentication_timed_out(now, out),
             Timer::PingTimeout => self.ping_timed_out(out),
             Timer::ExecutorRegistration { framework, executor, container } => {

@@ -91,6 +91,8 @@ pub(crate) struct Authentication {
     longest: Duration,
     /// Whether this is the first attempt since the master was detected.
     is_first: bool,
+    /// Whether the master has been sent a registration since the proof that it was given the longest time to answer.
+    long_unanswered: bool,
 }
 
 impl Agent {
@@ -99,6 +101,7 @@ impl Agent {
         self.timers.cancel(self.authentication.timer.take());
         self.authentication.phase = Phase::None;
         self.authentication.is_first = true;
+        self.authentication.long_unanswered = false;
         let config = &self.config;
         let longest = config.authentication_timeout_min + config.authentication_backoff_factor * 2;
         self.authentication.longest = longest.min(config.authentication_timeout_max);
@@ -107,6 +110,24 @@ impl Agent {
     /// Whether the agent must prove who it is before it registers.
     pub(crate) fn must_authenticate(&self) -> bool {
         self.config.credential.is_some() && self.authentication.phase != Phase::Done
+    }
+
+    /// A registration goes out that the master has the longest time to answer.
+    pub(crate) fn asked_for_long(&mut self) {
+        self.authentication.long_unanswered = true;
+    }
+
+    /// Whether the master has been silent so long that it may have forgotten what was proved.
+    pub(crate) fn is_proof_in_doubt(&self) -> bool {
+        self.authentication.phase == Phase::Done && self.authentication.long_unanswered
+    }
+
+    /// The master's link is gone, and what was proved with it: the next registration begins with a new proof. An attempt that
+    /// goes on is left to its own end.
+    pub(crate) fn forget_proof(&mut self) {
+        if self.authentication.phase == Phase::Done {
+            self.reset_authentication();
+        }
     }
 
     /// Begins an attempt.

@@ -45,9 +45,19 @@ impl Agent {
         }
         let factor = self.config.registration_backoff_factor;
         let wait = self.random.up_to(factor);
-        self.registration_wait = factor * 2;
+        self.registration_wait = factor.saturating_mul(2).min(REGISTRATION_WAIT_MAX);
         self.asked = false;
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
+    }
+
+    /// It is time to register, for the first time or again.
+    pub(crate) fn registration_is_due(&mut self, now: Time, out: &mut Outbox) {
+        self.registration = None;
+        if self.is_proof_in_doubt() {
+            // A master that says nothing for so long may have forgotten what was proved, with a link that broke in between.
+            self.reset_authentication();
+        }
+        self.send_registration(now, out);
     }
 
     /// Sends one registration, and sets the time of the next.
@@ -56,12 +66,7 @@ impl Agent {
         if self.state != AgentState::Disconnected {
             return;
         }
-        if self.registration_wait >= REGISTRATION_WAIT_MAX {
-            // A master that says nothing for so long may have forgotten what was proved, with a link that broke in between.
-            self.reset_authentication();
-        }
         if self.must_authenticate() {
-            self.registration_wait = self.config.registration_backoff_factor * 2;
             return self.authenticate(now, out);
         }
         out.outputs.push(Output::Link { to: master.clone() });
@@ -69,6 +74,9 @@ impl Agent {
         self.send(&master, message, out);
         self.asked = true;
         self.told = Some(Arc::clone(&self.total));
+        if self.registration_wait >= REGISTRATION_WAIT_MAX {
+            self.asked_for_long();
+        }
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
         self.registration = Some(self.timers.set(now + wait, Timer::Register));

@@ -37,10 +37,16 @@ impl Agent {
         }
     }
 
-    /// A link is broken: if it was the master's, the leader is looked for again at once.
+    /// A link is broken: if it was the master's, the leader is looked for again at once. An agent that is not registered goes on
+    /// asking, but the master knows no more who it is.
     pub(crate) fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
-        if self.master.as_ref() == Some(pid) && self.state == AgentState::Running {
-            out.outputs.push(Output::RedetectMaster);
+        if self.master.as_ref() != Some(pid) {
+            return;
+        }
+        match self.state {
+            AgentState::Running => out.outputs.push(Output::RedetectMaster),
+            AgentState::Disconnected => self.forget_proof(),
+            AgentState::Recovering | AgentState::Terminating => {}
         }
     }
 }

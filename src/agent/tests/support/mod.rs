@@ -120,6 +120,7 @@ impl Stage {
             "executor_reregistration_timeout" => self.config.executor_reregistration_timeout = duration(),
             "estimator" => self.estimator = Some(parse_text(value, &Role::star()).unwrap()),
             "load" => self.load = Some(value.parse().unwrap()),
+            "registration_backoff_factor" => self.config.registration_backoff_factor = duration(),
             "gc_delay" => self.config.gc_delay = duration(),
             "gc_non_executor_container_sandboxes" => self.config.gc_sandboxes_inside = value.parse().unwrap(),
             "executor_heartbeat" => self.config.executor_heartbeat = Some(duration()),
