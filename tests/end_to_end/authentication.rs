@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::process::{Process, Stream, ToItsEnd};
-use crate::support::{Daemon, Folder, call, free_port, request, tepui, until, wait_for};
+use crate::support::{Daemon, Folder, call, exchange, free_port, request, tepui, until, wait_for};
 
 /// A master's words, with more flags.
 fn master_words(folder: &Folder, port: u16, more: &[String]) -> Vec<String> {
@@ -129,6 +129,16 @@ fn frameworks_and_operators_say_who_they_are_by_http() {
         assert!(told.contains(&format!("www-authenticate: basic realm=\"{realm}\"")), "{path}: {told}");
         assert!(told.ends_with("401 unauthorized."), "{path}: {told}");
     }
+    let subscribe =
+        r#"{"type": "SUBSCRIBE", "subscribe": {"framework_info": {"user": "u", "name": "f", "principal": "bob"}}}"#;
+    // ann:s3cret
+    let head = "POST /api/v1/scheduler HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YW5uOnMzY3JldA==\r\n\
+                Content-Type: application/json\r\nAccept: application/json\r\nConnection: close\r\n";
+    let told = exchange(&address, &format!("{head}Content-Length: {}\r\n\r\n{subscribe}", subscribe.len())).unwrap();
+    assert!(told.starts_with("HTTP/1.1 400 "), "{told}");
+    let why = "Failed to validate scheduler::Call: Authenticated principal 'ann' does not match principal 'bob' set in \
+               `FrameworkInfo`";
+    assert!(told.ends_with(why), "{told}");
     for path in ["/health", "/version"] {
         assert!(refusal("GET", path).starts_with("http/1.1 200 "), "{path}");
     }

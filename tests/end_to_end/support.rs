@@ -74,7 +74,7 @@ pub fn free_port() -> u16 {
 }
 
 /// What comes back for a request; none if the server cannot be reached, or says nothing for too long.
-fn exchange(address: &str, request: &str) -> Option<String> {
+pub fn exchange(address: &str, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect_timeout(&address.parse().ok()?, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;

@@ -86,6 +86,9 @@ fn controllers_that_only_count() {
     for name in ["hugetlb", "net_cls", "net_prio", "perf_event"] {
         assert!(tree.0.join(name).join("mesos/a").is_dir(), "{name}");
     }
+    assert!(group.exists_for(Controller::PerfEvent) && !group.exists_for(Controller::Pids));
+    host.group("b").create(&[Controller::Hugetlb]).unwrap();
+    assert!(!host.group("b").exists_for(Controller::PerfEvent), "it is older than that isolator");
     assert!(matches!(host.prepare(&[Controller::Pids]), Err(containers::cgroups::CgroupError::Missing("pids"))));
 }
 

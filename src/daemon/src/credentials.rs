@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use protos::json::{Dialect, FromJson};
+use protos::json::{Dialect, FromJson, JsonError};
 use protos::mesos;
 
 use crate::flags::{FlagError, Flags, read_limited};
@@ -28,7 +28,8 @@ pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeM
     let Some(text) = content(name, flags)? else { return Ok(None) };
     let list = if is_json(&text) {
         let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
-        read.map_err(|error| refused(name, error.to_string()))?.credentials
+        read.map_err(|error| unread(name, &error, r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#))?
+            .credentials
     } else {
         lines(name, &text)?
     };
@@ -43,7 +44,8 @@ pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagE
     const NAME: &str = "credential";
     let Some(text) = content(NAME, flags)? else { return Ok(None) };
     let one = if is_json(&text) {
-        mesos::Credential::from_json(text.as_bytes(), Dialect::V0).map_err(|error| refused(NAME, error.to_string()))?
+        let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
+        read.map_err(|error| unread(NAME, &error, r#"{"principal": "NAME", "secret": "SECRET"}"#))?
     } else {
         let mut lines = lines(NAME, &text)?;
         match (lines.pop(), lines.len()) {
@@ -56,6 +58,16 @@ pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagE
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
+}
+
+/// What is wrong with a file of JSON, without what stands in it: that may be a secret.
+fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
+    match error {
+        JsonError::Syntax(_) => refused(name, format!("the file is no JSON; its form is {form}")),
+        JsonError::Convert(_) | JsonError::TooLarge(_) => {
+            refused(name, format!("the file's JSON is no credentials; its form is {form}"))
+        }
+    }
 }
 
 fn is_json(text: &str) -> bool {
@@ -135,7 +147,18 @@ mod tests {
             let error = agent(text).unwrap_err();
             assert!(error.starts_with("flag '--credential'"), "{error}");
         }
-        assert!(!agent("principal the secret").unwrap_err().contains("the secret"));
+        let hidden = [
+            "principal s3cret more",
+            r#"{"principal": "a" "secret": "s3cret"}"#,
+            r#"{"principal": "a", "secret": "s3cret"} s3cret"#,
+            r#"{"principal": ["s3cret"]}"#,
+            r#"{"credentials": [{"principal": "a" "secret": "s3cret"}]}"#,
+        ];
+        for text in hidden {
+            for error in std::iter::once(agent(text).unwrap_err()).chain(master(text).err()) {
+                assert!(!error.contains("s3cret"), "{error}");
+            }
+        }
         let mut flags = Flags::defaults(Part::Agent);
         assert!(matches!(of_agent(&flags), Ok(None)));
         flags.set("credential", "/does/not/exist").unwrap();

@@ -143,6 +143,11 @@ impl Group {
         self.main().is_dir()
     }
 
+    /// Whether it is in the hierarchy of this controller, too; in version 2 there is one for all.
+    pub fn exists_for(&self, controller: Controller) -> bool {
+        self.folder(controller).is_some_and(Path::is_dir)
+    }
+
     /// The processes in the group and in those below it.
     pub fn processes(&self) -> Vec<i32> {
         let mut found = Vec::new();

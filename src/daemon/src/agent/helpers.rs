@@ -62,8 +62,11 @@ fn bare(key: &str) -> &str {
 }
 
 fn find(config: &str, host: &str) -> Option<Helper> {
-    let config: Value = serde_json::from_str(config).ok()?;
     let host = bare(host);
+    if host.is_empty() {
+        return None;
+    }
+    let config: Value = serde_json::from_str(config).ok()?;
     let is_hub = HUB.contains(&host);
     let is_its = |key: &str| bare(key) == host || is_hub && HUB.contains(&bare(key));
     let own = config.get("credHelpers").and_then(Value::as_object);
@@ -129,6 +132,7 @@ mod tests {
         assert_eq!(found(store, "docker.io"), some("pass", HUB_KEY));
         assert_eq!(found(store, "b.org"), some("pass", "b.org"));
         assert!(!is_wanted("", "b.org") && !is_wanted(r#"{"auths": {}}"#, "b.org"));
+        assert_eq!((found(store, ""), found(store, "/var/images")), (None, None), "a folder asks for no login");
         assert_eq!(host_of("host:5000/app"), Some("host:5000"));
         assert_eq!((host_of("team/app"), host_of("app")), (None, None));
     }

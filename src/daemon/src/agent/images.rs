@@ -177,7 +177,11 @@ impl Images {
         let logins = docker.config.as_ref().map(super::secrets::value).transpose()?;
         let logins = match logins {
             Some(own) => String::from_utf8_lossy(&own).into_owned(),
-            None => helpers::ask(&self.0.logins, helpers::host_of(&docker.name).unwrap_or(&self.0.registry)),
+            None => {
+                // HDFS knows no logins.
+                let own = Some(self.0.registry.as_str()).filter(|registry| !registry.starts_with("hdfs:"));
+                helpers::ask(&self.0.logins, helpers::host_of(&docker.name).or(own).unwrap_or_default())
+            }
         };
         let ask = Wanted {
             name: docker.name.clone(),

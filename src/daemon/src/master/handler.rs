@@ -66,23 +66,7 @@ impl Handler {
         info: Arc<mesos::MasterInfo>,
         started: Time,
     ) -> Handler {
-        let mut routes = common::add_routes(Table::new("master"), "master", Route::Shared)
-            .add("master", "/api/v1", Route::Operator)
-            .add("master", "/api/v1/scheduler", Route::Scheduler)
-            .add("master", "/state", Route::State)
-            .add("master", "/state-summary", Route::StateSummary)
-            .add("master", "/slaves", Route::Slaves)
-            .add("master", "/frameworks", Route::Frameworks)
-            .add("master", "/tasks", Route::Tasks)
-            .add("master", "/roles", Route::Roles)
-            .add("master", "/redirect", Route::Redirect)
-            .add("metrics", "/snapshot", Route::Metrics)
-            .add("metrics", "", Route::Prometheus)
-            .add("registrar(1)", "/registry", Route::Registry)
-            .add("allocator", "/offer_constraints_debug", Route::OfferConstraints);
-        for endpoint in legacy::Endpoint::ALL {
-            routes = routes.add("master", endpoint.path(), Route::Legacy(*endpoint));
-        }
+        let routes = routes();
         let (documents, pieces) = (Documents::new(), Arc::default());
         Handler { common, driver, shell, authentication, realms, info, started, documents, pieces, routes }
     }
@@ -159,6 +143,27 @@ impl Handler {
     }
 }
 
+/// What is where.
+fn routes() -> Table<Route> {
+    let routes = common::add_routes(Table::new("master"), "master", Route::Shared)
+        .add("master", "/api/v1", Route::Operator)
+        .add("master", "/api/v1/scheduler", Route::Scheduler)
+        .add("master", "/state", Route::State)
+        .add("master", "/state-summary", Route::StateSummary)
+        .add("master", "/slaves", Route::Slaves)
+        .add("master", "/frameworks", Route::Frameworks)
+        .add("master", "/tasks", Route::Tasks)
+        .add("master", "/roles", Route::Roles)
+        .add("master", "/redirect", Route::Redirect)
+        .add("metrics", "/snapshot", Route::Metrics)
+        .add("metrics", "", Route::Prometheus)
+        .add("registrar(1)", "/registry", Route::Registry)
+        .add("allocator", "/offer_constraints_debug", Route::OfferConstraints);
+    legacy::Endpoint::ALL
+        .iter()
+        .fold(routes, |routes, endpoint| routes.add("master", endpoint.path(), Route::Legacy(*endpoint)))
+}
+
 /// Who is asked for a name where (wire/http.md 2.1).
 fn realm(route: Route) -> Realm {
     match route {
@@ -166,7 +171,14 @@ fn realm(route: Route) -> Realm {
         Route::Scheduler => Realm::Scheduler,
         Route::Legacy(legacy::Endpoint::MaintenanceStatus) => Realm::ReadOnly,
         Route::Operator | Route::Legacy(_) | Route::Shared(Shared::LoggingToggle) => Realm::ReadWrite,
-        _ => Realm::ReadOnly,
+        Route::State | Route::StateSummary | Route::Slaves | Route::Frameworks | Route::Tasks | Route::Roles => {
+            Realm::ReadOnly
+        }
+        Route::Metrics | Route::Prometheus | Route::Registry | Route::OfferConstraints => Realm::ReadOnly,
+        Route::Shared(Shared::Flags | Shared::SystemStats) => Realm::ReadOnly,
+        Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload | Shared::FilesDebug) => {
+            Realm::ReadOnly
+        }
     }
 }
 
@@ -197,5 +209,63 @@ impl MessageSink for Handler {
             Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
         }
         Delivery::Accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_asked_where() {
+        let routes = routes();
+        let of = |path: &str| routes.find(path).map(|found| realm(*found.route));
+        for path in ["/health", "/master/health", "/version", "/redirect", "/master/redirect", "/help"] {
+            assert_eq!(of(path), Some(Realm::Open), "{path}");
+        }
+        let read_only = [
+            "/state",
+            "/master/state",
+            "/state-summary",
+            "/slaves",
+            "/frameworks",
+            "/tasks",
+            "/roles",
+            "/flags",
+            "/metrics/snapshot",
+            "/metrics",
+            "/system/stats.json",
+            "/files/browse",
+            "/files/read",
+            "/files/download",
+            "/files/debug",
+            "/registrar(1)/registry",
+            "/maintenance/status",
+            "/allocator/offer_constraints_debug",
+        ];
+        for path in read_only {
+            assert_eq!(of(path), Some(Realm::ReadOnly), "{path}");
+        }
+        let read_write = [
+            "/api/v1",
+            "/master/api/v1",
+            "/teardown",
+            "/reserve",
+            "/unreserve",
+            "/create-volumes",
+            "/destroy-volumes",
+            "/weights",
+            "/quota",
+            "/maintenance/schedule",
+            "/machine/down",
+            "/machine/up",
+            "/logging/toggle",
+        ];
+        for path in read_write {
+            assert_eq!(of(path), Some(Realm::ReadWrite), "{path}");
+        }
+        for path in ["/api/v1/scheduler", "/master/api/v1/scheduler"] {
+            assert_eq!(of(path), Some(Realm::Scheduler), "{path}");
+        }
     }
 }

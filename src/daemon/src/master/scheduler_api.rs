@@ -25,7 +25,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, principal: Opti
 
 fn check(request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
-    if let Err(why) = master::validate_call(&call) {
+    if let Err(why) = master::validate_call(&call).and_then(|()| validate_principal(&call, principal)) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
     }
     if matches!(call.r#type(), Type::Subscribe | Type::ReconcileOperations) {
@@ -35,13 +35,17 @@ fn check(request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Re
         let text = "Subscribe calls should not include the 'Mesos-Stream-Id' header";
         return Err(Box::new(Response::bad_request(text)));
     }
-    if let Some(subscribe) = &call.subscribe
-        && call.r#type() == Type::Subscribe
-    {
-        let checked = master::validate_principal(&subscribe.framework_info, principal);
-        checked.map_err(|why| Box::new(Response::bad_request(why)))?;
-    }
     Ok(Box::new(call))
+}
+
+/// Row 11: who subscribes is who is authenticated.
+fn validate_principal(call: &Call, principal: Option<&str>) -> Result<(), String> {
+    match &call.subscribe {
+        Some(subscribe) if call.r#type() == Type::Subscribe => {
+            master::validate_principal(&subscribe.framework_info, principal)
+        }
+        _ => Ok(()),
+    }
 }
 
 async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>, principal: Option<Arc<str>>) -> Response {

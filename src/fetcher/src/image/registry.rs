@@ -38,6 +38,8 @@ struct Logins {
 struct Login {
     /// `user:password` in base64.
     auth: Option<String>,
+    /// What Docker's daemon makes tokens of.
+    identitytoken: Option<String>,
 }
 
 /// A registry, as one image is asked of it.
@@ -49,6 +51,8 @@ pub(super) struct Registry {
     /// What is said to be who we are: the whole header.
     authorization: Option<String>,
     login: Option<String>,
+    /// The login that there is has another form.
+    only_token: bool,
 }
 
 impl Registry {
@@ -62,9 +66,11 @@ impl Registry {
             bare.split('/').next() == Some(&*host)
                 || host == "registry-1.docker.io" && bare.starts_with("index.docker.io")
         };
-        let login = logins.auths.into_iter().find(|(known, _)| is_ours(known)).and_then(|(_, login)| login.auth);
+        let found = logins.auths.into_iter().find(|(known, _)| is_ours(known)).map(|(_, login)| login);
+        let only_token = found.as_ref().is_some_and(|login| login.auth.is_none() && login.identitytoken.is_some());
+        let login = found.and_then(|login| login.auth);
         let reference = name.reference.clone();
-        Registry { agent: crate::get::agent(stall), url, repository, reference, authorization: None, login }
+        Registry { agent: crate::get::agent(stall), url, repository, reference, authorization: None, login, only_token }
     }
 
     /// The configuration, and the layers' files in `staging`, the lowest one first.
@@ -170,7 +176,12 @@ impl Registry {
     /// What to say after a registry has asked who we are.
     fn authorize(&self, challenge: &str) -> Result<String, ImageError> {
         let basic = self.login.as_ref().map(|login| format!("Basic {login}"));
-        let refused = || ImageError(format!("The registry {} wants a login (--docker_config)", self.url));
+        let kind = if self.only_token {
+            ", and the one that there is is an identity token, which only Docker itself takes"
+        } else {
+            ""
+        };
+        let refused = || ImageError(format!("The registry {} wants a login (--docker_config){kind}", self.url));
         let Some(parameters) = challenge.strip_prefix("Bearer ") else { return basic.ok_or_else(refused) };
         let of = |name: &str| {
             let start = parameters.find(&format!("{name}=\""))? + name.len() + 2;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use agent::ContainerName;
 use anyhow::{Context, ensure};
-use containers::cgroups::Controller;
+use containers::cgroups::{Controller, Hierarchies};
 use protos::mesos::PerfStatistics;
 
 use super::super::ask::{self, Ask};
@@ -88,12 +88,19 @@ impl Perf {
         }
         let pause = self.0.interval - self.0.duration;
         Some(tokio::spawn(async move {
+            let mut failures: u32 = 0;
             loop {
                 let (perf, containers) = (self.clone(), containers.clone());
                 let sampled = tokio::task::spawn_blocking(move || perf.sample(&containers, clock)).await;
-                if let Ok(Err(error)) = sampled {
-                    // A container that ends in the meantime takes the sample with it.
-                    tracing::debug!("events were not counted: {error:#}");
+                match sampled {
+                    Ok(Err(error)) => {
+                        failures = failures.saturating_add(1);
+                        // A container that ends in the meantime takes the sample with it: once says nothing.
+                        if failures == 2 {
+                            tracing::warn!("The events of containers are not counted (--perf_events): {error:#}");
+                        }
+                    }
+                    Ok(Ok(())) | Err(_) => failures = 0,
                 }
                 // Without containers nothing has taken time.
                 tokio::time::sleep(pause.max(Duration::from_secs(1))).await;
@@ -104,7 +111,8 @@ impl Perf {
     /// Counts for a while. Blocks.
     fn sample(&self, containers: &Containers, clock: Clock) -> anyhow::Result<()> {
         let running = containers.pids().into_iter().map(|(name, _)| name).filter(|name| name.parent().is_none());
-        let names: Vec<String> = running.map(|name| name.as_str().to_owned()).collect();
+        let counts = self.counting()?;
+        let names: Vec<String> = running.map(|name| name.as_str().to_owned()).filter(counts).collect();
         lock(&self.0.latest).retain(|name, _| names.contains(name));
         if names.is_empty() {
             return Ok(());
@@ -121,6 +129,13 @@ impl Perf {
             }
         }
         Ok(())
+    }
+
+    /// Says of which containers there is something to be counted: `perf` counts nothing at all if one of the groups is not there.
+    /// Docker's containers have none, and those have none that are older than the isolator.
+    fn counting(&self) -> anyhow::Result<impl Fn(&String) -> bool> {
+        let hierarchies = Hierarchies::of_this_host(&self.0.root)?;
+        Ok(move |name: &String| hierarchies.group(name).exists_for(Controller::PerfEvent))
     }
 
     /// What `perf` writes about these groups; without any, about a program that does nothing.
