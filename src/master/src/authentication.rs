@@ -7,83 +7,85 @@ use std::sync::Arc;
 use base::Pid;
 use protos::mesos::FrameworkInfo;
 use protos::mesos::scheduler::call::Type;
-use rustc_hash::FxHashMap;
 
 use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::message::Message;
-
-/// What is known of peers that authenticate.
-#[derive(Debug, Default)]
-pub(crate) struct Peers {
-    /// Those whose conversation goes on, with its number and what they have asked for meanwhile.
-    ongoing: FxHashMap<Pid, (u64, Option<Message>)>,
-    /// The principals of those that have proved them. A peer is forgotten with its link, so there are no more than links.
-    proved: FxHashMap<Pid, Arc<str>>,
-}
-
-impl Peers {
-    /// What a peer has proved counts no more.
-    pub(crate) fn forget(&mut self, pid: &Pid) -> Option<Arc<str>> {
-        self.proved.remove(pid)
-    }
-}
+use crate::peers::Proof;
 
 impl Master {
     /// A peer begins to authenticate: what it had proved before counts no more.
     pub(crate) fn authenticating(&mut self, pid: Pid, attempt: u64) {
         self.count(Counter::MessagesAuthenticate);
-        self.peers.proved.remove(&pid);
-        self.peers.ongoing.entry(pid).or_default().0 = attempt;
+        self.peers.begin(pid, attempt);
     }
 
     /// A conversation is over; none: nothing was proved. What the peer has asked for meanwhile is done now.
     pub(crate) fn authenticated(&mut self, pid: Pid, attempt: u64, principal: Option<Arc<str>>, out: &mut Outbox) {
-        if self.peers.ongoing.get(&pid).is_none_or(|(latest, _)| *latest != attempt) {
-            return;
+        let Some(conversation) = self.peers.end(&pid, attempt) else { return };
+        match principal {
+            Some(principal) => {
+                out.info(format!("Successfully authenticated principal '{principal}' at {pid}"));
+                out.push(Output::Link { pid: pid.clone() });
+                self.peers.prove(pid.clone(), Proof { principal, attempt });
+                self.forget_surplus(out);
+            }
+            // Nobody else would give up the link that came with an earlier proof.
+            None if conversation.is_linked && !self.is_admitted(&pid) => out.push(Output::Unlink { pid: pid.clone() }),
+            None => {}
         }
-        let waiting = self.peers.ongoing.remove(&pid).and_then(|(_, waiting)| waiting);
-        if let Some(principal) = principal {
-            out.info(format!("Successfully authenticated principal '{principal}' at {pid}"));
-            out.push(Output::Link { pid: pid.clone() });
-            self.peers.proved.insert(pid.clone(), principal);
-        }
-        if let Some(message) = waiting {
+        if let Some(message) = conversation.waiting() {
             self.message(pid, message, out);
         }
     }
 
+    /// Of too many that have proved who they are and ask for nothing, the oldest are forgotten; they can prove it anew.
+    fn forget_surplus(&mut self, out: &mut Outbox) {
+        while let Some(pid) = self.peers.take_surplus() {
+            if !self.is_admitted(&pid) {
+                out.warn(format!(
+                    "Forgetting what {pid} has proved: too many have and are neither agents nor frameworks"
+                ));
+                self.peers.forget(&pid);
+                out.push(Output::Unlink { pid });
+            }
+        }
+    }
+
+    /// Whether the process is a registered agent, or drives a framework: then its proof goes with that.
+    fn is_admitted(&self, pid: &Pid) -> bool {
+        self.agent_pids.contains_key(pid) || self.framework_pids.contains_key(pid)
+    }
+
     /// The link to a peer is gone, and with it what the peer has proved.
-    pub(crate) fn forget_authentication(&mut self, pid: &Pid) -> Option<Arc<str>> {
+    pub(crate) fn forget_authentication(&mut self, pid: &Pid) -> Option<Proof> {
         self.peers.forget(pid)
     }
 
     /// What a peer proved before its link was given up for another one.
-    pub(crate) fn keep_authentication(&mut self, pid: &Pid, principal: Option<Arc<str>>) {
-        if let Some(principal) = principal {
-            self.peers.proved.insert(pid.clone(), principal);
+    pub(crate) fn keep_authentication(&mut self, pid: &Pid, proof: Option<Proof>) {
+        if let Some(proof) = proof {
+            self.peers.prove(pid.clone(), proof);
         }
     }
 
     /// A message that may be dealt with now. One that asks for admission waits until its sender has done with
     /// authenticating; of several the last one counts, as they repeat each other.
-    pub(crate) fn admissible(&mut self, from: &Pid, message: Message) -> Option<Message> {
-        if self.peers.ongoing.is_empty() || !asks_for_admission(&message) {
+    pub(crate) fn admissible(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
+        if !self.peers.are_any_ongoing() || !asks_for_admission(&message) || !self.peers.is_ongoing(from) {
             return Some(message);
         }
-        match self.peers.ongoing.get_mut(from) {
-            Some((_, waiting)) => {
-                *waiting = Some(message);
-                None
-            }
-            None => Some(message),
+        if let Err(why) = self.peers.keep_waiting(from, &message) {
+            // Agents and drivers repeat themselves.
+            out.warn(format!("Dropping {} of {from}, which is being authenticated: {why}", message.name()));
         }
+        None
     }
 
     /// Whether an agent may register: whether it has authenticated, if it must.
     pub(crate) fn agent_may_register(&self, from: &Pid, out: &mut Outbox) -> bool {
-        let may = !self.config.authenticate_agents || self.peers.proved.contains_key(from);
+        let may = !self.config.authenticate_agents || self.peers.proof(from).is_some();
         if !may {
             out.warn(format!("Refusing registration of agent at {from} because it is not authenticated"));
         }
@@ -92,7 +94,8 @@ impl Master {
 
     /// Whether a driver may subscribe a framework: whether it has authenticated, if it must, and as who it says that it is.
     pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo, out: &mut Outbox) -> Result<(), String> {
-        match (self.peers.proved.get(from), &info.principal) {
+        let proved = self.peers.proof(from).map(|proof| &proof.principal);
+        match (proved, &info.principal) {
             (None, _) if self.config.authenticate_frameworks => {
                 Err(format!("Framework at {from} is not authenticated"))
             }
@@ -116,5 +119,38 @@ fn asks_for_admission(message: &Message) -> bool {
         | Message::ReregisterFramework(_) => true,
         Message::Call(call) => call.r#type() == Type::Subscribe,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Time;
+
+    use super::*;
+    use crate::Input;
+    use crate::testing::Script;
+
+    #[test]
+    fn of_too_many_proofs_the_oldest_is_forgotten_unless_its_peer_is_admitted() {
+        let mut script = Script::new();
+        for line in ["config authenticate_agents", "authenticate a", "authenticated a as=agents", "register a cpus:1"] {
+            script.line(line);
+        }
+        let master = script.master();
+        let mut unlinked = Vec::new();
+        for number in 0..(1u64 << 16) + 2 {
+            let pid = Pid::parse_lenient(&format!("slave({number})@10.0.9.1:5051"));
+            let (attempt, principal) = (1000 + number, Some(Arc::from("agents")));
+            let mut out = Outbox::default();
+            master.handle(Input::Authenticating { pid: pid.clone(), attempt }, Time::from_secs(1000), &mut out);
+            master.handle(Input::Authenticated { pid, attempt, principal }, Time::from_secs(1000), &mut out);
+            unlinked.extend(out.outputs.into_iter().filter_map(|output| match output {
+                Output::Unlink { pid } => Some(pid.to_string()),
+                _ => None,
+            }));
+        }
+        assert_eq!(unlinked, ["slave(0)@10.0.9.1:5051", "slave(1)@10.0.9.1:5051"]);
+        // The agent is known still: with another process it is taken in again without a new proof.
+        assert!(script.line("register a cpus:1 process=8").iter().any(|line| line.contains("SlaveRegistered")));
     }
 }

@@ -27,6 +27,7 @@ mod messages;
 mod offers;
 mod operations;
 mod operator;
+mod peers;
 pub mod record;
 mod registry;
 mod snapshot;

@@ -67,7 +67,7 @@ pub struct Master {
     pub(crate) framework_books: FxHashMap<FrameworkKey, FrameworkBook>,
     pub(crate) completed_ids: FxHashMap<FrameworkId, u64>,
 
-    pub(crate) peers: crate::authentication::Peers,
+    pub(crate) peers: crate::peers::Peers,
     pub(crate) subscribers: Subscribers,
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,

@@ -46,6 +46,14 @@ macro_rules! incoming {
                 }
             }
 
+            /// How long the body is.
+            pub(crate) fn encoded_len(&self) -> usize {
+                match self {
+                    $(Message::$variant(message) => prost::Message::encoded_len(&**message),)*
+                    Message::PongSlave { .. } => 0,
+                }
+            }
+
             /// What [`Message::name`] and [`Message::encode`] have said; none if they have not.
             pub(crate) fn read(name: &str, body: &[u8]) -> Option<Message> {
                 Some(match name {

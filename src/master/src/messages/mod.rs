@@ -29,7 +29,7 @@ use crate::message::Message;
 impl Master {
     /// Takes one libprocess message.
     pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
-        let Some(message) = self.admissible(&from, message) else { return };
+        let Some(message) = self.admissible(&from, message, out) else { return };
         match message {
             Message::PongSlave { observer } => self.pong_slave(observer, out),
             Message::StatusUpdate(message) => self.status_update(*message, out),

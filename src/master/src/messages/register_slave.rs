@@ -30,7 +30,8 @@ impl Master {
             self.refuse_down(&message.slave.hostname, &from, out);
             return;
         }
-        if let Some(known) = self.agent_pids.get(&from).copied() {
+        let known = self.agent_pids.get(&from).copied();
+        if let Some(known) = known {
             // Each process of an agent makes a version up: with another one it is no repetition, but a process that has lost the
             // memory of the one before, and so what was sent to that.
             let asked = &message.resource_version_uuid;
@@ -39,6 +40,16 @@ impl Master {
                 self.tell_registered(known, out);
                 return;
             }
+        }
+        // Before anything is changed: with the agent its link goes, and only one that is admitted gets another.
+        let arrival = match self.arrival(from.clone(), message) {
+            Ok(arrival) => arrival,
+            Err(why) => {
+                out.warn(format!("Ignoring the registration of agent {from}: {why}"));
+                return;
+            }
+        };
+        if let Some(known) = known {
             let proved = self.forget_authentication(&from);
             self.remove_agent(
                 known,
@@ -48,10 +59,7 @@ impl Master {
             );
             self.keep_authentication(&from, proved);
         }
-        match self.arrival(from.clone(), message) {
-            Ok(arrival) => self.admit_new(arrival, out),
-            Err(why) => out.warn(format!("Ignoring the registration of agent {from}: {why}")),
-        }
+        self.admit_new(arrival, out);
     }
 
     fn arrival(&self, pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {

@@ -420,7 +420,7 @@ pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Op
     let message = match words.at(0) {
         "register" => Message::RegisterSlave(Box::new(RegisterSlaveMessage {
             slave: slave_info(script, words),
-            checkpointed_resources: Vec::new(),
+            checkpointed_resources: words.get("checkpointed").map(resources).unwrap_or_default(),
             version,
             agent_capabilities: capabilities(words),
             resource_version_uuid: resource_version,

@@ -1,0 +1,179 @@
+//! What is kept of peers that authenticate, within limits: they need not have proved anything yet.
+//!
+//! It decides nothing; see `authentication`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::Pid;
+use rustc_hash::FxHashMap;
+
+use crate::message::Message;
+
+/// So many bytes wait for the ends of all conversations.
+const WAITING_MAX: usize = 64 << 20;
+/// So many of them are one message.
+const MESSAGE_MAX: usize = 16 << 20;
+/// So many peers are remembered that have proved who they are and have not asked for admission since.
+const NEWCOMERS_MAX: usize = 1 << 16;
+
+/// What a peer has proved.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Proof {
+    /// Who it is.
+    pub principal: Arc<str>,
+    /// The conversation in which it proved that.
+    pub attempt: u64,
+}
+
+/// A conversation that goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    /// Its number.
+    pub attempt: u64,
+    /// What the peer has asked for meanwhile: a name and a body, since a message that is read may take up many times as much.
+    waiting: Option<(&'static str, Vec<u8>)>,
+    /// Whether an earlier proof has left a link.
+    pub is_linked: bool,
+}
+
+impl Conversation {
+    /// What the peer has asked for meanwhile.
+    pub(crate) fn waiting(&self) -> Option<Message> {
+        let (name, body) = self.waiting.as_ref()?;
+        Message::read(name, body)
+    }
+
+    fn len(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |(_, body)| body.len())
+    }
+}
+
+/// Peers that authenticate, and those that have.
+#[derive(Debug, Default)]
+pub(crate) struct Peers {
+    ongoing: FxHashMap<Pid, Conversation>,
+    /// How many bytes wait in all conversations.
+    waiting: usize,
+    proved: FxHashMap<Pid, Proof>,
+    /// Whose proofs came last, by conversation. Some of them are admitted by now, and all that are not are among them.
+    newcomers: BTreeMap<u64, Pid>,
+}
+
+impl Peers {
+    /// A conversation begins; what was proved before counts no more.
+    pub(crate) fn begin(&mut self, pid: Pid, attempt: u64) {
+        let had_proof = self.forget(&pid).is_some();
+        let conversation = self.ongoing.entry(pid).or_default();
+        conversation.attempt = attempt;
+        conversation.is_linked |= had_proof;
+    }
+
+    /// A conversation is over; none if a newer one goes on with that peer, or none at all.
+    pub(crate) fn end(&mut self, pid: &Pid, attempt: u64) -> Option<Conversation> {
+        if self.ongoing.get(pid)?.attempt != attempt {
+            return None;
+        }
+        let conversation = self.ongoing.remove(pid)?;
+        self.waiting -= conversation.len();
+        Some(conversation)
+    }
+
+    /// Whether a conversation with somebody goes on.
+    pub(crate) fn are_any_ongoing(&self) -> bool {
+        !self.ongoing.is_empty()
+    }
+
+    /// Whether a conversation with this peer goes on.
+    pub(crate) fn is_ongoing(&self, pid: &Pid) -> bool {
+        self.ongoing.contains_key(pid)
+    }
+
+    /// Keeps a message until the conversation with its sender is over, in place of an earlier one.
+    ///
+    /// # Errors
+    /// There is no room for it; the earlier one stays.
+    pub(crate) fn keep_waiting(&mut self, pid: &Pid, message: &Message) -> Result<(), String> {
+        let Some(conversation) = self.ongoing.get_mut(pid) else { return Ok(()) };
+        let (len, others) = (message.encoded_len(), self.waiting - conversation.len());
+        if len > MESSAGE_MAX {
+            return Err(format!("{len} bytes are too many before it is known who sends them"));
+        }
+        if others + len > WAITING_MAX {
+            return Err("too many bytes of peers wait that have proved nothing yet".to_owned());
+        }
+        conversation.waiting = Some((message.name(), message.encode()));
+        self.waiting = others + len;
+        Ok(())
+    }
+
+    /// What a peer has proved.
+    pub(crate) fn proof(&self, pid: &Pid) -> Option<&Proof> {
+        self.proved.get(pid)
+    }
+
+    /// A peer has proved who it is.
+    pub(crate) fn prove(&mut self, pid: Pid, proof: Proof) {
+        self.forget(&pid);
+        self.newcomers.insert(proof.attempt, pid.clone());
+        self.proved.insert(pid, proof);
+    }
+
+    /// What a peer has proved counts no more.
+    pub(crate) fn forget(&mut self, pid: &Pid) -> Option<Proof> {
+        let proof = self.proved.remove(pid)?;
+        self.newcomers.remove(&proof.attempt);
+        Some(proof)
+    }
+
+    /// The peer whose proof is the oldest, if there are too many. It counts as a newcomer no more: its proof is to be forgotten
+    /// unless it is admitted, and if it is, the proof goes with its registration.
+    pub(crate) fn take_surplus(&mut self) -> Option<Pid> {
+        if self.newcomers.len() <= NEWCOMERS_MAX {
+            return None;
+        }
+        self.newcomers.pop_first().map(|(_, pid)| pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos::internal::RegisterSlaveMessage;
+
+    use super::*;
+
+    fn pid(number: usize) -> Pid {
+        Pid::parse_lenient(&format!("slave({number})@10.0.0.1:5051"))
+    }
+
+    fn message(bytes: usize) -> Message {
+        let mut message = RegisterSlaveMessage::default();
+        message.slave.hostname = "h".repeat(bytes);
+        Message::RegisterSlave(Box::new(message))
+    }
+
+    #[test]
+    fn what_waits_is_limited_by_message_and_in_all() {
+        let mut peers = Peers::default();
+        (0..6).for_each(|number| peers.begin(pid(number), number as u64));
+        assert!(peers.keep_waiting(&pid(0), &message(MESSAGE_MAX)).is_err());
+        let large = message(MESSAGE_MAX - 100);
+        for number in 0..4 {
+            peers.keep_waiting(&pid(number), &large).unwrap();
+        }
+        // Replacing is free, and whoever finds no room keeps what it has.
+        peers.keep_waiting(&pid(3), &large).unwrap();
+        peers.keep_waiting(&pid(4), &message(10)).unwrap();
+        assert!(peers.keep_waiting(&pid(4), &large).is_err());
+        assert!(peers.keep_waiting(&pid(5), &message(1000)).is_err());
+        assert_eq!(peers.end(&pid(4), 4).unwrap().waiting(), Some(message(10)));
+        // What has waited makes room.
+        assert_eq!(peers.end(&pid(0), 0).unwrap().waiting(), Some(large.clone()));
+        peers.keep_waiting(&pid(5), &large).unwrap();
+        for number in [1, 2, 3, 5] {
+            assert!(peers.end(&pid(number), number as u64).is_some());
+        }
+        assert_eq!(peers.waiting, 0);
+        assert!(!peers.are_any_ongoing());
+    }
+}
