@@ -15,6 +15,8 @@ use rustc_hash::FxHashMap;
 const MECHANISM: &str = "CRAM-MD5";
 /// So many conversations go on at once; one more ends the oldest.
 const SESSIONS_MAX: usize = 1 << 16;
+/// So long may the names of processes be: they are kept before anything is proved.
+const NAME_MAX: usize = 1024;
 /// The digits of an answer to a challenge.
 const DIGITS: usize = 32;
 /// What SASL says of a malformed message, and of a mechanism that there is not.
@@ -39,6 +41,8 @@ pub enum AuthInput {
     Start {
         /// Which conversation.
         attempt: u64,
+        /// The sender, as it names itself.
+        from: Pid,
         /// The message.
         message: m::AuthenticationStartMessage,
     },
@@ -46,6 +50,8 @@ pub enum AuthInput {
     Step {
         /// Which conversation.
         attempt: u64,
+        /// The sender, as it names itself.
+        from: Pid,
         /// The message.
         message: m::AuthenticationStepMessage,
     },
@@ -85,15 +91,26 @@ pub enum AuthOutput {
         /// Who the client is, or why that is not known.
         proved: Result<Arc<str>, String>,
     },
+    /// Somebody has spoken in another's conversation, which goes on as if nothing had been said.
+    Ignored {
+        /// Which one.
+        attempt: u64,
+        /// Who it was.
+        from: Pid,
+    },
 }
 
 impl AuthInput {
     /// What a message for `crammd5-authenticator-session(attempt)` is; none for messages that such a process does not take.
-    pub fn decode(to: &str, name: &str, body: &[u8]) -> Option<AuthInput> {
+    pub fn decode(from: &Pid, to: &str, name: &str, body: &[u8]) -> Option<AuthInput> {
         let attempt = to.strip_prefix("crammd5-authenticator-session(")?.strip_suffix(')')?.parse().ok()?;
         Some(match name.strip_prefix("mesos.internal.")? {
-            "AuthenticationStartMessage" => AuthInput::Start { attempt, message: protos::decode(body).ok()? },
-            "AuthenticationStepMessage" => AuthInput::Step { attempt, message: protos::decode(body).ok()? },
+            "AuthenticationStartMessage" => {
+                AuthInput::Start { attempt, from: from.clone(), message: protos::decode(body).ok()? }
+            }
+            "AuthenticationStepMessage" => {
+                AuthInput::Step { attempt, from: from.clone(), message: protos::decode(body).ok()? }
+            }
             _ => return None,
         })
     }
@@ -123,6 +140,25 @@ impl AuthMessage {
             AuthMessage::Error(message) => message.encode_to_vec(),
         }
     }
+}
+
+/// Whom a peer wants to be authenticated. It can only be a process at the peer's own address: a beginning makes an earlier proof
+/// void, so nobody may begin for others.
+///
+/// # Errors
+/// There is no such process, or it is elsewhere.
+pub fn client_of(from: &Pid, wanted: &m::AuthenticateMessage) -> Result<Pid, String> {
+    if wanted.pid.len() > NAME_MAX || from.id().len() > NAME_MAX {
+        return Err("a name is too long".to_owned());
+    }
+    let client = Pid::parse_lenient(&wanted.pid);
+    if client.is_empty() {
+        return Err(format!("'{}' is no process", wanted.pid));
+    }
+    if client.address() != from.address() {
+        return Err(format!("{client} is at another address"));
+    }
+    Ok(client)
 }
 
 /// A conversation.
@@ -168,8 +204,16 @@ impl Authenticator {
             AuthInput::Authenticate { attempt, from, client, nonce } => {
                 self.begin(attempt, from, client, nonce, now, out);
             }
-            AuthInput::Start { attempt, message } => self.start(attempt, &message, out),
-            AuthInput::Step { attempt, message } => self.step(attempt, &message.data, out),
+            AuthInput::Start { attempt, from, message } => {
+                if self.may_speak(attempt, from, out) {
+                    self.start(attempt, &message, out);
+                }
+            }
+            AuthInput::Step { attempt, from, message } => {
+                if self.may_speak(attempt, from, out) {
+                    self.step(attempt, &message.data, out);
+                }
+            }
             AuthInput::Wake => {
                 while let Some((attempt, session)) = self.sessions.first_key_value()
                     && session.deadline <= now
@@ -202,6 +246,17 @@ impl Authenticator {
         self.by_client.insert(client.clone(), attempt);
         let session = Session { client, peer, challenge, is_asked: false, deadline: now + self.timeout };
         self.sessions.insert(attempt, session);
+    }
+
+    /// Whether who speaks is whom the conversation is with: whether both are at one address, where each names its processes as it
+    /// likes. The numbers of conversations are easily guessed, and what a stranger says would end them.
+    fn may_speak(&self, attempt: u64, from: Pid, out: &mut Vec<AuthOutput>) -> bool {
+        let Some(session) = self.sessions.get(&attempt) else { return false };
+        let may = session.peer.address() == from.address();
+        if !may {
+            out.push(AuthOutput::Ignored { attempt, from });
+        }
+        may
     }
 
     fn start(&mut self, attempt: u64, message: &m::AuthenticationStartMessage, out: &mut Vec<AuthOutput>) {
@@ -273,6 +328,7 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const PEER: &str = "crammd5-authenticatee(1)@10.0.0.2:5051";
 
     fn pid(text: &str) -> Pid {
         text.parse().unwrap()
@@ -297,7 +353,7 @@ mod tests {
         }
 
         fn authenticate(&mut self, attempt: u64) -> Vec<String> {
-            let (from, client) = (pid("crammd5-authenticatee(1)@10.0.0.2:5051"), pid("slave(1)@10.0.0.2:5051"));
+            let (from, client) = (pid(PEER), pid("slave(1)@10.0.0.2:5051"));
             self.tell(AuthInput::Authenticate {
                 attempt,
                 from,
@@ -308,11 +364,13 @@ mod tests {
 
         fn start(&mut self, attempt: u64, mechanism: &str, data: Option<&[u8]>) -> Vec<String> {
             let (mechanism, data) = (mechanism.to_owned(), data.map(Into::into));
-            self.tell(AuthInput::Start { attempt, message: m::AuthenticationStartMessage { mechanism, data } })
+            let message = m::AuthenticationStartMessage { mechanism, data };
+            self.tell(AuthInput::Start { attempt, from: pid(PEER), message })
         }
 
         fn step(&mut self, attempt: u64, data: &str) -> Vec<String> {
-            self.tell(AuthInput::Step { attempt, message: m::AuthenticationStepMessage { data: data.into() } })
+            let message = m::AuthenticationStepMessage { data: data.into() };
+            self.tell(AuthInput::Step { attempt, from: pid(PEER), message })
         }
     }
 
@@ -333,6 +391,7 @@ mod tests {
                 assert_eq!(client.id(), "slave(1)");
                 format!("{attempt} settled: {proved:?}")
             }
+            AuthOutput::Ignored { attempt, from } => format!("{attempt} ignores {from}"),
         }
     }
 
@@ -349,6 +408,38 @@ mod tests {
         // The process is gone with the conversation.
         assert!(stage.step(1, &answer("ann", "s3cret")).is_empty());
         assert_eq!(stage.authenticator.next_wake(), None);
+    }
+
+    #[test]
+    fn strangers_do_not_end_a_conversation() {
+        let mut stage = Stage::new();
+        let (attempt, stranger) = (1, pid("crammd5-authenticatee(1)@10.0.0.9:5051"));
+        let step = || m::AuthenticationStepMessage { data: b"x".to_vec() };
+        stage.authenticate(1);
+        let message = m::AuthenticationStartMessage { mechanism: "PLAIN".to_owned(), data: None };
+        let told = stage.tell(AuthInput::Start { attempt, from: stranger.clone(), message });
+        assert_eq!(told, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
+        assert_eq!(stage.start(1, "CRAM-MD5", None), ["1: <7.256@host>"]);
+        let told = stage.tell(AuthInput::Step { attempt, from: stranger, message: step() });
+        assert_eq!(told, ["1 ignores crammd5-authenticatee(1)@10.0.0.9:5051"]);
+        assert_eq!(stage.step(1, &answer("ann", "s3cret")), ["1 settled: Ok(\"ann\")", "1: completed"]);
+        // There is nobody whom a stranger could disturb.
+        assert!(stage.tell(AuthInput::Step { attempt, from: pid("x@10.0.0.9:1"), message: step() }).is_empty());
+    }
+
+    #[test]
+    fn nobody_begins_for_others() {
+        let asked = |by: &str, wanted: &str| client_of(&pid(by), &m::AuthenticateMessage { pid: wanted.to_owned() });
+        let client = "slave(1)@10.0.0.2:5051";
+        assert_eq!(asked(PEER, client), Ok(pid(client)));
+        assert_eq!(asked(client, client), Ok(pid(client)));
+        for elsewhere in ["crammd5-authenticatee(1)@10.0.0.2:5052", "crammd5-authenticatee(1)@10.0.0.9:5051"] {
+            assert_eq!(asked(elsewhere, client), Err(format!("{client} is at another address")));
+        }
+        assert_eq!(asked(PEER, "slave"), Err("'slave' is no process".to_owned()));
+        let long = format!("{}@10.0.0.2:5051", "x".repeat(NAME_MAX));
+        assert!(asked(&long, client).is_ok() && asked(PEER, &long).is_err());
+        assert!(asked(&format!("x{long}"), client).is_err());
     }
 
     #[test]
@@ -402,12 +493,16 @@ mod tests {
 
     #[test]
     fn reads_what_a_session_takes() {
+        let from = pid(PEER);
         let name = "mesos.internal.AuthenticationStepMessage";
         let body = prost::Message::encode_to_vec(&m::AuthenticationStepMessage { data: b"x".to_vec() });
-        let read = AuthInput::decode("crammd5-authenticator-session(12)", name, &body);
+        let read = AuthInput::decode(&from, "crammd5-authenticator-session(12)", name, &body);
         assert!(matches!(read, Some(AuthInput::Step { attempt: 12, .. })));
-        assert_eq!(AuthInput::decode("crammd5-authenticator-session(12)", name, b""), None);
-        assert_eq!(AuthInput::decode("master", name, &body), None);
-        assert_eq!(AuthInput::decode("crammd5-authenticator-session(1)", "mesos.internal.PongSlaveMessage", b""), None);
+        assert_eq!(AuthInput::decode(&from, "crammd5-authenticator-session(12)", name, b""), None);
+        assert_eq!(AuthInput::decode(&from, "master", name, &body), None);
+        assert_eq!(
+            AuthInput::decode(&from, "crammd5-authenticator-session(1)", "mesos.internal.PongSlaveMessage", b""),
+            None
+        );
     }
 }

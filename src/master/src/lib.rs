@@ -40,7 +40,7 @@ mod timers;
 mod validate;
 pub mod views;
 
-pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator};
+pub use authenticator::{AuthInput, AuthMessage, AuthOutput, Authenticator, client_of};
 pub use calls::{validate_call, validate_principal};
 pub use config::Config;
 pub use counters::{Counter, Counters};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::Pid;
-use master::{AuthInput, AuthOutput, Authenticator, Input};
+use master::{AuthInput, AuthOutput, Authenticator, Input, client_of};
 use protos::mesos::internal::AuthenticateMessage;
 use tokio::sync::Notify;
 
@@ -81,7 +81,7 @@ impl Authentication {
         if !to.starts_with(SESSION) {
             return false;
         }
-        match AuthInput::decode(to, name, &message.body) {
+        match AuthInput::decode(&message.from, to, name, &message.body) {
             Some(input) => self.handle(input),
             None => tracing::debug!(from = %message.from, "no process takes {name}: dropped"),
         }
@@ -101,11 +101,13 @@ impl Authentication {
     }
 
     fn begin(&self, from: &Pid, wanted: &AuthenticateMessage) {
-        let client = Pid::parse_lenient(&wanted.pid);
-        if client.is_empty() {
-            tracing::warn!(%from, "dropped a message that wants '{}' to be authenticated", wanted.pid);
-            return;
-        }
+        let client = match client_of(from, wanted) {
+            Ok(client) => client,
+            Err(why) => {
+                tracing::warn!(%from, "dropped a message that wants a process to be authenticated: {why}");
+                return;
+            }
+        };
         tracing::info!("Authenticating {client}");
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         // Before anything that the client may ask for next.
@@ -130,6 +132,9 @@ impl Authentication {
                         tracing::warn!("Failed to authenticate {client}: {why}");
                     }
                     self.driver.submit(Input::Authenticated { pid: client, attempt, principal: proved.ok() });
+                }
+                AuthOutput::Ignored { attempt, from } => {
+                    tracing::warn!(%from, "dropped a message for {SESSION}({attempt}), which talks to another address");
                 }
             }
         }
