@@ -24,5 +24,6 @@ mod parts;
 pub mod process;
 mod prometheus;
 mod random;
+mod realms;
 mod streams;
 mod sync;

@@ -11,12 +11,12 @@ use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
 use super::disk::DiskUses;
-use super::realms::{Realm, Realms};
 use super::world::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::prometheus::{MEDIA_TYPE, Text};
+use crate::realms::{Realm, Realms};
 
 /// The id of the agent's process.
 const PROCESS: &str = "slave(1)";
@@ -157,9 +157,11 @@ impl Handler {
 /// Who is asked for a name where (wire/http.md 2.1).
 fn realm(route: Route) -> Realm {
     match route {
-        Route::Shared(Shared::Health | Shared::Version | Shared::Help) | Route::Executor => Realm::Open,
-        Route::Operator | Route::Shared(Shared::LoggingToggle) => Realm::ReadWrite,
-        _ => Realm::ReadOnly,
+        Route::Shared(shared) => Realm::of(shared),
+        Route::Executor => Realm::Open,
+        Route::Operator => Realm::ReadWrite,
+        Route::State | Route::Containers | Route::Statistics | Route::ContainerizerDebug => Realm::ReadOnly,
+        Route::Metrics | Route::Prometheus => Realm::ReadOnly,
     }
 }
 
@@ -172,7 +174,7 @@ impl wire::http::Handler for Handler {
     async fn handle(&self, request: Request) -> Response {
         let found = self.routes.find(&request.path);
         if let Some(found) = &found
-            && let Err(refusal) = self.realms.check(realm(*found.route), &request)
+            && let Err(refusal) = self.realms.principal(realm(*found.route), &request)
         {
             return *refusal;
         }

@@ -117,7 +117,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
     let isolators = Isolators::read(&flags)?;
-    let realms = realms::Realms::read(&flags)?;
+    let realms = realms::read(&flags)?;
     let rotation = rotate::Rotation::read(&flags)?;
     let secrets = secrets::Resolver::read(&flags)?;
     let docker = Docker::read(&flags)?;

@@ -14,12 +14,12 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
-use super::realms::{Realm, Realms};
 use super::views::pieces::Pieces;
 use super::world::{Live, Outcome, Shell};
 use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
+use crate::realms::{Realm, Realms};
 
 /// An endpoint of the master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,18 +167,15 @@ fn routes() -> Table<Route> {
 /// Who is asked for a name where (wire/http.md 2.1).
 fn realm(route: Route) -> Realm {
     match route {
-        Route::Shared(Shared::Health | Shared::Version | Shared::Help) | Route::Redirect => Realm::Open,
+        Route::Shared(shared) => Realm::of(shared),
+        Route::Redirect => Realm::Open,
         Route::Scheduler => Realm::Scheduler,
         Route::Legacy(legacy::Endpoint::MaintenanceStatus) => Realm::ReadOnly,
-        Route::Operator | Route::Legacy(_) | Route::Shared(Shared::LoggingToggle) => Realm::ReadWrite,
+        Route::Operator | Route::Legacy(_) => Realm::ReadWrite,
         Route::State | Route::StateSummary | Route::Slaves | Route::Frameworks | Route::Tasks | Route::Roles => {
             Realm::ReadOnly
         }
         Route::Metrics | Route::Prometheus | Route::Registry | Route::OfferConstraints => Realm::ReadOnly,
-        Route::Shared(Shared::Flags | Shared::SystemStats) => Realm::ReadOnly,
-        Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload | Shared::FilesDebug) => {
-            Realm::ReadOnly
-        }
     }
 }
 

@@ -48,7 +48,6 @@ use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use authentication::Authentication;
 use handler::Handler;
-use realms::Realms;
 use registry::RegistryStore;
 use world::{Live, Shell};
 
@@ -73,7 +72,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let core_config = config::config(&flags)?;
     let identity = identity(&flags)?;
     let known = credentials::of_master(&flags)?;
-    let realms = Realms::read(&flags, known.as_ref())?;
+    let realms = realms::read(&flags, known.clone())?;
     let authenticator = authentication::authenticator(&flags, known, &identity.hostname)?;
     let registry = RegistryStore::open(&flags)?;
     let whitelist = whitelist_path(&flags);

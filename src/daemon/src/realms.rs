@@ -1,0 +1,80 @@
+//! Who may ask what by HTTP: users and passwords (HTTP Basic) in the realms that ask for them (wire/http.md 2.1).
+//!
+//! It knows no endpoints but those that both daemons have: in which realm its own are, each daemon's handler says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::same_text;
+use wire::auth::check_basic;
+use wire::http::{Request, Response};
+
+use crate::common::Shared;
+use crate::flags::{FlagError, Flags};
+
+/// A set of endpoints that ask alike who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Realm {
+    /// Whoever asks gets an answer.
+    Open,
+    ReadOnly,
+    ReadWrite,
+    Scheduler,
+}
+
+impl Realm {
+    /// That of an endpoint that both daemons have.
+    pub(crate) fn of(shared: Shared) -> Realm {
+        match shared {
+            Shared::Health | Shared::Version | Shared::Help => Realm::Open,
+            Shared::LoggingToggle => Realm::ReadWrite,
+            Shared::Flags | Shared::SystemStats => Realm::ReadOnly,
+            Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload | Shared::FilesDebug => Realm::ReadOnly,
+        }
+    }
+}
+
+/// A realm, the flag by which it asks who calls, and how it is called then.
+pub(crate) type Guard = (Realm, &'static str, &'static str);
+
+/// Which realms ask who calls, and whom they know.
+pub(crate) struct Realms {
+    /// Each with its name.
+    asking: Vec<(Realm, &'static str)>,
+    /// Passwords by user.
+    known: BTreeMap<String, String>,
+}
+
+impl Realms {
+    /// Reads the guards' flags; `known` is what the flag `source` says.
+    ///
+    /// # Errors
+    /// A realm that asks, and nobody who could authenticate.
+    pub(crate) fn read(
+        flags: &Flags,
+        guards: &[Guard],
+        source: &str,
+        known: Option<BTreeMap<String, String>>,
+    ) -> Result<Realms, FlagError> {
+        let on: Vec<Guard> = guards.iter().copied().filter(|(_, flag, _)| flags.on(flag)).collect();
+        if let (Some((_, name, _)), None) = (on.first(), &known) {
+            return Err(FlagError::Refused {
+                name,
+                why: format!("nobody could authenticate: --{source} is needed, too"),
+            });
+        }
+        let asking = on.into_iter().map(|(realm, _, name)| (realm, name)).collect();
+        Ok(Realms { asking, known: known.unwrap_or_default() })
+    }
+
+    /// Who asks; nobody in particular in a realm that does not ask for it.
+    ///
+    /// # Errors
+    /// 401.
+    pub(crate) fn principal(&self, realm: Realm, request: &Request) -> Result<Option<Arc<str>>, Box<Response>> {
+        let Some((_, name)) = self.asking.iter().find(|(asking, _)| *asking == realm) else { return Ok(None) };
+        let is_known =
+            |user: &str, password: &str| self.known.get(user).is_some_and(|known| same_text(known, password));
+        check_basic(request.header("authorization"), name, is_known).map(|user| Some(user.into()))
+    }
+}
