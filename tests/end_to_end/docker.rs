@@ -14,7 +14,7 @@ use crate::containers::{programs_into, shell_into, tar};
 use crate::docker_checks;
 use crate::one_agent::{OneAgent, a_little, end};
 use crate::process::{Process, ToItsEnd};
-use crate::support::{call, wait_for};
+use crate::support::{binary, call, wait_for};
 
 /// A Docker daemon of the test's own.
 pub struct Dockerd {
@@ -56,6 +56,16 @@ impl Dockerd {
 
     fn socket(&self) -> String {
         self.folder.join("socket").display().to_string()
+    }
+
+    /// An image with nothing but these programs and what they need.
+    fn import(&self, name: &str, programs: &[&str]) {
+        let root = self.folder.join(name.replace(':', "-"));
+        programs_into(&root, programs);
+        let archive = root.with_extension("tar");
+        tar(&root, &archive);
+        let imported = self.docker(&["import", &archive.to_string_lossy(), name]);
+        assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     }
 
     fn docker(&self, words: &[&str]) -> std::process::Output {
@@ -141,6 +151,50 @@ fn docker_runs_tasks() {
     docker_runs_executors(&mut cluster, &dockerd);
     docker_checks::run(&cluster, &dockerd);
     docker_pulls_with_logins(&cluster, &registry);
+    drop(cluster);
+    docker_has_executors_apart(&dockerd, &flags);
+}
+
+/// An agent that says that it is in a container: its executors are in others, and go on when all that it has started ends with it.
+fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
+    dockerd.import("tepui:1", &[&binary()]);
+    let flags: Vec<String> = flags.iter().cloned().chain(["--docker_mesos_image=tepui:1".to_owned()]).collect();
+    let mut cluster = OneAgent::start("apart", &flags);
+    let image = || docker_image(json!({}));
+    // A name with a colon is hard to write as a bind.
+    let (told, written) = cluster.run("a:b", json!({"value": "echo one; exit 3"}), image());
+    assert!(told.contains("TASK_RUNNING") && told.contains("Container exited with status 3"), "{told}");
+    assert_eq!(written, "one\n", "{told}");
+    let loops = "while [ ! -e $MESOS_SANDBOX/end ]; do sleep 0.05; done";
+    let task = cluster.start_task("long", json!({"value": format!("echo up; {loops}; echo down; exit 7")}), image());
+    let other = cluster.start_task("other", json!({"value": "echo up; sleep 1000"}), image());
+    wait_for("the tasks run, and their executors", || (dockerd.running().lines().count() == 4).then_some(()));
+    cluster.replace_agent(|| {
+        for runner in processes_with("TEPUI_DOCKER_NAME=mesos-", ".executor") {
+            let _ = Command::new("kill").args(["-KILL", &runner.to_string()]).status();
+        }
+    });
+    assert_eq!(dockerd.running().lines().count(), 4, "{}", dockerd.running());
+    fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
+    let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
+    assert!(told.contains("Container exited with status 7"), "{told}");
+    assert_eq!(fs::read_to_string(cluster.sandbox("long").unwrap().join("stdout")).unwrap(), "up\ndown\n");
+    end(other);
+    wait_for("nothing is left", || {
+        String::from_utf8_lossy(&dockerd.docker(&["ps", "-aq"]).stdout).trim().is_empty().then_some(())
+    });
+}
+
+/// The processes with a variable that begins and ends so.
+fn processes_with(start: &str, end: &str) -> Vec<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has = |pid: &u32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let mut variables = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+        variables.any(|variable| variable.starts_with(start) && variable.ends_with(end))
+    };
+    pids.filter(has).collect()
 }
 
 /// A registry that has nothing, and hears who asks.
@@ -235,12 +289,8 @@ fn docker_pulls_with_logins(cluster: &OneAgent, registry: &Registry) {
 fn docker_runs_executors(cluster: &mut OneAgent, dockerd: &Dockerd) {
     let program = Path::new(env!("CARGO_BIN_EXE_tepui")).parent().unwrap().join("examples/executor");
     assert!(program.exists(), "{} is not built: cargo build --examples", program.display());
-    let (program, root) = (program.to_string_lossy().into_owned(), dockerd.folder.join("counter"));
-    programs_into(&root, &[&program]);
-    let archive = dockerd.folder.join("counter.tar");
-    tar(&root, &archive);
-    let imported = dockerd.docker(&["import", &archive.to_string_lossy(), "counter:1"]);
-    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let program = program.to_string_lossy().into_owned();
+    dockerd.import("counter:1", &[&program]);
     let task = |id: &str, image: &str, below: &str| {
         let executor = json!({"executor_id": {"value": id}, "command": {"shell": false, "value": program},
             "resources": a_little(), "container": {"type": "DOCKER", "docker": {"image": image}}});

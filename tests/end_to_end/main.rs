@@ -24,6 +24,7 @@ mod ports;
 mod process;
 mod pymesos;
 mod quality;
+mod slices;
 mod support;
 mod task_settings;
 mod video;

@@ -69,7 +69,13 @@ impl OneAgent {
     }
 
     pub fn kill_agent_and_start_it_again(&mut self) {
+        self.replace_agent(|| {});
+    }
+
+    /// The same with something done while there is no agent.
+    pub fn replace_agent(&mut self, meanwhile: impl FnOnce()) {
         drop(self.agent.take());
+        meanwhile();
         self.start_agent();
     }
 

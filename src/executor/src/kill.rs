@@ -11,8 +11,13 @@ pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(3);
 
 /// The grace period of a kill: the KILL call's policy goes before the task's, that before the default.
 pub(crate) fn grace_of(kill: Option<KillPolicy>, task: Option<KillPolicy>) -> Duration {
+    grace_or(kill, task, DEFAULT_GRACE)
+}
+
+/// The same with another default.
+pub(crate) fn grace_or(kill: Option<KillPolicy>, task: Option<KillPolicy>, default: Duration) -> Duration {
     let grace = |policy: Option<KillPolicy>| policy?.grace_period.map(|period| period.duration());
-    grace(kill).or_else(|| grace(task)).unwrap_or(DEFAULT_GRACE)
+    grace(kill).or_else(|| grace(task)).unwrap_or(default)
 }
 
 /// A task that has been asked to end, and when it will be forced.

@@ -350,8 +350,12 @@ pub(crate) struct TaskStatus {
     pub(crate) task_id: Id,
     #[prost(int32, required, tag = "2")]
     pub(crate) state: i32,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub(crate) data: Option<Vec<u8>>,
     #[prost(string, optional, tag = "4")]
     pub(crate) message: Option<String>,
+    #[prost(message, optional, tag = "12")]
+    pub(crate) labels: Option<Labels>,
     #[prost(int32, optional, tag = "9")]
     pub(crate) source: Option<i32>,
     #[prost(int32, optional, tag = "10")]
@@ -371,6 +375,22 @@ pub(crate) struct TaskStatus {
     /// A `TaskResourceLimitation`.
     #[prost(bytes = "vec", optional, tag = "16")]
     pub(crate) limitation: Option<Vec<u8>>,
+}
+
+/// `Labels`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Labels {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) labels: Vec<Label>,
+}
+
+/// `Label`.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(crate) struct Label {
+    #[prost(string, required, tag = "1")]
+    pub(crate) key: String,
+    #[prost(string, optional, tag = "2")]
+    pub(crate) value: Option<String>,
 }
 
 /// `TaskStatus.SOURCE_EXECUTOR`: the only source an executor may name.
@@ -742,6 +762,8 @@ mod tests {
         let status = TaskStatus {
             task_id: Id::new("t"),
             state: TaskState::Killing as i32,
+            data: Some(vec![1]),
+            labels: Some(Labels { labels: vec![Label { key: "k".into(), value: None }] }),
             message: Some("m".into()),
             source: Some(SOURCE_EXECUTOR),
             reason: Some(Reason::MaxCompletionTimeReached as i32),

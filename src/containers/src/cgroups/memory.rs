@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use rustix::event::EventfdFlags;
 
@@ -133,19 +134,63 @@ impl Group {
             write(&folder.join("memory.oom.group"), "1")?;
             return Ok(None);
         }
-        let control = folder.join("memory.oom_control");
-        write(&control, "1")?;
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let event = rustix::event::eventfd(0, flags).map_err(|e| failed("watch", &control)(e.into()))?;
-        let opened = File::open(&control).map_err(failed("open", &control))?;
-        let line = format!("{} {}", event.as_raw_fd(), opened.as_raw_fd());
-        write(&folder.join("cgroup.event_control"), &line)?;
-        Ok(Some(OomWatch { event }))
+        write(&folder.join("memory.oom_control"), "1")?;
+        Ok(Some(OomWatch { event: notifier(folder, "memory.oom_control", "")? }))
     }
 
-    fn memory_folder(&self) -> Result<&std::path::Path, CgroupError> {
+    /// Counts from now on how often the kernel finds the group short of memory, by [`SHORTAGES`]. `None` with version 2, which has
+    /// [`Group::pressures`].
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn watch_shortages(&self) -> Result<Option<ShortageWatch>, CgroupError> {
+        let folder = self.memory_folder()?;
+        if self.is_v2() {
+            return Ok(None);
+        }
+        let [low, medium, critical] = SHORTAGES;
+        let level = |level: &str| notifier(folder, "memory.pressure_level", level);
+        Ok(Some(ShortageWatch { events: [level(low)?, level(medium)?, level(critical)?], counts: [0; 3] }))
+    }
+
+    fn memory_folder(&self) -> Result<&Path, CgroupError> {
         self.folder(Controller::Memory).ok_or(CgroupError::Missing("memory"))
     }
+}
+
+/// The kernel's words for how hard it is to find memory; each counts when a harder one does.
+pub const SHORTAGES: [&str; 3] = ["low", "medium", "critical"];
+
+/// Counts shortages of memory in a group.
+#[derive(Debug)]
+pub struct ShortageWatch {
+    events: [OwnedFd; 3],
+    counts: [u64; 3],
+}
+
+impl ShortageWatch {
+    /// How often there has been one, by [`SHORTAGES`].
+    pub fn counts(&mut self) -> [u64; 3] {
+        for (event, count) in self.events.iter().zip(&mut self.counts) {
+            let mut bytes = [0; 8];
+            // Nothing to read: there has been none since.
+            if rustix::io::read(event, &mut bytes) == Ok(bytes.len()) {
+                *count = count.saturating_add(u64::from_ne_bytes(bytes));
+            }
+        }
+        self.counts
+    }
+}
+
+/// Version 1: becomes readable when what the group's file tells happens.
+fn notifier(folder: &Path, file: &str, argument: &str) -> Result<OwnedFd, CgroupError> {
+    let path = folder.join(file);
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    let event = rustix::event::eventfd(0, flags).map_err(|e| failed("watch", &path)(e.into()))?;
+    let opened = File::open(&path).map_err(failed("open", &path))?;
+    let line = format!("{} {} {argument}", event.as_raw_fd(), opened.as_raw_fd());
+    write(&folder.join("cgroup.event_control"), line.trim_end())?;
+    Ok(event)
 }
 
 /// Becomes readable when a group has run out of memory, and when it is removed.

@@ -10,6 +10,7 @@ mod group;
 mod memory;
 mod others;
 mod pressure;
+mod slice;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,9 +18,10 @@ use std::path::{Path, PathBuf};
 
 pub use cpu::{CPU_PERIOD, CpuStatistics};
 pub use group::{Entry, Group};
-pub use memory::{MemoryStatistics, OomWatch};
+pub use memory::{MemoryStatistics, OomWatch, SHORTAGES, ShortageWatch};
 pub use others::{Device, IoStatistics, PidStatistics};
 pub use pressure::{Pressure, Pressures, Stalled};
+pub use slice::Slice;
 
 /// What limits or counts; the names are those of version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -31,8 +31,8 @@ use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Ste
 pub use copy::{Copy, CopyError, become_copy};
 use order::{Group, Head};
 
-/// More files than a copy can need: three streams, a line, and a group in each hierarchy.
-const FILES_MAX: usize = 16;
+/// More files than a copy can need: three streams, a line, a group in each hierarchy, and systemd's slice in two.
+const FILES_MAX: usize = 20;
 /// How long a copy may take to become what it shall be; see the launcher's own limit.
 const LIMIT: Duration = Duration::from_secs(30);
 

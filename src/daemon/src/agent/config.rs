@@ -9,6 +9,7 @@ use agent::{Config, Reconfiguration, RecoverMode};
 use base::Pid;
 use protos::json::{Dialect, FromJson, Value};
 use protos::mesos;
+use protos::mesos::slave_info::capability::Type;
 use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
 
 use crate::address::Identity;
@@ -64,6 +65,7 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     config.http_command_executor = flags.on("http_command_executor");
     config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();
     config.executor_environment = executor_environment(flags)?;
+    config.capabilities = features(flags, config.capabilities)?;
     config.default_container_info = default_container_info(flags)?;
     config.reconfiguration_policy = match flags.text("reconfiguration_policy") {
         "equal" => Reconfiguration::Equal,
@@ -112,6 +114,25 @@ fn executor_environment(flags: &Flags) -> Result<Vec<(String, String)>, FlagErro
             None => Err(refused(NAME, format!("the value of '{name}' is not a string"))),
         })
         .collect()
+}
+
+/// Of what this agent can do, what `--agent_features` names.
+fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
+    const NAME: &str = "agent_features";
+    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(all) };
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| refused(NAME, error.to_string()))?;
+    let list = value["capabilities"].as_array().ok_or_else(|| refused(NAME, "has no list 'capabilities'"))?;
+    let names: Vec<&str> = list.iter().map(|one| one["type"].as_str().unwrap_or_default()).collect();
+    if let Some(other) = names.iter().find(|name| !all.iter().any(|kind| kind.as_str_name() == **name)) {
+        return Err(refused(NAME, format!("there is no capability '{other}'")));
+    }
+    let (named, others): (Vec<Type>, Vec<Type>) = all.into_iter().partition(|kind| names.contains(&kind.as_str_name()));
+    let needed: Vec<&str> =
+        others.iter().filter(|kind| **kind != Type::ResizeVolume).map(|kind| kind.as_str_name()).collect();
+    if !needed.is_empty() {
+        return Err(refused(NAME, format!("must name these, too: {}", needed.join(", "))));
+    }
+    Ok(named)
 }
 
 fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>, FlagError> {
@@ -257,4 +278,25 @@ fn detected(work_dir: &Path) -> Vec<(Name, Resource)> {
         scalar(Name::Disk, disk / MEGABYTE),
         (Name::Ports, Resource::ranges(Name::Ports, resources::Ranges::single(31000, 32000))),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    #[test]
+    fn features_that_may_be_left_out() {
+        let all = vec![Type::MultiRole, Type::ResizeVolume, Type::AgentDraining];
+        let read = |names: &[&str]| {
+            let list: Vec<_> = names.iter().map(|name| serde_json::json!({"type": name})).collect();
+            let words = [format!("--agent_features={}", serde_json::json!({"capabilities": list}))];
+            let flags = Flags::load(Part::Agent, &words, std::iter::empty()).unwrap();
+            features(&flags, all.clone()).map_err(|error| error.to_string())
+        };
+        assert_eq!(features(&Flags::defaults(Part::Agent), all.clone()).unwrap(), all);
+        assert_eq!(read(&["AGENT_DRAINING", "MULTI_ROLE"]).unwrap(), [Type::MultiRole, Type::AgentDraining]);
+        assert!(read(&["MULTI_ROLE"]).unwrap_err().contains("AGENT_DRAINING"));
+        assert!(read(&["MULTI_ROLE", "AGENT_DRAINING", "X"]).unwrap_err().contains("'X'"));
+    }
 }

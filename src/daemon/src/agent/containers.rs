@@ -22,6 +22,7 @@ use super::records::Records;
 use super::rotate::{Rotation, Rules};
 use super::secrets::Resolver;
 use super::sessions::Sessions;
+use super::systemd::Systemd;
 use super::worker::Worker;
 use crate::sync::lock;
 
@@ -77,6 +78,7 @@ pub(super) struct Tools {
     pub(super) docker: Docker,
     pub(super) rotation: Rotation,
     pub(super) secrets: Resolver,
+    pub(super) systemd: Systemd,
 }
 
 /// The running containers. Cheap to clone.
@@ -111,7 +113,7 @@ impl Containers {
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
         let waits = !spec.uris.is_empty() || Images::are_wanted(&spec) || Networks::wanted(&spec);
         let asks = Resolver::is_wanted(&spec) || self.docker.asks_helper(&spec);
-        match waits || asks || Docker::is_executor(&spec) {
+        match waits || asks || self.docker.makes(&spec) {
             false => self.send(Job::Launch(container, spec)),
             true => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }

@@ -1,7 +1,10 @@
 //! The Docker containerizer's part of the agent (mesos-features.md AGT-85 to AGT-87): which containers are Docker's, what their
 //! executors are told, and what is left of them.
 //!
-//! The containers themselves are run by executors (see crate `executor`), which outlive the agent.
+//! The containers themselves are run by executors (see crate `executor`), which outlive the agent. Executors that are in containers
+//! themselves are `docker/apart.rs` and `Docker::make`; beside each is a small process of the agent's, which need not outlive it.
+
+mod apart;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,14 +15,16 @@ use std::time::{Duration, SystemTime};
 use agent::{ContainerName, ContainerSpec, Limits};
 use anyhow::Context;
 use containers::Spec;
-use executor::docker::{Client, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, Surroundings};
+use executor::docker::{
+    Client, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SINCE, SOCKET, STOP_TIMEOUT, Surroundings,
+};
 use prost::Message;
 use protos::mesos::container_info::Type;
 use protos::mesos::{self, TaskInfo};
 use tokio::runtime::Handle;
 
 use super::dns::DefaultDns;
-use super::helpers;
+use super::helpers::{self, Logins};
 use crate::flags::{FlagError, Flags};
 use crate::sync::lock;
 
@@ -36,20 +41,28 @@ struct Inner {
     client: Client,
     sandbox: String,
     quota: bool,
+    /// `--docker_stop_timeout`, if it is set.
+    stop_timeout: Option<String>,
     /// How long the containers of ended tasks are kept.
     remove_delay: Duration,
     kill_orphans: bool,
     dns: DefaultDns,
     /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
-    logins: String,
+    logins: Logins,
     /// What programs have told of logins for containers that are about to start.
     told: Mutex<BTreeMap<String, String>>,
+    /// `--docker_mesos_image`: what this agent's own container is made from, if it is in one.
+    mesos_image: Option<String>,
     /// Whether it is the only containerizer.
     alone: bool,
     /// The containers that it runs, or may run.
     known: Mutex<BTreeSet<String>>,
     /// Those of them that are executors of frameworks' own.
     executors: Mutex<BTreeSet<String>>,
+    /// Those whose executor is in a container beside the task's.
+    apart: Mutex<BTreeSet<String>>,
+    /// What Docker calls the containers in which executors of an earlier agent are.
+    left: Mutex<BTreeMap<String, String>>,
 }
 
 impl Docker {
@@ -72,14 +85,21 @@ impl Docker {
             socket,
             sandbox: flags.text("sandbox_directory").to_owned(),
             quota: flags.on("cgroups_enable_cfs"),
+            stop_timeout: flags
+                .get("docker_stop_timeout")
+                .filter(|_| flags.duration("docker_stop_timeout").is_some_and(|time| !time.is_zero()))
+                .map(str::to_owned),
             remove_delay: flags.duration("docker_remove_delay").unwrap_or(Duration::from_secs(6 * 3600)),
             kill_orphans: flags.on("docker_kill_orphans"),
             dns: DefaultDns::read(flags)?,
-            logins: flags.text("docker_config").to_owned(),
+            logins: Logins::read(flags),
             told: Mutex::default(),
+            mesos_image: flags.get("docker_mesos_image").filter(|name| !name.is_empty()).map(str::to_owned),
             alone: names == ["docker"],
             known: Mutex::default(),
             executors: Mutex::default(),
+            apart: Mutex::default(),
+            left: Mutex::default(),
         }))))
     }
 
@@ -110,12 +130,12 @@ impl Docker {
         Docker::runs(spec) && self.0.as_ref().is_some_and(|inner| inner.helped(spec).is_some())
     }
 
-    /// Asks that program. Blocks.
+    /// Asks that program, unless the image is there already. Blocks.
     pub(super) fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
-        if let Some(host) = inner.helped(spec) {
+        if let Some(host) = inner.helped(spec).filter(|_| inner.pulls(spec)) {
             self.note(container, spec);
-            let told = helpers::ask(&inner.logins, &host);
+            let told = inner.logins.ask(&host);
             lock(&inner.told).insert(container.as_str().to_owned(), told);
         }
     }
@@ -153,14 +173,26 @@ impl Docker {
         Docker::runs(spec) && spec.latest.is_some() && !is_ours(spec, "command") && !is_ours(spec, "default")
     }
 
+    /// Whether the executor itself is to be in a container of Docker's.
+    pub(super) fn makes(&self, spec: &ContainerSpec) -> bool {
+        let apart = self.0.as_ref().is_some_and(|inner| inner.mesos_image.is_some());
+        Docker::is_executor(spec) || apart && Docker::runs(spec)
+    }
+
     /// Makes the container of such an executor; of others nothing. Blocks.
     ///
     /// # Errors
     /// What Docker says.
     pub(super) fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
-        let Some(inner) = self.0.as_ref().filter(|_| Docker::is_executor(spec)) else { return Ok(()) };
+        let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
         let id = container.as_str().to_owned();
         lock(&inner.known).insert(id.clone());
+        if let Some(image) = inner.mesos_image.as_ref().filter(|_| !Docker::is_executor(spec)) {
+            lock(&inner.apart).insert(id);
+            let login = executor::docker::login(inner.logins.text(), image);
+            let wanted = apart::wanted(image, spec, inner.variables(container, spec), &inner.socket, login)?;
+            return wanted.make(&inner.client, &inner.beside(container, spec)).map_err(anyhow::Error::msg);
+        }
         lock(&inner.executors).insert(id);
         let name = format!("{PREFIX}{container}");
         let around = Surroundings {
@@ -179,11 +211,25 @@ impl Docker {
 
     /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
     pub(super) fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
-        let inner = self.0.as_ref().filter(|_| Docker::is_executor(spec))?;
+        let inner = self.0.as_ref().filter(|_| self.makes(spec))?;
         let all = [
             (SOCKET, inner.socket.clone()),
-            (NAME, format!("{PREFIX}{container}")),
+            (NAME, inner.beside(container, spec)),
             (super::ends::MARK, spec.sandbox.clone()),
+        ];
+        Some(all.map(|(name, value)| (name.into(), value.into())).into())
+    }
+
+    /// The same for an executor of an earlier agent, whose container is there while the process that stood beside it is not; none if
+    /// there is no such container.
+    pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+        let inner = self.0.as_ref()?;
+        let name = lock(&inner.left).remove(container.as_str())?;
+        let all = [
+            (SOCKET, inner.socket.clone()),
+            (NAME, name),
+            (SINCE, last_heard(Path::new(sandbox))),
+            (super::ends::MARK, sandbox.to_owned()),
         ];
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
@@ -202,18 +248,8 @@ impl Docker {
     /// Tells an executor how to reach Docker.
     pub(super) fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
-        let mut set = |name: &str, value: &str| process.environment.push((OsString::from(name), OsString::from(value)));
-        set(SOCKET, &inner.socket);
-        set(SANDBOX, &inner.sandbox);
-        if inner.quota {
-            set(QUOTA, "1");
-        }
-        if let Some(servers) = inner.servers(spec) {
-            set(DNS, &servers);
-        }
-        if let Some(login) = inner.login(container, spec) {
-            set(LOGIN, &login);
-        }
+        let all = inner.variables(container, spec).into_iter();
+        process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
         // Who may ask the Docker daemon is root.
         process.user = None;
     }
@@ -225,6 +261,10 @@ impl Docker {
         lock(&inner.executors).remove(container.as_str());
         lock(&inner.told).remove(container.as_str());
         let name = format!("{PREFIX}{container}");
+        if lock(&inner.apart).remove(container.as_str()) {
+            // Its output is in the sandbox; nobody looks at it any more.
+            remove(&inner.client, &format!("{name}{}", apart::SUFFIX));
+        }
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
         }
@@ -244,9 +284,15 @@ impl Docker {
             Err(error) => return tracing::warn!("{:#}", anyhow::Error::from(error)),
         };
         for container in listed {
-            let id = container.name.trim_start_matches(PREFIX).to_owned();
+            let name = container.name.trim_start_matches(PREFIX);
+            let apart = name.strip_suffix(apart::SUFFIX);
+            let id = apart.unwrap_or(name).to_owned();
             if container.executor && wanted.contains(&id) {
                 lock(&inner.executors).insert(id.clone());
+            }
+            if wanted.contains(&id) && (container.executor || apart.is_some()) {
+                lock(&inner.apart).extend(apart.map(str::to_owned));
+                lock(&inner.left).insert(id.clone(), container.name.clone());
             }
             if wanted.contains(&id) || container.running && !inner.kill_orphans {
                 continue;
@@ -269,18 +315,41 @@ impl Docker {
 }
 
 impl Inner {
+    /// What Docker calls the executor's container.
+    fn beside(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
+        let suffix = if Docker::is_executor(spec) { "" } else { apart::SUFFIX };
+        format!("{PREFIX}{container}{suffix}")
+    }
+
+    /// What an executor of ours is told.
+    fn variables(&self, container: &ContainerName, spec: &ContainerSpec) -> Vec<(&'static str, String)> {
+        let mut all = vec![(SOCKET, self.socket.clone()), (SANDBOX, self.sandbox.clone())];
+        all.extend(self.quota.then(|| (QUOTA, "1".to_owned())));
+        all.extend(self.stop_timeout.clone().map(|time| (STOP_TIMEOUT, time)));
+        all.extend(self.servers(spec).map(|servers| (DNS, servers)));
+        all.extend(self.login(container, spec).map(|login| (LOGIN, login)));
+        all
+    }
+
     /// The operator's login to the registry of a container's image.
     fn login(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<String> {
         let docker = spec.container.as_ref()?.docker.as_ref()?;
         let told = lock(&self.told).get(container.as_str()).cloned();
-        executor::docker::login(told.as_ref().unwrap_or(&self.logins), &docker.image)
+        executor::docker::login(told.as_deref().unwrap_or(self.logins.text()), &docker.image)
     }
 
     /// The registry for whose login a program is to be asked.
     fn helped(&self, spec: &ContainerSpec) -> Option<String> {
         let image = &spec.container.as_ref()?.docker.as_ref()?.image;
         let host = helpers::host_of(image).unwrap_or(DOCKER_HUB);
-        helpers::is_wanted(&self.logins, host).then(|| host.to_owned())
+        self.logins.are_kept(host).then(|| host.to_owned())
+    }
+
+    /// Whether the daemon has to fetch a container's image.
+    fn pulls(&self, spec: &ContainerSpec) -> bool {
+        let docker = spec.container.as_ref().and_then(|container| container.docker.as_ref());
+        let there = |image: &str| self.client.has_image(image).unwrap_or(false);
+        docker.is_some_and(|docker| docker.force_pull_image() || !there(&docker.image))
     }
 
     /// The name servers of a container for which its task names none.
@@ -339,6 +408,14 @@ fn description(spec: &ContainerSpec) -> TaskInfo {
 fn named(limits: Limits) -> BTreeMap<String, mesos::value::Scalar> {
     let one = |(name, most): (&str, Option<f64>)| Some((name.to_owned(), mesos::value::Scalar { value: most? }));
     [("cpus", limits.cpus), ("mem", limits.mem)].into_iter().filter_map(one).collect()
+}
+
+/// When an executor's output was written to last, in seconds since the epoch.
+fn last_heard(sandbox: &Path) -> String {
+    let written = |name: &str| std::fs::symlink_metadata(sandbox.join(name)).ok()?.modified().ok();
+    let last = ["stdout", "stderr"].into_iter().filter_map(written).max().unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = last.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{:09}", since.as_secs(), since.subsec_nanos())
 }
 
 fn remove(client: &Client, name: &str) {

@@ -82,10 +82,21 @@ impl Worker {
 
     pub(super) fn reattach(&self, container: ContainerName, pid: i32, recorded: Option<Time>, sandbox: Option<String>) {
         let guard = Guard::StartedBefore(recorded.unwrap_or(Time::NEVER));
-        match Attached::open(pid, guard) {
-            Ok(Some(attached)) => {
-                let started = Some(attached.started());
-                let (pid, pidfd) = attached.into_parts();
+        let found = Attached::open(pid, guard);
+        let is_gone = match &found {
+            Ok(Some(attached)) => attached.is_gone(Duration::ZERO).unwrap_or(false),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let again =
+            sandbox.as_deref().filter(|_| is_gone).and_then(|folder| self.stand_beside_again(&container, folder));
+        let ours = again.is_some();
+        let found = match again {
+            Some(child) => Ok(Some((child.started(), child.into_parts()))),
+            None => found.map(|found| found.map(|old| (Some(old.started()), old.into_parts()))),
+        };
+        match found {
+            Ok(Some((started, (pid, pidfd)))) => {
                 self.watch_again(&container);
                 self.take_up_terminal(&container);
                 let networks = self.isolator.networks().of(&container);
@@ -100,7 +111,7 @@ impl Worker {
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
                 let ports = self.records.more(&container, Note::Ports);
                 let live = Live { pid, started, sandbox, init: false, rotation, ports };
-                self.alive(&container, live, pidfd, false, None::<std::future::Ready<()>>);
+                self.alive(&container, live, pidfd, ours, None::<std::future::Ready<()>>);
             }
             Ok(None) => self.gone(container, sandbox),
             Err(error) => {

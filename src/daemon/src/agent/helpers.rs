@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask::{self, Ask};
+use crate::flags::Flags;
 
 /// Docker's own registry, and what its login is kept under.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
@@ -40,20 +41,49 @@ pub(super) fn host_of(image: &str) -> Option<&str> {
     (host.contains(['.', ':']) || host == "localhost").then_some(host)
 }
 
-/// Whether a program is to be asked for the login to a registry.
-pub(super) fn is_wanted(config: &str, host: &str) -> bool {
-    find(config, host).is_some()
+/// The operator's configuration, read once.
+#[derive(Debug)]
+pub(super) struct Logins {
+    text: String,
+    /// The same, if it names programs.
+    config: Option<Value>,
 }
 
-/// The configuration with the login to a registry that a program keeps; as it is if no program does. Blocks.
-pub(super) fn ask(config: &str, host: &str) -> String {
-    let Some(helper) = find(config, host) else { return config.to_owned() };
-    match said(&helper, &ask::path()) {
-        Ok(login) => text(&helper.key, &login),
-        Err(error) => {
-            tracing::warn!("docker-credential-{} tells no login to '{}': {error:#}", helper.name, helper.key);
-            config.to_owned()
+impl Logins {
+    pub(super) fn read(flags: &Flags) -> Logins {
+        Logins::of(flags.text("docker_config"))
+    }
+
+    fn of(text: &str) -> Logins {
+        let config = serde_json::from_str(text).ok();
+        let names_any = |config: &Value| ["credHelpers", "credsStore"].iter().any(|key| config.get(key).is_some());
+        Logins { text: text.to_owned(), config: config.filter(names_any) }
+    }
+
+    /// As it is written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether a program is to be asked for the login to a registry.
+    pub(super) fn are_kept(&self, host: &str) -> bool {
+        self.find(host).is_some()
+    }
+
+    /// The configuration with the login to a registry that a program keeps; as it is if no program does. Blocks.
+    pub(super) fn ask(&self, host: &str) -> String {
+        let Some(helper) = self.find(host) else { return self.text.clone() };
+        match said(&helper, &ask::path()) {
+            Ok(login) => text(&helper.key, &login),
+            Err(error) => {
+                tracing::warn!("docker-credential-{} tells no login to '{}': {error:#}", helper.name, helper.key);
+                self.text.clone()
+            }
         }
+    }
+
+    fn find(&self, host: &str) -> Option<Helper> {
+        find(self.config.as_ref()?, host)
     }
 }
 
@@ -61,12 +91,11 @@ fn bare(key: &str) -> &str {
     key.rsplit("://").next().unwrap_or_default().split('/').next().unwrap_or_default()
 }
 
-fn find(config: &str, host: &str) -> Option<Helper> {
+fn find(config: &Value, host: &str) -> Option<Helper> {
     let host = bare(host);
     if host.is_empty() {
         return None;
     }
-    let config: Value = serde_json::from_str(config).ok()?;
     let is_hub = HUB.contains(&host);
     let is_its = |key: &str| bare(key) == host || is_hub && HUB.contains(&bare(key));
     let own = config.get("credHelpers").and_then(Value::as_object);
@@ -115,7 +144,7 @@ mod tests {
     use super::*;
 
     fn found(config: &str, host: &str) -> Option<(String, String)> {
-        find(config, host).map(|helper| (helper.name, helper.key))
+        Logins::of(config).find(host).map(|helper| (helper.name, helper.key))
     }
 
     #[test]
@@ -131,7 +160,8 @@ mod tests {
         assert_eq!(found(store, "a.org"), some("own", "a.org"));
         assert_eq!(found(store, "docker.io"), some("pass", HUB_KEY));
         assert_eq!(found(store, "b.org"), some("pass", "b.org"));
-        assert!(!is_wanted("", "b.org") && !is_wanted(r#"{"auths": {}}"#, "b.org"));
+        let kept = |config: &str| Logins::of(config).are_kept("b.org");
+        assert!(kept(store) && !kept("") && !kept(r#"{"auths": {}}"#) && !kept("[]"));
         assert_eq!((found(store, ""), found(store, "/var/images")), (None, None), "a folder asks for no login");
         assert_eq!(host_of("host:5000/app"), Some("host:5000"));
         assert_eq!((host_of("team/app"), host_of("app")), (None, None));

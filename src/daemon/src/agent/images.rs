@@ -17,7 +17,7 @@ use fetcher::image::{Defaults, Image, Pruned, Store, Wanted};
 use protos::mesos;
 
 use super::fetch::Fetcher;
-use super::helpers;
+use super::helpers::{self, Logins};
 use super::image_gc::Collection;
 use crate::flags::{FlagError, Flags};
 
@@ -60,7 +60,7 @@ struct Inner {
     registry: String,
     store: PathBuf,
     backend: Backend,
-    logins: String,
+    logins: Logins,
     ignore_runtime: bool,
     stall: u64,
     /// Where a container finds its sandbox.
@@ -113,7 +113,7 @@ impl Images {
             registry: flags.text("docker_registry").trim_start_matches("file://").to_owned(),
             store: PathBuf::from(flags.text("docker_store_dir")),
             backend,
-            logins: flags.text("docker_config").to_owned(),
+            logins: Logins::read(flags),
             ignore_runtime: flags.on("docker_ignore_runtime"),
             stall: flags.duration("fetcher_stall_timeout").map_or(60, |stall| stall.as_secs().max(1)),
             gc: match flags.get("image_gc_config").filter(|text| !text.is_empty()) {
@@ -180,7 +180,10 @@ impl Images {
             None => {
                 // HDFS knows no logins.
                 let own = Some(self.0.registry.as_str()).filter(|registry| !registry.starts_with("hdfs:"));
-                helpers::ask(&self.0.logins, helpers::host_of(&docker.name).or(own).unwrap_or_default())
+                match wanted.cached() && self.has(&docker.name) {
+                    true => String::new(),
+                    false => self.0.logins.ask(helpers::host_of(&docker.name).or(own).unwrap_or_default()),
+                }
             }
         };
         let ask = Wanted {
@@ -194,6 +197,12 @@ impl Images {
         let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
         let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
         serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
+    }
+
+    /// Whether an image is in the store; nobody prunes it meanwhile.
+    fn has(&self, name: &str) -> bool {
+        let found = |name| Some(Store::open(&self.0.store).ok()?.find(&name).is_some());
+        fetcher::image::Name::parse(name).ok().and_then(found).unwrap_or(false)
     }
 
     fn folder(&self, container: &ContainerName) -> PathBuf {

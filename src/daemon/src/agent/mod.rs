@@ -31,6 +31,7 @@ mod records;
 mod rotate;
 mod secrets;
 mod sessions;
+mod systemd;
 mod terminals;
 mod unsupported;
 mod validate;
@@ -66,10 +67,11 @@ use docker::Docker;
 use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
-use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Perf, Resctrl};
+use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Perf, Resctrl, Shortages};
 use lines::Lines;
 use ports::Ports;
 use records::Records;
+use systemd::Systemd;
 pub(crate) use unsupported::note;
 use world::{Exit, Shell};
 
@@ -122,6 +124,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let secrets = secrets::Resolver::read(&flags)?;
     let docker = Docker::read(&flags)?;
     docker.check()?;
+    let systemd = Systemd::start(&flags);
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
     let networks = Networks::read(&flags, &runtime_dir(&flags))?;
     let gpus = Gpus::read(&flags, &runtime_dir(&flags))?;
@@ -129,7 +132,15 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let ports = Ports::read(&flags, &info.resources)?;
     let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
     let perf = Perf::read(&flags, &isolators, &runtime_dir(&flags))?;
-    let parts = Parts { images, networks, gpus, resctrl, classes: Classes::read(&flags)?, perf: perf.clone() };
+    let parts = Parts {
+        images,
+        networks,
+        gpus,
+        resctrl,
+        classes: Classes::read(&flags)?,
+        perf: perf.clone(),
+        shortages: Shortages::default(),
+    };
     let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
     config.resizes = isolator.is_linux();
@@ -174,6 +185,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         docker,
         rotation: rotation.clone(),
         secrets,
+        systemd,
     };
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
     containers.end_left_overs(left_overs);

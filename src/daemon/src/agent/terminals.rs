@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agent::{ContainerSpec, Session};
+use containers::isolation::Isolation;
 use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Terminal};
 
 use super::docker::Docker;
@@ -135,7 +136,8 @@ pub(super) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
     Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
 }
 
-/// Starts the switchboard of a container that is about to be started, with the runtime folder `folder`.
+/// Starts the switchboard of a container that is about to be started, with the runtime folder `folder`; `isolation` is the
+/// switchboard's own.
 ///
 /// # Errors
 /// If there is no terminal left, or it cannot be started.
@@ -144,6 +146,7 @@ pub(super) fn start(
     folder: &Path,
     executor: &ProgramFile,
     process: &mut Spec,
+    isolation: Isolation,
 ) -> anyhow::Result<Child> {
     let output = std::mem::take(&mut process.stdout);
     let terminal = give(Terminal::open(rows, columns)?, process)?;
@@ -159,6 +162,7 @@ pub(super) fn start(
         stdin: Some(Arc::new(terminal)),
         stdout: output,
         stderr: Output::Fd(Arc::new(socket.into())),
+        isolation,
         ..Spec::new(Program::Open { file: executor.clone(), argv })
     };
     Ok(Launcher::posix().spawn(&board)?)

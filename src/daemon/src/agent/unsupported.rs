@@ -4,16 +4,14 @@
 use crate::flags::{FlagError, Flags};
 
 /// What tasks get, who may do what, or what others see would not be as the flag says.
-const MISSING: [&str; 39] = [
+const MISSING: [&str; 36] = [
     "acls",
-    "agent_features",
     "agent_subsystems",
     "authenticate_http_executors",
     "authenticatee",
     "authorizer",
     "csi_plugin_config_dir",
     "disk_profile_adaptor",
-    "docker_mesos_image",
     "docker_volume_checkpoint_dir",
     "docker_volume_chown",
     "domain_socket_location",
@@ -43,19 +41,16 @@ const MISSING: [&str; 39] = [
     "xfs_project_range",
     "appc_simple_discovery_uri_prefix",
     "appc_store_dir",
-    "docker_stop_timeout",
 ];
 
 /// What is so, or done, without them.
-const NEEDLESS: [(&str, &str); 9] = [
+const NEEDLESS: [(&str, &str); 7] = [
     ("cgroups_cpu_enable_pids_and_tids_count", "processes and threads are always counted"),
     ("cgroups_destroy_timeout", "containers are ended until nothing of them is left"),
     ("cgroups_hierarchy", "the kernel says where control groups are mounted"),
     ("docker", "Docker is asked through its socket (--docker_socket)"),
     ("launcher_dir", "all programs are in this one"),
     ("network_cni_metrics", "networks of containers are not measured"),
-    ("systemd_enable_support", "the unit's KillMode decides; see docs/agent-guide.md"),
-    ("systemd_runtime_directory", "the unit's KillMode decides; see docs/agent-guide.md"),
     ("zk_session_timeout", "this agent does not ask ZooKeeper"),
 ];
 
@@ -96,7 +91,7 @@ mod tests {
     fn only_other_values_than_the_defaults_matter() {
         assert_eq!(checked(&[]), Ok(()));
         assert_eq!(checked(&["--authorizer=local", "--no-memory_profiling", "--perf_interval=1mins"]), Ok(()));
-        assert_eq!(checked(&["--no-systemd_enable_support", "--launcher_dir=/usr/libexec/mesos"]), Ok(()));
+        assert_eq!(checked(&["--launcher_dir=/usr/libexec/mesos"]), Ok(()));
         for word in ["--acls={}", "--memory_profiling", "--volume_gid_range=[1-2]"] {
             let error = checked(&[word]).unwrap_err();
             assert!(error.contains("is not supported"), "{word}: {error}");

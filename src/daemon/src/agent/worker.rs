@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
 use agent::{ContainerName, ContainerSpec, Input};
+use containers::isolation::Isolation;
 use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Template, TemplateError, User};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -27,6 +28,7 @@ use super::records::{Note, Records};
 use super::rotate::{Rotation, Rules};
 use super::secrets::Resolver;
 use super::sessions::Sessions;
+use super::systemd::Systemd;
 use super::terminals::{self, Ends};
 use crate::fault;
 use crate::sync::lock;
@@ -55,6 +57,7 @@ pub(super) struct Worker {
     pub(super) docker: Docker,
     pub(super) rotation: Rotation,
     secrets: Resolver,
+    pub(super) systemd: Systemd,
     pub(super) sessions: Sessions,
     pub(super) runtime: Handle,
 }
@@ -66,7 +69,7 @@ impl Worker {
         sessions: Sessions,
         runtime: Handle,
     ) -> Worker {
-        let Tools { executor, report, records, lines, fetcher, isolator, docker, rotation, secrets } = tools;
+        let Tools { executor, report, records, lines, fetcher, isolator, docker, rotation, secrets, systemd } = tools;
         let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
         Worker {
             live,
@@ -81,6 +84,7 @@ impl Worker {
             docker,
             rotation,
             secrets,
+            systemd,
             sessions,
             runtime,
         }
@@ -199,6 +203,7 @@ impl Worker {
         if let Some(class) = class {
             (self.report)(Input::ContainerClass { container: container.clone(), class });
         }
+        let isolation = self.systemd.outlive(isolation);
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
         self.docker.note(container, spec);
         self.docker.add_variables(container, spec, &mut process);
@@ -215,7 +220,8 @@ impl Worker {
             process.environment = variables;
         }
         let spawned = self.streams(container, spec, &mut process).and_then(|ends| {
-            let (child, line) = self.start(Owner::of(spec), &process)?;
+            let owner = Owner::of(spec).filter(|_| !self.docker.makes(spec));
+            let (child, line) = self.start(owner, &process)?;
             Ok((ends, child, line))
         });
         // The container alone keeps its ends of the streams open.
@@ -247,6 +253,26 @@ impl Worker {
         let line = line.map(|(owner, ours)| self.lines.clone().serve(owner, ours));
         self.alive(container, live, pidfd, true, line);
         Ok(())
+    }
+
+    /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier agent has ended
+    /// with it: an agent may be in a container, too. None if there is no such container.
+    pub(super) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
+        let environment = self.docker.runner_again(container, sandbox)?;
+        let start = || {
+            let program = self.ours(["tepui-executor", "executor", "docker"].map(OsString::from))?;
+            let folder = Path::new(sandbox);
+            let process = Spec {
+                environment,
+                working_dir: Some(folder.to_owned()),
+                stdout: Output::File(folder.join("stdout")),
+                stderr: Output::File(folder.join("stderr")),
+                isolation: self.systemd.outlive(Isolation::default()),
+                ..Spec::new(program)
+            };
+            anyhow::Ok(Launcher::posix().spawn(&process)?)
+        };
+        start().inspect_err(|error| tracing::warn!(%container, "an executor cannot be watched: {error:#}")).ok()
     }
 
     /// How the output of a container is rotated whose variables say so; noted for the agent's next start.
@@ -299,7 +325,7 @@ impl Worker {
             .as_ref()
             .ok_or_else(|| anyhow::anyhow!("A terminal needs the executors' program, which cannot be opened"))?;
         let folder = self.records.make_folder(container)?;
-        let board = terminals::start(size, &folder, executor, process)?;
+        let board = terminals::start(size, &folder, executor, process, self.systemd.outlive(Isolation::default()))?;
         let board_ends = Ends::of_switchboard(&folder)?;
         self.sessions.add_terminal(container);
         self.runtime.spawn(bury(container.clone(), board));

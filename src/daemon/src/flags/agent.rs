@@ -18,8 +18,8 @@ pub(super) const AGENT: &[Flag] = &[
         name: "agent_features",
         aliases: &[],
         default: None,
-        kind: Kind::Text,
-        help: "capability list; only RESIZE_VOLUME may be left out",
+        kind: Kind::Json,
+        help: "what the agent can do, as JSON: {\"capabilities\": [{\"type\": ...}]}; only RESIZE_VOLUME may be left out",
     },
     Flag {
         name: "agent_subsystems",
@@ -267,7 +267,13 @@ pub(super) const AGENT: &[Flag] = &[
         kind: Kind::Bool,
         help: "stop unknown mesos-* containers on recovery",
     },
-    Flag { name: "docker_mesos_image", aliases: &[], default: None, kind: Kind::Text, help: "agent-in-docker" },
+    Flag {
+        name: "docker_mesos_image",
+        aliases: &[],
+        default: None,
+        kind: Kind::Text,
+        help: "for an agent that is in a Docker container: its image, from which executors of Docker tasks get containers of their own",
+    },
     Flag {
         name: "docker_registry",
         aliases: &[],
@@ -294,7 +300,7 @@ pub(super) const AGENT: &[Flag] = &[
         aliases: &[],
         default: Some("0secs"),
         kind: Kind::Duration,
-        help: "deprecated; kill policy preferred",
+        help: "how long a Docker container may take to stop where no kill policy says it; 0secs for 3secs",
     },
     Flag {
         name: "docker_store_dir",
@@ -740,14 +746,14 @@ pub(super) const AGENT: &[Flag] = &[
         aliases: &[],
         default: Some("true"),
         kind: Kind::Bool,
-        help: "executor slice",
+        help: "where systemd is the init: executors are in a slice of their own, and outlive the agent's unit",
     },
     Flag {
         name: "systemd_runtime_directory",
         aliases: &[],
         default: Some("/run/systemd/system"),
         kind: Kind::Path,
-        help: "unit file location",
+        help: "where the slice's unit is written; a host without this folder has no systemd",
     },
     Flag { name: "version", aliases: &[], default: Some("false"), kind: Kind::Bool, help: "print and exit" },
     Flag {

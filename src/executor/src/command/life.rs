@@ -13,9 +13,11 @@ use crate::checks::{Checks, Finding, Place};
 use crate::clock;
 use crate::docker::{DockerTask, News, is_docker};
 use crate::environment::Settings;
-use crate::kill::{Escalation, grace_of};
+use crate::kill::{DEFAULT_GRACE, Escalation, grace_or};
 use crate::link::{Incoming, Link};
-use crate::messages::{ContainerStatus, Id, IpAddress, KillPolicy, NetworkInfo, Reason, Task, TaskState, TaskStatus};
+use crate::messages::{
+    ContainerStatus, Id, IpAddress, KillPolicy, Label, Labels, NetworkInfo, Reason, Task, TaskState, TaskStatus,
+};
 use crate::poller::{Idleness, Poller, Token, earlier};
 use crate::process::task_spec;
 
@@ -29,6 +31,8 @@ const ACKNOWLEDGE_LIMIT: Duration = Duration::from_secs(60);
 /// A SHUTDOWN's grace is shorter than the agent's by the time that Mesos needs to notice the end, and one second to
 /// tell it (mesos-features EXE-24).
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(2);
+/// The label with the address of a Docker container.
+const ADDRESS_LABEL: &str = "Docker.NetworkSettings.IPAddress";
 /// How long the processes that a task has left behind may take to die.
 const LEFTOVERS_LIMIT: Duration = Duration::from_secs(10);
 
@@ -64,6 +68,12 @@ impl Running {
             complete_by: None,
             overdue: false,
         }
+    }
+
+    /// How long it may take to end.
+    fn grace(&self, kill: Option<KillPolicy>) -> Duration {
+        let default = self.docker.as_ref().map_or(DEFAULT_GRACE, |docker| docker.grace);
+        grace_or(kill, self.task.kill_policy, default)
     }
 }
 
@@ -193,10 +203,10 @@ impl CommandExecutor {
                     (Reason::TaskHealthCheckStatusUpdated, kill)
                 }
             };
-            let policy = running.task.kill_policy;
+            let grace = running.grace(None);
             self.tell(&task_id, TaskState::Running, |status| status.reason = Some(reason as i32));
             if kill {
-                self.kill(grace_of(None, policy));
+                self.kill(grace);
             }
         }
     }
@@ -287,8 +297,8 @@ impl CommandExecutor {
             }
         }
         for told in news {
-            if let News::Started { address, .. } = told {
-                self.on_running(&task_id, address);
+            if let News::Started { address, description, .. } = told {
+                self.on_running(&task_id, address, description);
             }
         }
     }
@@ -298,18 +308,22 @@ impl CommandExecutor {
         running.pid = Some(pid);
         // A container may have to be fetched first.
         if running.docker.is_none() {
-            self.on_running(task_id, None);
+            self.on_running(task_id, None, None);
         }
     }
 
-    /// The task runs; `address` is that of a network of its own.
-    fn on_running(&mut self, task_id: &Id, address: Option<String>) {
+    /// The task runs; `address` is that of a network of its own, and `description` what Docker says of its container.
+    fn on_running(&mut self, task_id: &Id, address: Option<String>, description: Option<String>) {
         let now = clock::now();
         if let Some(running) = &mut self.running {
             running.complete_by = running.task.max_completion_time.map(|time| now + time.duration());
             running.checks.start(now);
         }
         self.tell(task_id, TaskState::Running, |status| {
+            status.data = description.map(String::into_bytes);
+            // Older clients look for it here.
+            let label = |address: &String| Label { key: ADDRESS_LABEL.to_owned(), value: Some(address.clone()) };
+            status.labels = address.as_ref().map(|address| Labels { labels: vec![label(address)] });
             status.container_status = address.map(|address| ContainerStatus {
                 container_id: None,
                 network_infos: vec![NetworkInfo { ip_addresses: vec![IpAddress { ip_address: Some(address) }] }],
@@ -322,7 +336,7 @@ impl CommandExecutor {
             // Nothing was launched, so nothing will be: the agent sends no task after its kill.
             None => self.done = true,
             Some(running) if running.task.task_id == *task_id => {
-                let grace = grace_of(policy, running.task.kill_policy);
+                let grace = running.grace(policy);
                 self.kill(grace);
             }
             Some(_) => eprintln!("Ignoring the kill of unknown task '{}'", task_id.value),

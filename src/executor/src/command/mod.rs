@@ -14,6 +14,9 @@ use crate::environment::Settings;
 ///
 /// Exits with success however the task ends; with failure if the environment is not an agent's.
 pub fn main(line: Option<OwnedFd>) -> ExitCode {
+    if let Err(error) = crate::docker::write_to_files() {
+        return crate::refuse(&error);
+    }
     let settings = match Settings::read(&|name| std::env::var_os(name)) {
         Ok(settings) => settings,
         Err(error) => return crate::refuse(&error),

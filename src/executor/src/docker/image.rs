@@ -23,7 +23,11 @@ impl Client {
         made.map(drop).map_err(words("Failed to create the Docker container"))
     }
 
-    fn has_image(&self, image: &str) -> Result<bool, String> {
+    /// Whether the daemon has an image.
+    ///
+    /// # Errors
+    /// In words why that cannot be told.
+    pub fn has_image(&self, image: &str) -> Result<bool, String> {
         match self.quick("GET", &format!("/images/{image}/json"), None) {
             Ok(_) => Ok(true),
             Err(ClientError::Refused { status: 404, .. }) => Ok(false),

@@ -34,6 +34,8 @@ pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
 pub const DNS: &str = "TEPUI_DOCKER_DNS";
 /// The operator's login to the registry of the task's image, as [`login`] gives it.
 pub const LOGIN: &str = "TEPUI_DOCKER_LOGIN";
+/// How long, such as `5secs`, a container may take to stop where no kill policy says it; not set for the usual time.
+pub const STOP_TIMEOUT: &str = "TEPUI_DOCKER_STOP_TIMEOUT";
 /// The start of the names of all containers that agents have started.
 pub const PREFIX: &str = "mesos-";
 
@@ -42,11 +44,29 @@ pub const EXECUTOR: &str = "tepui.executor";
 
 /// What the process that runs a container is told: what the container is called; and, if it is to be made first, what it is.
 pub const NAME: &str = "TEPUI_DOCKER_NAME";
+/// Set for a container that has been started already: when something was last heard of it, in seconds since the epoch with a
+/// fraction.
+pub const SINCE: &str = "TEPUI_DOCKER_SINCE";
+/// The folder of the files `stdout` and `stderr` that an executor writes to which is itself in a container.
+pub const OUTPUT: &str = "TEPUI_DOCKER_OUTPUT";
 const IMAGE: &str = "TEPUI_DOCKER_IMAGE";
 const PULL: &str = "TEPUI_DOCKER_PULL";
 const CREATE: &str = "TEPUI_DOCKER_CREATE";
 /// What is to be run inside the container that runs already, as the daemon wants it.
 const EXEC: &str = "TEPUI_DOCKER_EXEC";
+
+/// Has what this executor writes, and what it starts, go to the files of its sandbox, if it is in a container: what the daemon keeps of it
+/// would have to be carried by somebody who ends with the agent.
+///
+/// # Errors
+/// If the files cannot be opened.
+pub(crate) fn write_to_files() -> std::io::Result<()> {
+    let Some(folder) = std::env::var_os(OUTPUT).map(std::path::PathBuf::from) else { return Ok(()) };
+    let open = |name: &str| std::fs::OpenOptions::new().append(true).create(true).open(folder.join(name));
+    rustix::stdio::dup2_stdout(open("stdout")?)?;
+    rustix::stdio::dup2_stderr(open("stderr")?)?;
+    Ok(())
+}
 
 /// One of the processes beside a container: the one that runs it, or one that runs a command in it.
 pub(crate) fn main() -> ExitCode {

@@ -149,7 +149,10 @@ fn limits(task: &Task, quota: bool) -> Map<String, Value> {
 /// Limits, volumes, network.
 fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
     let mut host = limits(task, around.quota);
-    let mut binds = vec![format!("{}:{}:rw", around.sandbox.display(), around.seen)];
+    let mut binds = Vec::new();
+    // Where a name with a colon may be in the path, it cannot be written as a bind.
+    let mount = |source: &Path, target: &str, read_only: bool| json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only});
+    let mut mounts = vec![mount(around.sandbox, around.seen, false)];
     for volume in &container.volumes {
         binds.push(bind(volume, around)?);
     }
@@ -157,10 +160,14 @@ fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundin
     for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
         if let Ok(folder) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
             let inside = format!("{}/{}", around.seen, volume.container_path);
-            binds.push(format!("{}:{inside}:{}", folder.display(), mode(volume)));
+            mounts.push(mount(&folder, &inside, mode(volume) == "ro"));
         }
     }
     host.insert("Binds".into(), json!(binds));
+    host.insert("Mounts".into(), json!(mounts));
+    if let Some(driver) = volume_driver(container)? {
+        host.insert("VolumeDriver".into(), json!(driver));
+    }
     host.insert("Privileged".into(), json!(docker.privileged()));
     let network = match docker.network() {
         HOST => "host",
@@ -179,6 +186,17 @@ fn mode(volume: &Volume) -> &'static str {
     if volume.mode == 2 { "ro" } else { "rw" }
 }
 
+/// The one driver that makes a container's volumes, as the daemon knows it.
+fn volume_driver(container: &Container) -> Result<Option<&str>, String> {
+    let named = container.volumes.iter().filter_map(|volume| volume.source.as_ref()?.docker_volume.as_ref());
+    let mut drivers = named.filter_map(|named| named.driver.as_deref()).filter(|driver| !driver.is_empty());
+    let first = drivers.next();
+    match drivers.find(|driver| Some(*driver) != first) {
+        Some(other) => Err(format!("Only one volume driver is supported for a container ('{other}' is another)")),
+        None => Ok(first),
+    }
+}
+
 fn bind(volume: &Volume, around: &Surroundings<'_>) -> Result<String, String> {
     let shown = &volume.container_path;
     let inside = match shown.starts_with('/') {
@@ -187,9 +205,6 @@ fn bind(volume: &Volume, around: &Surroundings<'_>) -> Result<String, String> {
     };
     let source = volume.source.as_ref();
     if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
-        if named.driver.as_deref().is_some_and(|driver| driver != "local") {
-            return Err(format!("Only volumes of Docker's driver 'local' are supported (volume '{}')", named.name));
-        }
         return Ok(format!("{}:{inside}:{}", named.name, mode(volume)));
     }
     let within = source.and_then(|source| source.sandbox_path.as_ref()).and_then(|path| path.inside.clone());
@@ -335,6 +350,7 @@ fn amount(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::messages::{DockerVolume, Source};
     use super::*;
     use protos::mesos::v1::{self, container_info::DockerInfo, container_info::docker_info::PortMapping};
 
@@ -397,8 +413,10 @@ mod tests {
         assert_eq!((host["CpuShares"].as_u64(), host["Memory"].as_u64()), (Some(512), Some(64 << 20)));
         assert_eq!(host["NetworkMode"], "bridge");
         assert_eq!(host["PortBindings"]["80/tcp"][0]["HostPort"], "31000");
-        let binds = ["/w/c:/mnt/mesos/sandbox:rw", "/host:/data:ro", "/w/c/own:/mnt/mesos/sandbox/in:rw"];
+        let binds = ["/host:/data:ro", "/w/c/own:/mnt/mesos/sandbox/in:rw"];
         assert_eq!(host["Binds"], json!(binds));
+        let sandbox = json!({"Type": "bind", "Source": "/w/c", "Target": "/mnt/mesos/sandbox", "ReadOnly": false});
+        assert_eq!(host["Mounts"], json!([sandbox]));
         assert_eq!((host["MemorySwap"].as_u64(), host["Ulimits"][0]["Hard"].as_u64()), (Some(1 << 30), Some(128)));
         assert_eq!(create["Labels"]["a"], "b");
         assert_eq!((&host["Dns"][0], &host["DnsSearch"][0]), (&json!("10.0.0.1"), &json!("x")));
@@ -410,6 +428,23 @@ mod tests {
         let docker = DockerInfo { image: "app".into(), network: Some(2), parameters, ..Default::default() };
         let host = of(docker, None).unwrap().create["HostConfig"].clone();
         assert_eq!((&host["Dns"], &host["DnsSearch"]), (&json!(["10.0.0.9"]), &Value::Null));
+    }
+
+    #[test]
+    fn one_driver_makes_the_volumes() {
+        let volume = |driver: Option<&str>| {
+            let named = DockerVolume { name: "v".into(), driver: driver.map(str::to_owned) };
+            let source = Some(Source { docker_volume: Some(named), ..Source::default() });
+            Volume { mode: 1, container_path: "/v".into(), host_path: None, source }
+        };
+        let of = |drivers: &[Option<&str>]| {
+            let volumes = drivers.iter().map(|driver| volume(*driver)).collect();
+            volume_driver(&Container { volumes, ..Container::default() }).map(|driver| driver.map(str::to_owned))
+        };
+        assert_eq!(of(&[None]), Ok(None));
+        assert_eq!(of(&[Some("nfs"), None, Some("nfs")]), Ok(Some("nfs".to_owned())));
+        assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().contains("'ceph'"));
+        assert_eq!(bind(&volume(Some("nfs")), &around()), Ok("v:/v:rw".to_owned()));
     }
 
     #[test]

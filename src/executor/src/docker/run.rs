@@ -10,7 +10,10 @@ use serde_json::Value;
 use super::client::{Client, request};
 use super::frames::Frames;
 use super::image::words;
-use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SOCKET};
+use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
+
+/// A longer description of a container is not handed on.
+const DESCRIPTION_MAX: usize = 96 * 1024;
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
@@ -21,6 +24,7 @@ pub(crate) fn main() -> ExitCode {
         image: variable(IMAGE),
         pull: variable(PULL) == "1",
         login: variable(LOGIN),
+        since: std::env::var(SINCE).ok(),
     };
     match container.run(std::env::var(CREATE).ok().as_deref()) {
         Ok(code) => ExitCode::from(code),
@@ -45,21 +49,29 @@ struct Container {
     image: String,
     pull: bool,
     login: String,
+    /// Set if it has been started already.
+    since: Option<String>,
 }
 
 impl Container {
-    /// Runs the container; it is created first, unless that has been done already.
+    /// Runs the container; it is created and started first, unless that has been done already.
     fn run(&self, create: Option<&str>) -> Result<u8, String> {
         let name = &self.name;
         if let Some(create) = create {
             self.client.make(name, &self.image, &self.login, self.pull, create)?;
         }
         let copier = self.copy_output();
-        self.client
-            .call("POST", &format!("/containers/{name}/start"), None, None)
-            .map_err(words("Failed to start the Docker container"))?;
+        if self.since.is_none() {
+            self.client
+                .call("POST", &format!("/containers/{name}/start"), None, None)
+                .map_err(words("Failed to start the Docker container"))?;
+        }
         let inspected = self.inspect()?;
         let pid = inspected["State"]["Pid"].as_i64().unwrap_or(0);
+        let described = inspected.to_string();
+        if described.len() <= DESCRIPTION_MAX {
+            tell("inspected", &described);
+        }
         tell("started", &format!("{pid} {}", address(&inspected)));
         let waited = self
             .client
@@ -79,14 +91,19 @@ impl Container {
         inspected.map_err(words("Failed to inspect the Docker container"))
     }
 
-    /// Copies what the container writes, from its first byte on, until it has ended.
+    /// Copies what the container writes, from its first byte on, until it has ended; of one that runs already what it has written
+    /// since then, as far as the daemon has kept it.
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
-        let path = format!("/containers/{}/attach?stream=1&stdout=1&stderr=1", self.name);
+        let name = &self.name;
+        let (method, path) = match &self.since {
+            None => ("POST", format!("/containers/{name}/attach?stream=1&stdout=1&stderr=1")),
+            Some(since) => ("GET", format!("/containers/{name}/logs?follow=1&stdout=1&stderr=1&since={since}")),
+        };
         let (attached, wait) = std::sync::mpsc::channel();
         let copier = std::thread::spawn(move || {
             let mut frames = Frames::default();
-            let copied = client.stream(&request("POST", &path, None), None, &mut |status, data| {
+            let copied = client.stream(&request(method, &path, None), None, &mut |status, data| {
                 // The head says that its output has somewhere to go: it may start. (The daemon's log is not asked for as well: what
                 // comes while that is read would come twice.)
                 let _ = attached.send(());

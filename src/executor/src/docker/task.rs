@@ -14,14 +14,15 @@ use super::client::{Client, request};
 use super::exec::Inside;
 use super::messages::Container;
 use super::request::{Surroundings, wanted};
-use super::{CREATE, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET};
+use super::{CREATE, DNS, IMAGE, LOGIN, NAME, PREFIX, PULL, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT};
 use crate::environment::Endpoint;
 use crate::exchange::Exchange;
+use crate::kill::DEFAULT_GRACE;
 use crate::messages::Command;
 
 const DOCKER: i32 = 1;
-/// Lines of news are short; more than this is none.
-const NEWS_MAX: usize = 64 * 1024;
+/// Lines of news are short, but for the one that describes the container; more than this is none.
+const NEWS_MAX: usize = 128 * 1024;
 
 /// Whether a task's `ContainerInfo` is one for Docker.
 pub(crate) fn is_docker(container: Option<&[u8]>) -> bool {
@@ -37,6 +38,8 @@ pub(crate) enum News {
         pid: i32,
         /// Its address if it has one of its own.
         address: Option<String>,
+        /// What `docker inspect` says of it, unless that is too long.
+        description: Option<String>,
     },
     /// It could not be started.
     Failed(String),
@@ -50,11 +53,14 @@ pub(crate) struct DockerTask {
     client: Client,
     pipe: std::io::PipeReader,
     text: Vec<u8>,
+    description: Option<String>,
     pub(crate) started: bool,
     /// What has been told about its end.
     pub(crate) words: Option<String>,
     /// A request to stop it that nobody waits for; kept open, so that the daemon goes on with it.
     stopping: Option<Exchange>,
+    /// How long it may take to stop if no policy says it.
+    pub(crate) grace: Duration,
 }
 
 impl DockerTask {
@@ -89,8 +95,18 @@ impl DockerTask {
         spec.die_with_parent = true;
         let client = Client::new(&socket);
         let socket = PathBuf::from(socket);
-        let task =
-            DockerTask { name, socket, client, pipe, text: Vec::new(), started: false, words: None, stopping: None };
+        let task = DockerTask {
+            name,
+            socket,
+            client,
+            pipe,
+            text: Vec::new(),
+            description: None,
+            started: false,
+            words: None,
+            stopping: None,
+            grace: variable(STOP_TIMEOUT).and_then(|text| base::parse_duration(&text).ok()).unwrap_or(DEFAULT_GRACE),
+        };
         Ok((task, spec))
     }
 
@@ -118,11 +134,13 @@ impl DockerTask {
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             let (kind, words) = line.split_once(' ').unwrap_or((&line, ""));
             match kind {
+                "inspected" => self.description = Some(format!("[{words}]")),
                 "started" => {
                     self.started = true;
                     let mut words = words.split_whitespace();
                     let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
-                    news.push(News::Started { pid, address: words.next().map(str::to_owned) });
+                    let address = words.next().map(str::to_owned);
+                    news.push(News::Started { pid, address, description: self.description.take() });
                 }
                 "failed" => news.push(News::Failed(words.to_owned())),
                 _ => news.push(News::Ended(words.to_owned())),

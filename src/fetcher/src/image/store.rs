@@ -82,7 +82,8 @@ impl Store {
         images
     }
 
-    pub(super) fn find(&self, name: &Name) -> Option<Image> {
+    /// The image of that name with all its layers.
+    pub fn find(&self, name: &Name) -> Option<Image> {
         let image = read_image(&self.file("images", name))?;
         image.layers.iter().all(|id| self.layer(id).is_dir()).then_some(image)
     }

@@ -28,6 +28,8 @@ pub(in crate::agent) struct GroupUse {
     pub(in crate::agent) pids: Option<PidStatistics>,
     pub(in crate::agent) io: Option<IoStatistics>,
     pub(in crate::agent) pressures: Option<Pressures>,
+    /// How often it was short of memory: little, more, very.
+    pub(in crate::agent) shortages: Option<[u64; 3]>,
     /// Events that were counted for a while.
     pub(in crate::agent) perf: Option<mesos::PerfStatistics>,
 }
@@ -132,6 +134,7 @@ pub(super) fn used(isolators: &Isolators, group: &Group) -> GroupUse {
         io: group.io_statistics().filter(|_| isolators.has(Controller::Blkio)),
         pressures: group.pressures(),
         perf: None,
+        shortages: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod perf;
 mod resctrl;
 mod rights;
 mod seccomp;
+mod shortages;
 mod view;
 mod volumes;
 
@@ -31,6 +32,7 @@ pub(super) use gpus::Gpus;
 pub(super) use group::{GroupUse, out_of_memory};
 pub(super) use perf::Perf;
 pub(super) use resctrl::Resctrl;
+pub(super) use shortages::Shortages;
 use view::View;
 
 use super::docker::Docker;
@@ -53,6 +55,7 @@ pub(super) struct Parts {
     pub(super) resctrl: Resctrl,
     pub(super) classes: Classes,
     pub(super) perf: Perf,
+    pub(super) shortages: Shortages,
 }
 
 /// What a container is started with.
@@ -136,6 +139,7 @@ impl Isolator {
         self.parts.gpus.take_back(container.as_str());
         self.parts.resctrl.take_back(container.as_str());
         self.parts.classes.take_back(container.as_str());
+        self.parts.shortages.take_back(container.as_str());
     }
 
     /// Deletes what an earlier agent has made for others than these outermost containers.
@@ -333,7 +337,10 @@ impl Isolator {
     /// What a container's group has counted.
     pub(super) fn used(&self, container: &ContainerName) -> Option<GroupUse> {
         let group = self.group(container).filter(Group::exists)?;
-        Some(GroupUse { perf: self.parts.perf.of(container), ..group::used(&self.isolators, &group) })
+        let used = group::used(&self.isolators, &group);
+        // Containers that share another one's group have nothing of their own to be short of.
+        let shortages = used.memory.and_then(|_| self.parts.shortages.of(container.as_str(), &group));
+        Some(GroupUse { perf: self.parts.perf.of(container), shortages, ..used })
     }
 }
 

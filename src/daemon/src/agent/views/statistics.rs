@@ -71,6 +71,12 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
         statistics.cpus_limit = group.cpu_limit;
     }
     statistics.perf = group.perf;
+    let shortages = group.shortages.map(|counts| counts.map(Some)).unwrap_or_default();
+    [
+        statistics.mem_low_pressure_counter,
+        statistics.mem_medium_pressure_counter,
+        statistics.mem_critical_pressure_counter,
+    ] = shortages;
     if let Some(memory) = group.memory {
         let of_processes = statistics.mem_rss_bytes.unwrap_or_default().min(memory.total);
         statistics.mem_total_bytes = Some(memory.total);

@@ -1,0 +1,147 @@
+//! A slice of systemd's: a group that new processes enter in systemd's own hierarchies, so that they are not part of the unit
+//! whose process starts them, and do not end with it.
+//!
+//! systemd itself is spoken to elsewhere. Here are only the groups, in the hierarchies by which it knows what belongs to a
+//! unit: `name=systemd` with version 1, the unified one with version 2, and both on a host that has both.
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{CgroupError, Entry, failed};
+
+/// Version 2: the group below the slice in which the processes are. A slice may have units below it, and a group with others
+/// that have controllers can hold no process itself.
+const LEAF: &str = "executors";
+
+/// A slice's group in each of systemd's hierarchies that are mounted. Nothing need be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// The files into which a new process writes itself.
+    files: Vec<PathBuf>,
+}
+
+impl Slice {
+    /// The slice called `name` on this host, from `/proc/self/mountinfo`.
+    ///
+    /// # Errors
+    /// If neither of systemd's hierarchies is mounted.
+    pub fn of_this_host(name: &str) -> Result<Slice, CgroupError> {
+        let path = Path::new("/proc/self/mountinfo");
+        let text = std::fs::read_to_string(path).map_err(failed("read", path))?;
+        Slice::detect(&text, name)
+    }
+
+    /// The same for what a text in the format of `mountinfo` says.
+    ///
+    /// # Errors
+    /// As [`Slice::of_this_host`].
+    pub fn detect(mountinfo: &str, name: &str) -> Result<Slice, CgroupError> {
+        let (mut first, mut second) = (None, None);
+        for line in mountinfo.lines() {
+            let Some((left, right)) = line.split_once(" - ") else { continue };
+            let (Some(point), mut rest) = (left.split(' ').nth(4), right.split(' ')) else { continue };
+            let slice = Path::new(point).join(name);
+            match (rest.next(), rest.nth(1)) {
+                (Some("cgroup"), Some(options)) if options.split(',').any(|option| option == "name=systemd") => {
+                    // A new process is one thread; see `Group::entry`.
+                    first = first.or_else(|| Some(slice.join("tasks")));
+                }
+                (Some("cgroup2"), _) => second = second.or_else(|| Some(slice.join(LEAF).join("cgroup.procs"))),
+                _ => {}
+            }
+        }
+        let files: Vec<PathBuf> = first.into_iter().chain(second).collect();
+        if files.is_empty() { Err(CgroupError::Missing("name=systemd")) } else { Ok(Slice { files }) }
+    }
+
+    /// Makes the groups that are not there.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn make(&self) -> Result<(), CgroupError> {
+        for folder in self.files.iter().filter_map(|file| file.parent()) {
+            std::fs::create_dir_all(folder).map_err(failed("create the cgroup", folder))?;
+        }
+        Ok(())
+    }
+
+    /// What a new process enters, which would enter `entry` otherwise. A process that is born in a group of its own has no place in
+    /// the slice: version 2 knows one group for each process, and that one is not the unit's either.
+    ///
+    /// # Errors
+    /// If a group is not there and cannot be made.
+    pub fn with(&self, entry: Option<Entry>) -> Result<Entry, CgroupError> {
+        let mut files = match entry {
+            Some(Entry::Born(folder)) => return Ok(Entry::Born(folder)),
+            Some(Entry::Files(files)) => files,
+            None => Vec::new(),
+        };
+        let own = self.open().or_else(|_| {
+            // Whoever stops the slice removes its groups.
+            self.make()?;
+            self.open()
+        })?;
+        files.extend(own);
+        Ok(Entry::Files(files))
+    }
+
+    fn open(&self) -> Result<Vec<Arc<OwnedFd>>, CgroupError> {
+        let one = |path: &PathBuf| {
+            let file = OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
+            Ok(Arc::new(OwnedFd::from(file)))
+        };
+        self.files.iter().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mounts(root: &Path, first: bool, second: bool) -> String {
+        let root = root.display();
+        let mut text = format!("31 25 0:27 / {root}/freezer rw - cgroup cgroup rw,freezer\n");
+        if first {
+            text += &format!("33 25 0:29 / {root}/systemd rw - cgroup cgroup rw,name=systemd\n");
+        }
+        if second {
+            text += &format!("32 25 0:28 / {root}/unified rw - cgroup2 cgroup2 rw\n");
+        }
+        text
+    }
+
+    fn count(entry: &Entry) -> usize {
+        match entry {
+            Entry::Files(files) => files.len(),
+            Entry::Born(_) => 0,
+        }
+    }
+
+    #[test]
+    fn what_a_process_enters() {
+        let root = std::env::temp_dir().join(format!("tepui-slice-{}", std::process::id()));
+        let detect = |first, second| Slice::detect(&mounts(&root, first, second), "x.slice");
+        assert!(matches!(detect(false, false), Err(CgroupError::Missing("name=systemd"))));
+        let (first, second) = (root.join("systemd/x.slice"), root.join("unified/x.slice/executors"));
+        for (slice, folders) in [
+            (detect(true, false).unwrap(), vec![&first]),
+            (detect(false, true).unwrap(), vec![&second]),
+            (detect(true, true).unwrap(), vec![&first, &second]),
+        ] {
+            slice.make().unwrap();
+            assert!(slice.with(None).is_err(), "a folder that is no control group has none of the files");
+            for (folder, file) in folders.iter().zip(&slice.files) {
+                assert_eq!(file.parent(), Some(folder.as_path()));
+                std::fs::write(file, "").unwrap();
+            }
+            let own = slice.with(None).unwrap();
+            assert_eq!(count(&own), folders.len());
+            assert_eq!(count(&slice.with(Some(own)).unwrap()), 2 * folders.len(), "what else is entered stays");
+            let born = Entry::Born(Arc::new(std::fs::File::open(&root).unwrap().into()));
+            assert!(matches!(slice.with(Some(born)), Ok(Entry::Born(_))));
+            std::fs::remove_dir_all(&root).unwrap();
+        }
+    }
+}
