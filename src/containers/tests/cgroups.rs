@@ -117,8 +117,16 @@ fn what_version_1_tells() {
     assert_eq!(group.pid_statistics(), Some(PidStatistics { current: 3, limit: None }));
     let told = "8:0 Read 10\n8:0 Write 5\n8:0 Sync 1\n8:16 Read 1\nTotal 17\n";
     tree.put("blkio/mesos/a/blkio.throttle.io_service_bytes_recursive", told);
+    tree.put("blkio/mesos/a/blkio.throttle.io_serviced_recursive", "8:0 Read 2\nTotal 2\n");
     let io = group.io_statistics().unwrap();
     assert_eq!((io.read_bytes, io.written_bytes), (11, 5));
+    let devices: Vec<_> = io.devices.iter().map(|one| (one.device, one.bytes.len(), one.requests.len())).collect();
+    assert_eq!(devices, [(Some((8, 0)), 3, 1), (Some((8, 16)), 1, 0), (None, 1, 1)]);
+    tree.put("memory/mesos/a/memory.pressure_level", "");
+    tree.put("memory/mesos/a/cgroup.event_control", "");
+    let mut watch = group.watch_shortages().unwrap().unwrap();
+    assert_eq!(watch.counts(), [0; 3]);
+    assert!(tree.text("memory/mesos/a/cgroup.event_control").ends_with(" critical"));
 }
 
 #[test]
@@ -195,6 +203,7 @@ fn limits_of_version_2() {
     let text = |name: &str| tree.text(&format!("rack/mesos/a/{name}"));
     assert_eq!((text("memory.low"), text("memory.max"), text("memory.swap.max")), ("1".into(), "2".into(), "0".into()));
     assert!(group.watch_memory().unwrap().is_none());
+    assert!(group.watch_shortages().unwrap().is_none());
     assert_eq!(text("memory.oom.group"), "1");
     tree.put("rack/mesos/a/cpu.stat", "usage_usec 3\nuser_usec 2\nsystem_usec 1\nnr_periods 0\n");
     assert_eq!(group.cpu_statistics().unwrap().user, Duration::from_micros(2));

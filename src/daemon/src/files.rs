@@ -110,6 +110,16 @@ impl Files {
     /// # Errors
     /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
     fn find(&self, path: &str) -> Result<Found, FilesError> {
+        match (self.find_attached(path), path.split_once("/tasks/")) {
+            // A task of a pod by its name alone (mesos-features.md EXE-48).
+            (Err(FilesError::NotFound), Some((executor, task))) if executor.contains("/executors/") => {
+                self.find_attached(&format!("{executor}/runs/latest/tasks/{task}"))
+            }
+            (found, _) => found,
+        }
+    }
+
+    fn find_attached(&self, path: &str) -> Result<Found, FilesError> {
         let wanted = trimmed(path);
         let mut prefix = wanted;
         loop {
@@ -283,6 +293,18 @@ mod tests {
         assert_eq!(found[0].size, 10);
         assert!(mode_text(found[2].mode).starts_with("drwx"));
         assert_eq!(files.browse("/frameworks/f/runs/latest/digits").unwrap(), []);
+    }
+
+    #[test]
+    fn tasks_of_pods_by_their_names() {
+        let (folder, files) = sandbox();
+        files.attach("/frameworks/f/executors/e/runs/latest", folder.path());
+        std::fs::create_dir(folder.path().join("tasks")).unwrap();
+        std::os::unix::fs::symlink("../sub", folder.path().join("tasks/one")).unwrap();
+        let read = |path: &str| files.download(path).map(|(_, data)| data).map_err(|error| error.status());
+        assert_eq!(read("/frameworks/f/executors/e/tasks/one/inner"), Ok(b"x".to_vec()));
+        assert_eq!(read("/frameworks/f/executors/e/tasks/two/inner"), Err(404));
+        assert_eq!(read("/frameworks/f/runs/tasks/one/inner"), Err(404));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub use cpu::{CPU_PERIOD, CpuStatistics};
 pub use group::{Entry, Group};
 pub use memory::{MemoryStatistics, OomWatch, SHORTAGES, ShortageWatch};
-pub use others::{Device, IoStatistics, PidStatistics};
+pub use others::{Device, DeviceIo, IoStatistics, PidStatistics};
 pub use pressure::{Pressure, Pressures, Stalled};
 pub use slice::Slice;
 

@@ -16,12 +16,50 @@ pub struct PidStatistics {
 }
 
 /// Block devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoStatistics {
     /// Bytes read, of all devices.
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// The same by device, and by what was done.
+    pub devices: Vec<DeviceIo>,
+}
+
+/// What was done with one block device, by the kernel's words for it (`Read`, `Write`, `Discard` and, with version 1, sums of these).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceIo {
+    /// The device's numbers; none for all devices.
+    pub device: Option<(u64, u64)>,
+    /// How often.
+    pub requests: Vec<(String, u64)>,
+    /// How many bytes.
+    pub bytes: Vec<(String, u64)>,
+}
+
+impl IoStatistics {
+    fn device(&mut self, device: Option<(u64, u64)>) -> &mut DeviceIo {
+        let index = self.devices.iter().position(|one| one.device == device).unwrap_or_else(|| {
+            self.devices.push(DeviceIo { device, ..DeviceIo::default() });
+            self.devices.len() - 1
+        });
+        &mut self.devices[index]
+    }
+
+    fn sum(&mut self) {
+        let of = |one: &DeviceIo, name: &str| {
+            let named = one.bytes.iter().filter(|(word, _)| word == name).map(|(_, count)| *count);
+            named.sum::<u64>()
+        };
+        let own = || self.devices.iter().filter(|one| one.device.is_some());
+        (self.read_bytes, self.written_bytes) =
+            (own().map(|one| of(one, "Read")).sum(), own().map(|one| of(one, "Write")).sum());
+    }
+}
+
+fn numbers(text: &str) -> Option<(u64, u64)> {
+    let (major, minor) = text.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// A device that a container may use, in the words of `devices.allow`: type, numbers, and what may be done.
@@ -68,28 +106,43 @@ impl Group {
     /// What was read and written.
     pub fn io_statistics(&self) -> Option<IoStatistics> {
         let folder = self.folder(Controller::Blkio)?;
-        let mut sum = IoStatistics::default();
+        let mut found = IoStatistics::default();
         if self.is_v2() {
             let text = read(&folder.join("io.stat"))?;
-            for word in text.split_ascii_whitespace() {
-                match word.split_once('=') {
-                    Some(("rbytes", count)) => sum.read_bytes += count.parse::<u64>().unwrap_or(0),
-                    Some(("wbytes", count)) => sum.written_bytes += count.parse::<u64>().unwrap_or(0),
-                    _ => {}
+            for line in text.lines() {
+                let Some((device, rest)) = line.split_once(' ') else { continue };
+                let Some(device) = numbers(device) else { continue };
+                let one = found.device(Some(device));
+                for (name, count) in rest.split_ascii_whitespace().filter_map(|word| word.split_once('=')) {
+                    let Ok(count) = count.parse::<u64>() else { continue };
+                    match name {
+                        "rbytes" => one.bytes.push(("Read".to_owned(), count)),
+                        "wbytes" => one.bytes.push(("Write".to_owned(), count)),
+                        "dbytes" => one.bytes.push(("Discard".to_owned(), count)),
+                        "rios" => one.requests.push(("Read".to_owned(), count)),
+                        "wios" => one.requests.push(("Write".to_owned(), count)),
+                        "dios" => one.requests.push(("Discard".to_owned(), count)),
+                        _ => {}
+                    }
                 }
             }
-            return Some(sum);
+            found.sum();
+            return Some(found);
         }
-        let text = read(&folder.join("blkio.throttle.io_service_bytes_recursive"))?;
-        for line in text.lines() {
-            let mut words = line.split_ascii_whitespace().skip(1);
-            match (words.next(), words.next().and_then(|count| count.parse::<u64>().ok())) {
-                (Some("Read"), Some(count)) => sum.read_bytes += count,
-                (Some("Write"), Some(count)) => sum.written_bytes += count,
-                _ => {}
+        for (file, is_bytes) in [("io_service_bytes", true), ("io_serviced", false)] {
+            let text = read(&folder.join(format!("blkio.throttle.{file}_recursive")));
+            let text = text.or_else(|| (!is_bytes).then(String::new))?;
+            for line in text.lines() {
+                let mut words = line.split_ascii_whitespace().rev();
+                let Some(count) = words.next().and_then(|count| count.parse::<u64>().ok()) else { continue };
+                let Some(name) = words.next() else { continue };
+                let one = found.device(words.next().and_then(numbers));
+                let list = if is_bytes { &mut one.bytes } else { &mut one.requests };
+                list.push((name.to_owned(), count));
             }
         }
-        Some(sum)
+        found.sum();
+        Some(found)
     }
 
     /// Marks what the group sends: 16 bits name a class, and 16 more one within it.

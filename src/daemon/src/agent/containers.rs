@@ -57,7 +57,7 @@ pub(super) struct Live {
 }
 
 /// What a container uses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Used {
     /// From `/proc`.
     pub(super) processes: containers::Usage,

@@ -19,7 +19,7 @@ const LEAST_MEMORY: u64 = 32 * MEGABYTE;
 const OOM_SCORE_MAX: f64 = 1000.0;
 
 /// What a container's group has counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::agent) struct GroupUse {
     pub(in crate::agent) cpu: Option<CpuStatistics>,
     /// In processors.
@@ -131,7 +131,7 @@ pub(super) fn used(isolators: &Isolators, group: &Group) -> GroupUse {
         cpu_limit: group.cpu_limit().filter(|_| cpu).map(|limit| limit as f64 / 1000.0),
         memory: group.memory_statistics().filter(|_| isolators.has(Controller::Memory)),
         pids: group.pid_statistics().filter(|_| isolators.has(Controller::Pids)),
-        io: group.io_statistics().filter(|_| isolators.has(Controller::Blkio)),
+        io: isolators.has(Controller::Blkio).then(|| group.io_statistics()).flatten(),
         pressures: group.pressures(),
         perf: None,
         shortages: None,

@@ -20,8 +20,8 @@ pub(in crate::agent) fn add(measured: &Measured, text: &mut Text) {
         owners.insert(&executor.container, executor);
         let labels = labels(executor.framework_id.as_str(), executor.id.as_str(), executor.container.as_str());
         container(text, &labels, &statistics);
-        if let Some(group) = measured.usage.get(&executor.container).and_then(|usage| usage.group) {
-            counted(text, &labels, group.io.map(|io| (io.read_bytes, io.written_bytes)), pressures.as_ref());
+        if let Some(group) = measured.usage.get(&executor.container).and_then(|usage| usage.group.as_ref()) {
+            counted(text, &labels, group.io.as_ref().map(|io| (io.read_bytes, io.written_bytes)), pressures.as_ref());
         }
     }
     for (name, usage) in measured.usage.iter().filter(|(name, _)| !owners.contains_key(name)) {

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::containers::cgroups::{Pressures, Stalled};
+use ::containers::cgroups::{DeviceIo, IoStatistics, Pressures, Stalled};
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
+use protos::mesos::cgroup_info::blkio;
 
 use super::super::containers::{Containers, Used};
 use super::super::disk::{DiskUse, DiskUses};
@@ -35,7 +36,7 @@ impl Measured {
         executors.filter_map(|executor| {
             let usage = self.usage.get(&executor.container)?;
             let statistics = statistics(executor, usage, self.disk.of(&executor.container), self.now);
-            Some((&**executor, statistics, usage.group.and_then(|group| group.pressures)))
+            Some((&**executor, statistics, usage.group.as_ref().and_then(|group| group.pressures)))
         })
     }
 }
@@ -77,6 +78,7 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
         statistics.mem_medium_pressure_counter,
         statistics.mem_critical_pressure_counter,
     ] = shortages;
+    statistics.blkio_statistics = group.io.as_ref().map(block_devices);
     if let Some(memory) = group.memory {
         let of_processes = statistics.mem_rss_bytes.unwrap_or_default().min(memory.total);
         statistics.mem_total_bytes = Some(memory.total);
@@ -92,10 +94,27 @@ fn counted(group: &GroupUse, statistics: &mut mesos::ResourceStatistics) {
     }
 }
 
+/// Mesos's message for block devices. Its other part is for a scheduler that the kernel does not have any more (CFQ).
+fn block_devices(io: &IoStatistics) -> blkio::Statistics {
+    let values = |counts: &[(String, u64)]| {
+        let one = |(name, count): &(String, u64)| {
+            let op = blkio::Operation::from_str_name(&name.to_uppercase()).unwrap_or(blkio::Operation::Unknown);
+            blkio::Value { op: Some(op as i32), value: Some(*count) }
+        };
+        counts.iter().map(one).collect()
+    };
+    let device = |device: &DeviceIo| blkio::throttling::Statistics {
+        device: device.device.map(|(major_number, minor_number)| mesos::device::Number { major_number, minor_number }),
+        io_serviced: values(&device.requests),
+        io_service_bytes: values(&device.bytes),
+    };
+    blkio::Statistics { throttling: io.devices.iter().map(device).collect(), ..Default::default() }
+}
+
 fn statistics(executor: &Executor, usage: &Used, disk: Option<DiskUse>, now: Time) -> mesos::ResourceStatistics {
     let held = resources::from_proto(&executor.resources()).unwrap_or_default();
     let memory = (held.mem().to_f64() * MEGABYTE) as u64;
-    let is_limited = usage.group.is_some_and(|group| group.memory.is_some());
+    let is_limited = usage.group.as_ref().is_some_and(|group| group.memory.is_some());
     let used = used(usage, now);
     mesos::ResourceStatistics {
         cpus_soft_limit: Some(held.cpus().to_f64()),
@@ -231,6 +250,19 @@ mod tests {
     use ::containers::cgroups::MemoryStatistics;
 
     use super::*;
+
+    #[test]
+    fn what_was_done_with_block_devices() {
+        let count = |name: &str, count| vec![(name.to_owned(), count)];
+        let disk = DeviceIo { device: Some((8, 0)), requests: count("Read", 1), bytes: count("Write", 2) };
+        let all = DeviceIo { device: None, requests: count("Total", 3), bytes: count("Nonsense", 4) };
+        let told = block_devices(&IoStatistics { devices: vec![disk, all], ..IoStatistics::default() });
+        let [disk, all] = &told.throttling[..] else { panic!("{told:?}") };
+        assert_eq!(disk.device.as_ref().map(|device| (device.major_number, device.minor_number)), Some((8, 0)));
+        assert_eq!((disk.io_serviced[0].op(), disk.io_service_bytes[0].value), (blkio::Operation::Read, Some(2)));
+        assert_eq!((all.device, all.io_serviced[0].op()), (None, blkio::Operation::Total));
+        assert_eq!(all.io_service_bytes[0].op(), blkio::Operation::Unknown);
+    }
 
     #[test]
     fn memory_that_a_group_has_not_counted_yet() {
