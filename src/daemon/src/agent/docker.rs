@@ -16,7 +16,7 @@ use agent::{ContainerName, ContainerSpec, Limits};
 use anyhow::Context;
 use containers::Spec;
 use executor::docker::{
-    Client, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SINCE, SOCKET, STOP_TIMEOUT, Surroundings,
+    Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SINCE, SOCKET, STOP_TIMEOUT, Surroundings,
 };
 use prost::Message;
 use protos::mesos::container_info::Type;
@@ -183,14 +183,20 @@ impl Docker {
     ///
     /// # Errors
     /// What Docker says.
-    pub(super) fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
+    pub(super) fn make(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        devices: Option<String>,
+    ) -> anyhow::Result<()> {
         let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
         let id = container.as_str().to_owned();
         lock(&inner.known).insert(id.clone());
         if let Some(image) = inner.mesos_image.as_ref().filter(|_| !Docker::is_executor(spec)) {
             lock(&inner.apart).insert(id);
             let login = executor::docker::login(inner.logins.text(), image);
-            let wanted = apart::wanted(image, spec, inner.variables(container, spec), &inner.socket, login)?;
+            let variables = inner.variables(container, spec, devices);
+            let wanted = apart::wanted(image, spec, variables, &inner.socket, login)?;
             return wanted.make(&inner.client, &inner.beside(container, spec)).map_err(anyhow::Error::msg);
         }
         lock(&inner.executors).insert(id);
@@ -202,6 +208,7 @@ impl Docker {
             quota: inner.quota,
             dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
             login: inner.login(container, spec),
+            devices: devices.and_then(|text| serde_json::from_str(&text).ok()),
         };
         let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
         let mut wanted = wanted.map_err(anyhow::Error::msg)?;
@@ -246,9 +253,15 @@ impl Docker {
     }
 
     /// Tells an executor how to reach Docker.
-    pub(super) fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) {
+    pub(super) fn add_variables(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        devices: Option<String>,
+        process: &mut Spec,
+    ) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
-        let all = inner.variables(container, spec).into_iter();
+        let all = inner.variables(container, spec, devices).into_iter();
         process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
         // Who may ask the Docker daemon is root.
         process.user = None;
@@ -322,9 +335,15 @@ impl Inner {
     }
 
     /// What an executor of ours is told.
-    fn variables(&self, container: &ContainerName, spec: &ContainerSpec) -> Vec<(&'static str, String)> {
+    fn variables(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        devices: Option<String>,
+    ) -> Vec<(&'static str, String)> {
         let mut all = vec![(SOCKET, self.socket.clone()), (SANDBOX, self.sandbox.clone())];
         all.extend(self.quota.then(|| (QUOTA, "1".to_owned())));
+        all.extend(devices.map(|devices| (DEVICES, devices)));
         all.extend(self.stop_timeout.clone().map(|time| (STOP_TIMEOUT, time)));
         all.extend(self.servers(spec).map(|servers| (DNS, servers)));
         all.extend(self.login(container, spec).map(|login| (LOGIN, login)));

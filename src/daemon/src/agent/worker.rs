@@ -176,7 +176,7 @@ impl Worker {
             });
             let fetched = fetched.and_then(|()| {
                 docker.ask_helper(&container, &spec);
-                docker.make(&container, &spec)
+                docker.make(&container, &spec, isolator.gpus_for_docker(&container, &spec)?)
             });
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
@@ -206,7 +206,8 @@ impl Worker {
         let isolation = self.systemd.outlive(isolation);
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
         self.docker.note(container, spec);
-        self.docker.add_variables(container, spec, &mut process);
+        let devices = self.isolator.gpus_for_docker(container, spec)?;
+        self.docker.add_variables(container, spec, devices, &mut process);
         if let Err(error) = view.apply(spec, &mut process) {
             remove(container, group.as_ref());
             return Err(error);

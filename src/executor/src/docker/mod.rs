@@ -32,6 +32,8 @@ pub const SANDBOX: &str = "TEPUI_DOCKER_SANDBOX";
 pub const QUOTA: &str = "TEPUI_DOCKER_CFS";
 /// The name servers of containers that name none, as JSON (`nameservers`, `search`, `options`).
 pub const DNS: &str = "TEPUI_DOCKER_DNS";
+/// The devices of a container that holds GPUs, as JSON (`devices`, which are paths, and `variables`, which are pairs).
+pub const DEVICES: &str = "TEPUI_DOCKER_DEVICES";
 /// The operator's login to the registry of the task's image, as [`login`] gives it.
 pub const LOGIN: &str = "TEPUI_DOCKER_LOGIN";
 /// How long, such as `5secs`, a container may take to stop where no kill policy says it; not set for the usual time.

@@ -57,6 +57,8 @@ pub struct Surroundings<'a> {
     pub dns: Option<Value>,
     /// The operator's login for the image's registry, as [`login`](super::login) gives it.
     pub login: Option<String>,
+    /// The devices that it holds, as [`DEVICES`](super::DEVICES) has them.
+    pub devices: Option<Value>,
 }
 
 /// The container of a task, which is given as the bytes of a `TaskInfo`.
@@ -101,6 +103,9 @@ pub fn wanted(bytes: &[u8], around: &Surroundings<'_>) -> Result<Wanted, String>
     }
     if let Some(dns) = &around.dns {
         default_dns(&mut create["HostConfig"], dns);
+    }
+    if let Some(held) = &around.devices {
+        add_devices(&mut create, held);
     }
     // What the task brings along comes first.
     let login = logins::in_sandbox(around.sandbox, &docker.image).or_else(|| around.login.clone()).unwrap_or_default();
@@ -294,12 +299,7 @@ fn set(create: &mut Value, key: &str, value: &str) -> Result<(), String> {
         "device" => {
             let mut parts = value.split(':');
             let host = parts.next().unwrap_or_default();
-            let (inside, rights) = (parts.next().unwrap_or(host), parts.next().unwrap_or("rwm"));
-            let device = json!({"PathOnHost": host, "PathInContainer": inside, "CgroupPermissions": rights});
-            match &mut create["HostConfig"]["Devices"] {
-                Value::Array(list) => list.push(device),
-                other => *other = json!([device]),
-            }
+            add_device(create, host, parts.next().unwrap_or(host), parts.next().unwrap_or("rwm"));
         }
         "ulimit" => {
             let (name, limits) = pair();
@@ -324,6 +324,26 @@ fn default_dns(host: &mut Value, dns: &Value) {
     if parts.iter().all(|(known, _)| host[*known].is_null()) {
         for (known, name) in parts {
             host[known] = dns[name].clone();
+        }
+    }
+}
+
+fn add_device(create: &mut Value, host: &str, inside: &str, rights: &str) {
+    let device = json!({"PathOnHost": host, "PathInContainer": inside, "CgroupPermissions": rights});
+    match &mut create["HostConfig"]["Devices"] {
+        Value::Array(list) => list.push(device),
+        other => *other = json!([device]),
+    }
+}
+
+/// What the agent has given of its own devices, and the variables that tell of them. Of two variables with one name the later one counts.
+fn add_devices(create: &mut Value, held: &Value) {
+    for path in held["devices"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        add_device(create, path, path, "rwm");
+    }
+    for pair in held["variables"].as_array().into_iter().flatten() {
+        if let (Some(name), Some(value)) = (pair[0].as_str(), pair[1].as_str()) {
+            push(&mut create["Env"], &format!("{name}={value}"));
         }
     }
 }
@@ -363,6 +383,7 @@ mod tests {
             quota: false,
             dns,
             login: None,
+            devices: Some(json!({"devices": ["/dev/nvidia0"], "variables": [["NVIDIA_VISIBLE_DEVICES", "0"]]})),
         }
     }
 
@@ -419,6 +440,8 @@ mod tests {
         assert_eq!(host["Mounts"], json!([sandbox]));
         assert_eq!((host["MemorySwap"].as_u64(), host["Ulimits"][0]["Hard"].as_u64()), (Some(1 << 30), Some(128)));
         assert_eq!(create["Labels"]["a"], "b");
+        assert_eq!(host["Devices"][0]["PathInContainer"], "/dev/nvidia0");
+        assert!(create["Env"].as_array().unwrap().contains(&json!("NVIDIA_VISIBLE_DEVICES=0")));
         assert_eq!((&host["Dns"][0], &host["DnsSearch"][0]), (&json!("10.0.0.1"), &json!("x")));
     }
 

@@ -180,21 +180,41 @@ impl Gpus {
     /// # Errors
     /// A device that is not there any more.
     pub(super) fn devices(&self, held: &Held) -> anyhow::Result<Vec<Device>> {
+        let number = |(_, device): (PathBuf, u64)| {
+            let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+            Device(format!("c {major}:{minor} rwm"))
+        };
+        Ok(self.files(held)?.into_iter().map(number).collect())
+    }
+
+    /// The files of a container's devices, with their numbers.
+    fn files(&self, held: &Held) -> anyhow::Result<Vec<(PathBuf, u64)>> {
         let own: Vec<u32> = held.indexes();
         let needed = own.iter().map(|index| (format!("nvidia{index}"), true));
         let common = COMMON.iter().filter(|_| !own.is_empty()).map(|name| ((*name).to_owned(), false));
-        let mut devices = Vec::new();
+        let mut files = Vec::new();
         for (name, is_needed) in needed.chain(common) {
             let path = self.0.devices.join(&name);
             match fs::metadata(&path) {
-                Ok(found) if found.file_type().is_char_device() => {
-                    let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
-                    devices.push(Device(format!("c {major}:{minor} rwm")));
-                }
+                Ok(found) if found.file_type().is_char_device() => files.push((path, found.rdev())),
                 _ => ensure!(!is_needed, "'{}' is no device", path.display()),
             }
         }
-        Ok(devices)
+        Ok(files)
+    }
+
+    /// Gives a container of Docker's what it holds: what its executor is told of it, if it holds any.
+    ///
+    /// # Errors
+    /// More than there is left, or a device that is not there any more.
+    pub(super) fn give_docker(
+        &self,
+        container: &ContainerName,
+        list: &[mesos::Resource],
+    ) -> anyhow::Result<Option<String>> {
+        let Some(held) = self.give(container, list)?.filter(|held| *held != Held::default()) else { return Ok(None) };
+        let files: Vec<PathBuf> = self.files(&held)?.into_iter().map(|(path, _)| path).collect();
+        Ok(Some(serde_json::json!({"devices": files, "variables": held.variables()}).to_string()))
     }
 }
 
@@ -287,6 +307,22 @@ mod tests {
         assert!(again.give(&container("c"), &scalar("gpus", 1.0)).is_err());
         again.clean(&["b".to_owned()].into());
         assert_eq!(again.give(&container("c"), &scalar("gpus", 1.0)).unwrap().unwrap().whole, [0]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_docker_is_told() {
+        let (gpus, folder) = gpus("docker", &[], &[]);
+        let gpus = gpus.unwrap();
+        let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
+        assert_eq!(give("none", 0.0).unwrap(), None);
+        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is no device"));
+        let path = folder.join("dev/nvidia0");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&give("a", 1.0).unwrap().unwrap()).unwrap();
+        assert_eq!(told["devices"], serde_json::json!([path]));
+        assert_eq!(told["variables"][1], serde_json::json!(["NVIDIA_VISIBLE_DEVICES", "0"]));
         fs::remove_dir_all(folder).unwrap();
     }
 

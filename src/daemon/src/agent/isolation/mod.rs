@@ -227,6 +227,21 @@ impl Isolator {
         Ok(Isolated { isolation, group: Some(group), oom, init, view, variables, class })
     }
 
+    /// The GPUs of a container that Docker runs, in the words of its executor (`executor::docker::DEVICES`).
+    ///
+    /// # Errors
+    /// More than there is left.
+    pub(super) fn gpus_for_docker(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+    ) -> anyhow::Result<Option<String>> {
+        if !Docker::runs(spec) {
+            return Ok(None);
+        }
+        self.parts.gpus.give_docker(container, &spec.resources)
+    }
+
     /// Marks what an outermost container sends; those inside it send as it does.
     fn mark(&self, group: &Group, container: &ContainerName) -> anyhow::Result<Option<u32>> {
         let own = container.parent().is_none() && self.isolators.has(Controller::NetClass);
