@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: containers::Memory = containers::Memory;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

@@ -35,8 +35,18 @@ pub enum DurationTextError {
 /// # Errors
 /// Names the text and what is wrong with it.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationTextError> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
+    let (number, unit) = split(text);
+    measured(text, number, unit)
+}
+
+/// The number that a text begins with, and what follows.
+fn split(text: &str) -> (&str, &str) {
+    let end = text.bytes().position(|c| !c.is_ascii_digit() && c != b'.').unwrap_or(text.len());
+    text.split_at(end)
+}
+
+/// So much of that unit; `text` is what it was read from.
+fn measured(text: &str, number: &str, unit: &str) -> Result<Duration, DurationTextError> {
     let number: f64 = number.parse().map_err(|_| DurationTextError::Number(text.to_owned()))?;
     let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(DurationTextError::Unit(text.to_owned()));
@@ -58,12 +68,9 @@ const SHORT: [(&str, &str); 6] =
 /// # Errors
 /// Names the text and what is wrong with it.
 pub fn parse_span(text: &str) -> Result<Duration, DurationTextError> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    match SHORT.iter().find(|(short, _)| *short == unit) {
-        Some((_, long)) => parse_duration(&format!("{number}{long}")),
-        None => parse_duration(text),
-    }
+    let (number, unit) = split(text);
+    let long = SHORT.iter().find(|(short, _)| *short == unit).map_or(unit, |(_, long)| long);
+    measured(text, number, long)
 }
 
 /// Writes a duration with the largest unit that divides it exactly: 60 s is `1mins`, 0 is `0ns`.

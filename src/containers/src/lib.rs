@@ -7,7 +7,7 @@
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
 //! a signal descriptor in `children.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
-//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`.
+//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`, the allocator in `memory.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 
@@ -22,6 +22,8 @@ pub mod isolation;
 mod large_pages;
 mod lookup;
 mod mappings;
+#[cfg(feature = "memory")]
+mod memory;
 mod network;
 mod procfs;
 mod program_file;
@@ -47,6 +49,8 @@ pub use folders::{
     unlink_inside,
 };
 pub use large_pages::use_large_pages;
+#[cfg(feature = "memory")]
+pub use memory::Memory;
 pub use network::{in_network, make_network, remove_network};
 pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;

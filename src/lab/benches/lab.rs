@@ -14,7 +14,7 @@ use lab::run::run;
 use lab::scenario::Scenario;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: containers::Memory = containers::Memory;
 
 const SMALL: &str = r#"
 name = "small"

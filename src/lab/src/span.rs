@@ -7,13 +7,14 @@ pub use base::parse_span;
 
 /// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
 pub fn show_span(span: Duration) -> String {
-    let nanos = span.as_nanos();
+    // None that can be read is longer than 292 years, and this has room for 584.
+    let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
     if nanos == 0 {
         return "0s".to_owned();
     }
     let units = [("d", 86_400_000_000_000), ("h", 3_600_000_000_000), ("m", 60_000_000_000), ("s", 1_000_000_000)];
     let small = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let fits = |unit: &&(&str, u128)| nanos.is_multiple_of(unit.1);
+    let fits = |unit: &&(&str, u64)| nanos.is_multiple_of(unit.1);
     let (name, size) = units.iter().chain(&small).find(fits).copied().unwrap_or(("ns", 1));
     format!("{}{name}", nanos / size)
 }

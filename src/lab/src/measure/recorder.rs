@@ -114,20 +114,20 @@ impl Recorder {
     }
 
     /// A framework uses so much more, or less.
-    fn uses(&mut self, who: usize, needs: &Quantities, times: i32, now: f64) {
+    fn uses(&mut self, who: usize, needs: &Quantities, way: Way, now: f64) {
         let books = &mut self.books[who];
-        books.used.change(needs, times);
+        books.used.change(needs, way);
         books.share.set(books.used.ratio(&self.total), now);
-        self.used_now.change(needs, times);
+        self.used_now.change(needs, way);
         for (name, area) in &mut self.used {
             area.set(self.used_now.get(name).to_f64(), now);
         }
     }
 
     /// A framework holds so much more as offers, or less.
-    fn holds(&mut self, who: usize, offered: &Quantities, times: i32, now: f64) {
-        self.books[who].held.change(offered, times);
-        self.held_now.change(offered, times);
+    fn holds(&mut self, who: usize, offered: &Quantities, way: Way, now: f64) {
+        self.books[who].held.change(offered, way);
+        self.held_now.change(offered, way);
         self.offered.set(self.held_now.ratio(&self.total), now);
     }
 
@@ -210,7 +210,7 @@ impl Recorder {
             self.launched(who, task.0, agent, now);
         } else {
             let (needs, launched) = (scalars(&info.resources), seconds(now));
-            self.uses(who, &needs, 1, launched);
+            self.uses(who, &needs, Way::More, launched);
             self.books[who].own.hands.insert(id.to_string(), Hand { needs, launched, agent });
         }
     }
@@ -230,7 +230,7 @@ impl Recorder {
             books.running_tasks = books.running_tasks.saturating_sub(1);
             // As if it had waited, for what follows.
             books.waiting_tasks += 1;
-            books.waiting.change(&needs, 1);
+            books.waiting.change(&needs, Way::More);
         }
     }
 
@@ -248,9 +248,9 @@ impl Recorder {
             (job.left, job.ended) = (job.left + 1, NOT_YET);
         } else {
             books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
-            books.waiting.change(&needs, -1);
+            books.waiting.change(&needs, Way::Less);
         }
-        self.uses(who, &needs, 1, seconds(now));
+        self.uses(who, &needs, Way::More, seconds(now));
     }
 
     /// A framework hears of a task.
@@ -268,7 +268,7 @@ impl Recorder {
             if self.strips.len() < self.strips_max {
                 self.strips.push((hand.agent, who as u32, hand.launched, seconds(now)));
             }
-            return self.uses(who, &hand.needs, -1, seconds(now));
+            return self.uses(who, &hand.needs, Way::Less, seconds(now));
         }
         let named = if over { own.names.remove(id.as_str()) } else { own.names.get(id.as_str()).copied() };
         if let Some((number, attempt)) = named {
@@ -311,7 +311,7 @@ impl Recorder {
         if retried {
             record.launched = NOT_YET;
             books.waiting_tasks += 1;
-            books.waiting.change(&needs, 1);
+            books.waiting.change(&needs, Way::More);
         } else {
             (record.ended, record.finished) = (now, state == TaskState::TaskFinished);
             let job = &mut books.jobs[job];
@@ -323,7 +323,7 @@ impl Recorder {
         if self.strips.len() < self.strips_max {
             self.strips.push(strip);
         }
-        self.uses(who, &needs, -1, now);
+        self.uses(who, &needs, Way::Less, now);
     }
 
     /// An offer is not held any more.
@@ -331,7 +331,7 @@ impl Recorder {
         let books = &mut self.books[who];
         if let Some((held, since)) = books.offers.remove(id) {
             books.offer_seconds += now.since(since).as_secs_f64();
-            self.holds(who, &held, -1, seconds(now));
+            self.holds(who, &held, Way::Less, seconds(now));
         }
     }
 
@@ -339,7 +339,7 @@ impl Recorder {
         let books = &mut self.books[who];
         let all = scalars(resources);
         books.offers_received += 1;
-        self.holds(who, &all, 1, seconds(now));
+        self.holds(who, &all, Way::More, seconds(now));
         self.books[who].offers.insert(id.clone(), (all, now));
     }
 }
@@ -378,7 +378,7 @@ impl Books {
         } else {
             self.waiting_tasks = self.waiting_tasks.saturating_sub(1);
             let needs = self.needs_of(task);
-            self.waiting.change(&needs, -1);
+            self.waiting.change(&needs, Way::Less);
         }
         let job = &mut self.jobs[job];
         job.left = job.left.saturating_sub(1);
@@ -407,12 +407,22 @@ fn scalars(resources: &[Resource]) -> Quantities {
 
 /// Adds or takes away.
 trait Change {
-    fn change(&mut self, by: &Quantities, times: i32);
+    fn change(&mut self, by: &Quantities, way: Way);
+}
+
+/// More or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    More,
+    Less,
 }
 
 impl Change for Quantities {
-    fn change(&mut self, by: &Quantities, times: i32) {
-        by.iter().for_each(|(name, amount)| self.add(&name, amount.scaled(f64::from(times))));
+    fn change(&mut self, by: &Quantities, way: Way) {
+        match way {
+            Way::More => *self += by,
+            Way::Less => *self -= by,
+        }
     }
 }
 

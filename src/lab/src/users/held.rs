@@ -25,6 +25,8 @@ pub(super) struct Held {
     pub seen: bool,
     /// It is given back then.
     pub until: Time,
+    /// What was last needed, as messages: most tasks of an offer need the same.
+    made: Option<(Needs, Vec<Resource>)>,
 }
 
 impl Held {
@@ -47,11 +49,15 @@ impl Held {
             left,
             seen: false,
             until,
+            made: None,
         }
     }
 
     /// Needs as messages, allocated as the offer is.
-    pub fn messages(&self, needs: &Quantities) -> Vec<Resource> {
+    pub fn messages(&mut self, needs: &Needs) -> Vec<Resource> {
+        if let Some((_, made)) = self.made.as_ref().filter(|(of, _)| Arc::ptr_eq(of, needs)) {
+            return made.clone();
+        }
         let resource = |(name, amount): (Name, Amount)| Resource {
             name: name.text(),
             r#type: Type::Scalar as i32,
@@ -59,7 +65,9 @@ impl Held {
             allocation_info: Some(AllocationInfo { role: self.role.clone() }),
             ..Resource::default()
         };
-        needs.iter().map(resource).collect()
+        let made: Vec<Resource> = needs.iter().map(resource).collect();
+        self.made = Some((Arc::clone(needs), made.clone()));
+        made
     }
 }
 

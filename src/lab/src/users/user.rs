@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::Time;
 use rustc_hash::FxHashMap;
 use sdk::v1::offer::{Operation, operation};
-use sdk::v1::{CommandInfo, Offer, OfferId, TaskId, TaskInfo, TaskStatus};
+use sdk::v1::{CommandInfo, Label, Labels, Offer, OfferId, TaskId, TaskInfo, TaskStatus};
 use sdk::{Calls, Event, Scheduler, is_terminal};
 
 use super::held::{Held, choose};
@@ -284,11 +284,11 @@ impl User {
         places
     }
 
-    fn info(&self, task: &Pending, place: usize) -> TaskInfo {
-        let offer = &self.held[place];
+    fn info(&mut self, task: &Pending, place: usize) -> TaskInfo {
+        let offer = &mut self.held[place];
         let id = task_id(task.number, task.attempt);
         let work = Work { span: Some(task.span), exit: 0 };
-        let labels = work.labels();
+        let label = |(key, value): (&str, String)| Label { key: key.to_owned(), value: Some(value) };
         // How long stands in the label; where tasks are real, they are dressed in a command that keeps to it.
         let command = CommandInfo { shell: Some(false), value: Some("sleep".to_owned()), ..CommandInfo::default() };
         TaskInfo {
@@ -297,7 +297,7 @@ impl User {
             agent_id: offer.agent_id.clone(),
             resources: offer.messages(&task.needs),
             command: Some(command),
-            labels: Some(sdk::task::labels(labels.iter().map(|(key, value)| (*key, value.as_str())))),
+            labels: Some(Labels { labels: work.labels().into_iter().map(label).collect() }),
             ..TaskInfo::default()
         }
     }

@@ -7,6 +7,7 @@
 mod agents;
 mod clock;
 mod deposed;
+mod digest;
 mod dropped;
 mod event;
 mod executors;
@@ -39,6 +40,7 @@ use crate::seeds::{Rng, Seed};
 use agents::AgentHost;
 pub use agents::AgentSpec;
 use deposed::Deposed;
+use digest::Digest;
 use event::Event;
 pub use event::{Doom, Moment};
 use executors::Executor;
@@ -123,9 +125,7 @@ pub struct World<O> {
     events: u64,
     /// Batches that the master has handled.
     batches: u64,
-    digest: u64,
-    /// Memory for what is written only to be hashed.
-    scratch: Vec<u8>,
+    digest: Digest,
     /// Memory for what a session wants.
     wanted: Vec<sdk::Output>,
     /// Memory for what an agent's batch leads to; empty between batches.
@@ -161,8 +161,7 @@ impl<O: Observer> World<O> {
             serial: 0,
             events: 0,
             batches: 0,
-            digest: 0,
-            scratch: Vec::new(),
+            digest: Digest::default(),
             wanted: Vec::new(),
             agent_out: agent::Outbox::default(),
             #[cfg(test)]
@@ -199,7 +198,7 @@ impl<O: Observer> World<O> {
 
     /// A hash over all that has been said to schedulers, and when: equal runs have equal digests.
     pub fn digest(&self) -> u64 {
-        self.digest
+        self.digest.value()
     }
 
     /// The master's core; none while its process is down.
@@ -302,17 +301,6 @@ impl<O: Observer> World<O> {
     /// A number between 0 and 1 from this generator.
     fn unit(rng: &mut Rng) -> f64 {
         StandardUniform.sample(rng)
-    }
-
-    /// Takes something that was said into the digest.
-    fn digest_in(&mut self, who: u32, bytes: &[u8]) {
-        let mut hash = self.digest ^ u64::from(who) ^ self.now.as_nanos().cast_unsigned();
-        let (words, rest) = bytes.as_chunks::<8>();
-        let tail = rest.iter().fold(bytes.len() as u64, |tail, byte| (tail << 8) | u64::from(*byte));
-        for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain([tail]) {
-            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
-        }
-        self.digest = hash;
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use base::Time;
 use master::{Input, RequestId, StreamId};
-use prost::Message as _;
 use sdk::v1::scheduler as v1;
 use sdk::{Metrics, Output, Scheduler, Session, Settings};
 
@@ -178,13 +177,7 @@ impl<O: Observer> World<O> {
                 let noticed = self.spoil_event(who, connection, &mut event);
                 #[cfg(not(test))]
                 let noticed = true;
-                let mut bytes = std::mem::take(&mut self.scratch);
-                bytes.clear();
-                // A vector takes everything.
-                let written = event.encode(&mut bytes);
-                debug_assert!(written.is_ok());
-                self.digest_in(who, &bytes);
-                self.scratch = bytes;
+                self.digest.event(who, self.now.as_nanos(), &event);
                 let event = twins::event(Arc::unwrap_or_clone(event));
                 if noticed {
                     self.observer.told(who as usize, &event, self.now);

@@ -34,6 +34,8 @@ pub(crate) struct Deal {
     pub aside: Resources,
     /// Shared resources that tasks of this ACCEPT use; others of it may use them as well.
     pub shared: Resources,
+    /// What tasks and executors have taken of which the allocator has not heard: it hears of an operation's together.
+    pub unbooked: Resources,
 }
 
 impl Deal {
@@ -75,6 +77,7 @@ impl Master {
             Type::LaunchGroup => self.launch_group(deal, operation, out),
             _ => self.convert(deal, operation, out),
         }
+        self.book_taken(deal);
     }
 
     /// The rules for a list of offers, in order (SCH-70).
@@ -134,6 +137,7 @@ impl Master {
                 left: Resources::new(),
                 aside: Resources::new(),
                 shared: Resources::new(),
+                unbooked: Resources::new(),
             });
             deal.offered += &offer.resources;
             deal.offers.push(offer);

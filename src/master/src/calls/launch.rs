@@ -7,7 +7,7 @@ use protos::mesos::internal::{ResourceVersionUuid, RunTaskMessage};
 use protos::mesos::offer::Operation;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{ExecutorInfo, TaskInfo, TaskState};
-use resources::{Format, Resources};
+use resources::{Format, Resource, Resources};
 
 use super::accept::{Deal, tasks_of};
 use super::normalize;
@@ -39,7 +39,9 @@ impl Master {
             return Err("The agent is gone".to_owned());
         };
         let in_use = self.task_id_in_use(deal.framework, &task.task_id.value);
-        validate::task(&Launch { framework, key: deal.framework, agent, in_use, available: &deal.available() }, task)
+        let last = self.framework_books.get(&deal.framework).map(|book| &*book.last_needs);
+        let key = deal.framework;
+        validate::task(&Launch { framework, key, agent, in_use, available: &deal.available(), last }, task)
     }
 
     /// TASK_ERROR for a task that is not launched.
@@ -148,6 +150,11 @@ impl Master {
     /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a further
     /// copy for each task (RES-45).
     pub(crate) fn take_up(&mut self, deal: &mut Deal, resources: &Resources) {
+        if !resources.iter().any(Resource::is_shared) {
+            deal.left -= resources;
+            deal.unbooked += resources;
+            return;
+        }
         let shared = resources.shared();
         let again = &shared - &deal.left;
         deal.left -= resources;
@@ -161,6 +168,17 @@ impl Master {
         } else {
             self.allocation.take_up(&framework.id, &agent.id, &deal.role, &(resources - &again));
             self.allocation.share(&framework.id, &agent.id, &deal.role, &again);
+        }
+    }
+
+    /// The allocator hears of what has been taken since it last did.
+    pub(crate) fn book_taken(&mut self, deal: &mut Deal) {
+        if deal.unbooked.is_empty() {
+            return;
+        }
+        let taken = std::mem::take(&mut deal.unbooked);
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent.0)) {
+            self.allocation.take_up(&framework.id, &agent.id, &deal.role, &taken);
         }
     }
 

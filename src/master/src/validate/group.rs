@@ -80,7 +80,7 @@ pub(crate) fn group(context: &Group<'_>, group: &LaunchGroup) -> Result<GroupNee
 }
 
 fn member(context: &Group<'_>, group: &LaunchGroup, info: &TaskInfo) -> Result<Resources, String> {
-    let resources = task::own(context.agent, info)?;
+    let resources = task::own(context.agent, info, None)?;
     if info.executor.as_ref().is_some_and(|own| **own != group.executor) {
         return Err("The `ExecutorInfo` of task is different from executor in `LaunchGroup`".to_owned());
     }

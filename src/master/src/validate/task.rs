@@ -1,5 +1,7 @@
 //! Whether a task may be launched: the rules of mesos-features.md 7.2, in their order.
 
+use std::borrow::Cow;
+
 use base::{ExecutorId, TaskId};
 use protos::mesos::TaskInfo;
 use resources::{Name, Resources, validate_list};
@@ -16,6 +18,8 @@ pub(crate) struct Launch<'a> {
     pub in_use: Option<&'static str>,
     /// What is left of the offers.
     pub available: &'a Resources,
+    /// What the framework's last task takes: those after it mostly take the same.
+    pub last: Option<&'a Resources>,
 }
 
 /// What a valid task takes.
@@ -34,7 +38,7 @@ pub(crate) struct Needs {
 /// The first rule that it breaks, as it stands in the TASK_ERROR.
 pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String> {
     identity(task, launch.in_use)?;
-    let resources = own(launch.agent, task)?;
+    let resources = own(launch.agent, task, launch.last)?;
     match (&task.command, &task.executor) {
         (Some(_), None) | (None, Some(_)) => {}
         _ => {
@@ -58,8 +62,8 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
             .map_err(|why| format!("Task and its executor use invalid resources: {why}"))?;
     }
     let total = match executor.filter(|_| needs.launch_executor) {
-        Some(executor) => &needs.resources + executor,
-        None => needs.resources.clone(),
+        Some(executor) => Cow::Owned(&needs.resources + executor),
+        None => Cow::Borrowed(&needs.resources),
     };
     match launch.available.contains(&total) {
         true => Ok(needs),
@@ -70,8 +74,9 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
     }
 }
 
-/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources.
-pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
+/// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources. `last` is what a task
+/// takes that has been found right.
+pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> Result<Resources, String> {
     if task.slave_id.value != agent.id.as_str() {
         return Err(format!("Task uses invalid agent {} while agent {} is expected", task.slave_id.value, agent.id));
     }
@@ -91,8 +96,10 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
     if task.resources.is_empty() {
         return Err("Task uses no resources".to_owned());
     }
-    let resources = validate_list(&task.resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
-    one_kind(&resources).map_err(|why| format!("Task uses invalid resources: {why}"))?;
+    let resources = match last.filter(|last| last.is_written_as(&task.resources)) {
+        Some(last) => last.clone(),
+        None => listed(task).map_err(|why| format!("Task uses invalid resources: {why}"))?,
+    };
     if let Some(info) = &task.command {
         command::command(info).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
     }
@@ -100,6 +107,13 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo) -> Result<Resources, String> {
         container::container(info).map_err(|why| format!("Task's `ContainerInfo` is invalid: {why}"))?;
     }
     limits(agent, task, &resources)?;
+    Ok(resources)
+}
+
+/// What the task lists, by the rules for such lists.
+fn listed(task: &TaskInfo) -> Result<Resources, String> {
+    let resources = validate_list(&task.resources).map_err(|why| why.to_string())?;
+    one_kind(&resources)?;
     Ok(resources)
 }
 
@@ -178,7 +192,7 @@ mod tests {
             panic!("the script has made both");
         };
         let available = agent.total.allocated(&resources::Role::star());
-        let launch = Launch { framework, key: FrameworkKey(0), agent, in_use: None, available: &available };
+        let launch = Launch { framework, key: FrameworkKey(0), agent, in_use: None, available: &available, last: None };
         super::task(&launch, task).map(|_| ())
     }
 
