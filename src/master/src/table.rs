@@ -3,7 +3,8 @@
 //! Rows are kept in chunks of 64; a copy shares all chunks, and a change copies only the chunk and the row that it
 //! touches, if a copy still holds them. It does not know what a row is.
 
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Rows per chunk. Numbers are given out in order, so chunks fill up.
@@ -37,7 +38,8 @@ impl<T> Chunk<T> {
 /// Rows by number, in the order of their numbers. `clone` is cheap; numbers are never used twice.
 #[derive(Debug)]
 pub struct Table<T> {
-    chunks: BTreeMap<u64, Arc<Chunk<T>>>,
+    /// By number, in order. Most tables have few gaps, so that a chunk is found at once: see [`Table::find`].
+    chunks: VecDeque<(u64, Arc<Chunk<T>>)>,
     next: u64,
     len: usize,
 }
@@ -50,7 +52,7 @@ impl<T> Clone for Table<T> {
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table { chunks: BTreeMap::new(), next: 0, len: 0 }
+        Table { chunks: VecDeque::new(), next: 0, len: 0 }
     }
 }
 
@@ -72,7 +74,22 @@ impl<T> Table<T> {
 
     /// The row of that number.
     pub fn get(&self, key: u64) -> Option<&Arc<T>> {
-        self.chunks.get(&(key / CHUNK))?.get(key)
+        let place = self.find(key / CHUNK).ok()?;
+        self.chunks[place].1.get(key)
+    }
+
+    /// Where the chunk of that number is, else where it would be.
+    fn find(&self, number: u64) -> Result<usize, usize> {
+        let Some((first, _)) = self.chunks.front() else { return Err(0) };
+        let Some(distance) = number.checked_sub(*first) else { return Err(0) };
+        // Without gaps it is as far from the first one as its number; with gaps it is before that place.
+        let last = self.chunks.len() - 1;
+        let guess = usize::try_from(distance).map_or(last, |distance| distance.min(last));
+        match self.chunks[guess].0.cmp(&number) {
+            Ordering::Equal => Ok(guess),
+            Ordering::Less => Err(guess + 1),
+            Ordering::Greater => self.chunks.binary_search_by_key(&number, |(number, _)| *number),
+        }
     }
 
     /// All rows, in the order of their numbers.
@@ -85,7 +102,7 @@ impl<T> Table<T> {
 
     /// All rows in chunks, in the order of their numbers.
     pub fn chunks(&self) -> impl Iterator<Item = &Arc<Chunk<T>>> {
-        self.chunks.values()
+        self.chunks.iter().map(|(_, chunk)| chunk)
     }
 
     /// The rows alone.
@@ -109,8 +126,13 @@ impl<T> Table<T> {
 
     /// Puts a row back under a number that it had before.
     pub fn put(&mut self, key: u64, row: Arc<T>) {
-        let empty = || Arc::new(Chunk { rows: [const { None }; CHUNK as usize], len: 0 });
-        let chunk = Arc::make_mut(self.chunks.entry(key / CHUNK).or_insert_with(empty));
+        let number = key / CHUNK;
+        let place = self.find(number).unwrap_or_else(|place| {
+            let empty = Chunk { rows: [const { None }; CHUNK as usize], len: 0 };
+            self.chunks.insert(place, (number, Arc::new(empty)));
+            place
+        });
+        let chunk = Arc::make_mut(&mut self.chunks[place].1);
         if chunk.place(key).replace(row).is_none() {
             chunk.len += 1;
             self.len += 1;
@@ -120,13 +142,14 @@ impl<T> Table<T> {
 
     /// Takes a row out.
     pub fn remove(&mut self, key: u64) -> Option<Arc<T>> {
-        let chunk = self.chunks.get_mut(&(key / CHUNK))?;
+        let place = self.find(key / CHUNK).ok()?;
+        let chunk = &mut self.chunks[place].1;
         chunk.get(key)?;
         let chunk = Arc::make_mut(chunk);
         let row = chunk.place(key).take();
         chunk.len -= 1;
         if chunk.len == 0 {
-            self.chunks.remove(&(key / CHUNK));
+            self.chunks.remove(place);
         }
         self.len -= 1;
         row
@@ -142,7 +165,8 @@ impl<T> Table<T> {
 impl<T: Clone> Table<T> {
     /// The row of that number, to be changed; copied first if a snapshot shares it.
     pub fn get_mut(&mut self, key: u64) -> Option<&mut T> {
-        let chunk = self.chunks.get_mut(&(key / CHUNK))?;
+        let place = self.find(key / CHUNK).ok()?;
+        let chunk = &mut self.chunks[place].1;
         chunk.get(key)?;
         Arc::make_mut(chunk).place(key).as_mut().map(Arc::make_mut)
     }
@@ -157,6 +181,8 @@ impl<T> Clone for Chunk<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -186,6 +212,34 @@ mod tests {
         assert_eq!(seen.upgrade().unwrap().values().count(), 1);
         drop(copy);
         assert!(seen.upgrade().is_none());
+    }
+
+    #[test]
+    fn chunks_are_found_beside_gaps_of_any_kind() {
+        // Against a table that is known to be right: rows in many chunks, of which whole ones go and come back.
+        let (mut table, mut known) = (Table::default(), BTreeMap::new());
+        for n in 0..5_000_u64 {
+            known.insert(table.insert(Arc::new(n)), n);
+        }
+        let mut draw = 7_u64;
+        for _ in 0..20_000 {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Whole chunks go at the beginning, in the middle and at the end.
+            let key = (draw >> 33) % 5_200;
+            if draw >> 62 == 0 && key < 5_000 {
+                table.put(key, Arc::new(key));
+                known.insert(key, key);
+            } else {
+                for key in key / 128 * 128..key / 128 * 128 + 100 {
+                    assert_eq!(table.remove(key).map(|row| *row), known.remove(&key), "{key}");
+                }
+            }
+            assert_eq!(table.get(key).map(|row| **row), known.get(&key).copied(), "{key}");
+            assert_eq!(table.get_mut(key).map(|row| *row), known.get(&key).copied(), "{key}");
+            assert_eq!(table.len(), known.len());
+        }
+        assert!(!known.is_empty());
+        assert!(table.iter().map(|(key, row)| (key, **row)).eq(known));
     }
 
     #[test]

@@ -231,8 +231,8 @@ impl<O: Observer> World<O> {
 
     /// Lets all happen that is due until `end`, and the clock show it.
     pub fn run_until(&mut self, end: Time) {
-        while self.queue.next_at().is_some_and(|at| at <= end) {
-            self.step();
+        while let Some((at, event)) = self.queue.pop_until(end) {
+            self.go_on(at, event);
         }
         self.now = self.now.max(end);
     }
@@ -240,10 +240,14 @@ impl<O: Observer> World<O> {
     /// The next event happens. False if there is none.
     pub fn step(&mut self) -> bool {
         let Some((at, event)) = self.queue.pop() else { return false };
+        self.go_on(at, event);
+        true
+    }
+
+    fn go_on(&mut self, at: Time, event: Event) {
         self.now = self.now.max(at);
         self.events += 1;
         self.happen(event);
-        true
     }
 
     fn happen(&mut self, event: Event) {

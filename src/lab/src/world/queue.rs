@@ -34,6 +34,10 @@ fn nanos(at: Time) -> u64 {
     u64::try_from(at.since_epoch().as_nanos()).unwrap_or(u64::MAX)
 }
 
+fn time(nanos: u64) -> Time {
+    Time::from_epoch(Duration::from_nanos(nanos))
+}
+
 impl<E> Queue<E> {
     /// Puts an event in.
     pub fn push(&mut self, at: Time, event: E) {
@@ -51,26 +55,42 @@ impl<E> Queue<E> {
 
     /// When the next event happens.
     pub fn next_at(&self) -> Option<Time> {
-        let heap = self.heap.peek().map(|Reverse((at, ..))| *at);
-        let soon = self.soon.front().map(|(at, ..)| *at);
-        soon.into_iter().chain(heap).min().map(|at| Time::from_epoch(Duration::from_nanos(at)))
+        let (at, _) = self.head()?;
+        Some(time(at))
+    }
+
+    /// When the next event happens, and whether it is one of those that happen soon.
+    fn head(&self) -> Option<(u64, bool)> {
+        match (self.soon.front(), self.heap.peek()) {
+            (None, None) => None,
+            (Some((at, ..)), None) => Some((*at, true)),
+            (None, Some(Reverse((at, ..)))) => Some((*at, false)),
+            (Some((soon, one, _)), Some(Reverse((later, two, _)))) => {
+                let first = (soon, one) < (later, two);
+                Some((if first { *soon } else { *later }, first))
+            }
+        }
     }
 
     /// Takes the next event out.
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        let heap = self.heap.peek().map(|Reverse((at, sequence, _))| (*at, *sequence));
-        let soon = self.soon.front().map(|(at, sequence, _)| (*at, *sequence));
-        let (at, event) = match (soon, heap) {
-            (Some(soon), heap) if heap.is_none_or(|heap| soon < heap) => {
-                self.soon.pop_front().map(|(at, _, event)| (at, event))?
-            }
-            _ => {
-                let Reverse((at, _, place)) = self.heap.pop()?;
-                (at, self.events.remove(place as usize))
-            }
-        };
+        self.pop_until(Time::NEVER)
+    }
+
+    /// Takes the next event out if it happens by then.
+    pub fn pop_until(&mut self, end: Time) -> Option<(Time, E)> {
+        let (at, soon) = self.head()?;
+        if at > nanos(end) {
+            return None;
+        }
         self.now = at;
-        Some((Time::from_epoch(Duration::from_nanos(at)), event))
+        let event = if soon {
+            self.soon.pop_front()?.2
+        } else {
+            let Reverse((_, _, place)) = self.heap.pop()?;
+            self.events.remove(place as usize)
+        };
+        Some((time(at), event))
     }
 }
 

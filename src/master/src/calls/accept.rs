@@ -36,6 +36,8 @@ pub(crate) struct Deal {
     pub shared: Resources,
     /// What tasks and executors have taken of which the allocator has not heard: it hears of an operation's together.
     pub unbooked: Resources,
+    /// Whether something was to be made of it that was not offered.
+    pub converted: bool,
 }
 
 impl Deal {
@@ -75,7 +77,10 @@ impl Master {
         match kind {
             Type::Launch => self.launch(deal, operation, out),
             Type::LaunchGroup => self.launch_group(deal, operation, out),
-            _ => self.convert(deal, operation, out),
+            _ => {
+                deal.converted = true;
+                self.convert(deal, operation, out);
+            }
         }
         self.book_taken(deal);
     }
@@ -138,6 +143,7 @@ impl Master {
                 aside: Resources::new(),
                 shared: Resources::new(),
                 unbooked: Resources::new(),
+                converted: false,
             });
             deal.offered += &offer.resources;
             deal.offers.push(offer);
@@ -151,6 +157,14 @@ impl Master {
 
     /// What is left goes back: under the filters, but for what operations have only just made (SCH-81).
     fn give_back(&mut self, deal: Deal, filters: Filters) {
+        if !deal.converted
+            && let [offer] = &deal.offers[..]
+        {
+            // As below, without what comes to nothing here.
+            self.offer_ended(offer, &(&deal.offered - &deal.left), OfferEnd::Accepted);
+            self.recover_offered(deal.framework, deal.agent, &deal.role, &deal.left, Some(&filters));
+            return;
+        }
         let made = &deal.left - &deal.offered;
         let declined = &deal.left - &made;
         let made = made + &deal.aside;
