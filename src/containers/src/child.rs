@@ -144,6 +144,12 @@ pub fn group_is_empty(group: i32) -> bool {
     process::test_kill_process_group(id) == Err(rustix::io::Errno::SRCH)
 }
 
+/// A descriptor for the child `pid`, which nobody has waited for.
+pub(crate) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
+    let id = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(process::pidfd_open(id, process::PidfdFlags::empty())?)
+}
+
 pub(crate) fn to_signal(signal: i32) -> io::Result<Signal> {
     Signal::from_named_raw(signal).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
 }

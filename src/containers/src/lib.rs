@@ -58,7 +58,7 @@ pub use rotate::rotate;
 pub use sandbox::{SandboxError, create_sandbox};
 pub use sockets::Listeners;
 pub use spawn::{Launcher, SpawnError, Step};
-pub use spec::{Output, Program, Rlimit, RlimitKind, Spec};
+pub use spec::{Folder, Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};
 pub use template::{Copy, CopyError, Template, TemplateError, become_copy, line};

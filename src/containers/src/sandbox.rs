@@ -3,6 +3,7 @@
 //! It does not decide where sandboxes are (wire/disk.md 2), and removes none.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Gid, Mode, OFlags, Uid};
@@ -24,12 +25,12 @@ pub struct SandboxError {
 }
 
 /// Makes the folder `path` with mode 0750 and gives it to `owner`; folders above it are made as needed, with the usual mode
-/// and the caller as their owner. A folder that is there already is taken over.
+/// and the caller as their owner. A folder that is there already is taken over. Gives the open folder.
 ///
 /// # Errors
 /// Names the step that failed. A symbolic link in the place of the folder is an error, and so is one on the way in a folder
 /// that is somebody else's.
-pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<(), SandboxError> {
+pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<OwnedFd, SandboxError> {
     let error = |step: &'static str| {
         let path = path.to_owned();
         move |errno: Errno| SandboxError { step, path, source: errno.into() }
@@ -49,7 +50,7 @@ pub fn create_sandbox(path: &Path, owner: Option<&User>) -> Result<(), SandboxEr
         let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
         rustix::fs::fchown(&folder, Some(uid), Some(gid)).map_err(error("chown"))?;
     }
-    Ok(())
+    Ok(folder)
 }
 
 #[cfg(test)]
@@ -71,12 +72,12 @@ mod tests {
         std::os::unix::fs::symlink(&outside, outer.join("containers")).unwrap();
         let refused = create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap_err();
         assert_eq!(refused.step, "create");
-        assert!(crate::spawn::open_output(&outer.join("containers/stdout"), Some(&user)).is_err());
+        assert!(crate::spawn::open_output(&outer.join("containers/stdout"), Some(&user), None).is_err());
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
         // What nobody has put a link in the place of is made.
         fs::remove_file(outer.join("containers")).unwrap();
         create_sandbox(&outer.join("containers/inner"), Some(&user)).unwrap();
-        crate::spawn::open_output(&outer.join("containers/inner/stdout"), Some(&user)).unwrap();
+        crate::spawn::open_output(&outer.join("containers/inner/stdout"), Some(&user), None).unwrap();
         // A link of ours is ours.
         std::os::unix::fs::symlink(&base, base.join("again")).unwrap();
         create_sandbox(&base.join("again/other"), Some(&user)).unwrap();

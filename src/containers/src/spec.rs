@@ -102,6 +102,15 @@ pub struct Rlimit {
     pub hard: Option<u64>,
 }
 
+/// An open folder, and the path that it was opened by.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it was opened as.
+    pub fd: Arc<OwnedFd>,
+}
+
 /// Everything that one process is started with. Nothing but what is said here is inherited, open files included.
 #[derive(Clone, Debug)]
 pub struct Spec {
@@ -112,6 +121,8 @@ pub struct Spec {
     /// The current directory, as it is named in the process's own root; entered before the user is switched. `None`: the
     /// caller's.
     pub working_dir: Option<PathBuf>,
+    /// A folder of the caller's that is open already, best the `working_dir` and that of the outputs: it is not looked for again.
+    pub folder: Option<Folder>,
     /// Standard input; `None`: `/dev/null`.
     pub stdin: Option<Arc<OwnedFd>>,
     /// Standard output.
@@ -139,6 +150,7 @@ impl Spec {
             program,
             environment: Vec::new(),
             working_dir: None,
+            folder: None,
             stdin: None,
             stdout: Output::Null,
             stderr: Output::Null,

@@ -12,9 +12,10 @@ mod start;
 
 #[cfg(test)]
 pub(crate) use prepare::open_output;
-pub(crate) use prepare::{Prepared, Streams, null_input};
+pub(crate) use prepare::{Prepared, Streams, null_input, working_folder};
 pub(crate) use same::{Copied, copy_of_this, settle_copy};
 pub(crate) use stage::note_signals;
+use start::Started;
 pub(crate) use start::pause;
 
 use std::io;
@@ -157,14 +158,30 @@ impl Launcher {
     /// See [`SpawnError`]; its source is the system's error.
     pub fn spawn(&self, spec: &Spec) -> Result<Child, SpawnError> {
         let mut prepared = prepare::Prepared::new(spec)?;
-        let mut result = start::start(&mut prepared);
+        let Started { pid, pidfd } = self.start(&mut prepared, true)?;
+        let opened = pidfd.map_or_else(|| crate::child::open_pidfd(pid), Ok);
+        let failed = |source| SpawnError::Failed { step: Step::Clone, program: prepared.program, source };
+        Ok(Child::new(pid, opened.map_err(failed)?))
+    }
+
+    /// As [`Launcher::spawn`], for a small process that waits for all its children ([`ChildSignals`](crate::ChildSignals)): the
+    /// pid alone, which stays the child's until [`reap`](crate::reap) has told its end.
+    ///
+    /// # Errors
+    /// As [`Launcher::spawn`].
+    pub fn spawn_unwatched(&self, spec: &Spec) -> Result<i32, SpawnError> {
+        self.start(&mut prepare::Prepared::new(spec)?, false).map(|started| started.pid)
+    }
+
+    fn start(&self, prepared: &mut Prepared, watched: bool) -> Result<Started, SpawnError> {
+        let mut result = start::start(prepared, watched);
         for _ in 0..BUSY_TRIES {
             if !matches!(&result, Err(SpawnError::Failed { source, .. }) if source.kind() == io::ErrorKind::ExecutableFileBusy)
             {
                 break;
             }
             start::pause(BUSY_PAUSE);
-            result = start::start(&mut prepared);
+            result = start::start(prepared, watched);
         }
         result
     }

@@ -20,7 +20,7 @@ use super::mounts;
 use crate::cgroups::Entry;
 use crate::isolation::{Capabilities, FilterStep, Isolation};
 use crate::lookup::candidates;
-use crate::{Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
+use crate::{Folder, Output, Program, ProgramFile, Rlimit, RlimitKind, Spec, User};
 
 /// A null-terminated array of C strings, as execve takes it.
 pub(super) struct CArray {
@@ -66,8 +66,9 @@ impl Streams {
     /// As [`Streams::open`].
     pub(crate) fn with_input(spec: &Spec, input: &Arc<OwnedFd>) -> Result<Streams, SpawnError> {
         let owner = spec.user.as_ref().filter(|user| !user.is_current());
-        let input = stream(&Output::Fd(Arc::clone(input)), None)?;
-        Ok(Streams([input, stream(&spec.stdout, owner)?, stream(&spec.stderr, owner)?]))
+        let input = stream(&Output::Fd(Arc::clone(input)), None, None)?;
+        let folder = spec.folder.as_ref();
+        Ok(Streams([input, stream(&spec.stdout, owner, folder)?, stream(&spec.stderr, owner, folder)?]))
     }
 
     /// Input, output and error; the caller's own where they are inherited.
@@ -118,6 +119,8 @@ pub(crate) struct Prepared {
     pub(super) script_argv: Vec<*const libc::c_char>,
     pub(super) environment: CArray,
     pub(super) working_dir: Option<CString>,
+    /// The same, if it is open already.
+    pub(super) folder: Option<Arc<OwnedFd>>,
     streams: Streams,
     pub(super) user: Option<User>,
     pub(super) new_session: bool,
@@ -178,6 +181,11 @@ impl Isolated {
         })
     }
 
+    /// Whether the child has little to do for it.
+    pub(super) fn is_little(&self) -> bool {
+        !self.mounts_of_its_own && self.root.is_none() && self.capabilities.is_none() && self.seccomp.is_empty()
+    }
+
     /// Whether the child must be a copy of this process: nothing else can be born in a group of version 2.
     pub(super) fn needs_a_copy(&self) -> bool {
         matches!(self.cgroup, Some(Entry::Born(_)))
@@ -218,6 +226,7 @@ impl Prepared {
                 Some(path) => Some(c_string(path.as_os_str().to_owned(), "working directory")?),
                 None => None,
             },
+            folder: working_folder(spec).cloned(),
             streams,
             user,
             new_session: spec.new_session,
@@ -232,6 +241,15 @@ impl Prepared {
     pub(super) fn stream_fds(&self) -> [RawFd; 3] {
         self.streams.0.each_ref().map(Stream::raw)
     }
+}
+
+/// The open folder that the process goes to, if it may go there without looking for it: in mounts and roots of its own its path
+/// leads elsewhere.
+pub(crate) fn working_folder(spec: &Spec) -> Option<&Arc<OwnedFd>> {
+    let isolation = &spec.isolation;
+    let elsewhere = isolation.namespaces.mount || isolation.root.is_some() || isolation.enter.is_some();
+    let folder = spec.folder.as_ref().filter(|folder| !elsewhere && spec.working_dir.as_ref() == Some(&folder.path));
+    folder.map(|folder| &folder.fd)
 }
 
 fn c_string(text: OsString, item: &'static str) -> Result<CString, SpawnError> {
@@ -263,7 +281,7 @@ fn environment(variables: &[(OsString, OsString)]) -> Vec<OsString> {
     texts
 }
 
-fn stream(output: &Output, owner: Option<&User>) -> Result<Stream, SpawnError> {
+fn stream(output: &Output, owner: Option<&User>, folder: Option<&Folder>) -> Result<Stream, SpawnError> {
     let at = |path: &Path, source| SpawnError::Output { path: path.to_owned(), source };
     match output {
         Output::Inherit => Ok(Stream::Inherit),
@@ -278,17 +296,23 @@ fn stream(output: &Output, owner: Option<&User>) -> Result<Stream, SpawnError> {
             Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
         }
         Output::File(path) => {
-            let file = open_output(path, owner).map_err(|e| at(path, e))?;
+            let file = open_output(path, owner, folder).map_err(|e| at(path, e))?;
             Ok(Stream::Owned(above_standard(file.into()).map_err(|e| at(path, e))?))
         }
     }
 }
 
-/// A file that takes what a process says, opened for appending, and made for `owner` if it is not there.
-pub(crate) fn open_output(path: &Path, owner: Option<&User>) -> io::Result<File> {
+/// A file that takes what a process says, opened for appending, and made for `owner` if it is not there; in `folder` if its path
+/// leads there.
+pub(crate) fn open_output(path: &Path, owner: Option<&User>, folder: Option<&Folder>) -> io::Result<File> {
     const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL);
+    let folder = folder.filter(|folder| path.parent() == Some(&folder.path));
     // Most are new, and what has just been made is what it should be.
-    let file = match open_for_appending(path, NEW) {
+    let file = match folder.zip(path.file_name()) {
+        Some((folder, name)) => rustix::fs::openat(&folder.fd, name, APPENDED | NEW, NEW_MODE).map(File::from),
+        None => open_for_appending(path, NEW),
+    };
+    let file = match file {
         Err(Errno::EXIST) => open_old_output(path)?,
         new => new?,
     };
@@ -308,10 +332,13 @@ fn open_old_output(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+const APPENDED: OFlags = OFlags::WRONLY.union(OFlags::APPEND).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const NEW_MODE: Mode = Mode::from_raw_mode(0o644);
+
 /// Follows links only where they lie in folders of ours.
 fn open_for_appending(path: &Path, more: OFlags) -> Result<File, Errno> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
-    let mode = Mode::from_raw_mode(if more.contains(OFlags::CREATE) { 0o644 } else { 0 });
+    let flags = APPENDED | more;
+    let mode = if more.contains(OFlags::CREATE) { NEW_MODE } else { Mode::empty() };
     let opened = match rustix::fs::openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS) {
         // There is a link on the way, or the kernel cannot tell.
         Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {

@@ -13,23 +13,36 @@ use rustix::pipe::PipeFlags;
 use super::prepare::Prepared;
 use super::stage::{Failure, Stage, run_stage};
 use super::{SpawnError, Step};
-use crate::Child;
 use crate::cgroups::Entry;
-use crate::child::poll_readable;
+use crate::child::{poll_readable, signal_pidfd, wait};
 
 /// Room for the child stage's stack while it shares our memory. The stage uses some hundred bytes; the C library's
 /// functions that it calls, a few thousand at most.
 const STACK_BYTES: usize = 64 * 1024;
+/// The same for a stage that makes no mounts and takes no rights away: it calls little but the kernel. So much lies in pages
+/// of the caller's stack that it has touched already, as a rule, and each page that a small process does not touch counts.
+const SMALL_STACK_BYTES: usize = 4 * 1024;
 /// How long a forked child may take to run its program. Far more than a loaded machine needs; there so that a process
 /// which its new user has stopped at once cannot stop us too.
 const FORKED_LIMIT: Duration = Duration::from_secs(30);
 
-pub(super) fn start(prepared: &mut Prepared) -> Result<Child, SpawnError> {
+/// A process that runs its program, and its pidfd if one was asked for. Two of them are not worth making for each task.
+pub(super) struct Started {
+    pub(super) pid: libc::pid_t,
+    pub(super) pidfd: Option<OwnedFd>,
+}
+
+/// Starts the process; with a pidfd if it is to be `watched`.
+pub(super) fn start(prepared: &mut Prepared, watched: bool) -> Result<Started, SpawnError> {
     let entered = Entered::new(prepared);
     let copy = prepared.user.is_some() || prepared.isolation.needs_a_copy();
+    let small = prepared.isolation.is_little();
     let result = match entered {
         Ok(_guard) if copy => fork(prepared),
-        Ok(_guard) => vfork(prepared),
+        Ok(_guard) if small => vfork_on_own_stack(prepared, watched),
+        Ok(_guard) => {
+            vfork(prepared, watched, Vec::with_capacity(STACK_BYTES / size_of::<u128>()).spare_capacity_mut())
+        }
         Err(error) => Err((Step::Enter, error)),
     };
     result.map_err(|(step, source)| SpawnError::Failed { step, program: prepared.program.clone(), source })
@@ -128,7 +141,7 @@ impl Drop for Entered {
     }
 }
 
-type Started = Result<Child, (Step, io::Error)>;
+type Outcome = Result<Started, (Step, io::Error)>;
 
 extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
     // SAFETY: `vfork` passes a pointer to its own Stage, which lives until this process has run its program or ended,
@@ -138,23 +151,22 @@ extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
     unsafe { run_stage(stage) }
 }
 
-fn vfork(prepared: &mut Prepared) -> Started {
-    let mut stack: Vec<u128> = Vec::with_capacity(STACK_BYTES / size_of::<u128>());
+#[inline(never)]
+fn vfork_on_own_stack(prepared: &mut Prepared, watched: bool) -> Outcome {
+    vfork(prepared, watched, &mut [const { MaybeUninit::uninit() }; SMALL_STACK_BYTES / size_of::<u128>()])
+}
+
+fn vfork(prepared: &mut Prepared, watched: bool, stack: &mut [MaybeUninit<u128>]) -> Outcome {
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
-    let new = prepared.isolation.new;
+    let watch = if watched { libc::CLONE_PIDFD } else { 0 };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | watch | prepared.isolation.new;
     let mut stage = Stage::new(prepared, -1);
     // SAFETY: `enter` runs on a stack of its own (it grows down from the end of `stack`, which is 16-byte aligned) and
     // only touches `stage`. CLONE_VFORK suspends this thread until the child has left this memory by execve or exit, so
     // stack, stage and pidfd outlive its use of them. Signals are blocked, so no handler runs in the child.
     let pid = unsafe {
-        libc::clone(
-            enter,
-            stack.as_mut_ptr().add(stack.capacity()).cast(),
-            libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD | new,
-            (&raw mut stage).cast(),
-            &raw mut pidfd,
-        )
+        libc::clone(enter, stack.as_mut_ptr_range().end.cast(), flags, (&raw mut stage).cast(), &raw mut pidfd)
     };
     let failed_clone = (pid < 0).then(io::Error::last_os_error);
     let failure = stage.failure;
@@ -162,15 +174,15 @@ fn vfork(prepared: &mut Prepared) -> Started {
     if let Some(error) = failed_clone {
         return Err((Step::Clone, error));
     }
-    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns.
-    let child = Child::new(pid, unsafe { OwnedFd::from_raw_fd(pidfd) });
+    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns, if it was to.
+    let pidfd = watched.then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     match failure {
-        None => Ok(child),
-        Some(failure) => Err(bury(&child, failure)),
+        None => Ok(Started { pid, pidfd }),
+        Some(failure) => Err(bury(pid, failure)),
     }
 }
 
-fn fork(prepared: &mut Prepared) -> Started {
+fn fork(prepared: &mut Prepared) -> Outcome {
     let (report, reporter) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| (Step::Clone, e.into()))?;
     let mut pidfd: libc::c_int = -1;
     let blocked = SignalsBlocked::new();
@@ -196,15 +208,15 @@ fn fork(prepared: &mut Prepared) -> Started {
         return Err((Step::Clone, error));
     }
     let pid = i32::try_from(pid).map_err(|_| (Step::Clone, io::Error::from_raw_os_error(libc::EOVERFLOW)))?;
-    // SAFETY: as in `vfork`.
-    let child = Child::new(pid, unsafe { OwnedFd::from_raw_fd(pidfd) });
+    // SAFETY: the clone has succeeded, so the kernel has put a new descriptor here that nobody else owns.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     match read_report(&report) {
-        Ok(None) => Ok(child),
-        Ok(Some(failure)) => Err(bury(&child, failure)),
+        Ok(None) => Ok(Started { pid, pidfd: Some(pidfd) }),
+        Ok(Some(failure)) => Err(bury(pid, failure)),
         Err(error) => {
             // Best effort: the process may have ended meanwhile.
-            let _ = child.signal(libc::SIGKILL);
-            let _ = child.wait(None);
+            let _ = signal_pidfd(pidfd.as_fd(), libc::SIGKILL);
+            let _ = wait(pid);
             Err((Step::Exec, error))
         }
     }
@@ -221,8 +233,29 @@ fn read_report(report: &OwnedFd) -> io::Result<Option<Failure>> {
 }
 
 /// Waits for a child that has told its failure, and so is ending.
-fn bury(child: &Child, failure: Failure) -> (Step, io::Error) {
+fn bury(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
     // It cannot be anything but our child that has ended; if it were, there would be nothing left to do.
-    let _ = child.wait(None);
+    let _ = wait(pid);
     (Step::from_number(failure.step), io::Error::from_raw_os_error(failure.errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Program, Spec};
+
+    #[test]
+    fn half_of_the_small_stack_would_do() {
+        let mut spec = Spec::new(Program::Shell("true".into()));
+        (spec.working_dir, spec.die_with_parent) = (Some("/".into()), true);
+        let mut stack = [MaybeUninit::new(u128::MAX); SMALL_STACK_BYTES / size_of::<u128>()];
+        let started = vfork(&mut Prepared::new(&spec).unwrap(), false, &mut stack).unwrap_or_else(|(step, error)| {
+            panic!("{step:?}: {error}");
+        });
+        assert!(wait(started.pid).unwrap().success());
+        // SAFETY: all of it was set above, and what the child has written to it stays.
+        let words = stack.map(|word| unsafe { word.assume_init() });
+        let untouched = words.iter().take_while(|word| **word == u128::MAX).count();
+        assert!(untouched > words.len() / 2, "{untouched} of {} words are untouched", words.len());
+    }
 }

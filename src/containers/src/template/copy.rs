@@ -10,15 +10,18 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg,
 };
 
-use super::hand_down::hand_down_program;
+use super::hand_down::{hand_down_program, leave_signal_stack, room_of_the_template};
 use super::order::{self, Group, Head};
 use super::{FILES_MAX, Reply};
 use crate::cgroups::Entry;
 use crate::spawn::{Copied, Prepared, copy_of_this, note_signals, settle_copy};
-use crate::{Output, Program, SpawnError, Spec, Step, end_now};
+use crate::{Folder, Output, Program, SpawnError, Spec, Step, end_now};
 
 /// More than the kernel takes in one piece; what is not used costs nothing.
 const ORDER_MAX: usize = 512 * 1024;
+/// What nearly all orders fit into. It lies beside the rest of what the template writes for each copy: a page that it writes to
+/// is one that the system must copy, because the last copy has it too.
+const ORDER_USUAL: usize = 2 * 1024;
 
 /// What the calling process has become: a process of its own, with the environment, folder, streams and all else that was
 /// ordered.
@@ -53,20 +56,25 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
     ask_for_all();
     // Standard input becomes the copy's.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).map_err(io::Error::from)?;
-    // Never given back: that would be work for each copy.
-    let buffer = Box::leak(vec![0; ORDER_MAX].into_boxed_slice());
+    let mut usual = [0; ORDER_USUAL];
+    let rest = room_of_the_template(ORDER_MAX)?;
     loop {
-        let (length, files) = receive(&socket, buffer)?;
+        let (length, files) = receive(&socket, &mut usual, rest)?;
         if length == 0 {
             return Ok(None);
         }
-        let order = &buffer[..length];
+        // No copy has the rest, so a long order is put together before.
+        let long = length.checked_sub(usual.len()).map(|more| [&usual, &rest[..more]].concat());
+        let order = long.as_deref().unwrap_or(&usual[..length]);
         if is_copy(&socket, order, &files)? {
             // Read by the copy: what the template does not touch it need not get back.
             return Ok(Some(obey(&socket, order, files)));
         }
     }
 }
+
+/// The open files beside an order, on the stack: see [`ORDER_USUAL`].
+type Files = [Option<OwnedFd>; FILES_MAX];
 
 /// Does once what each copy would do for itself.
 fn ask_for_all() {
@@ -75,28 +83,31 @@ fn ask_for_all() {
     let _ = std::arch::is_x86_feature_detected!("avx2");
     // The page with the kernel's clock.
     let _ = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    leave_signal_stack();
     note_signals();
     hand_down_program();
 }
 
-fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+fn receive(socket: &OwnedFd, usual: &mut [u8], rest: &mut [u8]) -> io::Result<(usize, Files)> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
     let mut beside = RecvAncillaryBuffer::new(&mut room);
     let received = rustix::io::retry_on_intr(|| {
-        recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC)
+        let mut parts = [IoSliceMut::new(usual), IoSliceMut::new(rest)];
+        recvmsg(socket, &mut parts, &mut beside, RecvFlags::CMSG_CLOEXEC)
     })?;
     let rights = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    Ok((received.bytes, rights.flatten().collect()))
+    let mut all = rights.flatten();
+    Ok((received.bytes, std::array::from_fn(|_| all.next())))
 }
 
 /// Makes the copy that an order asks for; whether this is it.
-fn is_copy(socket: &OwnedFd, order: &[u8], files: &[OwnedFd]) -> io::Result<bool> {
+fn is_copy(socket: &OwnedFd, order: &[u8], files: &Files) -> io::Result<bool> {
     let head = Head::read(order).map_err(|_| malformed())?.0;
     // The group comes last.
-    let born = files.last().filter(|_| head.group == Group::Born);
+    let born = files.iter().flatten().last().filter(|_| head.group == Group::Born);
     match copy_of_this(head.namespaces, born.map(AsFd::as_fd)) {
         Ok(copied) => Ok(copied == Copied::Copy),
         Err(error) => {
@@ -107,7 +118,7 @@ fn is_copy(socket: &OwnedFd, order: &[u8], files: &[OwnedFd]) -> io::Result<bool
 }
 
 /// Becomes what was ordered. If that fails there is nothing left to do but to say so.
-fn obey(socket: &OwnedFd, order: &[u8], files: Vec<OwnedFd>) -> Copy {
+fn obey(socket: &OwnedFd, order: &[u8], files: Files) -> Copy {
     match settle(order, files).and_then(|copy| tell(socket, Reply::Ready).map(|()| copy).map_err(|_| (0, 0))) {
         Ok(copy) => copy,
         Err((step, errno)) => {
@@ -119,7 +130,7 @@ fn obey(socket: &OwnedFd, order: &[u8], files: Vec<OwnedFd>) -> Copy {
 }
 
 /// Errors are the step's number and the errno.
-fn settle(order: &[u8], files: Vec<OwnedFd>) -> Result<Copy, (u32, i32)> {
+fn settle(order: &[u8], files: Files) -> Result<Copy, (u32, i32)> {
     let unreadable = |errno| (Step::Streams as u32, errno);
     let (spec, line) = complete(order, files).map_err(|_| unreadable(libc::EBADMSG))?;
     settle_copy(Prepared::new(&spec).map_err(|error| unreadable(errno_of(&error)))?)?;
@@ -131,14 +142,21 @@ fn settle(order: &[u8], files: Vec<OwnedFd>) -> Result<Copy, (u32, i32)> {
 }
 
 /// The order with the files that came beside it, and the line.
-fn complete(bytes: &[u8], files: Vec<OwnedFd>) -> io::Result<(Spec, Option<Arc<OwnedFd>>)> {
+fn complete(bytes: &[u8], files: Files) -> io::Result<(Spec, Option<Arc<OwnedFd>>)> {
     let (head, mut spec) = order::read(bytes).map_err(|_| malformed())?;
-    let mut files = files.into_iter().map(Arc::new);
+    // It runs already, so it is looked for nowhere.
+    if let Program::Argv { file, .. } = &mut spec.program {
+        *file = "/".into();
+    }
+    let mut files = files.into_iter().flatten().map(Arc::new);
     let mut next = || files.next().ok_or_else(malformed);
     spec.stdin = Some(next()?);
     spec.stdout = Output::Fd(next()?);
     spec.stderr = Output::Fd(next()?);
     let line = head.line.then(&mut next).transpose()?;
+    if let Some(path) = spec.working_dir.clone().filter(|_| head.folder) {
+        spec.folder = Some(Folder { path, fd: next()? });
+    }
     spec.isolation.cgroup = match head.group {
         Group::None => None,
         Group::Born => Some(Entry::Born(next()?)),

@@ -1,4 +1,5 @@
-//! Handing the program's code and constants down to copies of this process, as they are mapped.
+//! Handing the program's code and constants down to copies of this process, as they are mapped; and keeping from them what they do
+//! not need, which costs at their birth and at their end.
 //!
 //! The best is one large page: a copy maps it with its first fault, and gives one entry of its page tables back at its end
 //! instead of hundreds. It needs a program in memory that is linked for that, and a kernel that has such pages (Linux 6.1).
@@ -11,6 +12,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::mappings::{self, Mapping};
 use crate::program_file::LARGE_PAGE;
 use crate::trim::parts_of_the_program;
 
@@ -72,4 +74,50 @@ fn gather() -> io::Result<bool> {
 /// as a whole in each process that has it.
 fn counts_promises() -> bool {
     std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|mode| mode.trim() == "2")
+}
+
+/// Memory for this process alone, all zero and never given back: its copies have none at that place.
+pub(super) fn room_of_the_template(length: usize) -> io::Result<&'static mut [u8]> {
+    let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at a place of the kernel's choice is nobody else's, stays for ever, and is all zero. Only this process
+    // uses it: a copy that did would be ended by the kernel.
+    unsafe {
+        let first = libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0);
+        if first == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        libc::madvise(first, length, libc::MADV_DONTFORK);
+        Ok(std::slice::from_raw_parts_mut(first.cast(), length))
+    }
+}
+
+/// Gives up the stack of its own on which this thread would say that its stack is full, and the two signals that lead to it, which
+/// end the process anyway. Each copy would have two mappings for it, and what a copy starts two signals to set back.
+pub(super) fn leave_signal_stack() {
+    // SAFETY: zeroed, both are valid, and the action is the default one. The signals are only handled by Rust's runtime, as it
+    // says, for those words. The stack is left before copies are kept from inheriting it, and stays mapped here, where the runtime
+    // gives it back.
+    unsafe {
+        let mut own: libc::stack_t = std::mem::zeroed();
+        if libc::sigaltstack(std::ptr::null(), &raw mut own) != 0 || own.ss_flags != 0 || own.ss_sp.is_null() {
+            return;
+        }
+        let default: libc::sigaction = std::mem::zeroed();
+        for signal in [libc::SIGSEGV, libc::SIGBUS] {
+            libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+        }
+        let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        if libc::sigaltstack(&raw const none, std::ptr::null_mut()) != 0 {
+            return;
+        }
+        let (start, end) = (own.ss_sp as usize, own.ss_sp as usize + own.ss_size);
+        let list = mappings::list();
+        let parts = list.lines().filter_map(Mapping::read);
+        // The stack, and the page below it that nobody may touch.
+        for part in parts.filter(|part| {
+            part.start == start && part.end == end || part.end == start && part.permissions.starts_with("---")
+        }) {
+            libc::madvise(part.start as *mut libc::c_void, part.end - part.start, libc::MADV_DONTFORK);
+        }
+    }
 }

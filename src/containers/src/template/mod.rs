@@ -26,13 +26,13 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::cgroups::Entry;
 use crate::procfs::tick;
-use crate::spawn::{Streams, null_input};
+use crate::spawn::{Streams, null_input, working_folder};
 use crate::{Child, Launcher, Output, Program, ProgramFile, SpawnError, Spec, Step};
 pub use copy::{Copy, CopyError, become_copy};
 use order::{Group, Head};
 
-/// More files than a copy can need: three streams, a line, a group in each hierarchy, and systemd's slice in two.
-const FILES_MAX: usize = 20;
+/// More files than a copy can need: three streams, a line, a folder, a group in each hierarchy, and systemd's slice in two.
+const FILES_MAX: usize = 21;
 /// How long a copy may take to become what it shall be; see the launcher's own limit.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -139,12 +139,19 @@ impl Template {
         };
         let mut files: Vec<BorrowedFd<'_>> = streams.each().to_vec();
         files.extend(line.as_ref().map(AsFd::as_fd));
+        let folder = working_folder(spec);
+        files.extend(folder.map(|folder| folder.as_fd()));
         match &spec.isolation.cgroup {
             None => {}
             Some(Entry::Born(folder)) => files.push(folder.as_fd()),
             Some(Entry::Files(list)) => files.extend(list.iter().map(|file| file.as_fd())),
         }
-        let head = Head { line: line.is_some(), group, namespaces: spec.isolation.namespaces.flags() };
+        let head = Head {
+            line: line.is_some(),
+            folder: folder.is_some(),
+            group,
+            namespaces: spec.isolation.namespaces.flags(),
+        };
         let before = tick();
         self.order(&order::write(spec, head), &files).map_err(TemplateError::Broken)?;
         let child = self.child_of_order(spec)?;

@@ -4,17 +4,17 @@
 //! It says the same to the core as `executor_api.rs`. An executor that has lost its line, because the agent was started anew,
 //! comes back over HTTP as all others do.
 
-use std::io;
-use std::os::unix::net::UnixStream as Pair;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Agent, Answer, ContainerSpec, Input, RequestId, StreamId};
-use prost::Message;
 use protos::mesos::executor::{Call, call, event};
 use protos::mesos::{self};
 use protos::recordio::Decoder;
-use tokio::net::UnixStream;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 use tokio::time::Instant;
 use wire::Limits;
 use wire::http::stream::Records;
@@ -26,7 +26,7 @@ use crate::driver::Driver;
 use crate::streams::Streams;
 
 /// One read's worth; calls have some hundred bytes.
-const READ_BYTES: usize = 16 << 10;
+const READ_BYTES: usize = 4 << 10;
 
 /// What lines lead to. Cheap to clone.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ enum LineError {
 
 impl Lines {
     /// Subscribes the executor, whose container has started, and serves its line until one side closes it.
-    pub(super) async fn serve(self, owner: Owner, socket: Pair) {
+    pub(super) async fn serve(self, owner: Owner, socket: UnixStream) {
         let (driver, streams) = (self.driver.clone(), self.streams.clone());
         let (stream, records) = self.streams.open_bare(move |stream| {
             streams.forget(stream);
@@ -109,8 +109,8 @@ impl Lines {
         }
     }
 
-    async fn carry(&self, owner: &Owner, socket: Pair, mut records: Records) -> Result<(), LineError> {
-        let socket = UnixStream::from_std(socket)?;
+    async fn carry(&self, owner: &Owner, socket: UnixStream, mut records: Records) -> Result<(), LineError> {
+        let socket = watch(socket, Interest::READABLE)?;
         let mut decoder = Decoder::new(Limits::default().body);
         let mut held = Held::default();
         loop {
@@ -123,17 +123,16 @@ impl Lines {
                         held.add(&record);
                     }
                     if !held.may_wait() {
-                        write(&socket, &held.take()).await?;
+                        write(socket.get_ref(), &held.take()).await?;
                     }
                 }
                 ready = socket.readable() => {
-                    ready?;
-                    if !read(&socket, &mut decoder)? {
+                    if !read(&mut ready?, &mut decoder)? {
                         return Ok(());
                     }
                     held.ending |= self.take_calls(owner, &mut decoder).await?;
                 }
-                () = held.is_due() => write(&socket, &held.take()).await?,
+                () = held.is_due() => write(socket.get_ref(), &held.take()).await?,
             }
         }
     }
@@ -204,35 +203,60 @@ impl Held {
     }
 }
 
-/// Whether a record says no more than that an update has arrived.
+/// Whether a record says no more than that an update has arrived. The kind of an event is the first thing in it; one that says it
+/// elsewhere is taken for urgent.
 fn is_confirmation(record: &[u8]) -> bool {
+    const KIND: [u8; 2] = [1 << 3, event::Type::Acknowledged as u8];
     let body = record.iter().position(|byte| *byte == b'\n').map_or(record, |end| &record[end + 1..]);
-    mesos::executor::Event::decode(body).is_ok_and(|event| event.r#type() == event::Type::Acknowledged)
+    body.starts_with(&KIND)
+}
+
+/// Only what is waited for: to be told whenever an executor has read something would wake this thread for nothing.
+#[allow(
+    deprecated,
+    reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+)]
+fn watch(socket: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
+    AsyncFd::with_interest(socket, interest)
 }
 
 /// Reads what is there; false at the end.
-fn read(socket: &UnixStream, decoder: &mut Decoder) -> io::Result<bool> {
+fn read(ready: &mut AsyncFdReadyGuard<'_, UnixStream>, decoder: &mut Decoder) -> io::Result<bool> {
     let mut buffer = [0; READ_BYTES];
-    match socket.try_read(&mut buffer) {
-        Ok(length) => {
-            decoder.push(&buffer[..length]);
-            Ok(length > 0)
-        }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+    let length = match ready.get_inner().read(&mut buffer) {
+        Ok(0) => return Ok(false),
+        Ok(length) => length,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        // It is tried again.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
         // What the executor has not read when it ends.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(false),
-        Err(error) => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    decoder.push(&buffer[..length]);
+    // A short read has emptied the socket; what comes later is told anew.
+    if length < buffer.len() {
+        ready.clear_ready();
     }
+    Ok(true)
 }
 
-async fn write(socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
+async fn write(mut socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
+    let mut room = None;
     while !rest.is_empty() {
-        match socket.try_write(rest) {
+        match socket.write(rest) {
             Ok(length) => rest = &rest[length..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => socket.writable().await?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             // It has ended; its container's end tells.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let room = match &mut room {
+                    Some(room) => room,
+                    None => room.insert(watch(socket.try_clone()?, Interest::WRITABLE)?),
+                };
+                room.writable().await?.clear_ready();
+            }
             Err(error) => return Err(error),
         }
     }
@@ -241,8 +265,10 @@ async fn write(socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use prost::Message;
     use protos::recordio;
+
+    use super::*;
 
     fn record(kind: event::Type) -> Vec<u8> {
         let event = mesos::executor::Event { r#type: Some(kind as i32), ..Default::default() };

@@ -2,20 +2,37 @@
 //!
 //! It starts nothing.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
 use agent::ContainerSpec;
-use containers::{Rlimit, RlimitKind, User};
+use containers::{Folder, Rlimit, RlimitKind, User};
 use protos::mesos::r_limit_info::r_limit::Type;
 
 use super::volumes;
 
-/// Makes the sandbox and shows the volumes in it, unless they are to be mounted; the user to run as, if it is another one. What
+/// What a container is started with that has to be made ready before.
+pub(super) struct Ready {
+    /// The user to run as, if it is another one.
+    pub(super) user: Option<User>,
+    /// The open sandbox, if it is at hand.
+    pub(super) sandbox: Option<OwnedFd>,
+}
+
+impl Ready {
+    /// The sandbox for the process that starts in it.
+    pub(super) fn folder(self, path: &Path) -> Option<Folder> {
+        self.sandbox.map(|fd| Folder { path: path.to_owned(), fd: Arc::new(fd) })
+    }
+}
+
+/// Makes the sandbox and shows the volumes in it, unless they are to be mounted. What
 /// `docker` runs is described by its executor.
 ///
 /// # Errors
 /// What cannot be made ready, or cannot be given at all.
-pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyhow::Result<Option<User>> {
+pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyhow::Result<Ready> {
     if !docker {
         refuse_what_is_missing(spec, mounts)?;
     }
@@ -24,10 +41,10 @@ pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyho
         None => None,
     };
     if spec.session.is_some() {
-        return Ok(user);
+        return Ok(Ready { user, sandbox: None });
     }
     let sandbox = Path::new(&spec.sandbox);
-    containers::create_sandbox(sandbox, user.as_ref())?;
+    let folder = containers::create_sandbox(sandbox, user.as_ref())?;
     if let Some(latest) = &spec.latest {
         store::replace_link(Path::new(latest), sandbox)?;
     }
@@ -35,7 +52,7 @@ pub(super) fn prepare(spec: &ContainerSpec, mounts: bool, docker: bool) -> anyho
     if !mounts || spec.latest.is_none() {
         volumes::show(sandbox, &spec.volumes, user.as_ref())?;
     }
-    Ok(user)
+    Ok(Ready { user, sandbox: Some(folder) })
 }
 
 /// The parts of a container that this agent cannot give are refused: a task must not run without what it asked for.

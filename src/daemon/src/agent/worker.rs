@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use agent::{ContainerName, ContainerSpec, Input};
 use containers::isolation::Isolation;
-use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Template, TemplateError, User};
+use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Template, TemplateError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -23,7 +23,7 @@ use super::fetch::Fetcher;
 use super::isolation::{Isolated, Isolator};
 use super::lines::{Lines, Owner};
 use super::ports;
-use super::prepare::{prepare, rlimits};
+use super::prepare::{Ready, prepare, rlimits};
 use super::records::{Note, Records};
 use super::rotate::{Rotation, Rules};
 use super::secrets::Resolver;
@@ -103,14 +103,14 @@ impl Worker {
     pub(super) fn work(&self, job: Job) {
         match job {
             Job::Launch(container, spec) => {
-                let started = self.prepare(&spec).and_then(|user| self.spawn(&container, &spec, user));
+                let started = self.prepare(&spec).and_then(|ready| self.spawn(&container, &spec, ready));
                 self.tell_failure(container, started);
             }
             Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
             Job::Fetched(container, spec, user, fetched) => {
                 let started = match self.fetcher.end(&container) {
                     true => Err(anyhow::anyhow!("The container was destroyed while it was fetching")),
-                    false => fetched.and_then(|()| self.spawn(&container, &spec, user)),
+                    false => fetched.and_then(|()| self.spawn(&container, &spec, Ready { user, sandbox: None })),
                 };
                 self.tell_failure(container, started);
             }
@@ -128,7 +128,7 @@ impl Worker {
         }
     }
 
-    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Option<User>> {
+    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
         self.docker.refuse(spec)?;
         // Docker has its own mounts, and finds volumes by their links.
         let docker = Docker::runs(spec);
@@ -156,7 +156,7 @@ impl Worker {
     /// Fetches in the background; other containers are started meanwhile.
     fn fetch(&self, container: ContainerName, mut spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
         let user = match self.prepare(&spec) {
-            Ok(user) => user,
+            Ok(ready) => ready.user,
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
@@ -191,20 +191,20 @@ impl Worker {
         });
     }
 
-    fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, user: Option<User>) -> anyhow::Result<()> {
+    fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, ready: Ready) -> anyhow::Result<()> {
         let limits = if self.isolator.limits() { rlimits(spec)? } else { Vec::new() };
         let rotation = self.rotation_of(container, spec)?;
         let is_executor = spec.latest.is_some();
         if self.isolator.is_linux() {
             self.records.note_owner(container);
         }
-        let isolated = self.isolator.isolate(container, spec, user.as_ref(), self.around(container, spec))?;
+        let isolated = self.isolator.isolate(container, spec, ready.user.as_ref(), self.around(container, spec))?;
         let Isolated { isolation, group, oom, init, view, variables, class } = isolated;
         if let Some(class) = class {
             (self.report)(Input::ContainerClass { container: container.clone(), class });
         }
         let isolation = self.systemd.outlive(isolation);
-        let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, user) };
+        let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, ready) };
         self.docker.note(container, spec);
         let devices = self.isolator.gpus_for_docker(container, spec)?;
         self.docker.add_variables(container, spec, devices, &mut process);
@@ -370,7 +370,7 @@ impl Worker {
         Ok(Program::Open { file: executor.clone(), argv: words.into_iter().collect() })
     }
 
-    fn to_spec(&self, spec: &ContainerSpec, user: Option<User>) -> Spec {
+    fn to_spec(&self, spec: &ContainerSpec, mut ready: Ready) -> Spec {
         let sandbox = Path::new(&spec.sandbox);
         let argv = spec.argv.iter().map(OsString::from).collect();
         let program = match &self.executor {
@@ -385,7 +385,8 @@ impl Worker {
             working_dir: Some(sandbox.to_owned()),
             stdout: Output::File(sandbox.join("stdout")),
             stderr: Output::File(sandbox.join("stderr")),
-            user,
+            user: ready.user.take(),
+            folder: ready.folder(sandbox),
             ..Spec::new(program)
         }
     }

@@ -128,6 +128,8 @@ impl CommandExecutor {
         {
             eprintln!("{error}");
         }
+        // It goes with the process: the agent is woken once, for all of its end.
+        std::mem::forget(self);
         ExitCode::SUCCESS
     }
 
@@ -265,10 +267,10 @@ impl CommandExecutor {
         };
         self.running = Some(Running::new(task, docker));
         self.tell(&task_id, TaskState::Starting, |_| {});
-        let started =
-            started.and_then(|spec| Launcher::posix().spawn(&spec).map_err(|error| crate::with_causes(&error)));
+        let started = started
+            .and_then(|spec| Launcher::posix().spawn_unwatched(&spec).map_err(|error| crate::with_causes(&error)));
         match started {
-            Ok(child) => self.on_started(&task_id, child.pid()),
+            Ok(pid) => self.on_started(&task_id, pid),
             Err(words) => {
                 eprintln!("{words}");
                 self.tell(&task_id, TaskState::Failed, |status| {
