@@ -203,6 +203,8 @@ impl Daemon {
         let output = fs::File::create(log).unwrap();
         let (out, err) = (output.try_clone().unwrap(), output);
         let mut command = tepui();
+        // An agent without a flag of the test's own changes nothing of the host's systemd.
+        command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere");
         command.args(words).envs(environment.iter().map(|(name, value)| (name, value))).stdout(out).stderr(err);
         Daemon { process: command.spawn().unwrap(), log: log.to_owned() }
     }

@@ -87,6 +87,8 @@ fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyh
     flags.set("hostname", "localhost")?;
     flags.set("registration_backoff_factor", "1ms")?;
     flags.set("launcher", "posix")?;
+    // Its tasks end with it.
+    flags.set("systemd_enable_support", "false")?;
     if let Some(resources) = &options.resources {
         flags.set("resources", resources)?;
     }

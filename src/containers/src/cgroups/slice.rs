@@ -41,7 +41,9 @@ impl Slice {
         let (mut first, mut second) = (None, None);
         for line in mountinfo.lines() {
             let Some((left, right)) = line.split_once(" - ") else { continue };
-            let (Some(point), mut rest) = (left.split(' ').nth(4), right.split(' ')) else { continue };
+            let (mut left, mut rest) = (left.split(' '), right.split(' '));
+            // In a container that sees a part of the hierarchy only, what is made ends with the container.
+            let (Some("/"), Some(point)) = (left.nth(3), left.next()) else { continue };
             let slice = Path::new(point).join(name);
             match (rest.next(), rest.nth(1)) {
                 (Some("cgroup"), Some(options)) if options.split(',').any(|option| option == "name=systemd") => {
@@ -124,6 +126,8 @@ mod tests {
         let root = std::env::temp_dir().join(format!("tepui-slice-{}", std::process::id()));
         let detect = |first, second| Slice::detect(&mounts(&root, first, second), "x.slice");
         assert!(matches!(detect(false, false), Err(CgroupError::Missing("name=systemd"))));
+        let part = mounts(&root, true, true).replace(" / ", " /docker/c1 ");
+        assert!(Slice::detect(&part, "x.slice").is_err(), "a part of the hierarchy is not systemd's");
         let (first, second) = (root.join("systemd/x.slice"), root.join("unified/x.slice/executors"));
         for (slice, folders) in [
             (detect(true, false).unwrap(), vec![&first]),

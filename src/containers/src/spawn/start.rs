@@ -151,9 +151,22 @@ extern "C" fn enter(stage: *mut libc::c_void) -> libc::c_int {
     unsafe { run_stage(stage) }
 }
 
+/// Words at the end of the small stack that nothing writes to, unless the stack is too small.
+const GUARD: usize = 4;
+const GUARD_WORD: u128 = 0x7465_7075_6920_6775_6172_6420_776f_7264;
+
 #[inline(never)]
 fn vfork_on_own_stack(prepared: &mut Prepared, watched: bool) -> Outcome {
-    vfork(prepared, watched, &mut [const { MaybeUninit::uninit() }; SMALL_STACK_BYTES / size_of::<u128>()])
+    let mut stack = [const { MaybeUninit::uninit() }; SMALL_STACK_BYTES / size_of::<u128>()];
+    let (guard, stack) = stack.split_at_mut(GUARD);
+    guard.iter_mut().for_each(|word| *word = MaybeUninit::new(GUARD_WORD));
+    let outcome = vfork(prepared, watched, stack);
+    // A library that somebody has put before ours may need more than ours do. Below lies what this thread goes on with.
+    // SAFETY: all words were set above. The child may have written to them, which the compiler does not know.
+    if guard.iter().any(|word| unsafe { word.as_ptr().read_volatile() } != GUARD_WORD) {
+        std::process::abort();
+    }
+    outcome
 }
 
 fn vfork(prepared: &mut Prepared, watched: bool, stack: &mut [MaybeUninit<u128>]) -> Outcome {
@@ -242,20 +255,32 @@ fn bury(pid: libc::pid_t, failure: Failure) -> (Step, io::Error) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Program, Spec};
+    use crate::{Program, Rlimit, RlimitKind, Spec};
 
     #[test]
     fn half_of_the_small_stack_would_do() {
-        let mut spec = Spec::new(Program::Shell("true".into()));
-        (spec.working_dir, spec.die_with_parent) = (Some("/".into()), true);
-        let mut stack = [MaybeUninit::new(u128::MAX); SMALL_STACK_BYTES / size_of::<u128>()];
-        let started = vfork(&mut Prepared::new(&spec).unwrap(), false, &mut stack).unwrap_or_else(|(step, error)| {
-            panic!("{step:?}: {error}");
-        });
-        assert!(wait(started.pid).unwrap().success());
-        // SAFETY: all of it was set above, and what the child has written to it stays.
-        let words = stack.map(|word| unsafe { word.assume_init() });
-        let untouched = words.iter().take_while(|word| **word == u128::MAX).count();
-        assert!(untouched > words.len() / 2, "{untouched} of {} words are untouched", words.len());
+        let script = std::env::temp_dir().join(format!("tepui-script-{}", std::process::id()));
+        std::fs::write(&script, "true").unwrap();
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let argv = |file: &std::path::Path| Program::Argv { file: file.into(), argv: Vec::new() };
+        let limit = Rlimit { kind: RlimitKind::Nofile, soft: Some(64), hard: Some(64) };
+        // What is no program is the shell's, and what is not there is looked for along the path.
+        for (program, runs) in
+            [(Program::Shell("true".into()), true), (argv(&script), true), (argv("no-such-program".as_ref()), false)]
+        {
+            let mut spec = Spec::new(program);
+            (spec.working_dir, spec.die_with_parent, spec.rlimits) = (Some("/".into()), true, vec![limit]);
+            let mut stack = [MaybeUninit::new(u128::MAX); SMALL_STACK_BYTES / size_of::<u128>()];
+            let started = vfork(&mut Prepared::new(&spec).unwrap(), false, &mut stack);
+            assert_eq!(started.is_ok(), runs);
+            if let Ok(started) = started {
+                assert!(wait(started.pid).unwrap().success());
+            }
+            // SAFETY: all of it was set above, and what the child has written to it stays.
+            let words = stack.map(|word| unsafe { word.assume_init() });
+            let untouched = words.iter().take_while(|word| **word == u128::MAX).count();
+            assert!(untouched > words.len() / 2, "{untouched} of {} words are untouched", words.len());
+        }
+        std::fs::remove_file(&script).unwrap();
     }
 }

@@ -79,8 +79,9 @@ fn counts_promises() -> bool {
 /// Memory for this process alone, all zero and never given back: its copies have none at that place.
 pub(super) fn room_of_the_template(length: usize) -> io::Result<&'static mut [u8]> {
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice is nobody else's, stays for ever, and is all zero. Only this process
-    // uses it: a copy that did would be ended by the kernel.
+    // SAFETY: a new mapping at a place of the kernel's choice is nobody else's, stays for ever, and is all zero. A copy has the
+    // reference and not the memory, and may have something else there by then: it must not use it, and does not (`become_copy`
+    // puts a long order together before it makes the copy, and reads nothing else after).
     unsafe {
         let first = libc::mmap(std::ptr::null_mut(), length, rights, flags, -1, 0);
         if first == libc::MAP_FAILED {
@@ -95,8 +96,8 @@ pub(super) fn room_of_the_template(length: usize) -> io::Result<&'static mut [u8
 /// end the process anyway. Each copy would have two mappings for it, and what a copy starts two signals to set back.
 pub(super) fn leave_signal_stack() {
     // SAFETY: zeroed, both are valid, and the action is the default one. The signals are only handled by Rust's runtime, as it
-    // says, for those words. The stack is left before copies are kept from inheriting it, and stays mapped here, where the runtime
-    // gives it back.
+    // says, for those words. The stack is left before copies are kept from inheriting it, and stays mapped here. The runtime gives it back when `main` is
+    // left: in a copy that would take whatever lies there by then, which is why copies end by `end_now` and by aborts only.
     unsafe {
         let mut own: libc::stack_t = std::mem::zeroed();
         if libc::sigaltstack(std::ptr::null(), &raw mut own) != 0 || own.ss_flags != 0 || own.ss_sp.is_null() {

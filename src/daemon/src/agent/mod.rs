@@ -124,7 +124,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let secrets = secrets::Resolver::read(&flags)?;
     let docker = Docker::read(&flags)?;
     docker.check()?;
-    let systemd = Systemd::start(&flags);
+    let systemd = Systemd::start(&flags).await;
     let images = Images::read(&flags, &work_dir, isolators.mounts())?;
     let networks = Networks::read(&flags, &runtime_dir(&flags))?;
     let gpus = Gpus::read(&flags, &runtime_dir(&flags))?;

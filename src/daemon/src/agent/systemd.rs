@@ -4,7 +4,7 @@
 //! Elsewhere nothing of this is done, or told.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -25,23 +25,12 @@ pub(super) struct Systemd(Option<Arc<Slice>>);
 
 impl Systemd {
     /// Has systemd make the slice. What stands in the way is told in the log: an agent without the slice works as well, until its
-    /// unit is stopped. Blocks.
-    pub(super) fn start(flags: &Flags) -> Systemd {
-        let runtime = Path::new(flags.text("systemd_runtime_directory"));
-        // Its presence is how systemd says that it is the init (sd_booted(3)).
-        if !flags.on("systemd_enable_support") || !runtime.is_dir() {
-            return Systemd(None);
-        }
-        if !nix::unistd::geteuid().is_root() {
-            tracing::info!("executors are in the agent's unit, if it has one: only root can give them a slice");
-            return Systemd(None);
-        }
-        let slice = make_unit(runtime, &ask::path()).and_then(|()| {
-            let slice = Slice::of_this_host(SLICE)?;
-            slice.make()?;
-            Ok(slice)
-        });
-        match slice {
+    /// unit is stopped.
+    pub(super) async fn start(flags: &Flags) -> Systemd {
+        let Some(runtime) = wanted(flags) else { return Systemd(None) };
+        // An agent may share its thread with others, and systemd takes its time.
+        let made = tokio::task::spawn_blocking(move || make(&runtime)).await;
+        match made.map_err(anyhow::Error::from).flatten() {
             Ok(slice) => {
                 tracing::info!("what runs for tasks is in systemd's slice {SLICE}");
                 Systemd(Some(Arc::new(slice)))
@@ -67,6 +56,28 @@ impl Systemd {
             }
         }
     }
+}
+
+/// Where this host's systemd looks for units, if executors are to have a slice.
+fn wanted(flags: &Flags) -> Option<PathBuf> {
+    let runtime = Path::new(flags.text("systemd_runtime_directory"));
+    // Its presence is how systemd says that it is the init (sd_booted(3)).
+    if !flags.on("systemd_enable_support") || !runtime.is_dir() {
+        return None;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        tracing::info!("executors are in the agent's unit, if it has one: only root can give them a slice");
+        return None;
+    }
+    Some(runtime.to_owned())
+}
+
+/// Has systemd make the slice. Blocks.
+fn make(runtime: &Path) -> anyhow::Result<Slice> {
+    make_unit(runtime, &ask::path())?;
+    let slice = Slice::of_this_host(SLICE)?;
+    slice.make()?;
+    Ok(slice)
 }
 
 /// Writes the slice's unit unless it is there, and has systemd start it.
@@ -98,7 +109,7 @@ mod tests {
     fn hosts_without_systemd_are_left_alone() {
         let words = ["--systemd_runtime_directory=/nowhere/at/all".to_owned()];
         let flags = Flags::load(Part::Agent, &words, std::iter::empty()).unwrap();
-        assert!(Systemd::start(&flags).0.is_none());
+        assert_eq!(wanted(&flags), None);
         let isolation = Systemd::default().outlive(Isolation::default());
         assert!(isolation.cgroup.is_none());
     }
