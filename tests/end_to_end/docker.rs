@@ -162,18 +162,34 @@ fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     let mut cluster = OneAgent::start("apart", &flags);
     let image = || docker_image(json!({}));
     // A name with a colon is hard to write as a bind.
-    let (told, written) = cluster.run("a:b", json!({"value": "echo one; exit 3"}), image());
+    let mut container = image();
+    container["volumes"] = json!([{"mode": "RW", "container_path": "/own", "host_path": "deep/own"}]);
+    // Variables by which executors are told what to do reach the task alone.
+    let elsewhere = cluster.folder.path().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    let variables = ["TEPUI_DOCKER_OUTPUT", "TEPUI_DOCKER_STOP_TIMEOUT"]
+        .map(|name| json!({"name": name, "value": elsewhere.display().to_string()}));
+    let script = "echo one; echo $TEPUI_DOCKER_OUTPUT > /own/file; exit 3";
+    let command = json!({"value": script, "environment": {"variables": variables}});
+    let (told, written) = cluster.run("a:b", command, container);
     assert!(told.contains("TASK_RUNNING") && told.contains("Container exited with status 3"), "{told}");
     assert_eq!(written, "one\n", "{told}");
+    let own = cluster.sandbox("a:b").unwrap().join("deep/own/file");
+    assert_eq!(fs::read_to_string(own).unwrap().trim_end(), elsewhere.to_string_lossy());
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     let loops = "while [ ! -e $MESOS_SANDBOX/end ]; do sleep 0.05; done";
     let task = cluster.start_task("long", json!({"value": format!("echo up; {loops}; echo down; exit 7")}), image());
     let other = cluster.start_task("other", json!({"value": "echo up; sleep 1000"}), image());
     wait_for("the tasks run, and their executors", || (dockerd.running().lines().count() == 4).then_some(()));
-    cluster.replace_agent(|| {
-        for runner in processes_with("TEPUI_DOCKER_NAME=mesos-", ".executor") {
-            let _ = Command::new("kill").args(["-KILL", &runner.to_string()]).status();
-        }
-    });
+    // A unit whose stop ends all its processes tells them before their agent has gone.
+    let stopped = runners(dockerd);
+    assert_eq!(stopped.len(), 2, "{stopped:?}");
+    tell_all(&stopped, "-TERM");
+    cluster.stop_agent();
+    wait_for("they have ended with the agent", || runners(dockerd).is_empty().then_some(()));
+    cluster.kill_agent_and_start_it_again();
+    assert_eq!(dockerd.running().lines().count(), 4, "{}", dockerd.running());
+    cluster.replace_agent(|| tell_all(&runners(dockerd), "-KILL"));
     assert_eq!(dockerd.running().lines().count(), 4, "{}", dockerd.running());
     fs::write(cluster.sandbox("long").unwrap().join("end"), "").unwrap();
     let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
@@ -185,16 +201,24 @@ fn docker_has_executors_apart(dockerd: &Dockerd, flags: &[String]) {
     });
 }
 
-/// The processes with a variable that begins and ends so.
-fn processes_with(start: &str, end: &str) -> Vec<u32> {
+fn tell_all(processes: &[u32], signal: &str) {
+    for process in processes {
+        let _ = Command::new("kill").args([signal, &process.to_string()]).status();
+    }
+}
+
+/// The processes beside executors that are in containers of this daemon.
+fn runners(dockerd: &Dockerd) -> Vec<u32> {
+    let socket = format!("TEPUI_DOCKER_SOCKET={}", dockerd.socket());
     let all = fs::read_dir("/proc").unwrap().flatten();
     let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let has = |pid: &u32| {
+    let stands_beside = |pid: &u32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let mut variables = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy);
-        variables.any(|variable| variable.starts_with(start) && variable.ends_with(end))
+        let variables: Vec<_> = environment.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let is_beside = |name: &str| name.starts_with("TEPUI_DOCKER_NAME=mesos-") && name.ends_with(".executor");
+        variables.iter().any(|own| *own == socket) && variables.iter().any(|name| is_beside(name))
     };
-    pids.filter(has).collect()
+    pids.filter(stands_beside).collect()
 }
 
 /// A registry that has nothing, and hears who asks.

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::process::{Process, ToItsEnd};
-use crate::support::{Daemon, Folder, free_port, get, look_for, request, tepui};
+use crate::support::{Daemon, Folder, free_port, get, look_for, request, tepui, wait_for};
 
 /// A master and an agent whose tasks are watched through `tepui execute` and their sandboxes.
 pub struct OneAgent {
@@ -77,6 +77,13 @@ impl OneAgent {
         drop(self.agent.take());
         meanwhile();
         self.start_agent();
+    }
+
+    /// Has the agent end as a service is stopped.
+    pub fn stop_agent(&mut self) {
+        let agent = self.agent.as_mut().unwrap();
+        agent.signal("-TERM");
+        wait_for("the agent has stopped", || agent.ended().then_some(()));
     }
 
     /// `tepui execute` for a task with a little of the agent, and `more` resources.

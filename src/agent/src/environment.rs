@@ -11,6 +11,15 @@ use crate::executor::Executor;
 /// The variable `PATH` of containers, if nothing else sets it.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// How the names of the variables begin by which agents tell their executors what to do. Nobody else sets such a one for an
+/// executor.
+const OURS: [&str; 3] = ["TEPUI_DOCKER_", "TEPUI_IMAGE_", "TEPUI_SESSION_"];
+
+/// Whether only agents may set a variable of this name for an executor. What a task says of it reaches the task alone.
+pub fn is_agents_own(name: &str) -> bool {
+    OURS.iter().any(|start| name.starts_with(start))
+}
+
 /// Variables in order, of which a later one replaces an earlier one of its name.
 #[derive(Default)]
 pub(crate) struct Variables(Vec<(String, String)>);
@@ -24,8 +33,13 @@ impl Variables {
     }
 
     pub(crate) fn set_all(&mut self, command: Option<&pb::CommandInfo>) {
-        let environment = command.and_then(|command| command.environment.as_ref());
-        for variable in environment.map(|environment| environment.variables.as_slice()).unwrap_or_default() {
+        self.set_some(command, |_| true);
+    }
+
+    fn set_some(&mut self, command: Option<&pb::CommandInfo>, wanted: impl Fn(&str) -> bool) {
+        let environment = command.into_iter().filter_map(|command| command.environment.as_ref());
+        let variables = environment.flat_map(|environment| &environment.variables);
+        for variable in variables.filter(|variable| wanted(&variable.name)) {
             let secret = variable.secret.as_ref().and_then(|secret| secret.value.as_ref());
             match (variable.r#type(), secret) {
                 (pb::environment::variable::Type::Value, _) => self.set(&variable.name, variable.value()),
@@ -58,7 +72,13 @@ pub(crate) fn references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::
     variables.filter_map(reference).collect()
 }
 
-/// The environment of an executor on the agent with this id.
+/// The same of an executor's command.
+pub(crate) fn executor_references(command: Option<&pb::CommandInfo>) -> Vec<(String, pb::Secret)> {
+    references(command).into_iter().filter(|(name, _)| !is_agents_own(name)).collect()
+}
+
+/// The environment of an executor on the agent with this id. What its command brings along comes from a framework, and may be a
+/// task's own: [`is_agents_own`].
 pub(crate) fn executor_environment(
     config: &Config,
     agent: &str,
@@ -95,7 +115,7 @@ pub(crate) fn executor_environment(
         variables.set("MESOS_SUBSCRIPTION_BACKOFF_MAX", format_duration(config.executor_reregistration_timeout));
     }
     variables.set("MESOS_SANDBOX", &*executor.directory);
-    variables.set_all(executor.info.command.as_ref());
+    variables.set_some(executor.info.command.as_ref(), |name| !is_agents_own(name));
     variables.finish()
 }
 
@@ -111,4 +131,42 @@ pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Ve
 pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
     let own = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());
     own.map_or(config.executor_shutdown_grace_period, Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pb::environment::Variable;
+    use pb::environment::variable::Type;
+
+    #[test]
+    fn what_executors_are_told_is_the_agents() {
+        let value = |name: &str| Variable { name: name.into(), value: Some("task".into()), ..Variable::default() };
+        let kept = |name: &str| Variable {
+            name: name.into(),
+            r#type: Some(Type::Secret as i32),
+            secret: Some(pb::Secret { reference: Some(pb::secret::Reference::default()), ..pb::Secret::default() }),
+            ..Variable::default()
+        };
+        let variables = vec![
+            value("A"),
+            value("TEPUI_DOCKER_OUTPUT"),
+            value("TEPUI_TOKEN"),
+            value("TEPUI_IMAGE_CMD"),
+            kept("PASSWORD"),
+            kept("TEPUI_DOCKER_LOGIN"),
+        ];
+        let environment = Some(pb::Environment { variables });
+        let command = pb::CommandInfo { environment, ..pb::CommandInfo::default() };
+        let mut told = Variables::default();
+        told.set("TEPUI_DOCKER_OUTPUT", "agent");
+        told.set_some(Some(&command), |name| !is_agents_own(name));
+        let told: Vec<String> = told.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(told, ["TEPUI_DOCKER_OUTPUT=agent", "A=task", "TEPUI_TOKEN=task"]);
+        let asked: Vec<String> = executor_references(Some(&command)).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(asked, ["PASSWORD"]);
+        // A container inside a pod is no executor: it has what its task says.
+        let inside = nested_environment("/s", &command);
+        assert!(inside.iter().any(|(name, value)| name == "TEPUI_DOCKER_OUTPUT" && value == "task"));
+    }
 }

@@ -9,10 +9,10 @@ use protos::mesos::internal::{ExitedExecutorMessage, RunTaskMessage};
 use protos::mesos::{self as pb, executor as api, task_status::Reason};
 
 use crate::agent::Agent;
-use crate::container::{ContainerName, ContainerSpec};
+use crate::container::{ContainerName, ContainerSpec, Ours};
 use crate::detected::task_of;
 use crate::disk::{frame, paths};
-use crate::environment::{executor_environment, references};
+use crate::environment::{executor_environment, executor_references};
 use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
 use crate::framework::Framework;
 use crate::message::Outgoing;
@@ -174,8 +174,13 @@ impl Agent {
             program_of(&command)
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
+        let ours = (is_default || executor.generated_for_command_task).then(|| Ours {
+            framework: executor.framework_id.as_str().to_owned(),
+            executor: executor.id.as_str().to_owned(),
+        });
         ContainerSpec {
-            secrets: references(info.command.as_ref()),
+            ours,
+            secrets: executor_references(info.command.as_ref()),
             sandbox: executor.directory.to_string(),
             latest: runs.map(|runs| format!("{runs}/latest")),
             argv,

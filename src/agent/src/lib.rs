@@ -59,12 +59,12 @@ mod waiting;
 pub use agent::{Agent, AgentState, StartError};
 pub use authenticate::{AuthMessage, Credential};
 pub use config::{Config, Limitable, Reconfiguration, RecoverMode};
-pub use container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
+pub use container::{ContainerName, ContainerSpec, Ours, Prepare, Session, VolumeLink};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
     RecoveryError, Tree,
 };
-pub use environment::PATH;
+pub use environment::{PATH, is_agents_own};
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};
 pub use framework::{Framework, FrameworkState};
 pub use input::{Input, RequestId, StreamId};

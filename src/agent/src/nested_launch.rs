@@ -6,7 +6,7 @@ use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::Agent;
 use crate::container::{ContainerName, ContainerSpec, Prepare, Session, VolumeLink};
-use crate::environment::{Variables, executor_environment, nested_environment, references};
+use crate::environment::{Variables, executor_environment, executor_references, nested_environment, references};
 use crate::executor::{Executor, ExecutorState};
 use crate::input::RequestId;
 use crate::launch::program_of;
@@ -133,6 +133,7 @@ impl Agent {
         let rights = wanted.container.as_ref().and_then(rights);
         let secrets = references(Some(&wanted.command));
         let spec = ContainerSpec {
+            ours: None,
             secrets: secrets.clone(),
             sandbox: sandbox.clone(),
             latest: None,
@@ -172,6 +173,7 @@ impl Agent {
         own.for_each(|variable| secrets.retain(|(name, _)| *name != variable.name));
         secrets.extend(references(Some(&wanted.command)));
         let spec = ContainerSpec {
+            ours: None,
             secrets,
             sandbox: outer.to_owned(),
             latest: None,
@@ -206,7 +208,7 @@ impl Agent {
     fn secrets_of(&self, container: &ContainerName, around: &Around) -> Vec<(String, pb::Secret)> {
         match (self.nested.get(container), around) {
             (Some(nested), _) => nested.secrets.clone(),
-            (None, Around::Executor(executor)) => references(executor.info.command.as_ref()),
+            (None, Around::Executor(executor)) => executor_references(executor.info.command.as_ref()),
             (None, Around::Standalone) => Vec::new(),
         }
     }

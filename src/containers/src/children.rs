@@ -3,12 +3,11 @@
 //! A process with other threads or libraries that wait for their children must use [`Child`](crate::Child) instead.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{self, WaitOptions};
 
-use crate::WaitStatus;
+use crate::{WaitStatus, signals};
 
 /// Tells that some child has ended: SIGCHLD, blocked for the calling thread and turned into a readable descriptor.
 /// What [`Launcher::spawn`](crate::Launcher::spawn) starts has no signal blocked nevertheless.
@@ -23,19 +22,7 @@ impl ChildSignals {
     /// # Errors
     /// If the system has no descriptor left.
     pub fn open() -> io::Result<ChildSignals> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: the set is filled by sigemptyset before it is read; pthread_sigmask and signalfd read it.
-        let fd = unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-            libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: signalfd has just made this descriptor, and nobody else owns it.
-        Ok(ChildSignals { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(ChildSignals { fd: signals::open(&[libc::SIGCHLD], libc::SFD_NONBLOCK)? })
     }
 
     /// Readable when a child has ended since the last [`ChildSignals::clear`].

@@ -6,7 +6,7 @@
 //!
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
-//! a signal descriptor in `children.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
+//! signal descriptors in `signals.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
 //! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`, the allocator in `memory.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
@@ -29,6 +29,7 @@ mod procfs;
 mod program_file;
 mod rotate;
 mod sandbox;
+mod signals;
 mod sockets;
 mod spawn;
 mod spec;
@@ -56,8 +57,9 @@ pub use procfs::{StartTime, start_time};
 pub use program_file::ProgramFile;
 pub use rotate::rotate;
 pub use sandbox::{SandboxError, create_sandbox};
+pub use signals::EndSignals;
 pub use sockets::Listeners;
-pub use spawn::{Launcher, SpawnError, Step};
+pub use spawn::{Launcher, SpawnError, Step, open_for_output};
 pub use spec::{Folder, Output, Program, Rlimit, RlimitKind, Spec};
 pub use status::{WaitStatus, signal_text};
 pub use table::{Process, ProcessTable, Usage};

@@ -10,6 +10,7 @@ mod same;
 mod stage;
 mod start;
 
+pub use prepare::open_for_output;
 #[cfg(test)]
 pub(crate) use prepare::open_output;
 pub(crate) use prepare::{Prepared, Streams, null_input, working_folder};

@@ -302,6 +302,15 @@ fn stream(output: &Output, owner: Option<&User>, folder: Option<&Folder>) -> Res
     }
 }
 
+/// A file that takes what a process says, opened for appending, and made if it is not there. A link is no such file, nor is anything
+/// but a regular file.
+///
+/// # Errors
+/// If it is something else, or the system refuses.
+pub fn open_for_output(path: &Path) -> io::Result<File> {
+    open_output(path, None, None)
+}
+
 /// A file that takes what a process says, opened for appending, and made for `owner` if it is not there; in `folder` if its path
 /// leads there.
 pub(crate) fn open_output(path: &Path, owner: Option<&User>, folder: Option<&Folder>) -> io::Result<File> {
@@ -369,6 +378,25 @@ mod tests {
         let variables: Vec<(OsString, OsString)> =
             [("A", "1"), ("B", ""), ("A", "2=3")].map(|(n, v)| (n.into(), v.into())).into();
         assert_eq!(environment(&variables), ["A=2=3", "B="]);
+    }
+
+    #[test]
+    fn output_goes_to_regular_files() {
+        let folder = std::env::temp_dir().join(format!("tepui-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let at = |name: &str| folder.join(name);
+        for text in ["a", "b"] {
+            std::io::Write::write_all(&mut open_for_output(&at("file")).unwrap(), text.as_bytes()).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "ab");
+        std::os::unix::fs::symlink(at("elsewhere"), at("link")).unwrap();
+        assert!(open_for_output(&at("link")).is_err() && !at("elsewhere").exists());
+        // A pipe that nobody reads is not waited for, and one that is read is none of these files either.
+        rustix::fs::mknodat(CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert!(open_for_output(&at("pipe")).is_err());
+        let _reader = File::options().read(true).write(true).open(at("pipe")).unwrap();
+        assert!(open_for_output(&at("pipe")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

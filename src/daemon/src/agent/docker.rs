@@ -2,21 +2,24 @@
 //! executors are told, and what is left of them.
 //!
 //! The containers themselves are run by executors (see crate `executor`), which outlive the agent. Executors that are in containers
-//! themselves are `docker/apart.rs` and `Docker::make`; beside each is a small process of the agent's, which need not outlive it.
+//! themselves are `docker/apart.rs` and `Docker::make`; beside each is a small process of the agent's, which need not outlive it. What
+//! an earlier agent has left is in `docker/left.rs`.
 
 mod apart;
+mod left;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use agent::{ContainerName, ContainerSpec, Limits};
 use anyhow::Context;
 use containers::Spec;
 use executor::docker::{
-    Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SINCE, SOCKET, STOP_TIMEOUT, Surroundings,
+    Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT, Surroundings,
 };
 use prost::Message;
 use protos::mesos::container_info::Type;
@@ -63,6 +66,10 @@ struct Inner {
     apart: Mutex<BTreeSet<String>>,
     /// What Docker calls the containers in which executors of an earlier agent are.
     left: Mutex<BTreeMap<String, String>>,
+    /// Set once the agent goes and leaves its containers to the next one.
+    leaving: AtomicBool,
+    /// Those that were to end before.
+    given_up: Mutex<BTreeSet<String>>,
 }
 
 impl Docker {
@@ -100,6 +107,8 @@ impl Docker {
             executors: Mutex::default(),
             apart: Mutex::default(),
             left: Mutex::default(),
+            leaving: AtomicBool::new(false),
+            given_up: Mutex::default(),
         }))))
     }
 
@@ -164,13 +173,13 @@ impl Docker {
         }
         anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
         anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
-        anyhow::ensure!(!is_ours(spec, "default"), "The containers of a pod cannot be Docker's");
+        anyhow::ensure!(!is_pod(spec), "The containers of a pod cannot be Docker's");
         Ok(())
     }
 
     /// Whether Docker runs the executor itself, which is a framework's own.
     pub(super) fn is_executor(spec: &ContainerSpec) -> bool {
-        Docker::runs(spec) && spec.latest.is_some() && !is_ours(spec, "command") && !is_ours(spec, "default")
+        Docker::runs(spec) && spec.latest.is_some() && spec.ours.is_none()
     }
 
     /// Whether the executor itself is to be in a container of Docker's.
@@ -227,20 +236,6 @@ impl Docker {
         Some(all.map(|(name, value)| (name.into(), value.into())).into())
     }
 
-    /// The same for an executor of an earlier agent, whose container is there while the process that stood beside it is not; none if
-    /// there is no such container.
-    pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
-        let inner = self.0.as_ref()?;
-        let name = lock(&inner.left).remove(container.as_str())?;
-        let all = [
-            (SOCKET, inner.socket.clone()),
-            (NAME, name),
-            (SINCE, last_heard(Path::new(sandbox))),
-            (super::ends::MARK, sandbox.to_owned()),
-        ];
-        Some(all.map(|(name, value)| (name.into(), value.into())).into())
-    }
-
     /// Sets what a running executor may use that Docker runs. Blocks.
     pub(super) fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
         let is_executor = |inner: &&Arc<Inner>| lock(&inner.executors).contains(container.as_str());
@@ -267,12 +262,36 @@ impl Docker {
         process.user = None;
     }
 
+    /// The agent goes, and the next one takes its containers up again.
+    pub(super) fn leave(&self) {
+        if let Some(inner) = &self.0 {
+            inner.leaving.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a container is to end.
+    pub(super) fn give_up(&self, container: &ContainerName) {
+        if let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) {
+            lock(&inner.given_up).insert(container.as_str().to_owned());
+        }
+    }
+
+    /// Whether an executor's container is left to the next agent, even if the process beside it has ended.
+    pub(super) fn is_left(&self, container: &ContainerName) -> bool {
+        let id = container.as_str();
+        self.0.as_ref().is_some_and(|inner| {
+            let makes = lock(&inner.executors).contains(id) || lock(&inner.apart).contains(id);
+            inner.leaving.load(Ordering::Relaxed) && makes && !lock(&inner.given_up).contains(id)
+        })
+    }
+
     /// A container's executor has ended: what Docker runs of it ends now, and is deleted later. Blocks.
     pub(super) fn ended(&self, container: &ContainerName, runtime: &Handle) {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
         lock(&inner.executors).remove(container.as_str());
         lock(&inner.told).remove(container.as_str());
+        lock(&inner.given_up).remove(container.as_str());
         let name = format!("{PREFIX}{container}");
         if lock(&inner.apart).remove(container.as_str()) {
             // Its output is in the sandbox; nobody looks at it any more.
@@ -285,45 +304,6 @@ impl Docker {
             tokio::time::sleep(inner.remove_delay).await;
             tokio::task::spawn_blocking(move || remove(&inner.client, &name));
         });
-    }
-
-    /// Ends and deletes what an earlier agent has left of containers other than these. Blocks.
-    pub(super) fn clean(&self, wanted: &BTreeSet<String>, runtime: &Handle) {
-        let Some(inner) = &self.0 else { return };
-        // Of those that go on nobody knows whose they are.
-        lock(&inner.known).extend(wanted.iter().cloned());
-        let listed = match inner.client.containers() {
-            Ok(listed) => listed,
-            Err(error) => return tracing::warn!("{:#}", anyhow::Error::from(error)),
-        };
-        for container in listed {
-            let name = container.name.trim_start_matches(PREFIX);
-            let apart = name.strip_suffix(apart::SUFFIX);
-            let id = apart.unwrap_or(name).to_owned();
-            if container.executor && wanted.contains(&id) {
-                lock(&inner.executors).insert(id.clone());
-            }
-            if wanted.contains(&id) && (container.executor || apart.is_some()) {
-                lock(&inner.apart).extend(apart.map(str::to_owned));
-                lock(&inner.left).insert(id.clone(), container.name.clone());
-            }
-            if wanted.contains(&id) || container.running && !inner.kill_orphans {
-                continue;
-            }
-            let created = SystemTime::UNIX_EPOCH + Duration::from_secs(container.created);
-            let age = created.elapsed().unwrap_or_default();
-            if container.running {
-                tracing::info!(container = id, "ending a Docker container that an earlier agent has left");
-                if let Err(error) = inner.client.kill(&container.name, "SIGKILL") {
-                    tracing::warn!("{:#}", anyhow::Error::from(error));
-                }
-            }
-            let (inner, left) = (inner.clone(), inner.remove_delay.saturating_sub(age));
-            runtime.spawn(async move {
-                tokio::time::sleep(left).await;
-                tokio::task::spawn_blocking(move || remove(&inner.client, &container.name));
-            });
-        }
     }
 }
 
@@ -384,9 +364,9 @@ impl Inner {
     }
 }
 
-/// Whether a container's program is an executor of ours, of this kind.
-fn is_ours(spec: &ContainerSpec, kind: &str) -> bool {
-    spec.argv.get(1..3).is_some_and(|words| words == ["executor", kind])
+/// Whether a container's program is the executor of a pod.
+fn is_pod(spec: &ContainerSpec) -> bool {
+    spec.ours.is_some() && spec.argv.get(2).is_some_and(|kind| kind == "default")
 }
 
 /// An executor as a task that is like it: what Docker is to run.
@@ -429,14 +409,6 @@ fn named(limits: Limits) -> BTreeMap<String, mesos::value::Scalar> {
     [("cpus", limits.cpus), ("mem", limits.mem)].into_iter().filter_map(one).collect()
 }
 
-/// When an executor's output was written to last, in seconds since the epoch.
-fn last_heard(sandbox: &Path) -> String {
-    let written = |name: &str| std::fs::symlink_metadata(sandbox.join(name)).ok()?.modified().ok();
-    let last = ["stdout", "stderr"].into_iter().filter_map(written).max().unwrap_or(SystemTime::UNIX_EPOCH);
-    let since = last.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    format!("{}.{:09}", since.as_secs(), since.subsec_nanos())
-}
-
 fn remove(client: &Client, name: &str) {
     if let Err(error) = client.remove(name) {
         tracing::warn!("the Docker container '{name}' cannot be removed: {:#}", anyhow::Error::from(error));
@@ -452,6 +424,40 @@ mod tests {
         let spec = ContainerSpec { program: program.to_owned(), argv, ..ContainerSpec::default() };
         let command = description(&spec).command.unwrap();
         (command.shell(), command.value.clone(), command.arguments.clone())
+    }
+
+    #[test]
+    fn what_an_executor_is_told_is_the_agents() {
+        let all = [SOCKET, SANDBOX, QUOTA, DNS, DEVICES, LOGIN, STOP_TIMEOUT, NAME, executor::docker::SINCE];
+        assert!(all.into_iter().chain([executor::docker::OUTPUT]).all(agent::is_agents_own));
+        assert!(!agent::is_agents_own("TEPUI_INDEX"));
+    }
+
+    #[test]
+    fn executors_that_look_like_ours_are_in_containers() {
+        let argv = ["x", "executor", "command"].map(str::to_owned).to_vec();
+        let container = Some(mesos::ContainerInfo { r#type: Type::Docker as i32, ..Default::default() });
+        let latest = Some("/w/latest".to_owned());
+        let theirs = ContainerSpec { argv, container, latest, ..ContainerSpec::default() };
+        assert!(Docker::is_executor(&theirs));
+        let ours = Some(agent::Ours { framework: "f".into(), executor: "e".into() });
+        assert!(!Docker::is_executor(&ContainerSpec { ours, ..theirs }));
+    }
+
+    #[test]
+    fn who_goes_leaves_executors_but_not_what_was_to_end() {
+        let flags = ["--containerizers=docker".to_owned(), "--docker_socket=/nowhere".to_owned()];
+        let flags = Flags::load(crate::flags::Part::Agent, &flags, std::iter::empty()).unwrap();
+        let docker = Docker::read(&flags).unwrap();
+        let name = |id| ContainerName::top(&base::ContainerId::new(id).unwrap());
+        let [kept, ended, task] = ["kept", "ended", "task"].map(name);
+        let inner = docker.0.as_ref().unwrap();
+        lock(&inner.known).extend(["kept", "ended", "task"].map(str::to_owned));
+        lock(&inner.executors).extend(["kept", "ended"].map(str::to_owned));
+        assert!(!docker.is_left(&kept));
+        docker.leave();
+        docker.give_up(&ended);
+        assert!(docker.is_left(&kept) && !docker.is_left(&ended) && !docker.is_left(&task));
     }
 
     #[test]

@@ -187,6 +187,10 @@ impl Worker {
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
         }
         let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { told };
+        if self.docker.is_left(&container) {
+            // Who stops the agent may end the process beside the executor's container, too. The next agent starts another one.
+            return;
+        }
         let status = if live.init { status.map(of_init) } else { status };
         let group = self.isolator.group(&container);
         if let Some(group) = group.as_ref().filter(|_| status.is_none_or(|status| status & 0x7f != 0))
@@ -230,6 +234,7 @@ impl Worker {
         if !lock(&self.live).contains_key(container) {
             return;
         }
+        self.docker.give_up(container);
         // Ending may take seconds; other containers are started meanwhile.
         let (worker, container) = (self.clone(), container.clone());
         self.runtime.spawn_blocking(move || worker.end_all(&container));

@@ -473,13 +473,14 @@ impl Root {
         Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
     }
 
-    /// The image's variables, where the task and the agent say nothing.
+    /// The image's variables, where the task and the agent say nothing; but not those by which agents tell executors what to do.
     pub(super) fn add_variables(&self, environment: &mut Vec<(String, String)>) {
         for variable in &self.defaults.env {
             let Some((name, value)) = variable.split_once('=') else { continue };
             match environment.iter_mut().find(|(known, _)| known == name) {
                 Some((_, known)) if name == "PATH" && known == PATH => value.clone_into(known),
                 Some(_) => {}
+                None if agent::is_agents_own(name) => {}
                 None => environment.push((name.to_owned(), value.to_owned())),
             }
         }
@@ -600,7 +601,8 @@ mod tests {
     #[test]
     fn variables() {
         let mut environment = vec![("PATH".to_owned(), PATH.to_owned()), ("A".to_owned(), "task".to_owned())];
-        root(&["x y"], &[], &["PATH=/p", "A=image", "B=b=c", "nonsense"]).add_variables(&mut environment);
+        root(&["x y"], &[], &["PATH=/p", "A=image", "B=b=c", "TEPUI_DOCKER_OUTPUT=/", "nonsense"])
+            .add_variables(&mut environment);
         let text: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(text, ["PATH=/p", "A=task", "B=b=c", "TEPUI_IMAGE_ENTRYPOINT=3:x y"]);
     }

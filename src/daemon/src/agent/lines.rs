@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::{Agent, Answer, ContainerSpec, Input, RequestId, StreamId};
+use agent::{Agent, Answer, ContainerSpec, Input, Ours, RequestId, StreamId};
 use protos::mesos::executor::{Call, call, event};
 use protos::mesos::{self};
 use protos::recordio::Decoder;
@@ -46,14 +46,8 @@ pub(super) struct Owner {
 impl Owner {
     /// The executor that a container is, if it is one of ours.
     pub(super) fn of(spec: &ContainerSpec) -> Option<Owner> {
-        let ours = spec.argv.get(1).is_some_and(|word| word == "executor")
-            && spec.argv.get(2).is_some_and(|kind| kind == "command" || kind == "default");
-        let variable = |name: &str| {
-            let found = spec.environment.iter().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.clone())
-        };
-        spec.latest.as_ref().filter(|_| ours)?;
-        Some(Owner { framework: variable("MESOS_FRAMEWORK_ID")?, executor: variable("MESOS_EXECUTOR_ID")? })
+        let Ours { framework, executor } = spec.ours.clone()?;
+        Some(Owner { framework, executor })
     }
 
     fn subscribe(&self) -> Box<Call> {

@@ -84,6 +84,7 @@ pub struct RunningAgent {
     core: tokio::task::JoinHandle<anyhow::Result<()>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     driver: Driver<Agent>,
+    docker: Docker,
 }
 
 /// How an agent came to its end.
@@ -172,9 +173,10 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let left_overs = left_overs(&records, &out);
     let taken_up = taken_up(&out);
     isolator.clean(&taken_up);
-    docker.clean(&taken_up, &tokio::runtime::Handle::current());
+    docker.clean(&taken_up, &tokio::runtime::Handle::current()).await?;
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
     let lines = Lines { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
+    let stopped = docker.clone();
     let tools = Tools {
         executor,
         report: report.clone(),
@@ -233,7 +235,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     tasks.extend(counting);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
-    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver })
+    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped })
 }
 
 impl RunningAgent {
@@ -248,6 +250,9 @@ impl RunningAgent {
             tokio::select! {
                 how = &mut stop, if !asked => {
                     asked = true;
+                    if how == Stop::Quietly {
+                        self.docker.leave();
+                    }
                     self.driver.submit(Input::Shutdown { unregister: how == Stop::ForGood });
                 }
                 ended = &mut self.core => break match ended {

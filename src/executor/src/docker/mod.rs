@@ -47,7 +47,7 @@ pub const EXECUTOR: &str = "tepui.executor";
 /// What the process that runs a container is told: what the container is called; and, if it is to be made first, what it is.
 pub const NAME: &str = "TEPUI_DOCKER_NAME";
 /// Set for a container that has been started already: when something was last heard of it, in seconds since the epoch with a
-/// fraction.
+/// fraction; empty if what it writes is to be had elsewhere.
 pub const SINCE: &str = "TEPUI_DOCKER_SINCE";
 /// The folder of the files `stdout` and `stderr` that an executor writes to which is itself in a container.
 pub const OUTPUT: &str = "TEPUI_DOCKER_OUTPUT";
@@ -64,7 +64,7 @@ const EXEC: &str = "TEPUI_DOCKER_EXEC";
 /// If the files cannot be opened.
 pub(crate) fn write_to_files() -> std::io::Result<()> {
     let Some(folder) = std::env::var_os(OUTPUT).map(std::path::PathBuf::from) else { return Ok(()) };
-    let open = |name: &str| std::fs::OpenOptions::new().append(true).create(true).open(folder.join(name));
+    let open = |name: &str| containers::open_for_output(&folder.join(name));
     rustix::stdio::dup2_stdout(open("stdout")?)?;
     rustix::stdio::dup2_stderr(open("stderr")?)?;
     Ok(())

@@ -1,6 +1,6 @@
 //! From a task to the container that Docker is to create: what `docker run` would be told (mesos-features.md AGT-85).
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use prost::Message;
 use serde_json::{Map, Value, json};
@@ -155,17 +155,18 @@ fn limits(task: &Task, quota: bool) -> Map<String, Value> {
 fn host(task: &Task, container: &Container, docker: &Docker, around: &Surroundings<'_>) -> Result<Value, String> {
     let mut host = limits(task, around.quota);
     let mut binds = Vec::new();
-    // Where a name with a colon may be in the path, it cannot be written as a bind.
-    let mount = |source: &Path, target: &str, read_only: bool| json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only});
     let mut mounts = vec![mount(around.sandbox, around.seen, false)];
     for volume in &container.volumes {
-        binds.push(bind(volume, around)?);
+        match source(volume, around)? {
+            Source::Bind(bind) => binds.push(bind),
+            Source::Sandbox(folder) => mounts.push(mount(&folder, &inside(volume, around), mode(volume) == "ro")),
+        }
     }
     // Persistent volumes are links in the sandbox, which lead nowhere in there.
     for volume in task.resources.iter().filter_map(|resource| resource.disk.as_ref()?.volume.as_ref()) {
         if let Ok(folder) = std::fs::read_link(around.sandbox.join(&volume.container_path)) {
-            let inside = format!("{}/{}", around.seen, volume.container_path);
-            mounts.push(mount(&folder, &inside, mode(volume) == "ro"));
+            let target = format!("{}/{}", around.seen, volume.container_path);
+            mounts.push(mount(&folder, &target, mode(volume) == "ro"));
         }
     }
     host.insert("Binds".into(), json!(binds));
@@ -202,27 +203,50 @@ fn volume_driver(container: &Container) -> Result<Option<&str>, String> {
     }
 }
 
-fn bind(volume: &Volume, around: &Surroundings<'_>) -> Result<String, String> {
+/// A mount of a path whose name may have colons; with those it cannot be written as a bind.
+fn mount(source: &Path, target: &str, read_only: bool) -> Value {
+    json!({"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only})
+}
+
+/// Where a container finds a volume.
+fn inside(volume: &Volume, around: &Surroundings<'_>) -> String {
     let shown = &volume.container_path;
-    let inside = match shown.starts_with('/') {
-        true => shown.clone(),
-        false => format!("{}/{shown}", around.seen),
-    };
+    if shown.starts_with('/') { shown.clone() } else { format!("{}/{shown}", around.seen) }
+}
+
+/// What a container has as a volume.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    /// What `--volume` of `docker run` says.
+    Bind(String),
+    /// Something in the sandbox, which is there.
+    Sandbox(PathBuf),
+}
+
+/// Unlike a bind a mount does not make its source: a folder that is missing is made here.
+fn source(volume: &Volume, around: &Surroundings<'_>) -> Result<Source, String> {
+    let (shown, inside) = (&volume.container_path, inside(volume, around));
     let source = volume.source.as_ref();
     if let Some(named) = source.and_then(|source| source.docker_volume.as_ref()) {
-        return Ok(format!("{}:{inside}:{}", named.name, mode(volume)));
+        return Ok(Source::Bind(format!("{}:{inside}:{}", named.name, mode(volume))));
     }
     let within = source.and_then(|source| source.sandbox_path.as_ref()).and_then(|path| path.inside.clone());
     let host = source.and_then(|source| source.host_path.as_ref()).and_then(|path| path.path.clone());
     let path = within.or(host).or_else(|| volume.host_path.clone());
     let path = path.ok_or_else(|| format!("The volume '{shown}' has no source"))?;
     if path.starts_with('/') {
-        return Ok(format!("{path}:{inside}:{}", mode(volume)));
+        return Ok(Source::Bind(format!("{path}:{inside}:{}", mode(volume))));
     }
-    if Path::new(&path).components().any(|part| part == std::path::Component::ParentDir) {
+    let path = Path::new(&path);
+    if path.components().any(|part| part == Component::ParentDir) {
         return Err(format!("The volume '{shown}' leads out of the sandbox"));
     }
-    Ok(format!("{}:{inside}:{}", around.sandbox.join(path).display(), mode(volume)))
+    let found = around.sandbox.join(path);
+    if !found.exists() {
+        containers::make_inside(around.sandbox, path)
+            .map_err(|error| format!("The volume '{shown}' has no source: {}", crate::with_causes(&error)))?;
+    }
+    Ok(Source::Sandbox(found))
 }
 
 fn ports(task: &Task, docker: &Docker, create: &mut Value) -> Result<(), String> {
@@ -370,7 +394,7 @@ fn amount(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::messages::{DockerVolume, Source};
+    use super::super::messages::{self, DockerVolume};
     use super::*;
     use protos::mesos::v1::{self, container_info::DockerInfo, container_info::docker_info::PortMapping};
 
@@ -407,7 +431,7 @@ mod tests {
             container: Some(Box::new(v1::ContainerInfo {
                 r#type: 1,
                 docker: Some(docker),
-                volumes: vec![volume("/data", "/host", 2), volume("in", "own", 1)],
+                volumes: vec![volume("/data", "/host", 2)],
                 ..Default::default()
             })),
             ..Default::default()
@@ -434,7 +458,7 @@ mod tests {
         assert_eq!((host["CpuShares"].as_u64(), host["Memory"].as_u64()), (Some(512), Some(64 << 20)));
         assert_eq!(host["NetworkMode"], "bridge");
         assert_eq!(host["PortBindings"]["80/tcp"][0]["HostPort"], "31000");
-        let binds = ["/host:/data:ro", "/w/c/own:/mnt/mesos/sandbox/in:rw"];
+        let binds = ["/host:/data:ro"];
         assert_eq!(host["Binds"], json!(binds));
         let sandbox = json!({"Type": "bind", "Source": "/w/c", "Target": "/mnt/mesos/sandbox", "ReadOnly": false});
         assert_eq!(host["Mounts"], json!([sandbox]));
@@ -457,7 +481,7 @@ mod tests {
     fn one_driver_makes_the_volumes() {
         let volume = |driver: Option<&str>| {
             let named = DockerVolume { name: "v".into(), driver: driver.map(str::to_owned) };
-            let source = Some(Source { docker_volume: Some(named), ..Source::default() });
+            let source = Some(messages::Source { docker_volume: Some(named), ..messages::Source::default() });
             Volume { mode: 1, container_path: "/v".into(), host_path: None, source }
         };
         let of = |drivers: &[Option<&str>]| {
@@ -467,7 +491,33 @@ mod tests {
         assert_eq!(of(&[None]), Ok(None));
         assert_eq!(of(&[Some("nfs"), None, Some("nfs")]), Ok(Some("nfs".to_owned())));
         assert!(of(&[Some("nfs"), Some("ceph")]).unwrap_err().contains("'ceph'"));
-        assert_eq!(bind(&volume(Some("nfs")), &around()), Ok("v:/v:rw".to_owned()));
+        assert_eq!(source(&volume(Some("nfs")), &around()), Ok(Source::Bind("v:/v:rw".to_owned())));
+    }
+
+    #[test]
+    fn volumes_in_the_sandbox() {
+        let name = format!("tepui-volumes:{}", std::process::id());
+        let sandbox = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&sandbox).unwrap();
+        std::fs::write(sandbox.join("file"), "").unwrap();
+        let around = Surroundings { sandbox: &sandbox, ..around() };
+        let volume = |path: &str| Volume {
+            mode: 1,
+            container_path: "in".to_owned(),
+            host_path: Some(path.to_owned()),
+            source: None,
+        };
+        let container = Container { volumes: vec![volume("a/own"), volume("file")], ..Container::default() };
+        let said = host(&Task::default(), &container, &Docker::default(), &around).unwrap();
+        let found =
+            |number: usize| (said["Mounts"][number]["Source"].as_str(), said["Mounts"][number]["Target"].as_str());
+        let at = |path: &str| sandbox.join(path).display().to_string();
+        let target = Some("/mnt/mesos/sandbox/in");
+        assert_eq!((found(1), found(2)), ((Some(at("a/own").as_str()), target), (Some(at("file").as_str()), target)));
+        assert!(sandbox.join("a/own").is_dir() && said["Binds"] == json!([]), "{said}");
+        assert!(source(&volume("a/../.."), &around).unwrap_err().contains("out of the sandbox"));
+        assert!(source(&volume("file/below"), &around).unwrap_err().contains("has no source"));
+        std::fs::remove_dir_all(&sandbox).unwrap();
     }
 
     #[test]

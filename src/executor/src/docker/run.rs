@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use containers::EndSignals;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use serde_json::Value;
 
 use super::client::{Client, request};
@@ -14,6 +16,8 @@ use super::{CREATE, IMAGE, LOGIN, NAME, PULL, SINCE, SOCKET};
 
 /// A longer description of a container is not handed on.
 const DESCRIPTION_MAX: usize = 96 * 1024;
+/// More of the daemon's words on why there is no output is not handed on.
+const WORDS_MAX: usize = 1024;
 
 /// Runs the container that the environment describes.
 pub(crate) fn main() -> ExitCode {
@@ -26,7 +30,13 @@ pub(crate) fn main() -> ExitCode {
         login: variable(LOGIN),
         since: std::env::var(SINCE).ok(),
     };
-    match container.run(std::env::var(CREATE).ok().as_deref()) {
+    let create = std::env::var(CREATE).ok();
+    if create.is_none()
+        && let Err(error) = end_with_parent()
+    {
+        eprintln!("Signals cannot be waited for: {error}");
+    }
+    match container.run(create.as_deref()) {
         Ok(code) => ExitCode::from(code),
         Err(words) => {
             eprintln!("{words}");
@@ -34,6 +44,29 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Has the signals that ask this process to end do so only together with the agent that has started it. When all of a unit's
+/// processes are told to end, the agent would see this one end first, and end the container; an agent that comes back has another one
+/// stand here. If its agent has gone already, it stays for the next one, whatever it is told.
+///
+/// # Errors
+/// If the signals cannot be had.
+fn end_with_parent() -> io::Result<()> {
+    let (signals, agent) = (EndSignals::open()?, getppid());
+    let wait = move || {
+        while signals.wait().is_ok() {
+            if getppid() != agent {
+                continue;
+            }
+            let asked = set_parent_process_death_signal(Some(Signal::KILL));
+            // It may have ended just before it was asked.
+            if asked.is_ok() && getppid() != agent {
+                containers::end_now(1);
+            }
+        }
+    };
+    std::thread::Builder::new().spawn(wait).map(drop)
 }
 
 /// Writes a line to whoever has started us.
@@ -96,29 +129,48 @@ impl Container {
     fn copy_output(&self) -> std::thread::JoinHandle<()> {
         let client = self.client.clone();
         let name = &self.name;
-        let (method, path) = match &self.since {
-            None => ("POST", format!("/containers/{name}/attach?stream=1&stdout=1&stderr=1")),
-            Some(since) => ("GET", format!("/containers/{name}/logs?follow=1&stdout=1&stderr=1&since={since}")),
+        let asked = match self.since.as_deref() {
+            None => Some(("POST", format!("/containers/{name}/attach?stream=1&stdout=1&stderr=1"))),
+            Some("") => None,
+            Some(since) => Some(("GET", format!("/containers/{name}/logs?follow=1&stdout=1&stderr=1&since={since}"))),
         };
         let (attached, wait) = std::sync::mpsc::channel();
         let copier = std::thread::spawn(move || {
-            let mut frames = Frames::default();
-            let copied = client.stream(&request(method, &path, None), None, &mut |status, data| {
-                // The head says that its output has somewhere to go: it may start. (The daemon's log is not asked for as well: what
-                // comes while that is read would come twice.)
+            let Some((method, path)) = asked else { return };
+            let copied = copy(&client, &request(method, &path, None), &|| {
+                // Nobody may be waiting any more.
                 let _ = attached.send(());
-                if status == 200 {
-                    frames.feed(data);
-                }
-                status != 200
             });
-            if let Err(error) = copied {
-                eprintln!("What the container writes is lost: {}", crate::with_causes(&error));
+            if let Err(why) = copied {
+                eprintln!("What the container writes is lost: {why}");
             }
         });
         // Or the copier has failed: then it is over with the sender.
         let _ = wait.recv();
         copier
+    }
+}
+
+/// Writes what comes in answer to a request to where it belongs, until it ends; `attached` hears when it begins. In words why nothing
+/// comes.
+fn copy(client: &Client, request: &[u8], attached: &dyn Fn()) -> Result<(), String> {
+    let (mut frames, mut refusal) = (Frames::default(), Vec::new());
+    let status = client.stream(request, None, &mut |status, data| {
+        // The head says that its output has somewhere to go: it may start. (The daemon's log is not asked for as well: what
+        // comes while that is read would come twice.)
+        attached();
+        match status {
+            200 => frames.feed(data),
+            _ => refusal.extend_from_slice(data),
+        }
+        refusal.len() > WORDS_MAX
+    });
+    match status.map_err(|error| crate::with_causes(&error))? {
+        200 => Ok(()),
+        status => {
+            refusal.truncate(WORDS_MAX);
+            Err(format!("the Docker daemon answers {status}: {}", String::from_utf8_lossy(&refusal).trim_end()))
+        }
     }
 }
 
@@ -129,4 +181,34 @@ fn address(inspected: &Value) -> String {
     let mut addresses =
         networks.filter_map(|network| network["IPAddress"].as_str()).chain(settings["IPAddress"].as_str());
     addresses.find(|address| !address.is_empty()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_gives_no_output_is_told_of() {
+        let socket = std::env::temp_dir().join(format!("tepui-docker-run-{}", std::process::id()));
+        let _ = std::fs::remove_file(&socket);
+        let daemon = UnixListener::bind(&socket).unwrap();
+        let served = std::thread::spawn(move || {
+            for (status, body) in [("200 OK", ""), ("500 Internal Server Error", "{\"message\":\"no log\"}\n")] {
+                let (mut stream, _) = daemon.accept().unwrap();
+                let _ = stream.read(&mut [0; 1024]).unwrap();
+                let length = body.len();
+                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+            }
+        });
+        let heard = std::cell::Cell::new(0);
+        let client = Client::new(&socket);
+        let ask = || copy(&client, &request("GET", "/containers/x/logs", None), &|| heard.set(heard.get() + 1));
+        assert_eq!((ask(), heard.get() > 0), (Ok(()), true));
+        assert_eq!(ask(), Err("the Docker daemon answers 500: {\"message\":\"no log\"}".to_owned()));
+        served.join().unwrap();
+        std::fs::remove_file(&socket).unwrap();
+    }
 }

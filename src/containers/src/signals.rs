@@ -1,0 +1,50 @@
+//! Signals that are waited for, instead of doing what they do by themselves.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// SIGTERM, SIGINT and SIGHUP, which end nothing any more: blocked for the calling thread and those that it starts from then on.
+#[derive(Debug)]
+pub struct EndSignals {
+    fd: OwnedFd,
+}
+
+impl EndSignals {
+    /// Blocks them. To be called in the only thread.
+    ///
+    /// # Errors
+    /// If the system has no descriptor left.
+    pub fn open() -> io::Result<EndSignals> {
+        Ok(EndSignals { fd: open(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP], 0)? })
+    }
+
+    /// Waits until one of them has come.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn wait(&self) -> io::Result<()> {
+        let mut buffer = [0; size_of::<libc::signalfd_siginfo>()];
+        rustix::io::retry_on_intr(|| rustix::io::read(&self.fd, &mut buffer))?;
+        Ok(())
+    }
+}
+
+/// Blocks signals for the calling thread, and turns them into a descriptor that is readable when one has come.
+pub(crate) fn open(signals: &[i32], flags: i32) -> io::Result<OwnedFd> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the set is filled by sigemptyset before it is read; pthread_sigmask and signalfd read it.
+    let fd = unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+        libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | flags)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: signalfd has just made this descriptor, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
