@@ -116,9 +116,9 @@ impl Recorder {
     /// A framework uses so much more, or less.
     fn uses(&mut self, who: usize, needs: &Quantities, way: Way, now: f64) {
         let books = &mut self.books[who];
-        books.used.change(needs, way);
+        way.change(&mut books.used, needs);
         books.share.set(books.used.ratio(&self.total), now);
-        self.used_now.change(needs, way);
+        way.change(&mut self.used_now, needs);
         for (name, area) in &mut self.used {
             area.set(self.used_now.get(name).to_f64(), now);
         }
@@ -126,8 +126,8 @@ impl Recorder {
 
     /// A framework holds so much more as offers, or less.
     fn holds(&mut self, who: usize, offered: &Quantities, way: Way, now: f64) {
-        self.books[who].held.change(offered, way);
-        self.held_now.change(offered, way);
+        way.change(&mut self.books[who].held, offered);
+        way.change(&mut self.held_now, offered);
         self.offered.set(self.held_now.ratio(&self.total), now);
     }
 
@@ -230,7 +230,7 @@ impl Recorder {
             books.running_tasks = books.running_tasks.saturating_sub(1);
             // As if it had waited, for what follows.
             books.waiting_tasks += 1;
-            books.waiting.change(&needs, Way::More);
+            books.waiting += &needs;
         }
     }
 
@@ -248,7 +248,7 @@ impl Recorder {
             (job.left, job.ended) = (job.left + 1, NOT_YET);
         } else {
             books.waiting_tasks = books.waiting_tasks.saturating_sub(1);
-            books.waiting.change(&needs, Way::Less);
+            books.waiting -= &needs;
         }
         self.uses(who, &needs, Way::More, seconds(now));
     }
@@ -311,7 +311,7 @@ impl Recorder {
         if retried {
             record.launched = NOT_YET;
             books.waiting_tasks += 1;
-            books.waiting.change(&needs, Way::More);
+            books.waiting += &needs;
         } else {
             (record.ended, record.finished) = (now, state == TaskState::TaskFinished);
             let job = &mut books.jobs[job];
@@ -378,7 +378,7 @@ impl Books {
         } else {
             self.waiting_tasks = self.waiting_tasks.saturating_sub(1);
             let needs = self.needs_of(task);
-            self.waiting.change(&needs, Way::Less);
+            self.waiting -= &needs;
         }
         let job = &mut self.jobs[job];
         job.left = job.left.saturating_sub(1);
@@ -405,11 +405,6 @@ fn scalars(resources: &[Resource]) -> Quantities {
     all
 }
 
-/// Adds or takes away.
-trait Change {
-    fn change(&mut self, by: &Quantities, way: Way);
-}
-
 /// More or less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -417,11 +412,12 @@ enum Way {
     Less,
 }
 
-impl Change for Quantities {
-    fn change(&mut self, by: &Quantities, way: Way) {
-        match way {
-            Way::More => *self += by,
-            Way::Less => *self -= by,
+impl Way {
+    /// Adds, or takes away.
+    fn change(self, amounts: &mut Quantities, by: &Quantities) {
+        match self {
+            Way::More => *amounts += by,
+            Way::Less => *amounts -= by,
         }
     }
 }
