@@ -206,9 +206,9 @@ impl Worker {
         let isolation = self.systemd.outlive(isolation);
         let mut process = Spec { rlimits: limits, isolation, ..self.to_spec(spec, ready) };
         self.docker.note(container, spec);
-        let devices = self.isolator.gpus_for_docker(container, spec)?;
-        self.docker.add_variables(container, spec, devices, &mut process);
-        if let Err(error) = view.apply(spec, &mut process) {
+        let devices = self.isolator.gpus_for_docker(container, spec);
+        let told = devices.map(|devices| self.docker.add_variables(container, spec, devices, &mut process));
+        if let Err(error) = told.and_then(|()| view.apply(spec, &mut process)) {
             remove(container, group.as_ref());
             return Err(error);
         }
