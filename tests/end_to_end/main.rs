@@ -24,6 +24,7 @@ mod ports;
 mod process;
 mod pymesos;
 mod quality;
+mod runtime_files;
 mod slices;
 mod support;
 mod task_settings;

@@ -127,7 +127,10 @@ impl Agent {
             self.discard_sandbox(&sandbox, now);
             return;
         }
-        let Some((framework, executor)) = self.containers.remove(container) else { return };
+        let Some((framework, executor)) = self.containers.remove(container) else {
+            out.outputs.push(Output::Forget { container: container.clone() });
+            return;
+        };
         self.forget_nested(container, out);
         let Some(state) = self.frameworks.get(&framework).map(|known| known.state) else { return };
         let Some(target) = self.executor_mut(framework.as_str(), executor.as_str()) else { return };

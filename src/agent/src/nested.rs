@@ -8,9 +8,10 @@ use protos::mesos::{self as pb, agent as api};
 use crate::agent::{Agent, AgentState};
 use crate::container::ContainerName;
 use crate::disk::RecoveredNested;
+use crate::environment::references;
 use crate::executor::ExecutorState;
 use crate::input::RequestId;
-use crate::nested_launch::wanted;
+use crate::nested_launch::{rights, wanted};
 use crate::output::{Answer, Outbox, Output};
 
 /// How many requests may wait for one container.
@@ -21,11 +22,11 @@ const MAX_WAITING: usize = 100;
 pub(crate) struct Nested {
     /// Its sandbox, absolute; empty for a session, which has its parent's.
     pub(crate) sandbox: String,
-    /// Its variables: a session in it has them too. Not known after a restart of the agent.
+    /// Its variables: a session in it has them too.
     pub(crate) environment: Vec<(String, String)>,
     /// Those of its variables whose values have to be asked for.
     pub(crate) secrets: Vec<(String, pb::Secret)>,
-    /// What it may do, as it was asked for: a session in it may do the same. Not known after a restart either.
+    /// What it may do, as it was asked for: a session in it may do the same.
     pub(crate) rights: Option<pb::LinuxInfo>,
     /// Whether it is a session.
     pub(crate) session: bool,
@@ -36,8 +37,11 @@ pub(crate) struct Nested {
     /// Set when it has ended: the status of its first process, if that is known.
     pub(crate) ended: Option<Option<i32>>,
     /// Why it was ended, if it used too much.
-    pub(crate) limited: Option<(pb::task_status::Reason, String, Vec<pb::Resource>)>,
+    pub(crate) limited: Option<Limited>,
 }
+
+/// Why a container was ended: the reason, in words, and what it used.
+pub(crate) type Limited = (pb::task_status::Reason, String, Vec<pb::Resource>);
 
 /// In which of the two responses the end is told.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +138,7 @@ impl Agent {
             None => self.respond(request, Answer::Ok, out),
         }
         self.nested.retain(|name, _| !inside(name));
+        out.outputs.push(Output::Forget { container: container.clone() });
     }
 
     /// A nested container runs: its launch is answered. False if it is none.
@@ -174,6 +179,11 @@ impl Agent {
     pub(crate) fn nested_exited(&mut self, container: &ContainerName, status: Option<i32>, out: &mut Outbox) -> bool {
         let Some(nested) = self.nested.get_mut(container) else { return false };
         nested.ended = Some(status);
+        // One by itself is not remembered by the next agent.
+        if container.parent().is_some() {
+            let termination = Box::new(termination(nested));
+            out.outputs.push(Output::NoteEnd { container: container.clone(), termination });
+        }
         let waiting = std::mem::take(&mut nested.waiting);
         let answers: Vec<_> = waiting.into_iter().map(|(request, wait)| (request, ended(nested, wait))).collect();
         let launching = nested.launching.take();
@@ -200,28 +210,77 @@ impl Agent {
         }
     }
 
-    /// Takes up the containers inside executors that came back; those that are nobody's any more are ended.
-    pub(crate) fn recover_nested(&mut self, recovered: Vec<RecoveredNested>, out: &mut Outbox) {
-        for RecoveredNested { container, pid, recorded } in recovered {
-            let owner = self.containers.get(&container.root()).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
-            let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated).cloned();
-            out.outputs.push(Output::Reattach { container: container.clone(), pid, recorded, sandbox: None });
+    /// Takes up the containers inside executors that came back; those that are nobody's any more are ended. Outer containers come
+    /// first in `recovered`.
+    pub(crate) fn recover_nested(&mut self, recovered: Vec<(ContainerName, RecoveredNested)>, out: &mut Outbox) {
+        for (container, found) in recovered {
             let root = container.root();
+            let is_known = self.containers.contains_key(&root);
+            if found.is_executor && is_known {
+                continue;
+            }
+            let owner = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));
+            let owner = owner.filter(|executor| executor.state != ExecutorState::Terminated);
             let base = match owner {
-                Some(executor) => executor.directory.to_string(),
-                // Outer containers come first: what a standalone container's inner ones are in is known by then.
-                None if root == container || self.nested.contains_key(&root) => {
-                    format!("{}/containers/{root}", self.config.work_dir)
+                Some(executor) => Some(executor.directory.to_string()),
+                // What a container by itself has inside is known to be in one by then.
+                None if !found.is_executor && (root == container || self.nested.contains_key(&root)) => {
+                    Some(format!("{}/containers/{root}", self.config.work_dir))
                 }
-                None => {
-                    out.outputs.push(Output::Destroy { container });
-                    continue;
-                }
+                None => None,
             };
+            if found.termination.is_none() {
+                let (pid, recorded) = (found.pid, found.recorded);
+                out.outputs.push(Output::Reattach { container: container.clone(), pid, recorded, sandbox: None });
+                if base.is_none() || found.is_session {
+                    out.outputs.push(Output::Destroy { container: container.clone() });
+                }
+            }
+            let Some(base) = base else { continue };
             let parts = container.as_str().split('.').skip(1);
-            let sandbox = parts.fold(base, |path, id| format!("{path}/containers/{id}"));
-            self.nested.insert(container, Nested { sandbox, ..Nested::default() });
+            let sandbox = match found.is_session {
+                true => String::new(),
+                false => parts.fold(base, |path, id| format!("{path}/containers/{id}")),
+            };
+            self.nested.insert(container, recover(found, sandbox));
         }
+    }
+}
+
+/// What is known of a container that an earlier agent started.
+fn recover(found: RecoveredNested, sandbox: String) -> Nested {
+    let variables = found.command.iter().filter_map(|command| command.environment.as_ref());
+    let variables = variables.flat_map(|environment| &environment.variables);
+    let plain = variables.filter_map(|variable| Some((variable.name.clone(), variable.value.clone()?)));
+    let ended = found.termination.as_ref().map(|termination| termination.status);
+    let limited = found.termination.and_then(|termination| {
+        let reason = termination.reason.is_some().then(|| termination.reason());
+        Some((reason?, termination.message.unwrap_or_default(), termination.limited_resources))
+    });
+    Nested {
+        environment: plain.collect(),
+        secrets: references(found.command.as_ref()),
+        rights: found.description.as_ref().and_then(rights),
+        session: found.is_session,
+        sandbox,
+        ended,
+        limited,
+        ..Nested::default()
+    }
+}
+
+/// How a container has ended, for the next agent.
+fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
+    let status = nested.ended.flatten();
+    match nested.limited.clone() {
+        Some((reason, message, limited_resources)) => pb::slave::ContainerTermination {
+            status,
+            state: Some(pb::TaskState::TaskFailed as i32),
+            reason: Some(reason as i32),
+            message: Some(message),
+            limited_resources,
+        },
+        None => pb::slave::ContainerTermination { status, ..pb::slave::ContainerTermination::default() },
     }
 }
 
@@ -269,4 +328,43 @@ fn ended(nested: &Nested, wait: Wait) -> Answer {
         },
     };
     Answer::Response(Box::new(response))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_of_an_end_is_told_by_the_next_agent() {
+        let reason = pb::task_status::Reason::ContainerLimitationMemory;
+        let memory = pb::Resource { name: "mem".into(), ..pb::Resource::default() };
+        for limited in [None, Some((reason, "too much".to_owned(), vec![memory]))] {
+            let nested = Nested { ended: Some(Some(9)), limited, ..Nested::default() };
+            let found = RecoveredNested { termination: Some(termination(&nested)), ..RecoveredNested::default() };
+            let again = recover(found, "/s".to_owned());
+            assert_eq!((again.ended, &again.limited, again.sandbox.as_str()), (nested.ended, &nested.limited, "/s"));
+        }
+    }
+
+    #[test]
+    fn what_a_session_inside_has_is_known_again() {
+        let variable = |name: &str, value: Option<&str>| {
+            let secret = pb::Secret { r#type: Some(pb::secret::Type::Reference as i32), ..pb::Secret::default() };
+            let kind = if value.is_some() { "VALUE" } else { "SECRET" };
+            pb::environment::Variable {
+                name: name.to_owned(),
+                r#type: pb::environment::variable::Type::from_str_name(kind).map(|kind| kind as i32),
+                value: value.map(str::to_owned),
+                secret: value.is_none().then_some(secret),
+            }
+        };
+        let environment = pb::Environment { variables: vec![variable("A", Some("b")), variable("S", None)] };
+        let command = Some(pb::CommandInfo { environment: Some(environment), ..pb::CommandInfo::default() });
+        let linux_info = Some(pb::LinuxInfo { share_pid_namespace: Some(true), ..pb::LinuxInfo::default() });
+        let description = Some(pb::ContainerInfo { linux_info, ..pb::ContainerInfo::default() });
+        let nested = recover(RecoveredNested { command, description, ..RecoveredNested::default() }, String::new());
+        assert_eq!(nested.environment, [("A".to_owned(), "b".to_owned())]);
+        assert_eq!(nested.secrets.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["S"]);
+        assert_eq!(nested.rights, Some(pb::LinuxInfo::default()));
+    }
 }

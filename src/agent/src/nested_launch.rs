@@ -225,7 +225,7 @@ impl Agent {
 
 /// The parts of a container's description that say what it may do.
 #[allow(deprecated)]
-fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
+pub(crate) fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
     let linux = container.linux_info.as_ref()?;
     Some(pb::LinuxInfo {
         capability_info: linux.capability_info.clone(),

@@ -180,6 +180,18 @@ pub enum Output {
         /// The request.
         request: RequestId,
     },
+    /// Note how a container inside another one has ended; it happens before any later output.
+    NoteEnd {
+        /// Which container.
+        container: ContainerName,
+        /// How.
+        termination: Box<pb::slave::ContainerTermination>,
+    },
+    /// Nobody will ask for this container, which has ended, or for those inside it: forget what is noted of them.
+    Forget {
+        /// Which container.
+        container: ContainerName,
+    },
     /// Persistent volumes come and go: first what `gone` names is no longer seen at its place, then what `new` names
     /// is there, both before any later output. Report `VolumesChanged` then; if it cannot be done, end the process:
     /// the agent would lie about what it has. Doing it again changes nothing.

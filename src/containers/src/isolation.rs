@@ -25,13 +25,24 @@ impl Namespaces {
         self != Namespaces::default()
     }
 
+    /// Their flags of clone(2), one by one.
+    pub fn each(self) -> Vec<libc::c_int> {
+        self.all().into_iter().filter(|flag| *flag != 0).collect()
+    }
+
     pub(crate) fn flags(self) -> libc::c_int {
+        self.all().into_iter().fold(0, |all, flag| all | flag)
+    }
+
+    fn all(self) -> [libc::c_int; 5] {
         let flag = |set: bool, flag: libc::c_int| if set { flag } else { 0 };
-        flag(self.mount, libc::CLONE_NEWNS)
-            | flag(self.pid, libc::CLONE_NEWPID)
-            | flag(self.ipc, libc::CLONE_NEWIPC)
-            | flag(self.uts, libc::CLONE_NEWUTS)
-            | flag(self.network, libc::CLONE_NEWNET)
+        [
+            flag(self.mount, libc::CLONE_NEWNS),
+            flag(self.pid, libc::CLONE_NEWPID),
+            flag(self.ipc, libc::CLONE_NEWIPC),
+            flag(self.uts, libc::CLONE_NEWUTS),
+            flag(self.network, libc::CLONE_NEWNET),
+        ]
     }
 }
 

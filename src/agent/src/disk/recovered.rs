@@ -38,18 +38,26 @@ pub struct Recovered {
     /// How many damaged files were skipped.
     pub errors: u32,
     /// Containers inside other ones that the launcher knows to run, or to have ended; the shell adds them.
-    pub nested: Vec<RecoveredNested>,
+    pub nested: Vec<(crate::ContainerName, RecoveredNested)>,
 }
 
-/// A container inside another one, as the launcher's own records tell.
-#[derive(Clone, Debug)]
+/// A container inside another one, or by itself, as the launcher's own records tell.
+#[derive(Clone, Debug, Default)]
 pub struct RecoveredNested {
-    /// Its whole name.
-    pub container: crate::ContainerName,
     /// Its first process.
     pub pid: u32,
     /// When that pid was written down.
     pub recorded: Option<Time>,
+    /// Whether it is an executor's own. Those that can go on are in the checkpoints.
+    pub is_executor: bool,
+    /// Whether it is a session, which ends with the agent that carried its streams.
+    pub is_session: bool,
+    /// What it runs, and its description, as far as a session in it has to know.
+    pub command: Option<pb::CommandInfo>,
+    /// The rest of its description.
+    pub description: Option<pb::ContainerInfo>,
+    /// How it has ended, if it has.
+    pub termination: Option<pb::slave::ContainerTermination>,
 }
 
 /// An agent's own checkpoints.

@@ -54,6 +54,10 @@ impl Stage {
             Output::Destroy { container } => format!("destroy {container}"),
             Output::Delete { paths } => format!("delete {}", paths.join(" ")),
             Output::DeleteSandbox { path, request } => format!("delete {path}, then answer {}", request.0),
+            Output::NoteEnd { container, termination } => {
+                format!("note the end of {container}: {:?}", termination.status)
+            }
+            Output::Forget { container } => format!("forget {container}"),
             Output::ChangeVolumes { change, gone, new } => {
                 let kind = |volume: &GoneVolume| if volume.is_mount { "empty" } else { "destroy" };
                 let gone = gone.iter().map(|volume| format!(", {} {}", kind(volume), volume.path));

@@ -89,6 +89,7 @@ pub(super) struct Containers {
     isolator: Isolator,
     docker: Docker,
     pub(super) sessions: Sessions,
+    pub(super) records: Records,
 }
 
 impl Containers {
@@ -100,6 +101,7 @@ impl Containers {
         let (jobs, queue) = mpsc::channel();
         let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
         let (isolator, docker, sessions) = (tools.isolator.clone(), tools.docker.clone(), Sessions::default());
+        let records = tools.records.clone();
         let worker = Worker::new(tools, live.clone(), sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             worker.start_template();
@@ -107,7 +109,7 @@ impl Containers {
                 worker.work(job);
             }
         })?;
-        Ok(Containers { jobs, live, isolator, docker, sessions })
+        Ok(Containers { jobs, live, isolator, docker, sessions, records })
     }
 
     pub(super) fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {

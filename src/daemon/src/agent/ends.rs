@@ -15,6 +15,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::containers::Live;
+use super::described::Described;
 use super::isolation::out_of_memory;
 use super::records::Note;
 use super::rotate::Variables;
@@ -27,6 +28,9 @@ const DESTROY_LIMIT: Duration = Duration::from_secs(10);
 /// How often, and with which pauses, the kernel is asked how a process of an earlier agent has ended.
 const STATUS_TRIES: u32 = 50;
 const STATUS_PAUSE: Duration = Duration::from_millis(2);
+/// How long an executor's container has to run until it is noted for others. Most tasks are over by then, and the files would
+/// cost as much as a part of the task.
+const NOTED_AFTER: Duration = Duration::from_secs(1);
 /// The variable that holds the sandbox in an executor's environment, and in that of all that it starts.
 pub(super) const MARK: &str = "MESOS_DIRECTORY";
 /// What a first process of ours adds to the signal that has ended its program.
@@ -111,7 +115,7 @@ impl Worker {
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
                 let ports = self.records.more(&container, Note::Ports);
                 let live = Live { pid, started, sandbox, init: false, rotation, ports };
-                self.alive(&container, live, pidfd, ours, None::<std::future::Ready<()>>);
+                self.alive(&container, live, pidfd, ours, None::<std::future::Ready<()>>, None);
             }
             Ok(None) => self.gone(container, sandbox),
             Err(error) => {
@@ -137,17 +141,21 @@ impl Worker {
 
     /// A container of an earlier agent is not there any more; something that it has started may be.
     fn gone(&self, container: ContainerName, sandbox: Option<String>) {
-        self.records.forget(&container);
+        let status = self.records.status(&container);
+        if container.parent().is_none() {
+            self.records.forget(&container);
+        }
         let worker = self.clone();
         self.runtime.spawn_blocking(move || {
             worker.end_group(&container);
             worker.clean_up(&container);
             end_marked(&container, sandbox.as_deref());
-            (worker.report)(Input::ContainerExited { container, status: None });
+            (worker.report)(Input::ContainerExited { container, status });
         });
     }
 
-    /// Reports that a container runs, has its line served if it has one, and waits for its end.
+    /// Reports that a container runs, has its line served if it has one, and waits for its end. `described` is noted if it runs
+    /// for long enough.
     pub(super) fn alive(
         &self,
         container: &ContainerName,
@@ -155,6 +163,7 @@ impl Worker {
         pidfd: OwnedFd,
         ours: bool,
         line: Option<impl Future<Output = ()> + Send + 'static>,
+        described: Option<Described>,
     ) {
         lock(&self.live).insert(container.clone(), live.clone());
         let (worker, container) = (self.clone(), container.clone());
@@ -165,7 +174,7 @@ impl Worker {
             if let Some(line) = line {
                 tokio::spawn(line);
             }
-            worker.wait(container, live, pidfd, ours).await;
+            worker.wait(container, live, pidfd, ours, described).await;
         });
     }
 
@@ -173,10 +182,22 @@ impl Worker {
         deprecated,
         reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
     )]
-    async fn wait(self, container: ContainerName, live: Live, pidfd: OwnedFd, ours: bool) {
+    async fn wait(
+        self,
+        container: ContainerName,
+        live: Live,
+        pidfd: OwnedFd,
+        ours: bool,
+        described: Option<Described>,
+    ) {
         let mut told = None;
         match AsyncFd::with_interest(pidfd, Interest::READABLE) {
             Ok(fd) => {
+                if let Some(described) = described
+                    && tokio::time::timeout(NOTED_AFTER, fd.readable()).await.is_err()
+                {
+                    self.note_later(&container, live.pid, described).await;
+                }
                 if let Err(error) = fd.readable().await {
                     tracing::warn!(%container, "cannot wait for a container: {error}");
                 }
@@ -224,8 +245,19 @@ impl Worker {
         fault::point("after a container has ended");
         lock(&self.live).remove(&container);
         self.sessions.ended(&container).await;
-        self.records.forget(&container);
+        match (container.parent(), status) {
+            (None, _) => self.records.forget(&container),
+            (Some(_), Some(status)) => self.records.note_status(&container, status),
+            (Some(_), None) => {}
+        }
         (self.report)(Input::ContainerExited { container, status });
+    }
+
+    async fn note_later(&self, container: &ContainerName, pid: i32, described: Described) {
+        let (records, name) = (self.records.clone(), container.clone());
+        if let Err(error) = self.runtime.spawn_blocking(move || records.note(&name, pid, &described)).await {
+            tracing::warn!(%container, "the thread that notes a container has failed: {error}");
+        }
     }
 
     pub(super) fn destroy(&self, container: &ContainerName) {

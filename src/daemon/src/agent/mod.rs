@@ -6,6 +6,7 @@ mod ask;
 mod attach;
 mod config;
 mod containers;
+mod described;
 mod detector;
 mod disk;
 mod dns;

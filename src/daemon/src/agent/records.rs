@@ -1,22 +1,41 @@
-//! Notes about containers inside executors and by themselves, for the agent's next start: `<runtime_dir>/containers`
-//! (wire/disk.md 6); and which control groups are this agent's.
+//! Notes about containers: `<runtime_dir>/containers` (wire/disk.md 6). They are for the agent's next start, for administrators
+//! and their tools; and they say which control groups are this agent's.
 //!
-//! Executors' own containers are in the agent's checkpoints; these are not.
+//! Executors' own containers are in the agent's checkpoints, too; those inside executors and by themselves are not. What is in the
+//! files in Mesos's formats is in `described.rs`.
 
 use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{ContainerName, RecoveredNested};
 use base::{ContainerId, Time};
+use prost::Message;
+use protos::mesos::slave::ContainerTermination;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::described::{ContainerConfig, Described};
 use crate::sync::lock;
 
 /// The file with a container's first process.
 const PID: &str = "pid";
+/// How that has ended, in the form of wait(2).
+const STATUS: &str = "status";
+/// What the container was asked to be, and how its process was started.
+const CONFIG: &str = "config";
+const LAUNCH_INFO: &str = "launch_info";
+/// How a container inside another one has ended.
+const TERMINATION: &str = "termination";
+/// Says that a container is nobody's.
+const STANDALONE: &str = "standalone.marker";
+/// Says that a container, a session, cannot outlive the agent.
+const SESSION: &str = "force_destroy_on_recovery";
+/// What stands beside a container's terminal.
+const SWITCHBOARD: &str = "io_switchboard";
 /// The file that names the agent that a tree of containers belongs to: several agents may share a runtime folder.
 const OWNER: &str = "agent";
 /// What else is noted of a container, each in a file of its own.
@@ -40,14 +59,14 @@ impl Note {
 /// How deep containers may lie in each other.
 const DEPTH_MAX: usize = 32;
 
-/// Notes about containers inside executors. Clones share them.
+/// Notes about containers. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     /// `<runtime_dir>/containers`.
     root: PathBuf,
     /// What names this agent: its meta folder.
     owner: String,
-    /// The executors' containers below which something is noted: most have nothing.
+    /// The outermost containers below which something is noted: most have nothing.
     noted: Arc<Mutex<BTreeSet<ContainerName>>>,
 }
 
@@ -67,12 +86,51 @@ impl Records {
         parts.fold(root, |folder, id| folder.join("containers").join(id))
     }
 
-    /// Notes that a container runs that is no executor's. Without the note it only cannot be found again.
-    pub(super) fn note(&self, container: &ContainerName, pid: i32) {
+    /// Notes that a container runs. Without the note one that is no executor's cannot be found again.
+    pub(super) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
         self.note_owner(container);
         let folder = self.folder(container);
+        let write = || {
+            std::fs::create_dir_all(&folder)?;
+            let config = described.config();
+            if described.is_session() {
+                std::fs::write(folder.join(SESSION), b"")?;
+            } else if container.parent().is_none() && config.executor_info.is_none() {
+                std::fs::write(folder.join(STANDALONE), b"")?;
+            }
+            write_for_us(&folder.join(CONFIG), &config)?;
+            write_for_us(&folder.join(LAUNCH_INFO), &described.launch_info())?;
+            // With it the container counts as noted.
+            std::fs::write(folder.join(PID), pid.to_string())
+        };
+        self.tell(container, write());
+    }
+
+    /// Notes the process beside a container's terminal.
+    pub(super) fn note_switchboard(&self, container: &ContainerName, pid: i32) {
+        let folder = self.folder(container).join(SWITCHBOARD);
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
+        self.tell(container, written);
+    }
+
+    /// Notes how the first process of a container inside another one has ended.
+    pub(super) fn note_status(&self, container: &ContainerName, status: i32) {
+        self.tell(container, unless_gone(std::fs::write(self.folder(container).join(STATUS), status.to_string())));
+    }
+
+    /// Notes how such a container has ended.
+    pub(super) fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
+        self.tell(container, unless_gone(write_for_us(&self.folder(container).join(TERMINATION), termination)));
+    }
+
+    /// How the first process of a container has ended, if that was noted.
+    pub(super) fn status(&self, container: &ContainerName) -> Option<i32> {
+        std::fs::read_to_string(self.folder(container).join(STATUS)).ok()?.trim().parse().ok()
+    }
+
+    fn tell(&self, container: &ContainerName, written: io::Result<()>) {
         if let Err(error) = written {
+            let folder = self.folder(container);
             tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
         }
     }
@@ -117,9 +175,7 @@ impl Records {
         }
         let folder = self.folder(&container.root());
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(OWNER), &self.owner));
-        if let Err(error) = written {
-            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
-        }
+        self.tell(container, written);
     }
 
     /// Forgets a container, with those inside it.
@@ -146,16 +202,14 @@ impl Records {
     }
 
     /// What this agent has noted and not forgotten, outer containers first.
-    pub(super) fn read(&self) -> Vec<RecoveredNested> {
+    pub(super) fn read(&self) -> Vec<(ContainerName, RecoveredNested)> {
         let mut found = Vec::new();
         for (id, folder) in children(&self.root) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
             if owner == self.owner {
                 let top = ContainerName::top(&id);
                 lock(&self.noted).insert(top.clone());
-                if let Some((pid, recorded)) = read_pid(&folder.join(PID)) {
-                    found.push(RecoveredNested { container: top.clone(), pid, recorded: Some(recorded) });
-                }
+                found.extend(read_one(&folder).map(|one| (top.clone(), one)));
                 read_inside(&top, &folder, DEPTH_MAX, &mut found);
             }
         }
@@ -163,15 +217,48 @@ impl Records {
     }
 }
 
-fn read_inside(container: &ContainerName, folder: &Path, depth: usize, found: &mut Vec<RecoveredNested>) {
+/// Writes a message that nobody else may read: a container's variables may be worth something.
+fn write_for_us(path: &Path, message: &impl Message) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.create(true).truncate(true).write(true).mode(0o600).open(path)?.write_all(&store::frame(message))
+}
+
+/// What is not there any more needs no note.
+fn unless_gone(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// The only message of a file; none if it is not there, empty or damaged.
+fn read_message<M: Message + Default>(path: &Path) -> Option<M> {
+    store::read_frames(&std::fs::read(path).ok()?).ok()?.0.pop()
+}
+
+fn read_one(folder: &Path) -> Option<RecoveredNested> {
+    let (pid, recorded) = read_pid(&folder.join(PID))?;
+    let config: Option<ContainerConfig> = read_message(&folder.join(CONFIG));
+    Some(RecoveredNested {
+        pid,
+        recorded: Some(recorded),
+        is_executor: config.as_ref().is_some_and(|config| config.executor_info.is_some()),
+        is_session: folder.join(SESSION).exists(),
+        termination: read_message(&folder.join(TERMINATION)),
+        description: config.as_ref().and_then(|config| config.container_info.clone()),
+        command: config.map(|config| config.command_info),
+    })
+}
+
+fn read_inside(
+    container: &ContainerName,
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<(ContainerName, RecoveredNested)>,
+) {
     if depth == 0 {
         return;
     }
     for (id, folder) in children(&folder.join("containers")) {
         let child = container.child(&id);
-        if let Some((pid, recorded)) = read_pid(&folder.join(PID)) {
-            found.push(RecoveredNested { container: child.clone(), pid, recorded: Some(recorded) });
-        }
+        found.extend(read_one(&folder).map(|one| (child.clone(), one)));
         read_inside(&child, &folder, depth - 1, found);
     }
 }
@@ -193,6 +280,8 @@ fn read_pid(path: &Path) -> Option<(u32, Time)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use agent::{ContainerSpec, Session};
+    use containers::{Program, Spec};
 
     #[test]
     fn what_is_noted_is_read_by_the_same_agent_only() {
@@ -202,10 +291,10 @@ mod tests {
         let root = ContainerName::top(&id("a"));
         let (child, inner) = (root.child(&id("b")), root.child(&id("b")).child(&id("c")));
         own.note_owner(&root);
-        own.note(&child, 2);
-        own.note(&inner, 3);
+        own.note(&child, 2, &described(false));
+        own.note(&inner, 3, &described(false));
         let names = |records: &Records| -> Vec<(String, u32)> {
-            records.read().iter().map(|nested| (nested.container.to_string(), nested.pid)).collect()
+            records.read().iter().map(|(name, nested)| (name.to_string(), nested.pid)).collect()
         };
         assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
         assert_eq!(names(&Records::new(&folder, Path::new("/other/meta"))), []);
@@ -217,6 +306,50 @@ mod tests {
         own.forget(&root);
         own.forget(&root);
         assert_eq!(names(&own), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn described(session: bool) -> Described {
+        let spec = ContainerSpec {
+            sandbox: "/w/containers/a".into(),
+            environment: vec![("A".into(), "b".into())],
+            session: session.then_some(Session { terminal: None }),
+            ..ContainerSpec::default()
+        };
+        Described { spec: Box::new(spec), launched: Spec::new(Program::Shell("true".into())).into() }
+    }
+
+    #[test]
+    fn what_is_told_of_a_container() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("tepui-described-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let root = ContainerName::top(&ContainerId::new("a").unwrap());
+        let (child, gone) = (root.child(&ContainerId::new("b").unwrap()), root.child(&ContainerId::new("c").unwrap()));
+        own.note(&root, 1, &described(false));
+        own.note(&child, 2, &described(true));
+        own.note_switchboard(&child, 5);
+        own.note_status(&child, 256);
+        let termination = ContainerTermination { status: Some(256), ..ContainerTermination::default() };
+        own.note_end(&child, &termination);
+        own.note_end(&gone, &termination);
+        assert!(!own.folder(&gone).exists());
+        let at = folder.join("containers/a");
+        let text = |path: &str| std::fs::read_to_string(at.join(path)).unwrap();
+        assert!(at.join("standalone.marker").exists() && !at.join("containers/b/standalone.marker").exists());
+        assert!(at.join("containers/b/force_destroy_on_recovery").exists());
+        assert_eq!((text("pid"), text("containers/b/status")), ("1".to_owned(), "256".to_owned()));
+        assert_eq!(text("containers/b/io_switchboard/pid"), "5");
+        assert_eq!(own.status(&child), Some(256));
+        for file in ["config", "launch_info", "containers/b/termination"] {
+            assert_eq!(at.join(file).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+        }
+        let read = own.read();
+        assert!(!read[0].1.is_executor && !read[0].1.is_session && read[0].1.termination.is_none());
+        assert!(read[1].1.is_session);
+        assert_eq!(read[1].1.termination, Some(termination));
+        let variables = &read[0].1.command.as_ref().unwrap().environment.as_ref().unwrap().variables;
+        assert_eq!((variables[0].name.as_str(), variables[0].value.as_deref()), ("A", Some("b")));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -55,18 +55,18 @@ impl Resolver {
         !spec.secrets.is_empty() || spec.container.as_ref().is_some_and(|info| in_container(info).any(is_reference))
     }
 
-    /// Puts values where a container has references. Blocks.
+    /// Puts values where a container has references; which variables had them stays known. Blocks.
     ///
     /// # Errors
     /// Which secret cannot be had, and why.
     pub(super) fn resolve(&self, spec: &mut ContainerSpec) -> anyhow::Result<()> {
-        for (variable, wanted) in std::mem::take(&mut spec.secrets) {
-            let bytes = self.look_up(&wanted).with_context(|| format!("The secret of the variable '{variable}'"))?;
+        for (variable, wanted) in &spec.secrets {
+            let bytes = self.look_up(wanted).with_context(|| format!("The secret of the variable '{variable}'"))?;
             let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
             let text = text.with_context(|| format!("The secret of the variable '{variable}' is no text"))?;
-            match spec.environment.iter_mut().find(|(name, _)| *name == variable) {
+            match spec.environment.iter_mut().find(|(name, _)| name == variable) {
                 Some((_, old)) => *old = text,
-                None => spec.environment.push((variable, text)),
+                None => spec.environment.push((variable.clone(), text)),
             }
         }
         let Some(info) = &mut spec.container else { return Ok(()) };
@@ -151,7 +151,7 @@ fn login(image: &mesos::Image) -> Option<&Secret> {
     image.docker.as_ref()?.config.as_ref()
 }
 
-fn in_container_mut(info: &mut mesos::ContainerInfo) -> impl Iterator<Item = &mut Secret> {
+pub(super) fn in_container_mut(info: &mut mesos::ContainerInfo) -> impl Iterator<Item = &mut Secret> {
     let own = info.mesos.iter_mut().filter_map(|mesos| login_mut(mesos.image.as_mut()?));
     let volumes = info.volumes.iter_mut().flat_map(|volume| {
         let file = volume.source.as_mut().and_then(|source| source.secret.as_mut());
@@ -294,7 +294,6 @@ mod tests {
         };
         assert!(Resolver::is_wanted(&spec));
         resolver.resolve(&mut spec).unwrap();
-        assert!(!Resolver::is_wanted(&spec));
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(spec.environment, [variable("USER", "three"), variable("NEW", "two")]);
         let file = spec.container.unwrap().volumes[0].source.clone().unwrap().secret.unwrap();

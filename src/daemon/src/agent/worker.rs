@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::containers::{Job, Live, Report, Tools};
+use super::described::{Described, Launched};
 use super::docker::Docker;
 use super::ends::remove;
 use super::fetch::Fetcher;
@@ -103,14 +104,14 @@ impl Worker {
     pub(super) fn work(&self, job: Job) {
         match job {
             Job::Launch(container, spec) => {
-                let started = self.prepare(&spec).and_then(|ready| self.spawn(&container, &spec, ready));
+                let started = self.prepare(&spec).and_then(|ready| self.spawn(&container, spec, ready));
                 self.tell_failure(container, started);
             }
             Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
             Job::Fetched(container, spec, user, fetched) => {
                 let started = match self.fetcher.end(&container) {
                     true => Err(anyhow::anyhow!("The container was destroyed while it was fetching")),
-                    false => fetched.and_then(|()| self.spawn(&container, &spec, Ready { user, sandbox: None })),
+                    false => fetched.and_then(|()| self.spawn(&container, spec, Ready { user, sandbox: None })),
                 };
                 self.tell_failure(container, started);
             }
@@ -191,7 +192,8 @@ impl Worker {
         });
     }
 
-    fn spawn(&self, container: &ContainerName, spec: &ContainerSpec, ready: Ready) -> anyhow::Result<()> {
+    fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
+        let spec = &*whole;
         let limits = if self.isolator.limits() { rlimits(spec)? } else { Vec::new() };
         let rotation = self.rotation_of(container, spec)?;
         let is_executor = spec.latest.is_some();
@@ -226,7 +228,7 @@ impl Worker {
             Ok((ends, child, line))
         });
         // The container alone keeps its ends of the streams open.
-        drop(process);
+        let launched = Launched::from(process);
         let (ends, child, line) = spawned.inspect_err(|_| {
             remove(container, group.as_ref());
             if spec.session.is_none() {
@@ -236,9 +238,6 @@ impl Worker {
         fault::point("after a process was started");
         let started = child.started();
         let (pid, pidfd) = child.into_parts();
-        if !is_executor {
-            self.records.note(container, pid);
-        }
         if let Some(ends) = ends {
             self.sessions.run(container, ends, &self.runtime);
         }
@@ -252,7 +251,17 @@ impl Worker {
         }
         let live = Live { pid, started, sandbox, init, rotation, ports };
         let line = line.map(|(owner, ours)| self.lines.clone().serve(owner, ours));
-        self.alive(container, live, pidfd, true, line);
+        let by_docker = Docker::runs(spec);
+        let described = Described { spec: whole, launched };
+        // Of an executor the checkpoints tell, and most end soon.
+        let later = match is_executor {
+            true => Some(described).filter(|_| !by_docker),
+            false => {
+                self.records.note(container, pid, &described);
+                None
+            }
+        };
+        self.alive(container, live, pidfd, true, line, later);
         Ok(())
     }
 
@@ -327,6 +336,7 @@ impl Worker {
             .ok_or_else(|| anyhow::anyhow!("A terminal needs the executors' program, which cannot be opened"))?;
         let folder = self.records.make_folder(container)?;
         let board = terminals::start(size, &folder, executor, process, self.systemd.outlive(Isolation::default()))?;
+        self.records.note_switchboard(container, board.pid());
         let board_ends = Ends::of_switchboard(&folder)?;
         self.sessions.add_terminal(container);
         self.runtime.spawn(bury(container.clone(), board));

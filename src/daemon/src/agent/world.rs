@@ -127,6 +127,8 @@ impl World<Agent> for Shell {
                     answers.answer(request.0, Answer::Ok);
                 });
             }
+            Output::NoteEnd { container, termination } => self.containers.records.note_end(&container, &termination),
+            Output::Forget { container } => self.containers.records.forget(&container),
             Output::ChangeVolumes { change, gone, new } => self.change_volumes(change, &gone, &new),
             Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
                 if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {

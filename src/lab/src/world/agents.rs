@@ -493,6 +493,8 @@ impl<O: Observer> World<O> {
             Output::Signal { .. }
             | Output::Delete { .. }
             | Output::DeleteSandbox { .. }
+            | Output::NoteEnd { .. }
+            | Output::Forget { .. }
             | Output::Resize { .. }
             | Output::Measure
             // Modelled agents have no credentials.

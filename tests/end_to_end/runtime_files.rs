@@ -1,0 +1,113 @@
+//! What the agent writes of each container into `--runtime_dir`, and what its next start makes of it.
+//!
+//! What the files hold is tested beside the code that writes them.
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::one_agent::OneAgent;
+use crate::support::{request, until, wait_for};
+
+fn call(cluster: &OneAgent, call: &Value) -> (String, Value) {
+    let answer = request(&cluster.agent_address(), "POST", "/api/v1", &call.to_string()).expect("the agent answers");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let json = body.find('{').and_then(|begin| serde_json::from_str(&body[begin..=body.rfind('}')?]).ok());
+    (head.lines().next().unwrap_or_default().to_owned(), json.unwrap_or_default())
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The only folder in this one.
+fn only(folder: &Path) -> Option<PathBuf> {
+    let mut entries = fs::read_dir(folder).ok()?.flatten();
+    entries.next().map(|entry| entry.path()).filter(|_| entries.next().is_none())
+}
+
+fn runs(pid: &str) -> bool {
+    let stat = text(&Path::new("/proc").join(pid).join("stat"));
+    !pid.is_empty() && stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Opens a session and leaves it open.
+fn session(cluster: &OneAgent, id: &Value) -> TcpStream {
+    let launch = json!({"type": "LAUNCH_NESTED_CONTAINER_SESSION", "launch_nested_container_session":
+        {"container_id": id, "command": {"value": "exec sleep 1000"}}});
+    let (media, body) = ("application/json", launch.to_string());
+    let mut stream = TcpStream::connect(cluster.agent_address()).unwrap();
+    let head = format!("POST /api/v1 HTTP/1.1\r\nHost: x\r\nContent-Type: {media}\r\nAccept: application/recordio\r\n");
+    let more = format!("Message-Accept: {media}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all((head + &more).as_bytes()).unwrap();
+    stream
+}
+
+#[test]
+fn containers_are_told_of_and_taken_up_again() {
+    let mut cluster = OneAgent::start("runtime", &["--launcher=posix".to_owned()]);
+    let containers = cluster.folder.path().join("r/containers");
+    let task = cluster.start_task("long", json!({"value": "echo up; sleep 1000"}), json!({"type": "MESOS"}));
+    let top = wait_for("the task's container is noted", || {
+        only(&containers).filter(|folder| runs(&text(&folder.join("pid"))))
+    });
+    let sandbox = cluster.sandbox("long").unwrap();
+    assert_eq!(top.file_name(), sandbox.file_name());
+    let config = fs::read(top.join("config")).unwrap();
+    assert!(config.windows(4).any(|part| part == b"long") && top.join("launch_info").exists());
+    assert!(!top.join("standalone.marker").exists() && !top.join("termination").exists());
+
+    let parent = json!({"value": top.file_name().unwrap().to_str()});
+    let inside = |name: &str| json!({"value": name, "parent": parent});
+    let launch = |name: &str, command: Value| {
+        let body = json!({"container_id": inside(name), "command": command});
+        json!({"type": "LAUNCH_NESTED_CONTAINER", "launch_nested_container": body})
+    };
+    let variables = json!({"variables": [{"name": "CODE", "value": "5"}]});
+    assert!(call(&cluster, &launch("short", json!({"value": "exit 3"}))).0.contains("200"));
+    assert!(
+        call(&cluster, &launch("lives", json!({"value": "sleep 1000", "environment": variables}))).0.contains("200")
+    );
+    until("the short one's end is noted", || top.join("containers/short/termination").exists());
+    assert_eq!(text(&top.join("containers/short/status")), "768");
+    let open = session(&cluster, &inside("session"));
+    let marker = top.join("containers/session/force_destroy_on_recovery");
+    let of_session = wait_for("the session is noted", || {
+        let pid = text(&top.join("containers/session/pid"));
+        (marker.exists() && runs(&pid)).then_some(pid)
+    });
+
+    cluster.kill_agent_and_start_it_again();
+    drop(open);
+    until("the session has ended", || !runs(&of_session));
+    let wait = |name: &str| {
+        let body = json!({"container_id": inside(name)});
+        json!({"type": "WAIT_NESTED_CONTAINER", "wait_nested_container": body})
+    };
+    let of_short = wait_for("the agent has recovered", || {
+        let (head, body) = call(&cluster, &wait("short"));
+        head.contains("200").then_some(body)
+    });
+    assert_eq!(of_short["wait_nested_container"]["exit_status"], 768);
+    assert!(call(&cluster, &launch("short", json!({"value": "true"}))).0.contains("400"), "its id is used");
+    let remove =
+        json!({"type": "REMOVE_NESTED_CONTAINER", "remove_nested_container": {"container_id": inside("short")}});
+    assert!(call(&cluster, &remove).0.contains("200"));
+    assert!(!top.join("containers/short").exists());
+    assert!(runs(&text(&top.join("containers/lives/pid"))));
+
+    let alone = json!({"type": "LAUNCH_CONTAINER", "launch_container":
+        {"container_id": {"value": "alone"}, "command": {"value": "sleep 1000"}}});
+    assert!(call(&cluster, &alone).0.contains("200"));
+    assert!(containers.join("alone/standalone.marker").exists());
+    let kill = json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": {"value": "alone"}}});
+    assert!(call(&cluster, &kill).0.contains("200"));
+    until("nothing is told of it any more", || !containers.join("alone").exists());
+    let mut task = task;
+    task.signal("-INT");
+    until("nothing is told of the task any more", || !top.exists());
+    drop(task);
+}
