@@ -66,6 +66,8 @@ struct Inner {
     apart: Mutex<BTreeSet<String>>,
     /// What Docker calls the containers in which executors of an earlier agent are.
     left: Mutex<BTreeMap<String, String>>,
+    /// What Docker calls those that have a name of old agents.
+    old_names: Mutex<BTreeMap<String, String>>,
     /// Set once the agent goes and leaves its containers to the next one.
     leaving: AtomicBool,
     /// Those that were to end before.
@@ -107,6 +109,7 @@ impl Docker {
             executors: Mutex::default(),
             apart: Mutex::default(),
             left: Mutex::default(),
+            old_names: Mutex::default(),
             leaving: AtomicBool::new(false),
             given_up: Mutex::default(),
         }))))
@@ -131,7 +134,7 @@ impl Docker {
     /// The processes of a container that it runs; none if it cannot tell. Blocks.
     pub(super) fn processes(&self, container: &ContainerName) -> Vec<i32> {
         let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
-        inner.client.processes(&format!("{PREFIX}{container}")).unwrap_or_default()
+        inner.client.processes(&inner.name(container)).unwrap_or_default()
     }
 
     /// Whether a program must be asked for the login to the registry of a container's image.
@@ -242,7 +245,7 @@ impl Docker {
         let Some(inner) = self.0.as_ref().filter(is_executor) else { return };
         let task = TaskInfo { resources: held, limits: named(limits), ..TaskInfo::default() };
         let limits = executor::docker::new_limits(&task.encode_to_vec(), inner.quota).unwrap_or_default();
-        if let Err(error) = inner.client.resize(&format!("{PREFIX}{container}"), limits) {
+        if let Err(error) = inner.client.resize(&inner.name(container), limits) {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
         }
     }
@@ -292,7 +295,8 @@ impl Docker {
         lock(&inner.executors).remove(container.as_str());
         lock(&inner.told).remove(container.as_str());
         lock(&inner.given_up).remove(container.as_str());
-        let name = format!("{PREFIX}{container}");
+        let name = inner.name(container);
+        lock(&inner.old_names).remove(container.as_str());
         if lock(&inner.apart).remove(container.as_str()) {
             // Its output is in the sandbox; nobody looks at it any more.
             remove(&inner.client, &format!("{name}{}", apart::SUFFIX));
@@ -308,6 +312,12 @@ impl Docker {
 }
 
 impl Inner {
+    /// What Docker calls the container.
+    fn name(&self, container: &ContainerName) -> String {
+        let old = lock(&self.old_names).get(container.as_str()).cloned();
+        old.unwrap_or_else(|| format!("{PREFIX}{container}"))
+    }
+
     /// What Docker calls the executor's container.
     fn beside(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
         let suffix = if Docker::is_executor(spec) { "" } else { apart::SUFFIX };

@@ -56,14 +56,15 @@ impl Docker {
 
 impl Inner {
     fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>, runtime: &Handle) {
-        let name = container.name.trim_start_matches(PREFIX);
-        let apart = name.strip_suffix(apart::SUFFIX);
-        let id = apart.unwrap_or(name).to_owned();
+        let Named { id, apart, old } = Named::parse(&container.name);
+        if let Some(old) = old.filter(|_| wanted.contains(&id)) {
+            lock(&self.old_names).insert(id.clone(), old);
+        }
         if container.executor && wanted.contains(&id) {
             lock(&self.executors).insert(id.clone());
         }
-        if wanted.contains(&id) && (container.executor || apart.is_some()) {
-            lock(&self.apart).extend(apart.map(str::to_owned));
+        if wanted.contains(&id) && (container.executor || apart) {
+            lock(&self.apart).extend(apart.then(|| id.clone()));
             lock(&self.left).insert(id.clone(), container.name.clone());
         }
         if wanted.contains(&id) || container.running && !self.kill_orphans {
@@ -82,6 +83,31 @@ impl Inner {
             tokio::time::sleep(left).await;
             tokio::task::spawn_blocking(move || remove(&inner.client, &container.name));
         });
+    }
+}
+
+/// What the name of one of Docker's containers says.
+#[derive(Debug, PartialEq, Eq)]
+struct Named {
+    /// The container's id.
+    id: String,
+    /// Whether its executor is in there, and not its task.
+    apart: bool,
+    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them until 0.23.
+    old: Option<String>,
+}
+
+impl Named {
+    fn parse(name: &str) -> Named {
+        let task = name.strip_suffix(apart::SUFFIX);
+        let whole = task.unwrap_or(name);
+        let own = whole.strip_prefix(PREFIX).unwrap_or(whole);
+        // Ids of containers have no dots.
+        let (id, old) = match own.rsplit_once('.') {
+            Some((_, id)) => (id, Some(whole.to_owned())),
+            None => (own, None),
+        };
+        Named { id: id.to_owned(), apart: task.is_some(), old }
     }
 }
 
@@ -137,6 +163,17 @@ mod tests {
                 write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
             }
         })
+    }
+
+    #[test]
+    fn names_of_containers() {
+        let named = |id: &str, apart, old: Option<&str>| Named { id: id.into(), apart, old: old.map(str::to_owned) };
+        assert_eq!(Named::parse("mesos-5f-1"), named("5f-1", false, None));
+        assert_eq!(Named::parse("mesos-5f-1.executor"), named("5f-1", true, None));
+        assert_eq!(Named::parse("mesos-2015-S0.5f-1"), named("5f-1", false, Some("mesos-2015-S0.5f-1")));
+        assert_eq!(Named::parse("mesos-2015-S0.5f-1.executor"), named("5f-1", true, Some("mesos-2015-S0.5f-1")));
+        // An id may begin like the prefix.
+        assert_eq!(Named::parse("mesos-mesos-1"), named("mesos-1", false, None));
     }
 
     #[tokio::test]
