@@ -40,7 +40,7 @@ pub fn tar(folder: &Path, archive: &Path) -> String {
 
 /// `<registry>/tiny:1.tar`: two layers, the upper one of which changes, hides and removes files of the lower one. And the same as
 /// `labelled:1.tar`, which wants the driver of GPUs.
-fn image(registry: &Path) {
+pub fn image(registry: &Path) {
     let work = registry.join("work");
     let (lower, upper, saved) = (work.join("lower"), work.join("upper"), work.join("saved"));
     for folder in [lower.join("etc"), lower.join("hidden"), upper.join("etc"), upper.join("hidden"), saved.clone()] {

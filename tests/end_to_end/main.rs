@@ -6,6 +6,7 @@
 
 mod agent_faults;
 mod authentication;
+mod backends;
 mod binpack;
 mod containers;
 mod disks;

@@ -110,6 +110,13 @@ pub enum Mount {
         /// As for mount(8): `lowerdir=...,upperdir=...,workdir=...`.
         options: String,
     },
+    /// The same on kernels that have aufs.
+    Aufs {
+        /// Where.
+        target: PathBuf,
+        /// As for mount(8): `br:...=rw:...=ro`.
+        options: String,
+    },
 }
 
 /// Which capabilities a process has: bit sets of `capabilities(7)`.

@@ -44,6 +44,7 @@ pub(super) fn prepare(mounts: &[Mount]) -> Result<Vec<Prepared>, SpawnError> {
         Mount::Terminals { target } => other("devpts", target, "newinstance,ptmxmode=0666,mode=0620"),
         Mount::Processes { target } => other("proc", target, ""),
         Mount::Overlay { target, options } => other("overlay", target, options),
+        Mount::Aufs { target, options } => other("aufs", target, options),
     };
     mounts.iter().map(one).collect()
 }
@@ -146,7 +147,7 @@ pub(super) unsafe fn make(mounts: &[Prepared], root: Option<&CString>) -> Result
                 Prepared::Bind { source, target, read_only } => bind(source, target, *read_only),
                 Prepared::Other { kind, target, options } => {
                     let flags = match kind.as_bytes() {
-                        b"overlay" => 0,
+                        b"overlay" | b"aufs" => 0,
                         // The terminals are devices.
                         b"devpts" => libc::MS_NOSUID,
                         _ => libc::MS_NOSUID | libc::MS_NODEV,

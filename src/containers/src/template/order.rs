@@ -183,6 +183,7 @@ impl Writer {
             Mount::Overlay { target, options } => self.file_system(2, target, options),
             Mount::Terminals { target } => self.file_system(3, target, ""),
             Mount::Processes { target } => self.file_system(4, target, ""),
+            Mount::Aufs { target, options } => self.file_system(5, target, options),
         }
     }
 
@@ -253,6 +254,7 @@ impl Reader<'_> {
             2 => Ok(Mount::Overlay { target, options }),
             3 => Ok(Mount::Terminals { target }),
             4 => Ok(Mount::Processes { target }),
+            5 => Ok(Mount::Aufs { target, options }),
             _ => Err(Malformed),
         }
     }
@@ -274,6 +276,7 @@ mod tests {
             Mount::Bind { source: Place::trusted("/a"), target: Place::trusted("/b"), read_only: true },
             Mount::Memory { target: "/c".into(), options: "size=1m".into() },
             Mount::Overlay { target: "/d".into(), options: "x".into() },
+            Mount::Aufs { target: "/d".into(), options: "y".into() },
             Mount::Terminals { target: "/e".into() },
             Mount::Processes { target: "/proc".into() },
         ];

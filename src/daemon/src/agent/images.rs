@@ -13,16 +13,15 @@ use std::sync::{Arc, RwLock};
 use agent::{ContainerName, ContainerSpec};
 use anyhow::Context;
 use containers::isolation::{Isolation, Mount, Place};
-use fetcher::image::{Defaults, Image, Pruned, Store, Wanted};
+use fetcher::image::{Backend, Defaults, Image, Pruned, Store, Wanted};
 use protos::mesos;
 
 use super::fetch::Fetcher;
 use super::helpers::{self, Logins};
 use super::image_gc::Collection;
+use super::layers::{self, Way};
 use crate::flags::{FlagError, Flags};
 
-/// The longest options of a mount.
-const OPTIONS_MAX: usize = 4000;
 /// Says which image a root or a volume was made of; whoever prunes asks there.
 const NOTE: &str = "image.json";
 /// What a container's `/dev` has of the host's.
@@ -42,12 +41,6 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 /// Tell the command executor how its task is started if the task does not say (see crate `executor`).
 const ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
 const CMD: &str = "TEPUI_IMAGE_CMD";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Backend {
-    Overlay,
-    Copy,
-}
 
 /// The images of this agent. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -81,9 +74,21 @@ pub(super) struct Root {
     /// The part of it that is written to now, and what lies below that.
     written: PathBuf,
     lower: Vec<PathBuf>,
+    /// Whether nobody writes to it, and nothing can be made in it.
+    is_fixed: bool,
     mounts: Vec<Mount>,
     defaults: Defaults,
     gpu_driver: bool,
+}
+
+/// An image that is a volume.
+pub(super) struct Shown {
+    /// What has to be mounted first.
+    pub(super) mount: Option<Mount>,
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// Whether nobody may write to it.
+    pub(super) is_fixed: bool,
 }
 
 impl Images {
@@ -103,15 +108,24 @@ impl Images {
         if enabled && !mounts {
             return refused("image_providers", "needs the isolator filesystem/linux");
         }
-        let backend = match flags.text("image_provisioner_backend") {
-            "" | "auto" | "overlay" => Backend::Overlay,
-            "copy" => Backend::Copy,
-            _ => return refused("image_provisioner_backend", "must be 'auto', 'overlay' or 'copy'"),
+        let store = PathBuf::from(flags.text("docker_store_dir"));
+        let roots = work_dir.join("provisioner/containers");
+        let name = flags.text("image_provisioner_backend");
+        let backend = match enabled || !Backend::is_name(name) {
+            true => {
+                let chosen = Backend::choose(name, &store, &roots);
+                let (backend, reasons) = chosen.or_else(|why| refused("image_provisioner_backend", &why))?;
+                if !reasons.is_empty() {
+                    tracing::info!("images: the backend is {backend:?}, as {}", reasons.join(", and "));
+                }
+                backend
+            }
+            false => Backend::Copy,
         };
         let images = Images(Arc::new(Inner {
             enabled,
             registry: flags.text("docker_registry").trim_start_matches("file://").to_owned(),
-            store: PathBuf::from(flags.text("docker_store_dir")),
+            store,
             backend,
             logins: Logins::read(flags),
             ignore_runtime: flags.on("docker_ignore_runtime"),
@@ -122,7 +136,7 @@ impl Images {
                 None => None,
             },
             sandbox: flags.text("sandbox_directory").trim_end_matches('/').to_owned(),
-            roots: work_dir.join("provisioner/containers"),
+            roots,
             pruning: RwLock::new(()),
         }));
         Ok(images)
@@ -222,17 +236,17 @@ impl Images {
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
         // Before the layers are used: who prunes asks here.
         fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
-        let copies = self.overlay(&layers, &folder).is_none();
-        let written = match copies {
-            true => {
+        make_devices(&folder)?;
+        let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Single(layer) => return layers::check_points(&layer, &self.0.sandbox),
+            Way::Copied => {
                 fetcher::image::copy_layers(&layers, &root)?;
-                root.clone()
+                (root.clone(), &[])
             }
-            false => folder.join("upper"),
+            Way::Mounted(_) => (folder.join("upper"), &layers),
         };
         // An overlay shows the mode of the upper folder as that of the root.
         fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
-        let lower: &[PathBuf] = if copies { &[] } else { &layers };
         for (point, mode) in [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("tmp", 0o1777), ("etc", 0o755)] {
             mount_point(&written, lower, point, mode)?;
         }
@@ -257,12 +271,6 @@ impl Images {
                 fs::write(&path, b"")?;
             }
         }
-        for device in DEVICES {
-            fs::write(folder.join("dev").join(device), b"")?;
-        }
-        for (name, target) in LINKS {
-            std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
-        }
         Ok(())
     }
 
@@ -275,11 +283,14 @@ impl Images {
         }
         fs::set_permissions(self.folder(container), fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
-        let overlay = self.overlay(&layers, &folder).is_some();
-        if !overlay {
-            fetcher::image::copy_layers(&layers, &folder.join("rootfs"))?;
-        }
-        let written = folder.join(if overlay { "upper" } else { "rootfs" });
+        let written = match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Single(_) => return Ok(()),
+            Way::Mounted(_) => folder.join("upper"),
+            Way::Copied => {
+                fetcher::image::copy_layers(&layers, &folder.join("rootfs"))?;
+                folder.join("rootfs")
+            }
+        };
         Ok(fs::set_permissions(written, fs::Permissions::from_mode(0o755))?)
     }
 
@@ -287,13 +298,16 @@ impl Images {
     ///
     /// # Errors
     /// If it has not been made.
-    pub(super) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<(Option<Mount>, PathBuf)> {
+    pub(super) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<Shown> {
         let folder = self.volume_folder(container, number);
         let image = fs::read(folder.join(NOTE)).context("The volume's image has not been made ready")?;
         let layers = self.layers(&serde_json::from_slice(&image)?)?;
         let path = folder.join("rootfs");
-        let overlay = self.overlay(&layers, &folder);
-        Ok((overlay.map(|options| Mount::Overlay { target: path.clone(), options }), path))
+        Ok(match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Mounted(mount) => Shown { mount: Some(mount), path, is_fixed: false },
+            Way::Copied => Shown { mount: None, path, is_fixed: false },
+            Way::Single(layer) => Shown { mount: None, path: layer, is_fixed: true },
+        })
     }
 
     fn volume_folder(&self, container: &ContainerName, number: usize) -> PathBuf {
@@ -305,11 +319,6 @@ impl Images {
         Ok(image.layers.iter().map(|id| store.layer(id)).collect())
     }
 
-    /// The options of an overlay of these layers, if there is to be one.
-    fn overlay(&self, layers: &[PathBuf], folder: &Path) -> Option<String> {
-        overlay(layers, folder).filter(|_| self.0.backend == Backend::Overlay && !layers.is_empty())
-    }
-
     /// The root that was made for a container, if it has one of its own.
     pub(super) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
         let folder = self.folder(container);
@@ -318,29 +327,40 @@ impl Images {
         let layers = self.layers(&image)?;
         let path = folder.join("rootfs");
         let mut mounts = Vec::new();
-        let (mut written, mut lower) = (folder.join("upper"), layers.clone());
-        match self.overlay(&layers, &folder) {
-            Some(options) => mounts.push(Mount::Overlay { target: path.clone(), options }),
-            // Only a mount can become the root.
-            None => {
-                mounts.push(bind(&path, &path, false));
-                (written, lower) = (path.clone(), Vec::new());
+        let way = Way::of(self.0.backend, &layers, &folder)?;
+        let is_fixed = matches!(way, Way::Single(_));
+        let (written, lower) = match way {
+            Way::Mounted(mount) => {
+                mounts.push(mount);
+                (folder.join("upper"), layers)
             }
-        }
+            // Only a mount can become the root.
+            Way::Copied => {
+                mounts.push(bind(&path, &path, false));
+                (path.clone(), Vec::new())
+            }
+            Way::Single(layer) => {
+                mounts.push(bind(&layer, &path, true));
+                (layer, Vec::new())
+            }
+        };
         let at = |point: &str| path.join(point);
         mounts.push(Mount::Processes { target: at("proc") });
-        mounts.push(bind(Path::new("/sys"), &at("sys"), true));
+        if !is_fixed || layers::has(&written, "sys", true) {
+            mounts.push(bind(Path::new("/sys"), &at("sys"), true));
+        }
         mounts.push(bind(&folder.join("dev"), &at("dev"), false));
         for device in DEVICES {
             mounts.push(bind(&Path::new("/dev").join(device), &at("dev").join(device), false));
         }
         mounts.push(Mount::Terminals { target: at("dev/pts") });
         mounts.push(Mount::Memory { target: at("dev/shm"), options: "mode=1777".into() });
-        for file in NETWORK_FILES.iter().filter(|file| Path::new("/").join(file).is_file()) {
+        let there = |file: &str| !is_fixed || layers::has(&written, file, false);
+        for file in NETWORK_FILES.iter().filter(|file| Path::new("/").join(file).is_file() && there(file)) {
             mounts.push(bind(&Path::new("/").join(file), &at(file), true));
         }
         let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
-        Ok(Some(Root { path, written, lower, mounts, defaults, gpu_driver: image.gpu_driver }))
+        Ok(Some(Root { path, written, lower, is_fixed, mounts, defaults, gpu_driver: image.gpu_driver }))
     }
 
     /// Whether a container, or one around it, has a root of its own.
@@ -423,7 +443,7 @@ impl Root {
         let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
             Mount::Bind { target, .. } => target.is_within(&sandbox),
             // What a volume shows comes before the volume.
-            other => matches!(other, Mount::Overlay { .. }),
+            other => matches!(other, Mount::Overlay { .. } | Mount::Aufs { .. }),
         });
         isolation.mounts = self.mounts.clone();
         isolation.mounts.extend(within);
@@ -442,6 +462,11 @@ impl Root {
         let inside = path.strip_prefix("/").unwrap_or(path);
         let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
         anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
+        if self.is_fixed {
+            let there = layers::has(&self.written, &inside.to_string_lossy(), is_folder);
+            anyhow::ensure!(there, "The image has no '{}', and nothing can be made in it", path.display());
+            return Ok(Place { base: self.path.clone(), inside: inside.to_owned() });
+        }
         let parts: Vec<_> = inside.iter().collect();
         let folders = if is_folder { parts.len() } else { parts.len() - 1 };
         let mut sofar = PathBuf::new();
@@ -516,13 +541,15 @@ fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
     Mount::Bind { source: Place::trusted(source), target: Place::trusted(target), read_only }
 }
 
-/// The options of an overlay mount; none if they would be too long.
-fn overlay(layers: &[PathBuf], folder: &Path) -> Option<String> {
-    let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
-    let folder = folder.to_string_lossy();
-    let plain = lower.iter().chain([&folder.clone().into_owned()]).all(|path| !path.contains([':', ',', '\\']));
-    let options = format!("lowerdir={},upperdir={folder}/upper,workdir={folder}/work", lower.join(":"));
-    (plain && options.len() <= OPTIONS_MAX).then_some(options)
+/// What a container finds in its `/dev`.
+fn make_devices(folder: &Path) -> anyhow::Result<()> {
+    for device in DEVICES {
+        fs::write(folder.join("dev").join(device), b"")?;
+    }
+    for (name, target) in LINKS {
+        std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
+    }
+    Ok(())
 }
 
 /// Makes a folder in the written part of a root unless the root has it as a folder already.
@@ -582,7 +609,8 @@ mod tests {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let defaults = Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), ..Defaults::default() };
         let (lower, mounts) = (Vec::new(), Vec::new());
-        Root { path: "/r".into(), written: "/r".into(), lower, mounts, defaults, gpu_driver: false }
+        let (path, written) = (PathBuf::from("/r"), PathBuf::from("/r"));
+        Root { path, written, lower, is_fixed: false, mounts, defaults, gpu_driver: false }
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod helpers;
 mod image_gc;
 mod images;
 mod isolation;
+mod layers;
 mod lines;
 mod metrics;
 mod operator_api;

@@ -526,7 +526,7 @@ pub(super) const AGENT: &[Flag] = &[
         aliases: &[],
         default: Some("auto"),
         kind: Kind::Text,
-        help: "auto, overlay or copy",
+        help: "auto, overlay, aufs, bind or copy",
     },
     Flag { name: "ip", aliases: &[], default: None, kind: Kind::Text, help: "bind IP" },
     Flag { name: "ip6", aliases: &[], default: None, kind: Kind::Text, help: "IPv6 reported to tasks" },

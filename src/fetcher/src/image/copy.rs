@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rustix::fs as sys;
 
-use super::layer::OPAQUE;
+use super::layer::{ALL_GONE, GONE, OPAQUE};
 
 /// Copies layers, the lowest one first, into the empty folder `root`.
 ///
@@ -25,14 +25,17 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let metadata = source.symlink_metadata()?;
         let kind = metadata.file_type();
         let below = target.symlink_metadata().ok();
-        let hidden = kind.is_dir() && sys::lgetxattr(&source, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1);
-        if let Some(below) = below
-            && (!(kind.is_dir() && below.is_dir()) || hidden)
-        {
-            match below.is_dir() {
-                true => fs::remove_dir_all(&target)?,
-                false => fs::remove_file(&target)?,
+        let name = entry.file_name();
+        if let Some(gone) = name.to_str().and_then(|name| name.strip_prefix(GONE)) {
+            // What the same layer has by that name is there.
+            if name != ALL_GONE && from.join(gone).symlink_metadata().is_err() {
+                remove(&to.join(gone))?;
             }
+            continue;
+        }
+        let hidden = kind.is_dir() && (is_opaque(&source) || source.join(ALL_GONE).symlink_metadata().is_ok());
+        if below.is_some_and(|below| !(kind.is_dir() && below.is_dir()) || hidden) {
+            remove(&target)?;
         }
         if kind.is_char_device() {
             // Only the mark of what is gone.
@@ -62,4 +65,74 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+fn is_opaque(folder: &Path) -> bool {
+    sys::lgetxattr(folder, OPAQUE, &mut [0_u8; 1]).is_ok_and(|length| length == 1)
+}
+
+/// Deletes what is there by that name, if anything is.
+fn remove(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Whether a layer has marks of what is gone that an overlay reads, and nobody else.
+///
+/// # Errors
+/// What the system refuses.
+pub fn has_marks(layer: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(layer)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_marks(&entry.path())?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// Layers in a store whose file system takes no other marks than files.
+    #[test]
+    fn what_is_gone_by_files() {
+        let folder = std::env::temp_dir().join(format!("tepui-copy-{}", std::process::id()));
+        let write = |layer: &str, files: &[&str]| -> PathBuf {
+            for file in files {
+                let path = folder.join(layer).join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, layer).unwrap();
+            }
+            folder.join(layer)
+        };
+        let lower = write("lower", &["a/gone", "a/kept", "hidden/old", "folder/inside", "again"]);
+        let upper =
+            write("upper", &["a/.wh.gone", "hidden/.wh..wh..opq", "hidden/new", ".wh.folder", ".wh.again", "again"]);
+        let root = folder.join("root");
+        fs::create_dir(&root).unwrap();
+        assert!(!has_marks(&upper).unwrap());
+        copy_layers(&[lower, upper], &root).unwrap();
+        let mut found = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.is_dir() {
+                    true => folders.push(path),
+                    false => found.push(path.strip_prefix(&root).unwrap().display().to_string()),
+                }
+            }
+        }
+        found.sort();
+        assert_eq!(found, ["a/kept", "again", "hidden/new"]);
+        assert_eq!(fs::read_to_string(root.join("again")).unwrap(), "upper");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -1,7 +1,8 @@
 //! Unpacking a layer: a tar archive whose files have owners, and whose names may say that a lower file is gone.
 //!
 //! Nothing is written outside the folder: each folder on the way is opened without following links. What is gone is marked
-//! as an overlay wants it: a device 0/0, and an attribute of a folder that hides what is below it.
+//! as an overlay wants it: a device 0/0, and an attribute of a folder that hides what is below it. Where the file system takes
+//! neither, the archive's own files stay as the marks: then layers can only be copied.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -26,9 +27,9 @@ const ENTRIES_MAX: usize = 4_000_000;
 const XZ_MEMORY_KB: u32 = 1 << 20;
 
 /// The start of a name that says that a file is gone.
-const GONE: &str = ".wh.";
+pub(super) const GONE: &str = ".wh.";
 /// Says that all in this folder is gone.
-const ALL_GONE: &str = ".wh..wh..opq";
+pub(super) const ALL_GONE: &str = ".wh..wh..opq";
 /// What an overlay reads for that.
 pub(super) const OPAQUE: &str = "trusted.overlay.opaque";
 
@@ -145,7 +146,8 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     let words = |errno: rustix::io::Errno| errno.to_string();
     if text == ALL_GONE {
         return sys::fsetxattr(&folder, OPAQUE, b"y", XattrFlags::empty())
-            .map_err(|errno| format!("the store's file system has no trusted attributes: {errno}"));
+            .or_else(|_| leave_mark(&folder, &name))
+            .map_err(words);
     }
     if let Some(gone) = text.strip_prefix(GONE) {
         // Others with a second mark are notes of an older file system.
@@ -154,7 +156,9 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
         }
         remove(&folder, Path::new(gone))?;
         let mode = Mode::empty();
-        return sys::mknodat(&folder, gone, FileType::CharacterDevice, mode, 0).map_err(words);
+        return sys::mknodat(&folder, gone, FileType::CharacterDevice, mode, 0)
+            .or_else(|_| leave_mark(&folder, &name))
+            .map_err(words);
     }
     let header = entry.header();
     let kind = header.entry_type();
@@ -220,6 +224,11 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
         folders.remove(0);
     }
     Ok(())
+}
+
+fn leave_mark(folder: &OwnedFd, name: &Path) -> Result<(), rustix::io::Errno> {
+    let flags = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    sys::openat(folder, name, flags, Mode::from_raw_mode(0o600)).map(drop)
 }
 
 fn is_folder(folder: &OwnedFd, name: &Path) -> bool {

@@ -3,6 +3,7 @@
 //! Images are Docker's and OCI's, from archives, folders or registries. Bringing one is a process of its own, as root: the
 //! layers' files have many owners. Mounting is not done here.
 
+mod backend;
 mod copy;
 mod layer;
 mod layout;
@@ -18,7 +19,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use copy::copy_layers;
+pub use backend::Backend;
+pub use copy::{copy_layers, has_marks};
 pub use name::Name;
 pub use store::{Pruned, Store};
 

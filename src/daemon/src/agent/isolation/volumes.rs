@@ -51,16 +51,19 @@ impl Wanted<'_> {
                 isolation.mounts.push(Mount::Bind { source, target, read_only: false });
             }
             for (number, volume) in asked.iter().enumerate() {
-                let (source, is_folder) = match &volume.image {
+                let (source, is_folder, fixed) = match &volume.image {
                     Some(_) => {
-                        let (shown, path) = self.images.volume(self.container, number)?;
-                        isolation.mounts.extend(shown);
-                        (Place::trusted(path), true)
+                        let shown = self.images.volume(self.container, number)?;
+                        isolation.mounts.extend(shown.mount);
+                        (Place::trusted(shown.path), true, shown.is_fixed)
                     }
-                    None => self.source(volume)?,
+                    None => {
+                        let (source, is_folder) = self.source(volume)?;
+                        (source, is_folder, false)
+                    }
                 };
                 let target = self.point(&volume.container_path, is_folder)?;
-                let read_only = volume.mode() == mesos::volume::Mode::Ro;
+                let read_only = fixed || volume.mode() == mesos::volume::Mode::Ro;
                 isolation.mounts.push(Mount::Bind { source, target, read_only });
             }
         }

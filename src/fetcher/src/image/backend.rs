@@ -1,0 +1,168 @@
+//! Which way containers' roots are made of layers on this host: on top of each other (overlay, aufs), one layer as it is (bind),
+//! or copied (mesos-features.md AGT-122).
+//!
+//! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::fs as sys;
+
+use super::layer::OPAQUE;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Layers are shared; a container writes to a folder above them.
+    Overlay,
+    /// The same with a file system that some distributions have.
+    Aufs,
+    /// The only layer is the root, and nobody writes to it.
+    Bind,
+    /// Each container has a copy.
+    Copy,
+}
+
+/// File systems that those of unions cannot write to, whatever else they can.
+const UNIONS: [(i64, &str); 5] =
+    [(0x794c_7630, "overlay"), (0x6175_6673, "aufs"), (0xf15f, "ecryptfs"), (0x6969, "nfs"), (0x6573_5546, "fuse")];
+/// The same for aufs alone.
+const BTRFS: (i64, &str) = (0x9123_683e, "btrfs");
+
+impl Backend {
+    /// Whether there is a backend of this name, on whatever host.
+    pub fn is_name(name: &str) -> bool {
+        pick(name, &|_| Ok(())).is_ok()
+    }
+
+    /// The backend of this name, if this host can do it; with `auto` the best one that it can do, and why it cannot do better.
+    ///
+    /// # Errors
+    /// The rule that the name breaks.
+    pub fn choose(name: &str, store: &Path, roots: &Path) -> Result<(Backend, Vec<String>), String> {
+        pick(name, &|backend| match backend {
+            Backend::Overlay => {
+                is_known("overlay")?;
+                can_be_written_to(roots, "overlay", &[])?;
+                can_be_marked(roots)?;
+                can_be_marked(store)
+            }
+            Backend::Aufs => {
+                is_known("aufs")?;
+                can_be_written_to(roots, "aufs", &[BTRFS])?;
+                can_be_written_to(store, "aufs", &[BTRFS])
+            }
+            Backend::Bind | Backend::Copy => Ok(()),
+        })
+    }
+}
+
+fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), String>) -> Result<(Backend, Vec<String>), String> {
+    let (all, last): (&[Backend], Backend) = match name {
+        "auto" | "" => (&[Backend::Overlay, Backend::Aufs], Backend::Copy),
+        "overlay" => {
+            check(Backend::Overlay).map_err(|why| format!("'overlay' cannot be used here: {why}"))?;
+            (&[], Backend::Overlay)
+        }
+        "aufs" => {
+            check(Backend::Aufs).map_err(|why| format!("'aufs' cannot be used here: {why}"))?;
+            (&[], Backend::Aufs)
+        }
+        "bind" => (&[], Backend::Bind),
+        "copy" => (&[], Backend::Copy),
+        _ => return Err(format!("'{name}' is none of 'auto', 'overlay', 'aufs', 'bind' and 'copy'")),
+    };
+    let mut reasons = Vec::new();
+    for backend in all {
+        match check(*backend) {
+            Ok(()) => return Ok((*backend, reasons)),
+            Err(why) => reasons.push(why),
+        }
+    }
+    Ok((last, reasons))
+}
+
+/// Whether the kernel has the file system, or a module for it, which it loads for the first mount.
+fn is_known(kind: &str) -> Result<(), String> {
+    let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let folder = if kind == "overlay" { "overlayfs" } else { kind };
+    let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(folder);
+    match listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
+        true => Ok(()),
+        false => Err(format!("the kernel has no file system '{kind}'")),
+    }
+}
+
+/// Whether `folder` can be the part that is written to.
+fn can_be_written_to(folder: &Path, kind: &str, more: &[(i64, &str)]) -> Result<(), String> {
+    let at = |error: std::io::Error| format!("'{}': {error}", folder.display());
+    fs::create_dir_all(folder).map_err(at)?;
+    let magic = sys::statfs(folder).map_err(|errno| at(errno.into()))?.f_type;
+    match UNIONS.iter().chain(more).find(|(other, _)| i128::from(*other) == i128::from(magic)) {
+        Some((_, name)) => Err(format!("'{}' is on the file system {name}, which {kind} cannot use", folder.display())),
+        None => Ok(()),
+    }
+}
+
+/// Whether the file system of `folder` takes the marks of what is gone, and tells the kinds of a folder's entries.
+fn can_be_marked(folder: &Path) -> Result<(), String> {
+    let probe = folder.join(format!(".probe-{}", std::process::id()));
+    fs::create_dir_all(&probe).map_err(|error| format!("'{}': {error}", probe.display()))?;
+    let tried = try_marks(&probe).map_err(|what| format!("the file system of '{}' has {what}", folder.display()));
+    // What is left is an empty folder, or two.
+    let _ = fs::remove_dir_all(&probe);
+    tried
+}
+
+fn try_marks(probe: &Path) -> Result<(), String> {
+    sys::mknodat(sys::CWD, probe.join("gone"), sys::FileType::CharacterDevice, sys::Mode::empty(), 0)
+        .map_err(|errno| format!("no marks of what is gone: {errno}"))?;
+    sys::setxattr(probe, OPAQUE, b"y", sys::XattrFlags::empty())
+        .map_err(|errno| format!("no trusted attributes: {errno}"))?;
+    let kinds = || {
+        let opened = sys::open(probe, sys::OFlags::DIRECTORY | sys::OFlags::CLOEXEC, sys::Mode::empty())?;
+        let entries: Result<Vec<_>, _> = sys::Dir::new(opened)?.collect();
+        entries.map(|entries| entries.iter().all(|entry| entry.file_type() != sys::FileType::Unknown))
+    };
+    match kinds() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err("folders that do not tell what their entries are (d_type)".to_owned()),
+        Err(errno) => Err(format!("folders that cannot be read: {errno}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_one_that_the_host_can_do() {
+        let only = |able: &'static [Backend]| {
+            move |backend: Backend| able.contains(&backend).then_some(()).ok_or_else(|| format!("no {backend:?}"))
+        };
+        let all = only(&[Backend::Overlay, Backend::Aufs]);
+        assert_eq!(pick("auto", &all), Ok((Backend::Overlay, vec![])));
+        assert_eq!(pick("", &only(&[Backend::Aufs])), Ok((Backend::Aufs, vec!["no Overlay".to_owned()])));
+        let none = only(&[]);
+        assert_eq!(pick("auto", &none), Ok((Backend::Copy, vec!["no Overlay".to_owned(), "no Aufs".to_owned()])));
+        assert_eq!(pick("bind", &none), Ok((Backend::Bind, vec![])));
+        assert_eq!(pick("copy", &all), Ok((Backend::Copy, vec![])));
+        assert_eq!(pick("aufs", &none), Err("'aufs' cannot be used here: no Aufs".to_owned()));
+        assert!(pick("zfs", &all).unwrap_err().starts_with("'zfs' is none of"));
+    }
+
+    #[test]
+    fn a_file_system_without_marks() {
+        assert_eq!(is_known("nothing"), Err("the kernel has no file system 'nothing'".to_owned()));
+        // Nobody makes folders there.
+        assert!(can_be_marked(Path::new("/proc")).unwrap_err().starts_with("'/proc/.probe-"));
+        let folder = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
+        assert_eq!(can_be_written_to(&folder, "overlay", &[]), Ok(()));
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(can_be_marked(&folder), Ok(()));
+        }
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
