@@ -9,6 +9,7 @@ mod authentication;
 mod backends;
 mod binpack;
 mod containers;
+mod detection;
 mod disks;
 mod docker;
 mod docker_checks;
@@ -30,3 +31,5 @@ mod slices;
 mod support;
 mod task_settings;
 mod video;
+#[path = "../../src/detector/tests/zookeeper/mod.rs"]
+mod zookeeper;

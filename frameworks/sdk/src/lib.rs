@@ -16,7 +16,6 @@
 //! The messages are Mesos's own, of version 1: [`v1`]. This crate knows nothing of masters or agents beyond them.
 #![forbid(unsafe_code)]
 
-mod backoff;
 mod calls;
 #[cfg(feature = "driver")]
 pub mod driver;
@@ -32,13 +31,14 @@ mod saved;
 mod session;
 pub mod state;
 pub mod task;
+mod uuid;
 
 /// Time, ids and the text form of durations.
 pub use base;
 /// The algebra of resources.
 pub use resources;
 
-pub use backoff::Backoff;
+pub use base::Backoff;
 pub use calls::{Calls, DEFAULT_REFUSAL};
 pub use event::Event;
 pub use ledger::{Entry, Ledger, is_terminal};

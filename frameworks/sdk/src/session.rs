@@ -11,9 +11,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base::Time;
+use base::{Backoff, Time};
 
-use crate::backoff::Backoff;
 use crate::calls::{self, Calls};
 use crate::ledger::Novelty;
 use crate::requests::Deferred;

@@ -1,9 +1,10 @@
-//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, the answer to
-//! a challenge.
+//! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
+//! tries, the answer to a challenge.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
 
+mod backoff;
 mod cram_md5;
 mod duration_text;
 mod ids;
@@ -11,6 +12,7 @@ mod pid;
 mod text;
 mod time;
 
+pub use backoff::{Backoff, split_mix};
 pub use cram_md5::{cram_md5, same_text};
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};

@@ -113,7 +113,7 @@ impl Common {
     /// The fields of the object of flags.
     pub fn write_flags(&self, writer: &mut Writer<'_>) {
         for (name, value) in self.flags.iter() {
-            writer.key(name).string(value);
+            writer.key(name).string(&value);
         }
     }
 }

@@ -8,6 +8,7 @@ mod logging;
 mod master;
 mod spec;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -248,9 +249,9 @@ impl Flags {
         self.get(name).ok_or(FlagError::Missing { name, why })
     }
 
-    /// All set flags by name, as `/flags` shows them.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.values.iter().map(|(name, value)| (*name, value.as_str()))
+    /// All set flags by name, as `/flags` shows them: URLs of ZooKeeper without user and password.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
+        self.values.iter().map(|(name, value)| (*name, detector::without_credential(value)))
     }
 }
 

@@ -32,6 +32,11 @@ fn rank(level: &Level) -> u8 {
     }
 }
 
+/// Whether a line is written now. ZooKeeper's client tells of each try and of what it sends: our own lines say what matters of it.
+fn is_wanted(target: &str, level: &Level) -> bool {
+    rank(level) <= VERBOSITY.load(Ordering::Relaxed) && !target.starts_with("zookeeper_client")
+}
+
 /// Sets logging up for this process and gives the switch of its level. Only the first call in a process counts.
 ///
 /// # Errors
@@ -43,7 +48,7 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
         _ => 2,
     };
     VERBOSITY.store(base, Ordering::Relaxed);
-    let wanted = || filter_fn(|line| rank(line.level()) <= VERBOSITY.load(Ordering::Relaxed));
+    let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
     let console = layer().with_writer(std::io::stderr).with_target(false).with_filter(wanted());
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {

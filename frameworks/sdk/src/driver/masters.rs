@@ -3,10 +3,13 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+#[cfg(feature = "zookeeper")]
+use detector::{Detector, Known, Leader, Url};
 use wire::client::Address;
 
+/// What Mesos's own clients ask ZooKeeper for.
 #[cfg(feature = "zookeeper")]
-use super::zookeeper::{Detector, Url};
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A text that names no masters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,8 +18,9 @@ pub enum MastersError {
     #[error("'{0}' is not of the form <host>:<port>; give the master as for example 127.0.0.1:5050")]
     Address(String),
     /// A ZooKeeper URL that is none.
-    #[error("a ZooKeeper URL is of the form zk://[user:password@]host:port,host:port/path")]
-    ZooKeeperUrl,
+    #[cfg(feature = "zookeeper")]
+    #[error(transparent)]
+    ZooKeeperUrl(#[from] detector::UrlError),
     /// A ZooKeeper URL, without the feature `zookeeper`.
     #[error("masters cannot be found through ZooKeeper here; give their addresses, as host:port,host:port")]
     NoZooKeeper,
@@ -58,10 +62,28 @@ pub async fn addresses(masters: &str, within: Duration) -> Result<Vec<Address>, 
     let masters: Masters = masters.parse()?;
     #[cfg(feature = "zookeeper")]
     if let Some(ZooKeeper::Url(url)) = &masters.zookeeper {
-        return super::zookeeper::ask(url, within).await.map(|leader| vec![leader]);
+        return ask(url, within).await.map(|leader| vec![leader]);
     }
     let _ = within;
     Ok(masters.named)
+}
+
+/// Who leads now, by ZooKeeper.
+#[cfg(feature = "zookeeper")]
+async fn ask(url: &Url, within: Duration) -> Result<Address, AddressesError> {
+    let servers = url.servers().to_owned();
+    match tokio::time::timeout(within, detector::ask(url, SESSION_TIMEOUT)).await {
+        Ok(Ok(Some(leader))) => Ok(address(&leader)),
+        Ok(Ok(None)) => Err(AddressesError::Nobody { servers, path: url.path().to_owned() }),
+        Ok(Err(why)) => Err(AddressesError::ZooKeeper { servers, source: why.into() }),
+        Err(late) => Err(AddressesError::ZooKeeper { servers, source: late.into() }),
+    }
+}
+
+#[cfg(feature = "zookeeper")]
+fn address(leader: &Leader) -> Address {
+    let address = leader.pid.address();
+    Address::new(&address.ip().to_string(), address.port())
 }
 
 /// The masters of a cluster.
@@ -121,7 +143,7 @@ impl Masters {
     pub(super) fn start(&mut self, seed: u64) {
         #[cfg(feature = "zookeeper")]
         if let Some(ZooKeeper::Url(url)) = &self.zookeeper {
-            self.zookeeper = Some(ZooKeeper::Watching(Detector::start(url.clone(), seed)));
+            self.zookeeper = Some(ZooKeeper::Watching(Detector::start(url.clone(), SESSION_TIMEOUT, seed)));
         }
         #[cfg(not(feature = "zookeeper"))]
         let _ = seed;
@@ -131,8 +153,14 @@ impl Masters {
     pub(super) async fn changed(&mut self) -> bool {
         #[cfg(feature = "zookeeper")]
         if let Some(ZooKeeper::Watching(detector)) = &mut self.zookeeper {
-            detector.changed().await;
-            let leader = detector.leader();
+            let leader = loop {
+                detector.changed().await;
+                match detector.known() {
+                    // Whoever led before may lead still, and says so himself if not.
+                    Known::Nothing => {}
+                    known => break known.leader().map(address),
+                }
+            };
             let other = leader.is_some() && self.leader.is_some() && leader != self.leader;
             self.named = leader.into_iter().collect();
             return other;

@@ -13,8 +13,6 @@ mod pipeline;
 mod reader;
 mod sender;
 mod store;
-#[cfg(feature = "zookeeper")]
-mod zookeeper;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use base::Time;
+use base::{Backoff, Time};
 
 use super::calls::{Calls, Said};
 use super::environment::Environment;
 use super::{Event, Executor};
-use crate::backoff::{Backoff, uuid};
+use crate::uuid::uuid;
 use crate::v1::executor::{self, Call, call, event::Type};
 use crate::v1::{TaskInfo, TaskStatus, task_status};
 

@@ -7,9 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base::Time;
-
-use crate::backoff::Backoff;
+use base::{Backoff, Time};
 
 /// The first wait before tasks that were not heard of are asked about once more.
 const FIRST_WAIT: Duration = Duration::from_secs(5);

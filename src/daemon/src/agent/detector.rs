@@ -1,30 +1,56 @@
-//! Who leads: what `--master` says.
+//! Who leads: what `--master` says, and telling the core of it.
 //!
-//! It knows one fixed master; leader election through ZooKeeper is not here.
+//! How a leader is found through ZooKeeper is the crate `detector`'s.
 
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::{Agent, Input};
 use base::Pid;
+use detector::{Detector, Leader, Url};
 use tokio::sync::Notify;
 
 use crate::driver::Driver;
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, read_limited};
 use crate::host;
 
-/// Reads `--master`: `host:port`, or `file:///path` of a file that holds that.
+const NAME: &str = "master";
+const FORMS: &str =
+    "<host>:<port>, zk://[user:password@]host:port,.../path, or file:///path of a file that holds one of these";
+/// What ZooKeeper may be asked for; it counts milliseconds in 32 bits.
+const SESSION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Where the leading master is, or who knows.
+#[derive(Debug)]
+pub(super) enum Masters {
+    /// There is one.
+    Fixed(Pid),
+    /// ZooKeeper knows.
+    ZooKeeper(Url, Duration),
+}
+
+/// Reads `--master` and `--zk_session_timeout`.
 ///
 /// # Errors
-/// It is missing, cannot be read, or names a host that does not exist.
-pub(super) fn master(flags: &Flags) -> Result<Pid, FlagError> {
-    const NAME: &str = "master";
-    let refused = |why: String| FlagError::Refused { name: NAME, why };
-    let given = flags.required(NAME, "")?;
+/// No flag says where the master is, a module would have to, or what it says is wrong. What is told has no password.
+pub(super) fn masters(flags: &Flags) -> Result<Masters, FlagError> {
+    let given = flags.get(NAME).map(str::trim).filter(|text| !text.is_empty());
+    if flags.is_changed("master_detector") {
+        let why = match given {
+            Some(_) => "cannot be used together with '--master', and is not supported: leave it out".to_owned(),
+            None => format!("no modules can be loaded; say where the master is with --master: {FORMS}"),
+        };
+        return Err(FlagError::Refused { name: "master_detector", why });
+    }
+    let Some(given) = given else {
+        let why = ": <host>:<port>, zk://host:port,.../path, or file:///path of a file that holds one of these";
+        return Err(FlagError::Missing { name: NAME, why });
+    };
     let from_file = given.strip_prefix("file://").or(given.starts_with('/').then_some(given));
     let text = match from_file {
-        Some(path) => std::fs::read_to_string(Path::new(path)).map_err(|source| FlagError::File {
+        Some(path) => read_limited(Path::new(path)).map_err(|source| FlagError::File {
             name: NAME,
             path: path.to_owned(),
             source,
@@ -32,25 +58,88 @@ pub(super) fn master(flags: &Flags) -> Result<Pid, FlagError> {
         None => given.to_owned(),
     };
     let text = text.trim();
-    if text.starts_with("zk://") {
-        return Err(refused("finding the leader through ZooKeeper is not supported by this version of tepui".into()));
+    match text.starts_with("zk://") {
+        true => in_zookeeper(text, flags),
+        false => fixed(text).map(Masters::Fixed),
     }
+}
+
+fn refused(why: String) -> FlagError {
+    FlagError::Refused { name: NAME, why }
+}
+
+fn in_zookeeper(text: &str, flags: &Flags) -> Result<Masters, FlagError> {
+    const TIMEOUT: &str = "zk_session_timeout";
+    let url = text.parse().map_err(|error: detector::UrlError| refused(error.to_string()))?;
+    let timeout = flags.duration(TIMEOUT).filter(|timeout| !timeout.is_zero() && *timeout <= SESSION_MAX);
+    match timeout {
+        Some(timeout) => Ok(Masters::ZooKeeper(url, timeout)),
+        None => Err(FlagError::Refused {
+            name: TIMEOUT,
+            why: format!("'{}' is not more than 0 and at most 1days", flags.text(TIMEOUT)),
+        }),
+    }
+}
+
+fn fixed(text: &str) -> Result<Pid, FlagError> {
     let address = text.strip_prefix("master@").unwrap_or(text);
-    let wrong = || refused(format!("'{text}' is not of the form <host>:<port>"));
+    let wrong = || {
+        // What stands before an '@' may be the password of a URL with a slip in it.
+        let shown = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+        refused(format!("'{shown}' is none of: {FORMS}"))
+    };
     let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;
+    if host.contains(['@', '/']) {
+        return Err(wrong());
+    }
     let ip = host::resolve(host).ok_or_else(|| refused(format!("the host '{host}' is not known")))?;
     Ok(Pid::new("master", SocketAddrV4::new(ip, port)))
 }
 
-/// Tells the core its master, now and whenever it asks anew.
-pub(super) fn watch(master: Pid, driver: Driver<Agent>, ask: Arc<Notify>) -> tokio::task::JoinHandle<()> {
+/// Tells the core its master, at each change and whenever it asks anew. `seed` is for the jitter of waits.
+pub(super) fn watch(
+    masters: Masters,
+    seed: u64,
+    driver: Driver<Agent>,
+    ask: Arc<Notify>,
+) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
-        loop {
-            driver.submit(Input::Detected { master: Some(master.clone()) });
-            ask.notified().await;
+        match masters {
+            Masters::Fixed(master) => loop {
+                driver.submit(Input::Detected { master: Some(master.clone()) });
+                ask.notified().await;
+            },
+            Masters::ZooKeeper(url, timeout) => {
+                tracing::info!("looking for the leading master through ZooKeeper at {}", url.servers());
+                follow(Detector::start(url, timeout, seed), &driver, &ask).await;
+            }
         }
     })
+}
+
+async fn follow(mut detector: Detector, driver: &Driver<Agent>, ask: &Notify) {
+    let mut told: Option<Leader> = None;
+    loop {
+        let is_asked = tokio::select! {
+            () = detector.changed() => false,
+            () = ask.notified() => true,
+        };
+        let leader = detector.known().leader().cloned();
+        if leader == told && !is_asked {
+            continue;
+        }
+        if leader != told {
+            match &leader {
+                Some(leader) => tracing::info!("the leading master is {}", leader.pid),
+                None => {
+                    tracing::warn!("no leading master is known; tasks go on, and what they report is kept for the next")
+                }
+            }
+        }
+        driver.submit(Input::Detected { master: leader.as_ref().map(|leader| leader.pid.clone()) });
+        told = leader;
+    }
 }
 
 #[cfg(test)]
@@ -58,26 +147,69 @@ mod tests {
     use super::*;
     use crate::flags::Part;
 
-    fn of(value: &str) -> Result<Pid, FlagError> {
-        let mut flags = Flags::defaults(Part::Agent);
-        flags.set("master", value).unwrap();
-        master(&flags)
+    fn of(flags: &[(&str, &str)]) -> Result<String, String> {
+        let mut all = Flags::defaults(Part::Agent);
+        flags.iter().for_each(|(name, value)| all.set(name, value).unwrap());
+        match masters(&all) {
+            Ok(Masters::Fixed(pid)) => Ok(pid.to_string()),
+            Ok(Masters::ZooKeeper(url, timeout)) => Ok(format!("{url} {}", base::format_duration(timeout))),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     #[test]
     fn forms() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "127.0.0.1:7\n").unwrap();
-        for (value, pid) in [
+        let of_group = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(of_group.path(), "zk://user:secret@h:1/mesos\n").unwrap();
+        for (value, master) in [
             ("127.0.0.1:5050", "master@127.0.0.1:5050"),
             ("master@127.0.0.1:5050", "master@127.0.0.1:5050"),
             ("localhost:1", "master@127.0.0.1:1"),
             (&format!("file://{}", file.path().display()), "master@127.0.0.1:7"),
+            ("zk://h:2181,i:2181/mesos/", "zk://h:2181,i:2181/mesos 10secs"),
+            (&format!("file://{}", of_group.path().display()), "zk://h:1/mesos 10secs"),
         ] {
-            assert_eq!(of(value).unwrap().to_string(), pid);
+            assert_eq!(of(&[("master", value)]).unwrap(), master);
         }
-        for value in ["127.0.0.1", "127.0.0.1:x", "zk://h:2181/mesos", "file:///nowhere", "no.such.host.invalid:1"] {
-            assert!(of(value).unwrap_err().to_string().contains("'--master'"), "{value}");
+        let quick = of(&[("master", "zk://h:1/m"), ("zk_session_timeout", "250ms")]);
+        assert_eq!(quick.unwrap(), "zk://h:1/m 250ms");
+    }
+
+    #[test]
+    fn refusals_name_the_flag_the_item_and_the_rule_and_no_password() {
+        for (value, told) in [
+            ("127.0.0.1", "'127.0.0.1' is none of"),
+            ("127.0.0.1:x", "'127.0.0.1:x' is none of"),
+            ("no.such.host.invalid:1", "'no.such.host.invalid' is not known"),
+            ("file:///nowhere", "'/nowhere', which cannot be read"),
+            ("zk://h:2181", "the path of the group is missing"),
+            ("zk://u:secret@h/mesos", "the server 'h' is not of the form host:port"),
+            ("zk:/u:secret@h:1/mesos", "'h:1/mesos' is none of"),
+            ("ZK://u:secret@h:1", "'h:1' is none of"),
+        ] {
+            let error = of(&[("master", value)]).unwrap_err();
+            assert!(error.contains("'--master'") && error.contains(told), "{value}: {error}");
+            assert!(!error.contains("secret"), "{value}: {error}");
         }
+        for value in ["0secs", "25hrs"] {
+            let error = of(&[("master", "zk://h:1/m"), ("zk_session_timeout", value)]).unwrap_err();
+            assert!(error.contains("'--zk_session_timeout': ") && error.contains("at most 1days"), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_flag_says_where_the_master_is() {
+        let module = ("master_detector", "org_apache_example");
+        assert!(of(&[]).unwrap_err().contains("'--master' is required: <host>:<port>, zk://"));
+        assert!(of(&[("master", "")]).unwrap_err().contains("'--master' is required"));
+        let error = of(&[module]).unwrap_err();
+        assert!(
+            error.contains("'--master_detector': no modules") && error.contains("with --master: <host>"),
+            "{error}"
+        );
+        let error = of(&[module, ("master", "127.0.0.1:1")]).unwrap_err();
+        assert!(error.contains("'--master_detector': cannot be used together with '--master'"), "{error}");
     }
 }

@@ -112,8 +112,8 @@ pub enum Stop {
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
 pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
+    let masters = detector::masters(&flags)?;
     unsupported::check(&flags)?;
-    let master = detector::master(&flags)?;
     let work_dir = work_dir(&flags)?;
     let identity = identity(&flags)?;
     let server = Server::bind(identity.bind.into(), Limits::default())
@@ -228,7 +228,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
     let mut tasks = vec![
-        detector::watch(master, driver.clone(), redetect),
+        detector::watch(masters, seed, driver.clone(), redetect),
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
     tasks.extend(disk_watch);

@@ -44,14 +44,13 @@ const MISSING: [&str; 36] = [
 ];
 
 /// What is so, or done, without them.
-const NEEDLESS: [(&str, &str); 7] = [
+const NEEDLESS: [(&str, &str); 6] = [
     ("cgroups_cpu_enable_pids_and_tids_count", "processes and threads are always counted"),
     ("cgroups_destroy_timeout", "containers are ended until nothing of them is left"),
     ("cgroups_hierarchy", "the kernel says where control groups are mounted"),
     ("docker", "Docker is asked through its socket (--docker_socket)"),
     ("launcher_dir", "all programs are in this one"),
     ("network_cni_metrics", "networks of containers are not measured"),
-    ("zk_session_timeout", "this agent does not ask ZooKeeper"),
 ];
 
 /// What `--help` says of such a flag.

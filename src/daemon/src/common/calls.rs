@@ -80,8 +80,8 @@ pub fn version() -> mesos::VersionInfo {
 
 /// All set flags.
 pub fn flags(common: &Common) -> Vec<mesos::Flag> {
-    let flag = |(name, value): (&str, &str)| mesos::Flag { name: name.to_owned(), value: Some(value.to_owned()) };
-    common.flags.iter().map(flag).collect()
+    let flags = common.flags.iter();
+    flags.map(|(name, value)| mesos::Flag { name: name.to_owned(), value: Some(value.into_owned()) }).collect()
 }
 
 /// Puts a log level into force for a while.

@@ -554,7 +554,13 @@ pub(super) const AGENT: &[Flag] = &[
     },
     Flag { name: "launcher", aliases: &[], default: None, kind: Kind::Text, help: "linux or posix" },
     Flag { name: "launcher_dir", aliases: &[], default: None, kind: Kind::Path, help: "helper binaries" },
-    Flag { name: "master", aliases: &[], default: None, kind: Kind::Path, help: "host:port, zk://, file://" },
+    Flag {
+        name: "master",
+        aliases: &[],
+        default: None,
+        kind: Kind::Path,
+        help: "host:port, zk://[user:password@]host:port,.../path, or file:// with one of these",
+    },
     Flag { name: "master_detector", aliases: &[], default: None, kind: Kind::Text, help: "module" },
     Flag {
         name: "max_completed_executors_per_framework",
@@ -783,6 +789,6 @@ pub(super) const AGENT: &[Flag] = &[
         aliases: &[],
         default: Some("10secs"),
         kind: Kind::Duration,
-        help: "ZooKeeper session",
+        help: "how long a session with ZooKeeper lives without a connection",
     },
 ];

@@ -87,7 +87,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let seed = u64::from_le_bytes(crate::random::bytes());
     let start = clock.now();
     let head = Head {
-        flags: flags.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        flags: flags.iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
         info: info.clone(),
         registry: if flags.get("record").is_some() {
             registry.registry().clone()

@@ -1,6 +1,6 @@
 //! How long to wait before the next try: longer each time, and different for each client.
 //!
-//! The jitter comes from a seed, so that a run can be repeated; it keeps a thousand schedulers from coming back at once.
+//! The jitter comes from a seed, so that a run can be repeated; it keeps a thousand clients from coming back at once.
 
 use std::time::Duration;
 
@@ -33,27 +33,18 @@ impl Backoff {
 
     /// A number in [0, 1).
     fn fraction(&mut self) -> f64 {
-        (next(&mut self.state) >> 11) as f64 / (1_u64 << 53) as f64
+        (split_mix(&mut self.state) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood, 2014), which needs one word of state and no seed of quality.
-fn next(state: &mut u64) -> u64 {
+/// The next 64 bits by SplitMix64 (Steele, Lea, Flood, 2014), which needs one word of state and no seed of quality. Not for
+/// secrets.
+pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// A UUID of version 4 from a seed, which it moves on.
-pub(crate) fn uuid(state: &mut u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&next(state).to_be_bytes());
-    bytes[8..].copy_from_slice(&next(state).to_be_bytes());
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    bytes
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! The members of a group: which of them leads, and what it says of itself.
+
+use base::Pid;
+use prost::Message;
+
+/// A master that leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leader {
+    /// The name of its node in the group: a master that was started again has another one.
+    pub member: String,
+    /// Where it is.
+    pub pid: Pid,
+}
+
+/// Why it cannot be learned who leads.
+#[derive(Debug, thiserror::Error)]
+pub enum DetectError {
+    /// ZooKeeper cannot be reached, or refuses.
+    #[error(transparent)]
+    ZooKeeper(#[from] zookeeper_client::Error),
+    /// There is a leader, but what it has written cannot be read.
+    #[error("the node '{0}' does not say where the master is")]
+    Member(String),
+    /// There was no connection for as long as a session lives.
+    #[error("there was no connection for {} ms, so the session is over", .0.as_millis())]
+    Away(std::time::Duration),
+}
+
+/// The member with the smallest number; names without a number are no members.
+pub(crate) fn first(members: &[String]) -> Option<&String> {
+    let number = |name: &&String| name.rsplit('_').next().and_then(|digits| digits.parse::<i32>().ok());
+    members.iter().filter(|name| number(name).is_some()).min_by_key(|name| number(name))
+}
+
+impl Leader {
+    /// The leader by what its node says: JSON, protobuf or a pid, by its label.
+    pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
+        let label = name.split_once('_').map_or("", |(label, _)| label);
+        let pid: Pid = match label {
+            "json.info" => {
+                let info: serde_json::Value = serde_json::from_slice(data).ok()?;
+                info.get("pid")?.as_str()?.parse().ok()?
+            }
+            "info" => protos::mesos::MasterInfo::decode(data).ok()?.pid?.parse().ok()?,
+            "" => std::str::from_utf8(data).ok()?.trim().parse().ok()?,
+            _ => return None,
+        };
+        (!pid.id().is_empty() && pid.address().port() != 0).then(|| Leader { member: name.to_owned(), pid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_number_leads_whatever_its_label() {
+        let members = ["log_replicas", "json.info_0000000012", "info_0000000003", "json.info_0000000004"];
+        let members = members.map(str::to_owned);
+        assert_eq!(first(&members).unwrap(), "info_0000000003");
+        assert_eq!(first(&members[..1]), None);
+    }
+
+    #[test]
+    fn members_of_all_ages() {
+        let text = "master@10.0.0.1:5050";
+        let json = format!(r#"{{"pid":"{text}","hostname":"m1"}}"#);
+        let info = protos::mesos::MasterInfo { pid: Some(text.into()), ..Default::default() };
+        let pid = |name: &str, data: &[u8]| Leader::read(name, data).map(|leader| leader.pid.to_string());
+        assert_eq!(pid("json.info_0000000001", json.as_bytes()).as_deref(), Some(text));
+        assert_eq!(pid("info_0000000001", &info.encode_to_vec()).as_deref(), Some(text));
+        assert_eq!(pid("0000000001", text.as_bytes()).as_deref(), Some(text));
+        for (name, data) in [
+            ("json.info_0000000001", "{}"),
+            ("json.info_0000000001", r#"{"pid": 7}"#),
+            ("json.info_0000000001", r#"{"pid": "@0.0.0.0:0"}"#),
+            ("info_0000000001", "{}"),
+            ("other_0000000001", text),
+        ] {
+            assert_eq!(pid(name, data.as_bytes()), None, "{name}: {data}");
+        }
+    }
+}

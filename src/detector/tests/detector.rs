@@ -1,0 +1,115 @@
+//! A detector and a ZooKeeper server that comes, goes and forgets.
+#![forbid(unsafe_code)]
+
+mod zookeeper;
+
+use std::time::Duration;
+
+use detector::{Detector, Known};
+use zookeeper::ZooKeeper;
+
+/// A session that outlives what a test does.
+const LONG: Duration = Duration::from_secs(600);
+/// One that a test can wait out.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// What is known next: a port, or in words.
+async fn next(detector: &mut Detector) -> String {
+    tokio::time::timeout(Duration::from_secs(180), detector.changed()).await.expect("something changes");
+    match detector.known() {
+        Known::Leader(leader) => format!("{} {}", leader.member, leader.pid),
+        other => format!("{other:?}"),
+    }
+}
+
+fn start(url: &str, session_timeout: Duration) -> Detector {
+    Detector::start(url.parse().unwrap(), session_timeout, 1)
+}
+
+#[tokio::test]
+async fn who_has_the_smallest_number_leads() {
+    let server = ZooKeeper::start(0).await;
+    let mut detector = start(&server.url(), LONG);
+    assert_eq!(detector.known(), Known::Nothing);
+    assert_eq!(next(&mut detector).await, "Nobody");
+    server.enter("json.info_0000000007", "10.0.0.7:5050");
+    assert_eq!(next(&mut detector).await, "json.info_0000000007 master@10.0.0.7:5050");
+    // A follower changes nothing, nor does the log.
+    server.enter("json.info_0000000008", "10.0.0.8:5050");
+    server.write("log_replicas", "");
+    server.leave("json.info_0000000007");
+    assert_eq!(next(&mut detector).await, "json.info_0000000008 master@10.0.0.8:5050");
+    // A master that was started again is another one.
+    server.enter("json.info_0000000003", "10.0.0.8:5050");
+    assert_eq!(next(&mut detector).await, "json.info_0000000003 master@10.0.0.8:5050");
+    server.leave("json.info_0000000003");
+    assert_eq!(next(&mut detector).await, "json.info_0000000008 master@10.0.0.8:5050");
+    server.leave("json.info_0000000008");
+    assert_eq!(next(&mut detector).await, "Nobody");
+}
+
+#[tokio::test]
+async fn a_leader_that_nobody_can_read_is_none_until_it_goes() {
+    let server = ZooKeeper::start(0).await;
+    server.write("json.info_0000000001", "{");
+    server.enter("json.info_0000000002", "10.0.0.2:5050");
+    let mut detector = start(&server.url(), LONG);
+    server.enter("json.info_0000000000", "10.0.0.1:5050");
+    // Whichever comes first.
+    while next(&mut detector).await != "json.info_0000000000 master@10.0.0.1:5050" {}
+    server.leave("json.info_0000000000");
+    assert_eq!(next(&mut detector).await, "Nothing");
+    server.leave("json.info_0000000001");
+    assert_eq!(next(&mut detector).await, "json.info_0000000002 master@10.0.0.2:5050");
+}
+
+#[tokio::test]
+async fn the_leader_stands_while_the_session_does() {
+    let mut server = ZooKeeper::start(0).await;
+    server.enter("json.info_0000000001", "10.0.0.1:5050");
+    server.enter("json.info_0000000002", "10.0.0.2:5050");
+    let mut detector = start(&server.url(), LONG);
+    assert_eq!(next(&mut detector).await, "json.info_0000000001 master@10.0.0.1:5050");
+    server.stop().await;
+    server.leave("json.info_0000000001");
+    server.resume().await;
+    assert_eq!(next(&mut detector).await, "json.info_0000000002 master@10.0.0.2:5050");
+}
+
+#[tokio::test]
+async fn nothing_is_known_when_the_session_is_over() {
+    let mut server = ZooKeeper::start(0).await;
+    server.enter("json.info_0000000001", "10.0.0.1:5050");
+    let leader = "json.info_0000000001 master@10.0.0.1:5050";
+    let mut detector = start(&server.url(), LONG);
+    assert_eq!(next(&mut detector).await, leader);
+    // The server says so.
+    server.stop().await;
+    server.forget_sessions();
+    server.resume().await;
+    assert_eq!(next(&mut detector).await, "Nothing");
+    assert_eq!(next(&mut detector).await, leader);
+    // Nobody can say so.
+    let mut detector = start(&server.url(), SHORT);
+    assert_eq!(next(&mut detector).await, leader);
+    server.stop().await;
+    assert_eq!(next(&mut detector).await, "Nothing");
+    server.resume().await;
+    assert_eq!(next(&mut detector).await, leader);
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there_yet_are_waited_for_and_told_who_asks() {
+    let mut server = ZooKeeper::start(0).await;
+    server.enter("json.info_0000000001", "10.0.0.1:5050");
+    server.stop().await;
+    let url = server.url().replace("zk://", "zk://user:p@ss@");
+    let mut detector = start(&url, SHORT);
+    let asked = detector::ask(&url.parse().unwrap(), SHORT).await;
+    assert!(asked.is_err_and(|error| !error.to_string().contains("p@ss")));
+    server.resume().await;
+    assert_eq!(next(&mut detector).await, "json.info_0000000001 master@10.0.0.1:5050");
+    assert!(server.was_asked_as("user:p@ss"));
+    let asked = detector::ask(&url.parse().unwrap(), LONG).await.unwrap().unwrap();
+    assert_eq!(asked.pid.to_string(), "master@10.0.0.1:5050");
+}

@@ -1,0 +1,261 @@
+//! A ZooKeeper server made for tests, with one group, `/mesos`.
+//!
+//! It speaks what a detector needs of ZooKeeper's protocol: sessions, who asks, pings, children with watches, and data. Records
+//! are big-endian behind a length of four bytes; a string or buffer is its length and its bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, JoinSet};
+
+const GROUP: &str = "/mesos";
+/// Codes of errors and events.
+const NO_NODE: i32 = -101;
+const CREATED: i32 = 1;
+const CHILDREN: i32 = 4;
+
+/// The server. Its group and its sessions outlive [`ZooKeeper::stop`].
+pub struct ZooKeeper {
+    pub address: SocketAddr,
+    held: Arc<Held>,
+    serving: JoinHandle<()>,
+}
+
+struct Held {
+    group: watch::Sender<Group>,
+    sessions: Mutex<BTreeSet<i64>>,
+    /// Each `user:password` that somebody has said.
+    asked_as: Mutex<BTreeSet<String>>,
+}
+
+/// The members with their data, if there is a group, and how often they have changed.
+#[derive(Default)]
+struct Group {
+    version: i64,
+    members: Option<BTreeMap<String, String>>,
+}
+
+impl ZooKeeper {
+    /// At this port, or at any if it is 0. Without a group.
+    pub async fn start(port: u16) -> ZooKeeper {
+        let group = watch::Sender::new(Group { version: 1, members: None });
+        let held = Arc::new(Held { group, sessions: Mutex::default(), asked_as: Mutex::default() });
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        ZooKeeper { address, serving: tokio::spawn(serve(listener, held.clone())), held }
+    }
+
+    pub fn url(&self) -> String {
+        format!("zk://{}{GROUP}", self.address)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
+        self.held.group.send_modify(|group| {
+            group.version += 1;
+            change(group.members.get_or_insert_default());
+        });
+    }
+
+    /// A member with a master's address.
+    pub fn enter(&self, name: &str, address: &str) {
+        self.write(name, &format!(r#"{{"pid":"master@{address}"}}"#));
+    }
+
+    /// A member with any data.
+    #[allow(dead_code, reason = "not every test writes what is wrong")]
+    pub fn write(&self, name: &str, data: &str) {
+        self.change(|members| drop(members.insert(name.to_owned(), data.to_owned())));
+    }
+
+    pub fn leave(&self, name: &str) {
+        self.change(|members| drop(members.remove(name)));
+    }
+
+    /// Whether somebody has said this `user:password`.
+    #[allow(dead_code, reason = "not every test asks as somebody")]
+    pub fn was_asked_as(&self, credential: &str) -> bool {
+        self.held.asked_as.lock().unwrap().contains(credential)
+    }
+
+    /// Nobody can reach it from now on.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub async fn stop(&mut self) {
+        self.serving.abort();
+        let _ = (&mut self.serving).await;
+    }
+
+    /// It is there again, at the same address.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub async fn resume(&mut self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.serving = tokio::spawn(serve(listener, self.held.clone()));
+    }
+
+    /// All sessions are over.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn forget_sessions(&self) {
+        self.held.sessions.lock().unwrap().clear();
+    }
+}
+
+impl Drop for ZooKeeper {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn serve(listener: TcpListener, held: Arc<Held>) {
+    // Connections end with this task.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(connection(stream, held.clone()));
+    }
+}
+
+async fn connection(stream: TcpStream, held: Arc<Held>) {
+    let (mut reader, mut writer) = stream.into_split();
+    let Some(connect) = packet(&mut reader).await else { return };
+    if connection_is_taken(&connect, &held, &mut writer).await {
+        let (sender, requests) = mpsc::channel(1);
+        let read = async {
+            while let Some(request) = packet(&mut reader).await {
+                if sender.send(request).await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            () = read => {}
+            _ = answer_all(requests, &held, &mut writer) => {}
+        }
+    }
+}
+
+/// A new session, or one that is known.
+async fn connection_is_taken(connect: &[u8], held: &Held, writer: &mut OwnedWriteHalf) -> bool {
+    let wanted = i64::from_be_bytes(connect[16..24].try_into().unwrap());
+    let session = {
+        let mut sessions = held.sessions.lock().unwrap();
+        match wanted {
+            0 => {
+                let new = sessions.last().unwrap_or(&0) + 1;
+                sessions.insert(new);
+                new
+            }
+            old if sessions.contains(&old) => old,
+            _ => 0,
+        }
+    };
+    let timeout = if session == 0 { &[0; 4] } else { &connect[12..16] };
+    let password = text("passwordpassword");
+    send(writer, &[&[0; 4], timeout, &session.to_be_bytes(), &password, &[0]]).await.is_some() && session != 0
+}
+
+async fn packet(reader: &mut OwnedReadHalf) -> Option<Vec<u8>> {
+    let length = reader.read_u32().await.ok()?;
+    let mut packet = vec![0; length as usize];
+    reader.read_exact(&mut packet).await.ok()?;
+    Some(packet)
+}
+
+async fn send(writer: &mut OwnedWriteHalf, parts: &[&[u8]]) -> Option<()> {
+    let body = parts.concat();
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    writer.write_all(&[&length[..], &body].concat()).await.ok()
+}
+
+fn text(value: &str) -> Vec<u8> {
+    [&u32::try_from(value.len()).unwrap().to_be_bytes()[..], value.as_bytes()].concat()
+}
+
+fn int(bytes: &[u8], at: usize) -> i32 {
+    i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+/// The string that begins here, and where it ends.
+fn string(bytes: &[u8], at: usize) -> (String, usize) {
+    let end = at + 4 + usize::try_from(int(bytes, at)).unwrap();
+    (String::from_utf8(bytes[at + 4..end].to_vec()).unwrap(), end)
+}
+
+/// Header of a reply: which request, how far the data are, and how it went.
+fn header(xid: i32, version: i64, error: i32) -> Vec<u8> {
+    [&xid.to_be_bytes()[..], &version.to_be_bytes(), &error.to_be_bytes()].concat()
+}
+
+/// Answers requests; a watch fires once, after a change since what its owner has seen.
+async fn answer_all(mut requests: mpsc::Receiver<Vec<u8>>, held: &Held, writer: &mut OwnedWriteHalf) -> Option<()> {
+    let mut group = held.group.subscribe();
+    let mut watching: Option<(i32, i64)> = None;
+    loop {
+        let fired = async {
+            match watching {
+                Some((event, since)) => {
+                    let version = group.wait_for(|group| group.version > since).await.unwrap().version;
+                    (event, version)
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            (event, version) = fired => {
+                watching = None;
+                let event = [&event.to_be_bytes()[..], &3_i32.to_be_bytes(), &text(GROUP)].concat();
+                send(writer, &[&header(-1, version, 0), &event]).await?;
+            }
+            request = requests.recv() => {
+                let (version, answer, watch) = answer(&request?, held);
+                watching = watch.map(|(event, since)| (event, since.unwrap_or(version))).or(watching);
+                send(writer, &[&answer]).await?;
+            }
+        }
+    }
+}
+
+type Watch = Option<(i32, Option<i64>)>;
+
+/// The state that was looked at, the answer, and what is watched from now on, with the state that its owner has seen if it is an
+/// older one.
+fn answer(request: &[u8], held: &Held) -> (i64, Vec<u8>, Watch) {
+    let (xid, kind) = (int(request, 0), int(request, 4));
+    let group = held.group.borrow();
+    let version = group.version;
+    let good = |parts: &[&[u8]]| [header(xid, version, 0), parts.concat()].concat();
+    let missing = || header(xid, version, NO_NODE);
+    let stat = [0; 68];
+    let (answer, watch) = match (kind, &group.members) {
+        (3, Some(_)) => (good(&[&stat]), None),
+        (3, None) => (missing(), Some((CREATED, None))),
+        (4 | 8 | 12, None) => (missing(), None),
+        (4, Some(members)) => {
+            let path = string(request, 8).0;
+            let data = path.strip_prefix(GROUP).and_then(|path| members.get(path.trim_start_matches('/')));
+            (data.map_or_else(missing, |data| good(&[&text(data), &stat])), None)
+        }
+        (8 | 12, Some(members)) => {
+            assert_eq!(string(request, 8).0, GROUP);
+            let count = u32::try_from(members.len()).unwrap().to_be_bytes();
+            let names: Vec<u8> = members.keys().flat_map(|name| text(name)).collect();
+            (good(&[&count, &names, if kind == 12 { &stat } else { &[] }]), Some((CHILDREN, None)))
+        }
+        (100, _) => {
+            let (scheme, end) = string(request, 12);
+            assert_eq!(scheme, "digest");
+            held.asked_as.lock().unwrap().insert(string(request, end).0);
+            (good(&[]), None)
+        }
+        // The watches of a session that goes on: behind what it has seen, lists of three kinds, of which one has one entry.
+        (101, _) => {
+            let seen = i64::from_be_bytes(request[8..16].try_into().unwrap());
+            let event = if int(request, 20) == 1 { CREATED } else { CHILDREN };
+            (good(&[]), Some((event, Some(seen))))
+        }
+        _ => (good(&[]), None),
+    };
+    (version, answer, watch)
+}
