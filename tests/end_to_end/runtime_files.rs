@@ -71,6 +71,11 @@ fn containers_are_told_of_and_taken_up_again() {
     assert!(
         call(&cluster, &launch("lives", json!({"value": "sleep 1000", "environment": variables}))).0.contains("200")
     );
+    let waits = |code: u8| json!({"value": format!("while [ ! -e end ]; do sleep 0.05; done; exit {code}")});
+    for (name, code) in [("meanwhile", 7), ("later", 8)] {
+        assert!(call(&cluster, &launch(name, waits(code))).0.contains("200"));
+    }
+    let end = |name: &str| fs::write(sandbox.join("containers").join(name).join("end"), "").unwrap();
     until("the short one's end is noted", || top.join("containers/short/termination").exists());
     assert_eq!(text(&top.join("containers/short/status")), "768");
     let open = session(&cluster, &inside("session"));
@@ -80,7 +85,10 @@ fn containers_are_told_of_and_taken_up_again() {
         (marker.exists() && runs(&pid)).then_some(pid)
     });
 
-    cluster.kill_agent_and_start_it_again();
+    cluster.replace_agent(|| {
+        end("meanwhile");
+        until("it ends while the agent is away", || !runs(&text(&top.join("containers/meanwhile/pid"))));
+    });
     drop(open);
     until("the session has ended", || !runs(&of_session));
     let wait = |name: &str| {
@@ -97,7 +105,14 @@ fn containers_are_told_of_and_taken_up_again() {
         json!({"type": "REMOVE_NESTED_CONTAINER", "remove_nested_container": {"container_id": inside("short")}});
     assert!(call(&cluster, &remove).0.contains("200"));
     assert!(!top.join("containers/short").exists());
+    let status = |name: &str| call(&cluster, &wait(name)).1["wait_nested_container"]["exit_status"].clone();
+    assert_eq!(status("meanwhile"), 7 << 8);
+    end("later");
+    assert_eq!(status("later"), 8 << 8);
     assert!(runs(&text(&top.join("containers/lives/pid"))));
+    let kill = json!({"type": "KILL_NESTED_CONTAINER", "kill_nested_container": {"container_id": inside("lives"), "signal": 15}});
+    assert!(call(&cluster, &kill).0.contains("200"));
+    assert_eq!(status("lives"), 15);
 
     let alone = json!({"type": "LAUNCH_CONTAINER", "launch_container":
         {"container_id": {"value": "alone"}, "command": {"value": "sleep 1000"}}});

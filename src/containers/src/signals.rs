@@ -30,6 +30,17 @@ impl EndSignals {
     }
 }
 
+/// Blocks all signals that can be blocked, for the calling thread: for a process that must see the end of another one in the same
+/// group. What it starts has none blocked.
+pub fn hold_signals() {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset fills the set before it is read; pthread_sigmask cannot fail with SIG_BLOCK and a valid pointer.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// Blocks signals for the calling thread, and turns them into a descriptor that is readable when one has come.
 pub(crate) fn open(signals: &[i32], flags: i32) -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();

@@ -1,13 +1,17 @@
-//! The first process of a pid namespace, for a program that is not made to be one: it starts the program, waits for
-//! orphans, and ends as the program has ended.
+//! The first process of a container whose program is not made to be one: it starts the program, waits for orphans, and ends as
+//! the program has ended. A pid namespace needs one; and as `keep` it writes down how the program has ended, for an agent that
+//! does not see it: one that is away, or is not the one that has started the container.
 //!
-//! The kernel gives such a process no signal that it does not handle, so this one needs to hand none on: a signal to the
-//! container's process group reaches the program by itself. Whatever is left ends with this process.
+//! The kernel gives the first process of a pid namespace no signal that it does not handle, and `keep` holds all of them, so this
+//! one needs to hand none on: a signal to the container's process group reaches the program by itself. Whatever is left ends with
+//! the container.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write;
 use std::process::ExitCode;
 
-use containers::{ChildSignals, Launcher, Output, Program, Spec};
+use containers::{ChildSignals, Launcher, Output, Program, Spec, WaitStatus};
 use rustix::event::PollFlags;
 
 use crate::poller::Poller;
@@ -18,26 +22,43 @@ const NOT_STARTED: u8 = 127;
 const SIGNALLED: u8 = 128;
 
 /// `<program> <argv...>`
-pub(super) fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    let Some(file) = words.next() else {
-        eprintln!("Which program?");
-        return ExitCode::from(NOT_STARTED);
-    };
-    match run(Program::Argv { file, argv: words.collect() }) {
-        Ok(code) => ExitCode::from(code),
-        Err(words) => {
-            eprintln!("{words}");
-            ExitCode::from(NOT_STARTED)
-        }
-    }
+pub(super) fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
+    start(words, None)
 }
 
-fn run(program: Program) -> Result<u8, String> {
+/// The same with a file as its standard input that takes the program's status, in the form of wait(2).
+pub(super) fn keep(words: impl Iterator<Item = OsString>) -> ExitCode {
+    containers::hold_signals();
+    // Without a file the program runs all the same.
+    start(words, rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok().map(File::from))
+}
+
+fn start(mut words: impl Iterator<Item = OsString>, mut status: Option<File>) -> ExitCode {
+    let ended = match words.next() {
+        Some(file) => run(Program::Argv { file, argv: words.collect() }, status.is_none()),
+        None => Err("Which program?".to_owned()),
+    };
+    let ended = ended.unwrap_or_else(|words| {
+        eprintln!("{words}");
+        WaitStatus::from_raw(i32::from(NOT_STARTED) << 8)
+    });
+    if let Some(file) = &mut status {
+        // Nobody is there to be told.
+        let _ = file.write_all(ended.raw().to_string().as_bytes());
+    }
+    let signalled = ended.signal().and_then(|signal| u8::try_from(signal).ok());
+    let code = ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_STARTED);
+    ExitCode::from(signalled.map_or(code, |signal| SIGNALLED.saturating_add(signal)))
+}
+
+fn run(program: Program, passes_input: bool) -> Result<WaitStatus, String> {
     let children = ChildSignals::open().map_err(|error| crate::with_causes(&error))?;
     let mut spec = Spec::new(program);
     spec.environment = std::env::vars_os().collect();
     (spec.stdout, spec.stderr) = (Output::Inherit, Output::Inherit);
-    crate::process::pass_input(&mut spec);
+    if passes_input {
+        crate::process::pass_input(&mut spec);
+    }
     // It is this session's already.
     spec.isolation.terminal = false;
     // A signal to the group, and a terminal's, is for the program.
@@ -52,9 +73,7 @@ fn run(program: Program) -> Result<u8, String> {
         children.clear();
         while let Some((pid, status)) = containers::reap() {
             if pid == child.pid() {
-                let signalled = status.signal().and_then(|signal| u8::try_from(signal).ok());
-                let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(NOT_STARTED);
-                return Ok(signalled.map_or(code, |signal| SIGNALLED.saturating_add(signal)));
+                return Ok(status);
             }
         }
     }

@@ -32,7 +32,7 @@ mod socket;
 mod switchboard;
 mod updates;
 
-/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init`, the program that follows; or
+/// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program that follows; or
 /// `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
     run(kind, None)
@@ -48,6 +48,7 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
         Some("session") => checks::run_in_session(),
         Some("switchboard") => switchboard::main(),
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
+        Some("keep") => init::keep(std::env::args_os().skip_while(|word| word != "keep").skip(1)),
         _ => {
             eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
             ExitCode::FAILURE

@@ -129,12 +129,12 @@ impl Described {
     /// How its process was started.
     pub(super) fn launch_info(&self) -> ContainerLaunchInfo {
         let launched = &self.launched;
+        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let (file, argv) = match &launched.program {
             Program::Argv { file, argv } => (file.to_string_lossy().into_owned(), argv),
-            Program::Open { argv, .. } => (self.spec.program.clone(), argv),
+            Program::Open { argv, .. } => (argv.first().map(lossy).unwrap_or_default(), argv),
             Program::Shell(_) => (String::new(), &Vec::new()),
         };
-        let lossy = |word: &OsString| word.to_string_lossy().into_owned();
         let variables = launched.environment.iter().map(|(name, value)| (lossy(name), lossy(value)));
         let limits = self.spec.container.as_ref().and_then(|container| container.rlimit_info.clone());
         ContainerLaunchInfo {

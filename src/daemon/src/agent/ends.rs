@@ -202,7 +202,10 @@ impl Worker {
                     tracing::warn!(%container, "cannot wait for a container: {error}");
                 }
                 if !ours {
-                    told = status_of(live.pid, fd.get_ref()).await;
+                    told = match self.records.status(&container) {
+                        Some(status) => Some(status),
+                        None => status_of(live.pid, fd.get_ref()).await,
+                    };
                 }
             }
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
@@ -212,7 +215,10 @@ impl Worker {
             // Who stops the agent may end the process beside the executor's container, too. The next agent starts another one.
             return;
         }
-        let status = if live.init { status.map(of_init) } else { status };
+        let status = match live.init {
+            true => self.records.status(&container).or_else(|| status.map(of_init)),
+            false => status,
+        };
         let group = self.isolator.group(&container);
         if let Some(group) = group.as_ref().filter(|_| status.is_none_or(|status| status & 0x7f != 0))
             && self.isolator.limits_memory(&container)

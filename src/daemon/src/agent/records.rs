@@ -5,6 +5,7 @@
 //! files in Mesos's formats is in `described.rs`.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -111,6 +112,14 @@ impl Records {
         let folder = self.folder(container).join(SWITCHBOARD);
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
         self.tell(container, written);
+    }
+
+    /// A file for how the program of a container will have ended; none if there can be none.
+    pub(super) fn open_status(&self, container: &ContainerName) -> Option<File> {
+        self.note_owner(container);
+        let folder = self.folder(container);
+        let opened = std::fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(STATUS)));
+        opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
     }
 
     /// Notes how the first process of a container inside another one has ended.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
@@ -215,8 +216,11 @@ impl Worker {
             return Err(error);
         }
         process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        let status = self.status_file(container, spec, &process, init);
+        let init = init || status.is_some();
         if init {
-            process.program = self.under_init(process.program)?;
+            process.program = self.under_init(process.program, status.is_some())?;
+            process.stdin = status.map(|file| Arc::new(file.into())).or(process.stdin);
         }
         if let Some(variables) = self.docker.runner(container, spec) {
             process.program = self.ours(["tepui-executor", "executor", "docker"].map(OsString::from))?;
@@ -364,10 +368,22 @@ impl Worker {
         lock(&self.live).get(&around).map(|live| live.pid)
     }
 
-    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended.
-    fn under_init(&self, program: Program) -> anyhow::Result<Program> {
+    /// Where the first process of a container notes how its program has ended, if it is to: nobody else knows it once another agent
+    /// looks after the container. Not where our process could not run, within limits and filters that are meant for the program; nor
+    /// for what has a client or a terminal as its input.
+    fn status_file(&self, container: &ContainerName, spec: &ContainerSpec, process: &Spec, init: bool) -> Option<File> {
+        let has_input = spec.session.is_some() || terminals::wanted(spec).is_some();
+        let fits = init || process.rlimits.is_empty() && process.isolation.seccomp.is_empty();
+        let ours = self.executor.is_some() && matches!(process.program, Program::Argv { .. });
+        let wanted = spec.latest.is_none() && !has_input && fits && ours;
+        if wanted { self.records.open_status(container) } else { None }
+    }
+
+    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended; into its standard input
+    /// if it `keeps` that.
+    fn under_init(&self, program: Program, keeps: bool) -> anyhow::Result<Program> {
         let Program::Argv { file, argv } = program else { return Ok(program) };
-        let words = ["tepui-executor", "executor", "init"].map(OsString::from);
+        let words = ["tepui-executor", "executor", if keeps { "keep" } else { "init" }].map(OsString::from);
         self.ours(words.into_iter().chain([file]).chain(argv))
     }
 
