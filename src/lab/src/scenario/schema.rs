@@ -285,7 +285,8 @@ pub struct JobKind {
     /// A CSV file beside the scenario: `submit_s,tasks,cpus,mem_mb,duration_s`, or one of the public shapes. What `needs` and
     /// `time` say counts for more than what it says.
     pub trace: Option<String>,
-    /// Which shape it has, if it has no header: `alibaba-2018`, `azure-vm` or `google-2011`.
+    /// Which shape it has, if it has no header: `alibaba-2017`, `alibaba-2018`, `alibaba-gpu-2020`, `azure-vm`, `gavel` or
+    /// `google-2011`.
     pub shape: Option<String>,
     /// What the machine has of which its amounts are shares, as `cpus:32;mem:131072`.
     pub machine: Option<String>,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Wrong;
+use super::shape::Shape;
 
 /// The cells of a line that its shape needs, in the order of the shape's columns.
 #[derive(Debug)]
@@ -19,11 +20,12 @@ impl<'a> Cells<'a> {
     pub fn cut(
         line: usize,
         text: &'a str,
-        names: &'static [&'static str],
+        shape: Shape,
         places: &'a [usize],
         headed: bool,
     ) -> Result<Cells<'a>, Wrong> {
-        let all: Vec<&str> = text.split(',').map(str::trim).collect();
+        let names = shape.columns();
+        let all: Vec<&str> = text.split(shape.separator()).map(str::trim).collect();
         if !headed && all.len() != names.len() {
             return Err((
                 line,
@@ -48,6 +50,11 @@ impl<'a> Cells<'a> {
     pub fn number(&self, name: &str, least: f64, most: f64) -> Result<f64, Wrong> {
         let read = self.text(name).parse::<f64>().ok().filter(|value| (least..=most).contains(value));
         read.ok_or_else(|| self.wrong(name, &format!("a number from {least} to {most}")))
+    }
+
+    /// The same; 0 if there is nothing in the cell.
+    pub fn number_or_zero(&self, name: &str, least: f64, most: f64) -> Result<f64, Wrong> {
+        if self.is_empty(name) { Ok(0.0) } else { self.number(name, least, most) }
     }
 
     /// Seconds since the trace's beginning.

@@ -1,6 +1,7 @@
-//! Google's trace of 2011 (`task_events`): what happened to each task, event by event. A job here is a task from its
-//! submission on, as long as it ran; one that was evicted and submitted again is another one.
+//! Google's traces of 2011 (`task_events`) and 2019 (`instance_events`): what happened to each task, event by event. A job
+//! here is a task from its submission on, as long as it ran; one that was evicted and submitted again is another one.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -11,6 +12,47 @@ use super::{Row, Told, Wrong, push};
 /// Later moments are those after the trace's end: 2^63 - 1.
 const AFTER: f64 = 9e18;
 
+/// What differs between the two: names of columns, and numbers of events.
+pub(super) struct Events {
+    time: &'static str,
+    event: &'static str,
+    /// The columns that name a task together.
+    task: [&'static str; 2],
+    cpus: &'static str,
+    mem: &'static str,
+    /// The number of the event that a task begins to run.
+    began: u32,
+    /// The numbers of the events that end it.
+    ended: RangeInclusive<u32>,
+    /// The largest number.
+    last: u32,
+}
+
+pub(super) const GOOGLE_2011: Events = Events {
+    time: "timestamp",
+    event: "event_type",
+    task: ["job_id", "task_index"],
+    cpus: "cpu_request",
+    mem: "memory_request",
+    began: 1,
+    ended: 2..=6,
+    last: 8,
+};
+
+pub(super) const GOOGLE_2019: Events = Events {
+    time: "time",
+    event: "type",
+    task: ["collection_id", "instance_index"],
+    cpus: "cpus",
+    mem: "memory",
+    began: 3,
+    ended: 4..=8,
+    last: 10,
+};
+
+/// The number of the event that a task is submitted, in both.
+const SUBMITTED: u32 = 0;
+
 /// A task that has not ended.
 struct Open {
     submitted: Duration,
@@ -19,51 +61,35 @@ struct Open {
     mem_mb: f64,
 }
 
-/// What happens to a task, of what matters here.
-enum What {
-    Submitted,
-    Began,
-    Ended,
-    Other,
-}
-
-fn what(cells: &Cells<'_>) -> Result<What, Wrong> {
-    Ok(match cells.number("event_type", 0.0, 8.0)? as u32 {
-        0 => What::Submitted,
-        1 => What::Began,
-        2..=6 => What::Ended,
-        _ => What::Other,
-    })
-}
-
 /// The jobs, in the order of their ends.
 pub(super) fn rows<'a>(
+    events: &Events,
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
     told: &Told<'_>,
 ) -> Result<Vec<Row>, Wrong> {
     let (all_cpus, all_mem) = told.machine();
-    let mut open: FxHashMap<(&str, &str), Open> = FxHashMap::default();
+    let mut open: FxHashMap<[&str; 2], Open> = FxHashMap::default();
     let mut rows = Vec::new();
     for cells in lines {
         let cells = cells?;
-        let micros = cells.number("timestamp", 0.0, 1e19)?;
+        let micros = cells.number(events.time, 0.0, 1e19)?;
         if micros > AFTER {
             continue;
         }
         let now = Duration::from_micros(micros as u64);
-        let share = |name: &str| if cells.is_empty(name) { Ok(0.0) } else { cells.number(name, 0.0, 1.0) };
-        let task = (cells.text("job_id"), cells.text("task_index"));
-        match what(&cells)? {
-            What::Submitted => {
-                let (cpus, mem_mb) = (share("cpu_request")? * all_cpus, share("memory_request")? * all_mem);
+        let share = |name: &str| cells.number_or_zero(name, 0.0, 1.0);
+        let task = events.task.map(|name| cells.text(name));
+        match cells.number(events.event, 0.0, f64::from(events.last))? as u32 {
+            SUBMITTED => {
+                let (cpus, mem_mb) = (share(events.cpus)? * all_cpus, share(events.mem)? * all_mem);
                 open.insert(task, Open { submitted: now, began: None, cpus, mem_mb });
             }
-            What::Began => {
+            event if event == events.began => {
                 if let Some(task) = open.get_mut(&task) {
                     task.began = Some(now);
                 }
             }
-            What::Ended => {
+            event if events.ended.contains(&event) => {
                 let Some(Open { submitted, began: Some(began), cpus, mem_mb }) = open.remove(&task) else { continue };
                 let duration = Some(now.saturating_sub(began));
                 let row = Row { cpus, mem_mb, duration, ..Row::at(submitted) };
@@ -71,7 +97,7 @@ pub(super) fn rows<'a>(
                     push(&mut rows, row, cells.line)?;
                 }
             }
-            What::Other => {}
+            _ => {}
         }
     }
     Ok(rows)

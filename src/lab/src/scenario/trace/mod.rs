@@ -1,4 +1,5 @@
-//! Traces of jobs in CSV: what others have published, as it is, or our own. The shapes are in `shape.rs`.
+//! Traces of jobs in CSV: what others have published, as it is, or our own. The shapes are in `shape.rs`, what job a line is
+//! in `rows.rs`.
 //!
 //! Columns that a header names may come in any order, with others between them; a file without a header has all columns of its
 //! shape, in its order. A file with a bad row is refused whole, with row, column and rule. Rows of which nothing can be
@@ -6,6 +7,7 @@
 
 mod cells;
 mod events;
+mod rows;
 mod shape;
 
 use std::path::Path;
@@ -23,7 +25,7 @@ use shape::Shape;
 const MOST_ROWS: usize = 10_000_000;
 
 /// A job of a trace.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Row {
     pub submit: Duration,
     pub tasks: u32,
@@ -39,7 +41,7 @@ pub(super) struct Row {
 impl Row {
     /// A job of one task that arrives at this moment.
     fn at(submit: Duration) -> Row {
-        Row { submit, tasks: 1, cpus: 0.0, mem_mb: 0.0, gpus: 0.0, duration: None, gang: false }
+        Row { submit, tasks: 1, ..Row::default() }
     }
 
     fn asks_for_nothing(&self) -> bool {
@@ -95,11 +97,15 @@ fn parse(text: &str, told: &Told<'_>) -> Result<Vec<Row>, Wrong> {
     let headed = places.is_some();
     let places = places.unwrap_or_else(|| (0..shape.columns().len()).collect());
     let lines = lines.skip(usize::from(headed));
-    let cells = lines.map(|(n, line)| Cells::cut(n + 1, line, shape.columns(), &places, headed));
+    let cells = lines.map(|(n, line)| Cells::cut(n + 1, line, shape, &places, headed));
     let mut rows = match shape {
-        Shape::Google => events::rows(cells, told)?,
+        Shape::Google => events::rows(&events::GOOGLE_2011, cells, told)?,
+        Shape::Google2019 => events::rows(&events::GOOGLE_2019, cells, told)?,
         _ => plain_rows(shape, cells, told)?,
     };
+    if shape == Shape::Services {
+        last_to_the_end(&mut rows);
+    }
     if shape != Shape::Own {
         rows.sort_by_key(|row| row.submit);
         let first = rows.first().map_or(Duration::ZERO, |row| row.submit);
@@ -114,22 +120,30 @@ fn plain_rows<'a>(
     lines: impl Iterator<Item = Result<Cells<'a>, Wrong>>,
     told: &Told<'_>,
 ) -> Result<Vec<Row>, Wrong> {
-    let mut rows: Vec<Row> = Vec::new();
+    let mut read: Vec<Row> = Vec::new();
     for cells in lines {
         let cells = cells?;
-        let Some(row) = shape.row(&cells, told)? else { continue };
+        let Some(row) = rows::row(shape, &cells, told)? else { continue };
         if row.asks_for_nothing() && !told.needs {
             if shape == Shape::Own {
                 return Err((cells.line, "a task needs cpus or mem_mb".to_owned()));
             }
             continue;
         }
-        if shape == Shape::Own && rows.last().is_some_and(|before| before.submit > row.submit) {
+        if shape == Shape::Own && read.last().is_some_and(|before| before.submit > row.submit) {
             return Err((cells.line, "rows must be in the order of submit_s".to_owned()));
         }
-        push(&mut rows, row, cells.line)?;
+        push(&mut read, row, cells.line)?;
     }
-    Ok(rows)
+    Ok(read)
+}
+
+/// What has no end in the trace works until the last thing that it tells of.
+fn last_to_the_end(rows: &mut [Row]) {
+    let last = rows.iter().map(|row| row.submit + row.duration.unwrap_or_default()).max().unwrap_or_default();
+    for row in rows {
+        row.duration.get_or_insert(last.saturating_sub(row.submit));
+    }
 }
 
 fn push(rows: &mut Vec<Row>, row: Row, line: usize) -> Result<(), Wrong> {

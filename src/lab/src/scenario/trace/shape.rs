@@ -1,7 +1,7 @@
-//! The shapes of traces: their columns, how a file's shape is told, and what job a line is.
+//! The shapes of traces: their columns, how a file's shape is told, and what the scenario must say. What job a line is, is in
+//! `rows.rs`.
 
-use super::cells::Cells;
-use super::{Row, Told, Wrong};
+use super::Told;
 
 /// What the columns of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,11 +23,27 @@ pub(super) enum Shape {
     Machines,
     /// Azure's requests to language models: arrivals only.
     Requests,
+    /// Requests for images of Alibaba's trace of 2026: how long each took.
+    Images,
+    /// Alibaba's services of 2025, on CPU and GPU nodes.
+    Services,
+    /// `cluster_log.csv` of Helios: jobs on so many nodes.
+    Helios,
+    /// GPU jobs as in Blox.
+    Blox,
+    /// Gavel's training jobs: arrivals and sizes. Its files have tabs.
+    Gavel,
+    /// `batch_task.csv` of Alibaba's trace of 2017.
+    Batch2017,
+    /// `pai_task_table.csv` of Alibaba's GPU trace of 2020. A line is a task of so many instances, as in `Batch`.
+    Pai,
     /// `task_events` of Google's trace of 2011; see `events.rs`.
     Google,
+    /// `instance_events` of Google's trace of 2019, of the columns that matter here; see `events.rs`.
+    Google2019,
 }
 
-const SHAPES: [Shape; 9] = [
+const SHAPES: [Shape; 17] = [
     Shape::Own,
     Shape::Pods,
     Shape::Gpus,
@@ -36,14 +52,20 @@ const SHAPES: [Shape; 9] = [
     Shape::Batch,
     Shape::Machines,
     Shape::Requests,
+    Shape::Images,
+    Shape::Services,
+    Shape::Helios,
+    Shape::Blox,
+    Shape::Gavel,
+    Shape::Batch2017,
+    Shape::Pai,
     Shape::Google,
+    Shape::Google2019,
 ];
 
 /// The names of the shapes whose files have no header.
-pub(crate) const NAMES: [&str; 3] = ["alibaba-2018", "azure-vm", "google-2011"];
-
-/// Azure's notebooks read the open ends of the buckets of CPUs and gigabytes so.
-const BUCKETS: [(&str, f64); 2] = [(">24", 30.0), (">64", 70.0)];
+pub(crate) const NAMES: [&str; 6] =
+    ["alibaba-2017", "alibaba-2018", "alibaba-gpu-2020", "azure-vm", "gavel", "google-2011"];
 
 /// The shape that a first line tells, and where its columns are, if that is a header; else the one that is named.
 pub(super) fn find(first: &[&str], named: Option<&str>) -> Result<(Shape, Option<Vec<usize>>), String> {
@@ -66,11 +88,19 @@ impl Shape {
     /// Its name, if its files have no header.
     fn name(self) -> Option<&'static str> {
         match self {
-            Shape::Batch => Some(NAMES[0]),
-            Shape::Machines => Some(NAMES[1]),
-            Shape::Google => Some(NAMES[2]),
+            Shape::Batch2017 => Some(NAMES[0]),
+            Shape::Batch => Some(NAMES[1]),
+            Shape::Pai => Some(NAMES[2]),
+            Shape::Machines => Some(NAMES[3]),
+            Shape::Gavel => Some(NAMES[4]),
+            Shape::Google => Some(NAMES[5]),
             _ => None,
         }
+    }
+
+    /// What stands between the columns.
+    pub fn separator(self) -> char {
+        if self == Shape::Gavel { '\t' } else { ',' }
     }
 
     /// The columns that it needs; all of them, in their order, if its files have no header.
@@ -108,6 +138,44 @@ impl Shape {
                 "vmmemorybucket",
             ],
             Shape::Requests => &["TIMESTAMP", "ContextTokens", "GeneratedTokens"],
+            Shape::Images => &["gmt_create", "exec_time_seconds"],
+            Shape::Services => {
+                &["cpu_request", "gpu_request", "memory_request", "creation_time", "scheduled_time", "deletion_time"]
+            }
+            Shape::Helios => &["submit_time", "gpu_num", "cpu_num", "node_num", "duration"],
+            Shape::Blox => &["submit_time", "num_gpus", "duration"],
+            Shape::Gavel => &[
+                "job_type",
+                "command",
+                "steps_argument",
+                "needs_data_dir",
+                "total_steps",
+                "arrival_time",
+                "scale_factor",
+            ],
+            Shape::Batch2017 => &[
+                "create_timestamp",
+                "modify_timestamp",
+                "job_id",
+                "task_id",
+                "instance_num",
+                "status",
+                "plan_cpu",
+                "plan_mem",
+            ],
+            Shape::Pai => &[
+                "job_name",
+                "task_name",
+                "inst_num",
+                "status",
+                "start_time",
+                "end_time",
+                "plan_cpu",
+                "plan_mem",
+                "plan_gpu",
+                "gpu_type",
+            ],
+            Shape::Google2019 => &["time", "type", "collection_id", "instance_index", "cpus", "memory"],
             Shape::Google => &[
                 "timestamp",
                 "missing_info",
@@ -129,107 +197,28 @@ impl Shape {
     /// Whether the scenario says what the trace does not.
     pub fn accepts(self, told: &Told<'_>) -> Result<(), String> {
         let (cpus, mem) = told.machine();
-        match self {
+        let rule = match self {
             Shape::Batch if mem <= 0.0 && !told.needs => {
-                Err("plan_mem is in hundredths of the largest machine's memory: \
-                                                              `machine` must say what that has, as in \
-                                                              `machine = \"mem:393216\"`"
-                    .to_owned())
+                "plan_mem is in hundredths of the largest machine's memory: `machine` must say what that has, as in \
+                 `machine = \"mem:393216\"`"
             }
-            Shape::Google if (cpus <= 0.0 || mem <= 0.0) && !told.needs => {
-                Err("requests are shares of the largest machine: `machine` must say what that has, as in \
-                     `machine = \"cpus:32;mem:131072\"`"
-                    .to_owned())
+            Shape::Batch2017 if mem <= 0.0 && !told.needs => {
+                "plan_mem is a share of the largest machine's memory: `machine` must say what that has, as in \
+                 `machine = \"mem:393216\"`"
             }
-            Shape::Requests if !(told.needs && told.time) => Err(
+            Shape::Google | Shape::Google2019 if (cpus <= 0.0 || mem <= 0.0) && !told.needs => {
+                "requests are shares of the largest machine: `machine` must say what that has, as in \
+                 `machine = \"cpus:32;mem:131072\"`"
+            }
+            Shape::Requests if !(told.needs && told.time) => {
                 "this trace has arrivals only: `needs` and `time` must say what each task needs and how long it works"
-                    .to_owned(),
-            ),
-            Shape::Mix if !told.time => {
-                Err("this trace has no durations: `time` must say how long each task works".to_owned())
             }
-            _ => Ok(()),
-        }
-    }
-
-    /// The job of a line; none if there is nothing in it that could be run.
-    pub fn row(self, cells: &Cells<'_>, told: &Told<'_>) -> Result<Option<Row>, Wrong> {
-        Ok(Some(match self {
-            Shape::Own => Row {
-                tasks: cells.number("tasks", 1.0, 1e6)? as u32,
-                cpus: cells.number("cpus", 0.0, 1e6)?,
-                mem_mb: cells.number("mem_mb", 0.0, 1e9)?,
-                duration: Some(cells.seconds("duration_s")?),
-                ..Row::at(cells.seconds("submit_s")?)
-            },
-            Shape::Pods => {
-                let submit = cells.seconds("creation_time")?;
-                // A pod that was never placed has no time for it: then it works from its creation on.
-                let unplaced = cells.is_empty("scheduled_time");
-                let began = if unplaced { submit } else { cells.seconds("scheduled_time")? };
-                let whole = cells.is_empty("gpu_milli");
-                let part = if whole { 1000.0 } else { cells.number("gpu_milli", 0.0, 1000.0)? };
-                Row {
-                    cpus: cells.number("cpu_milli", 0.0, 1e9)? / 1000.0,
-                    mem_mb: cells.number("memory_mib", 0.0, 1e9)?,
-                    gpus: cells.number("num_gpu", 0.0, 1e6)? * part / 1000.0,
-                    duration: Some(cells.seconds("deletion_time")?.saturating_sub(began)),
-                    ..Row::at(submit)
-                }
+            Shape::Images if !told.needs => "this trace has no amounts: `needs` must say what each task needs",
+            Shape::Mix | Shape::Gavel if !told.time => {
+                "this trace has no durations: `time` must say how long each task works"
             }
-            Shape::Gpus => Row {
-                gpus: cells.number("num_gpu", 0.0, 1e6)?,
-                duration: Some(cells.seconds("duration")?),
-                ..Row::at(cells.seconds("submit_time")?)
-            },
-            Shape::Philly => Row {
-                gpus: cells.number("num_gpus", 0.0, 1e6)?,
-                duration: Some(cells.seconds("duration")?),
-                ..Row::at(cells.moment("timestamp")?)
-            },
-            Shape::Mix => Row {
-                tasks: cells.number("num_replicas", 1.0, 1e6)? as u32,
-                gpus: 1.0,
-                gang: true,
-                ..Row::at(cells.seconds("time")?)
-            },
-            Shape::Batch => return batch(cells, told),
-            Shape::Machines => {
-                let (created, deleted) = (cells.seconds("vmcreated")?, cells.seconds("vmdeleted")?);
-                Row {
-                    cpus: bucket(cells, "vmcorecountbucket")?,
-                    mem_mb: bucket(cells, "vmmemorybucket")? * 1024.0,
-                    duration: Some(deleted.saturating_sub(created)),
-                    ..Row::at(created)
-                }
-            }
-            Shape::Requests => Row::at(cells.moment("TIMESTAMP")?),
-            // Its lines are events.
-            Shape::Google => return Ok(None),
-        }))
-    }
-}
-
-/// A task of Alibaba's trace of 2018. Times of 0 are outside of the trace; memory of -1 or 101 is not known.
-fn batch(cells: &Cells<'_>, told: &Told<'_>) -> Result<Option<Row>, Wrong> {
-    let zero_if_empty = |name: &str, most: f64| match cells.is_empty(name) {
-        true => Ok(0.0),
-        false => cells.number(name, -1.0, most),
-    };
-    let (begin, end) = (cells.seconds("start_time")?, cells.seconds("end_time")?);
-    let tasks = zero_if_empty("instance_num", 1e6)?;
-    let cpus = zero_if_empty("plan_cpu", 1e6)?.max(0.0) / 100.0;
-    let mem = Some(zero_if_empty("plan_mem", 101.0)?).filter(|mem| (0.0..=100.0).contains(mem));
-    if begin.is_zero() || end < begin || tasks < 1.0 {
-        return Ok(None);
-    }
-    let mem_mb = mem.unwrap_or_default() / 100.0 * told.machine().1;
-    Ok(Some(Row { tasks: tasks as u32, cpus, mem_mb, duration: Some(end - begin), ..Row::at(begin) }))
-}
-
-fn bucket(cells: &Cells<'_>, name: &str) -> Result<f64, Wrong> {
-    match BUCKETS.iter().find(|(text, _)| *text == cells.text(name)) {
-        Some((_, amount)) => Ok(*amount),
-        None => cells.number(name, 0.0, 1e6),
+            _ => return Ok(()),
+        };
+        Err(rule.to_owned())
     }
 }

@@ -153,3 +153,95 @@ fn events_of_google_2011_make_jobs() {
     let (_, rule) = parse("1,,7,0,,0,u,2,9,2,0.1,0.1,0\n", &of_google).unwrap_err();
     assert!(rule.contains("column 10 (cpu_request)"), "{rule}");
 }
+
+#[test]
+fn events_of_google_2019_make_jobs() {
+    let header = "time,type,collection_id,instance_index,cpus,memory\n";
+    // Task 0 is queued, waits 2 s and runs for 3 s; task 1 is evicted, and then lost; an update in between changes nothing.
+    let text = format!(
+        "{header}600000000,0,7,0,0.125,0.5\n600000000,1,7,0,0.125,0.5\n601000000,2,7,0,0.125,0.5\n\
+         602000000,3,7,0,0.125,0.5\n603000000,10,7,0,0.25,0.5\n605000000,6,7,0,0.125,0.5\n\
+         600000000,0,7,1,,0.25\n601000000,3,7,1,,0.25\n602000000,4,7,1,,0.25\n603000000,0,7,1,,0.25\n603000000,8,7,1,,\n"
+    );
+    let rows = short(&parse(&text, &told(None, "cpus:32;mem:1000")).unwrap());
+    assert_eq!(rows, [(0, Some(3), 1, 4.0, 500.0, 0.0), (0, Some(1), 1, 0.0, 250.0, 0.0)]);
+    assert!(plain(&text).unwrap_err().1.contains("`machine` must say"));
+    let (at, rule) = parse(&format!("{header}1,11,7,0,0.1,0.1\n"), &told(None, "cpus:1;mem:1")).unwrap_err();
+    assert!(at == 2 && rule.contains("column 2 (type): '11' is not a number from 0 to 10"), "{rule}");
+}
+
+#[test]
+fn tasks_of_alibaba_2017_are_jobs_of_their_instances() {
+    // One that ended, one that failed, one from before the trace.
+    let text =
+        "10718,11088,3,12,5,Terminated,1,0.25\n10700,10800,3,13,5,Failed,1,0.25\n0,100,4,1,1,Terminated,1,0.25\n";
+    let rows = short(&parse(text, &told(Some("alibaba-2017"), "mem:1000")).unwrap());
+    assert_eq!(rows, [(0, Some(370), 5, 1.0, 250.0, 0.0)]);
+    let (at, rule) = parse(text, &told(Some("alibaba-2017"), "")).unwrap_err();
+    assert!(at == 1 && rule.contains("`machine` must say"), "{rule}");
+    let (_, rule) = parse("1,2,3,4,5,Terminated,1,7\n", &told(Some("alibaba-2017"), "mem:1000")).unwrap_err();
+    assert!(rule.contains("column 8 (plan_mem): '7' is not a number from 0 to 1"), "{rule}");
+}
+
+#[test]
+fn tasks_of_alibaba_gpu_2020_are_jobs_of_their_instances() {
+    let of_2020 = told(Some("alibaba-gpu-2020"), "");
+    // Half a GPU for each of two workers, a server without any, one that has not ended.
+    let text = "a,worker,2.0,Terminated,1739162.0,1739200.0,600.0,29.296875,50.0,MISC\n\
+                a,ps,1.0,Terminated,1739162.0,1739201.0,400.0,2.0,,CPU\nb,worker,1.0,Running,1739163.0,,600.0,29.3,100.0,V100\n";
+    let rows = short(&parse(text, &of_2020).unwrap());
+    assert_eq!(rows, [(0, Some(38), 2, 6.0, 30_000.0, 0.5), (0, Some(39), 1, 4.0, 2048.0, 0.0)]);
+    assert!(parse("a,b\n", &of_2020).unwrap_err().1.contains("has 2 columns, and must have 10: job_name"));
+}
+
+#[test]
+fn services_of_alibaba_2025_may_be_there_before_and_after_the_trace() {
+    let text = "instance_sn,role,app_name,cpu_request,cpu_limit,gpu_request,gpu_limit,rdma_request,rdma_limit,memory_request,\
+                memory_limit,disk_request,disk_limit,max_instance_per_node,creation_time,scheduled_time,deletion_time\n\
+                i0,HN,a,12,12,1,1,25,25,120.0,120.0,640.0,800.0,8,,,\n\
+                i1,CN,b,64,64,0,0,1,1,320.0,320.0,255.0,300.0,-1,100.0,130.0,190.0\n\
+                i2,CN,b,8,8,0,0,1,1,40.0,40.0,255.0,300.0,-1,150.0,150.0,\n";
+    let rows = short(&plain(text).unwrap());
+    assert_eq!(
+        rows,
+        [
+            (0, Some(160), 1, 12.0, 122_880.0, 1.0),
+            (100, Some(60), 1, 64.0, 327_680.0, 0.0),
+            (150, Some(10), 1, 8.0, 40_960.0, 0.0)
+        ]
+    );
+}
+
+#[test]
+fn jobs_of_helios_are_spread_over_their_nodes() {
+    let text = "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n\
+                1,u,v,16,64,2,COMPLETED,2020-06-09 18:41:01,2020-06-09 18:41:01,2020-06-10 04:55:09,36848,0\n\
+                2,u,v,1,1,1,FAILED,2020-06-09 18:41:27,2020-06-09 18:41:27,2020-06-09 18:45:36,249,0\n\
+                3,u,v,0,0,0,CANCELLED,2020-06-09 18:41:28,2020-06-09 18:41:28,2020-06-09 18:41:28,0,0\n";
+    let rows = plain(text).unwrap();
+    assert_eq!(short(&rows), [(0, Some(36_848), 2, 32.0, 0.0, 8.0), (26, Some(249), 1, 1.0, 0.0, 1.0)]);
+    assert_eq!((rows[0].gang, rows[1].gang), (true, false));
+}
+
+#[test]
+fn training_jobs_of_blox_and_gavel() {
+    let blox =
+        "job_id,num_gpus,submit_time,duration,model,batch_size\n1,1,12,9447,resnet50,64\n4,2,115,1942,resnet50,64\n";
+    assert_eq!(short(&plain(blox).unwrap())[1], (103, Some(1942), 1, 0.0, 0.0, 2.0));
+    let gavel = "ResNet-18 (batch size 128)\tcd %s/a && python3 main.py, -b\t--num_steps\t1\t10288513\t291278.000000\t4\n\
+                 A3C\tcd %s/rl\t--max-steps\t0\t1934260\t291280.000000\t1\n";
+    let rows = parse(gavel, &Told { time: true, ..told(Some("gavel"), "") }).unwrap();
+    assert_eq!(short(&rows), [(0, None, 4, 0.0, 0.0, 1.0), (2, None, 1, 0.0, 0.0, 1.0)]);
+    assert!(parse(gavel, &told(Some("gavel"), "")).unwrap_err().1.contains("`time` must say"));
+    let comma = Told { time: true, ..told(Some("gavel"), "") };
+    assert!(parse("a,b,c,1,2,3,4\n", &comma).unwrap_err().1.contains("has 1 columns, and must have 7"));
+}
+
+#[test]
+fn requests_for_images_take_their_time() {
+    let text = "gmt_create,predict_type,predict_status,exec_time_seconds,groupId\n2024-11-15 16:57:50,TXT_2_IMG,SUCCEED,32.0,G0\n\
+                2024-11-15 16:57:51,TXT_2_IMG,PROCESSING,,G0\n2024-11-15 16:57:52,TXT_2_IMG,SUCCEED,2.5,G1\n";
+    let rows = parse(text, &Told { needs: true, ..Told::default() }).unwrap();
+    assert_eq!((rows.len(), rows[1].submit.as_secs(), rows[1].duration), (2, 2, Some(Duration::from_millis(2500))));
+    assert!(plain(text).unwrap_err().1.contains("`needs` must say"));
+}
