@@ -3,6 +3,7 @@
 //!
 //! Wait, kill, remove and what is reported; launching is `nested_launch.rs`. Their tasks are the executor's business.
 
+use base::Time;
 use protos::mesos::{self as pb, agent as api};
 
 use crate::agent::{Agent, AgentState};
@@ -212,7 +213,12 @@ impl Agent {
 
     /// Takes up the containers inside executors that came back; those that are nobody's any more are ended. Outer containers come
     /// first in `recovered`.
-    pub(crate) fn recover_nested(&mut self, recovered: Vec<(ContainerName, RecoveredNested)>, out: &mut Outbox) {
+    pub(crate) fn recover_nested(
+        &mut self,
+        recovered: Vec<(ContainerName, RecoveredNested)>,
+        now: Time,
+        out: &mut Outbox,
+    ) {
         for (container, found) in recovered {
             let root = container.root();
             let is_known = self.containers.contains_key(&root);
@@ -242,6 +248,9 @@ impl Agent {
                 true => String::new(),
                 false => parts.fold(base, |path, id| format!("{path}/containers/{id}")),
             };
+            if found.termination.is_some() {
+                self.discard_sandbox(&sandbox, now);
+            }
             self.nested.insert(container, recover(found, sandbox));
         }
     }

@@ -40,7 +40,7 @@ impl Agent {
             Some(agent) => self.recover_agent(agent, rebooted, now, out)?,
             None => {}
         }
-        self.recover_nested(if rebooted { Vec::new() } else { recovered.nested }, out);
+        self.recover_nested(if rebooted { Vec::new() } else { recovered.nested }, now, out);
         self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
         let timeout = self.config.executor_reregistration_timeout;
         self.recovery = Some(self.timers.set(now + timeout, Timer::ExecutorReregistration));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use agent::{
     Agent, Config, ContainerName, Credential, Input, Limitable, Outbox, Outgoing, Output, Persist, Reconfiguration,
-    Recovered, Tree,
+    Recovered, RecoveredNested, Tree,
 };
 use base::{Pid, Time};
 use protos::mesos as pb;
@@ -29,6 +29,8 @@ pub struct Stage {
     /// The containers in the order of their launches, by framework and executor for those of executors.
     pub(crate) containers: Vec<ContainerName>,
     pub(crate) executors: BTreeMap<String, ContainerName>,
+    /// What is noted of containers inside others.
+    pub(crate) nested: BTreeMap<ContainerName, RecoveredNested>,
     /// The last update of each task that was sent to the master.
     pub(crate) sent: BTreeMap<String, pb::internal::StatusUpdate>,
     pub(crate) requests: u64,
@@ -65,6 +67,7 @@ impl Stage {
             seed: 1,
             containers: Vec::new(),
             executors: BTreeMap::new(),
+            nested: BTreeMap::new(),
             sent: BTreeMap::new(),
             requests: 0,
             updates: 0,
@@ -135,10 +138,11 @@ impl Stage {
 
     fn start(&mut self) -> Vec<String> {
         self.seed += 1;
-        let recovered = match Recovered::read(&self.disk, true) {
+        let mut recovered = match Recovered::read(&self.disk, true) {
             Ok(recovered) => recovered,
             Err(why) => return vec![format!("refused: {why}")],
         };
+        recovered.nested = self.nested.clone().into_iter().collect();
         let mut out = Outbox::default();
         match Agent::new(self.config.clone(), self.info.clone(), recovered, self.seed, self.now, &mut out) {
             Ok(mut agent) => {
@@ -214,8 +218,20 @@ impl Stage {
 
     fn note(&mut self, output: &Output) {
         match output {
-            Output::Launch { container, .. } => {
+            Output::NoteEnd { container, termination } => {
+                if let Some(nested) = self.nested.get_mut(container) {
+                    nested.termination = Some(pb::slave::ContainerTermination::clone(termination));
+                }
+            }
+            Output::Forget { container } => {
+                self.nested.retain(|name, _| name != container && !name.is_inside(container))
+            }
+            Output::Launch { container, spec } => {
                 self.containers.push(container.clone());
+                if spec.latest.is_none() {
+                    let is_session = spec.session.is_some();
+                    self.nested.insert(container.clone(), RecoveredNested { is_session, ..RecoveredNested::default() });
+                }
                 let snapshot = self.agent.as_mut().unwrap().snapshot();
                 for executor in snapshot.frameworks.values().flat_map(|framework| framework.executors.values()) {
                     let name = format!("{}/{}", executor.framework_id, executor.id);
