@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use authorizer::Authorizer;
 use base::Pid;
 use protos::mesos as pb;
 
@@ -52,6 +53,8 @@ pub struct Config {
     pub version: String,
     /// What the agent can do (`--agent_features`).
     pub capabilities: Vec<pb::slave_info::capability::Type>,
+    /// `--acls`: who may do what.
+    pub authorizer: Authorizer,
     /// `--registration_backoff_factor`.
     pub registration_backoff_factor: Duration,
     /// `--credential`: with one the agent authenticates before it registers.
@@ -131,6 +134,7 @@ impl Config {
                 Type::AgentDraining,
                 Type::TaskResourceLimits,
             ],
+            authorizer: Authorizer::default(),
             registration_backoff_factor: Duration::from_secs(1),
             credential: None,
             authentication_timeout_min: Duration::from_secs(5),

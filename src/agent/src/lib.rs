@@ -53,6 +53,7 @@ mod streams;
 mod subscribe_executor;
 mod timers;
 mod update_framework;
+mod visible;
 mod volumes;
 mod waiting;
 

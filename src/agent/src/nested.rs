@@ -295,7 +295,7 @@ fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
 
 /// The container that a call is about, and the signal that it asks for.
 #[allow(deprecated)]
-fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
+pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
     let wait = call.wait_container.as_ref().map(|call| (&call.container_id, None));
     let wait_nested = call.wait_nested_container.as_ref().map(|call| (&call.container_id, None));
     let kill = call.kill_container.as_ref().map(|call| (&call.container_id, call.signal));

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use authorizer::Action;
 use base::{ExecutorId, FrameworkId, Pid, TaskId, Time};
 use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskMessage};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
@@ -88,10 +89,34 @@ impl Agent {
         if let Err(drop) = self.check(&info, versions, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
+        if let Err(drop) = self.authorize(&info, &launch.queued) {
+            return self.drop_launch(&id, &info, &launch, &drop, now, out);
+        }
         if !self.frameworks.contains_key(&id) {
             self.add_framework(Framework::new(id.clone(), info, pid), out);
         }
         self.launch(&id, launch, now, out);
+    }
+
+    /// Whether a framework may run tasks as their users: what the master has asked already, by this agent's own lists.
+    fn authorize(&self, info: &pb::FrameworkInfo, queued: &Queued) -> Result<(), Drop> {
+        let authorizer = &self.config.authorizer;
+        if !authorizer.is_on() {
+            return Ok(());
+        }
+        let principal = info.principal.as_deref();
+        let may = |user: &str| authorizer.approves(principal, Action::RunTask, Some(user));
+        let refused = queued.tasks().iter().find(|task| !may(authorizer::task_user(task, info)));
+        let Some(task) = refused else { return Ok(()) };
+        let user = authorizer::task_user(task, info);
+        Err(Drop {
+            state: TaskState::TaskError,
+            reason: match queued {
+                Queued::Task(_) => Reason::TaskUnauthorized,
+                Queued::Group(_) => Reason::TaskGroupUnauthorized,
+            },
+            message: format!("Not authorized to launch task '{}' as user '{user}'", task.task_id.value),
+        })
     }
 
     /// Whether a launch is sound and may take place now.
@@ -172,7 +197,11 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) {
-        let verdict = Verdict { state: loss(info, drop.state), reason: drop.reason, message: drop.message.clone() };
+        let state = match drop.state {
+            TaskState::TaskError => TaskState::TaskError,
+            lost => loss(info, lost),
+        };
+        let verdict = Verdict { state, reason: drop.reason, message: drop.message.clone() };
         let executor = ExecutorId::new(&launch.executor.executor_id.value).ok();
         let mut told = Vec::new();
         for task in launch.queued.tasks() {

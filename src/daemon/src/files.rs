@@ -110,28 +110,36 @@ impl Files {
     /// # Errors
     /// 404 if nothing is attached there or the file is missing, 400 if it leads out of what is attached.
     fn find(&self, path: &str) -> Result<Found, FilesError> {
-        match (self.find_attached(path), path.split_once("/tasks/")) {
-            // A task of a pod by its name alone (mesos-features.md EXE-48).
-            (Err(FilesError::NotFound), Some((executor, task))) if executor.contains("/executors/") => {
-                self.find_attached(&format!("{executor}/runs/latest/tasks/{task}"))
-            }
+        match (self.find_attached(path), task_of_a_pod(path)) {
+            (Err(FilesError::NotFound), Some(task)) => self.find_attached(&task),
             (found, _) => found,
         }
     }
 
     fn find_attached(&self, path: &str) -> Result<Found, FilesError> {
-        let wanted = trimmed(path);
-        let mut prefix = wanted;
+        let (prefix, root) = self.attachment(path).ok_or(FilesError::NotFound)?;
+        beneath(root, &trimmed(path)[prefix.len()..], path)
+    }
+
+    /// The longest attached prefix of a path, and what it stands for.
+    fn attachment<'p>(&self, path: &'p str) -> Option<(&'p str, PathBuf)> {
+        let mut prefix = trimmed(path);
         loop {
             let attached = lock(&self.attached).get(prefix).cloned();
             if let Some(root) = attached {
-                return beneath(root, &wanted[prefix.len()..], path);
+                return Some((prefix, root));
             }
             match prefix.rfind('/') {
                 Some(cut) if cut > 0 => prefix = trimmed(&prefix[..cut]),
-                _ => return Err(FilesError::NotFound),
+                _ => return None,
             }
         }
+    }
+
+    /// The attached path that a path is below, whether or not there is such a file; none if nothing would be found.
+    pub fn attached_above(&self, path: &str) -> Option<String> {
+        let found = |path: &str| self.attachment(path).map(|(prefix, _)| prefix.to_owned());
+        found(path).or_else(|| found(&task_of_a_pod(path)?))
     }
 
     /// The entries of a folder, sorted by path; a file gives none.
@@ -223,6 +231,12 @@ impl Found {
     }
 }
 
+/// The path of a pod's task that is named by its name alone (mesos-features.md EXE-48).
+fn task_of_a_pod(path: &str) -> Option<String> {
+    let (executor, task) = path.split_once("/tasks/")?;
+    executor.contains("/executors/").then(|| format!("{executor}/runs/latest/tasks/{task}"))
+}
+
 fn trimmed(path: &str) -> &str {
     if path.len() > 1 { path.trim_end_matches('/') } else { path }
 }
@@ -305,6 +319,11 @@ mod tests {
         assert_eq!(read("/frameworks/f/executors/e/tasks/one/inner"), Ok(b"x".to_vec()));
         assert_eq!(read("/frameworks/f/executors/e/tasks/two/inner"), Err(404));
         assert_eq!(read("/frameworks/f/runs/tasks/one/inner"), Err(404));
+        let above = |path: &str| files.attached_above(path);
+        let executor = Some("/frameworks/f/executors/e/runs/latest".to_owned());
+        assert_eq!(above("/frameworks/f/executors/e/tasks/one/inner"), executor);
+        assert_eq!(above("/frameworks/f/executors/e/runs/latest/"), executor);
+        assert_eq!(above("/frameworks/f/executors/e/runs"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! It decides nothing that a core can decide.
 #![forbid(unsafe_code)]
 
+mod acls;
 mod address;
 pub mod agent;
 mod answers;

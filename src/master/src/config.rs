@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use allocator::SorterKind;
 use allocator::policies::Policies;
+use authorizer::Authorizer;
 
 use resources::{Amount, Name, Quantities};
 
@@ -43,6 +44,8 @@ pub struct Config {
     pub authenticate_agents: bool,
     /// `--authenticate_frameworks`: whether drivers that have not authenticated are refused.
     pub authenticate_frameworks: bool,
+    /// `--acls`: who may do what.
+    pub authorizer: Authorizer,
     /// `--registry_gc_interval`: how often old unreachable and gone agents are forgotten.
     pub registry_gc_interval: Duration,
     /// `--registry_max_agent_age`.
@@ -90,6 +93,7 @@ impl Default for Config {
             require_agent_domain: false,
             authenticate_agents: false,
             authenticate_frameworks: false,
+            authorizer: Authorizer::default(),
             registry_gc_interval: Duration::from_secs(900),
             registry_max_agent_age: Duration::from_secs(14 * 24 * 3600),
             registry_max_agent_count: 102_400,

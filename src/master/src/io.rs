@@ -161,6 +161,11 @@ impl Answer {
         Answer { status: 400, text: text.into() }
     }
 
+    /// 403 without more words.
+    pub fn forbidden() -> Answer {
+        Answer { status: 403, text: String::new() }
+    }
+
     /// Any status with a text.
     pub fn status(status: u16, text: impl Into<String>) -> Answer {
         Answer { status, text: text.into() }
@@ -220,6 +225,8 @@ pub enum Output {
         stream: StreamId,
         /// The state to tell.
         snapshot: Arc<Snapshot>,
+        /// Who listens: it is told what it may view.
+        principal: Option<Arc<str>>,
     },
     /// Write one record to an operator's stream.
     OperatorEvent {

@@ -11,6 +11,7 @@ mod agents;
 mod allocation;
 mod authentication;
 mod authenticator;
+mod authorization;
 mod calls;
 mod config;
 mod counters;

@@ -2,7 +2,7 @@
 //!
 //! What a message or call does is in the file of its name below `messages/`, `calls/` and `operator/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ pub struct Master {
     pub(crate) weights: BTreeMap<String, f64>,
     /// Roles with a quota that says something.
     pub(crate) quotas: Arc<BTreeMap<Role, Quota>>,
+    /// Roles whose quotas have been emptied since this master began: they are told of still (mesos-features.md OPM-41).
+    pub(crate) emptied_quotas: Arc<BTreeSet<Role>>,
     pub(crate) maintenance: Maintenance,
     /// Outstanding inverse offers; they are numbered together with the offers.
     pub(crate) inverse_offers: Arc<BTreeMap<OfferKey, InverseOffer>>,
@@ -119,6 +121,7 @@ impl Master {
             counters: Counters::default(),
             weights: BTreeMap::new(),
             quotas: Arc::default(),
+            emptied_quotas: Arc::default(),
             maintenance: Maintenance::default(),
             inverse_offers: Arc::default(),
             agent_ids: FxHashMap::default(),

@@ -2,7 +2,7 @@
 //!
 //! It is no answer yet; see `views.rs` for single entities, and the daemon for documents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use allocator::{Quota, RoleView};
@@ -42,6 +42,8 @@ pub struct Snapshot {
     pub weights: BTreeMap<String, f64>,
     /// Roles with a quota.
     pub quotas: Arc<BTreeMap<Role, Quota>>,
+    /// Roles that had a quota until it was set to nothing.
+    pub emptied_quotas: Arc<BTreeSet<Role>>,
     /// The maintenance of the cluster.
     pub maintenance: Maintenance,
     /// Outstanding inverse offers.
@@ -68,6 +70,7 @@ impl Snapshot {
             unreachable: master.unreachable.len(),
             weights: master.weights.clone(),
             quotas: Arc::clone(&master.quotas),
+            emptied_quotas: Arc::clone(&master.emptied_quotas),
             maintenance: master.maintenance.clone(),
             inverse_offers: Arc::clone(&master.inverse_offers),
             roles: master.allocation.allocator().roles(),

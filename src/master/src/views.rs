@@ -1,8 +1,8 @@
 //! Single entities as the operator API tells of them. Lists and documents are made elsewhere.
 
 use base::Time;
-use protos::mesos::TimeInfo;
 use protos::mesos::master::response::{get_agents, get_frameworks};
+use protos::mesos::{Resource, TimeInfo};
 use resources::{Format, Resources};
 
 use crate::state::{Agent, Framework};
@@ -55,4 +55,17 @@ pub fn framework(framework: &Framework, format: Format) -> get_frameworks::Frame
         offer_constraints: framework.offer_constraints.as_deref().cloned(),
         ..Default::default()
     }
+}
+
+/// Leaves of an agent only what belongs to roles that somebody may view.
+pub fn keep_visible(agent: &mut get_agents::Agent, may_view: impl Fn(&str) -> bool) {
+    let may_view = |resource: &Resource| authorizer::resource_roles(resource).all(&may_view);
+    let provided = agent.resource_providers.iter_mut().map(|provider| &mut provider.total_resources);
+    let own = [
+        &mut agent.agent_info.resources,
+        &mut agent.total_resources,
+        &mut agent.allocated_resources,
+        &mut agent.offered_resources,
+    ];
+    own.into_iter().chain(provided).for_each(|list| list.retain(may_view));
 }

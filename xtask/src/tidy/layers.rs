@@ -15,8 +15,9 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("protos", &["base"]),
     ("resources", &["base", "protos"]),
     ("allocator", &["base", "protos", "resources"]),
-    ("master", &["base", "protos", "resources", "allocator"]),
-    ("agent", &["base", "protos", "resources"]),
+    ("authorizer", &["protos"]),
+    ("master", &["base", "protos", "resources", "allocator", "authorizer"]),
+    ("agent", &["base", "protos", "resources", "authorizer"]),
     ("containers", &["base", "protos"]),
     ("executor", &["base", "protos", "containers"]),
     ("fetcher", &["base", "protos"]),
@@ -35,6 +36,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "protos",
             "resources",
             "allocator",
+            "authorizer",
             "master",
             "agent",
             "containers",
@@ -70,7 +72,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose code computes and does nothing else: the same inputs give the same outputs, byte for byte.
-const PURE: &[&str] = &["base", "protos", "resources", "allocator", "master", "agent", "sdk", "binpack", "quality"];
+const PURE: &[&str] =
+    &["base", "protos", "resources", "allocator", "authorizer", "master", "agent", "sdk", "binpack", "quality"];
 
 /// What a pure crate does not list, because it is a way to the world, to a clock or to chance.
 const WORLDLY: &[&str] = &[

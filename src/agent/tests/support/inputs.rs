@@ -92,6 +92,7 @@ fn task(id: &str, words: &[&str]) -> pb::TaskInfo {
         resources: vec![scalar("cpus", 0.5), scalar("mem", 64.0)],
         command: Some(pb::CommandInfo {
             value: Some(option(words, "command").unwrap_or("sleep").to_owned()),
+            user: option(words, "user").map(str::to_owned),
             ..pb::CommandInfo::default()
         }),
         ..pb::TaskInfo::default()

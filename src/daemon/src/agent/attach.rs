@@ -14,8 +14,9 @@ use wire::http::{Body, BodyStream, RECORDIO, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
-use super::operator_api::respond;
+use super::operator_api::{must, respond};
 use super::sessions::Io;
+use crate::acls::Asker;
 use crate::codec;
 use crate::streams::encode_v1;
 
@@ -143,19 +144,20 @@ impl Records {
 }
 
 /// ATTACH_CONTAINER_INPUT, the only call that comes as a stream.
-pub(super) async fn input(handler: &Handler, request: Request) -> Response {
-    match attach(handler, request).await {
+pub(super) async fn input(handler: &Handler, request: Request, asker: &Asker) -> Response {
+    match attach(handler, request, asker).await {
         Ok(()) => Response::empty(StatusCode::OK),
         Err(refusal) => *refusal,
     }
 }
 
-async fn attach(handler: &Handler, request: Request) -> Result<(), Box<Response>> {
+async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<(), Box<Response>> {
     let media = Media::negotiate(&request.method, &request.headers)?;
     let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
     let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
     let first = records.next().await?.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
     let call = check(&media, &first)?;
+    must(handler, &call, asker).await?;
     let first = call.attach_container_input.unwrap_or_default();
     if first.r#type() != attach_container_input::Type::ContainerId {
         let text = "Expecting 'attach_container_input.type' to be CONTAINER_ID in the first record";

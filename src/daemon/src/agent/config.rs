@@ -50,6 +50,7 @@ pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, 
     // Without a pause a master that is away would be asked without end.
     config.authentication_timeout_min = config.authentication_timeout_min.max(LEAST_BACKOFF);
     config.credential = credentials::of_agent(flags)?;
+    config.authorizer = crate::acls::read(flags, "authorizer")?;
     if config.executor_reregistration_timeout > Duration::from_secs(15) {
         return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
     }

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
+use authorizer::{Action, Authorizer};
 use base::Time;
 use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
 use wire::libprocess::{Delivery, MessageSink};
@@ -13,6 +14,7 @@ use wire::route::Table;
 use super::disk::DiskUses;
 use super::world::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
+use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::prometheus::{MEDIA_TYPE, Text};
@@ -41,6 +43,8 @@ pub(super) struct Handler {
     pub(super) driver: Driver<Agent>,
     pub(super) shell: Arc<Shell>,
     realms: Realms,
+    /// Who may do what.
+    authorizer: Authorizer,
     pub(super) disk: DiskUses,
     pub(super) started: Time,
     routes: Table<Route>,
@@ -52,6 +56,7 @@ impl Handler {
         driver: Driver<Agent>,
         shell: Arc<Shell>,
         realms: Realms,
+        authorizer: Authorizer,
         disk: DiskUses,
         started: Time,
     ) -> Handler {
@@ -65,7 +70,7 @@ impl Handler {
             .add(PROCESS, "/monitor/statistics", Route::Statistics)
             .add("metrics", "/snapshot", Route::Metrics)
             .add("metrics", "", Route::Prometheus);
-        Handler { common, driver, shell, realms, disk, started, routes }
+        Handler { common, driver, shell, realms, authorizer, disk, started, routes }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -73,17 +78,24 @@ impl Handler {
         self.driver.read(Agent::snapshot).await
     }
 
-    async fn answer(&self, route: Route, request: &Request) -> Response {
+    async fn answer(&self, route: Route, request: &Request, asker: Asker) -> Response {
+        if let Err(refusal) = self.must(route, request, &asker).await {
+            return *refusal;
+        }
         match route {
             Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
             Route::Executor => executor_api::answer(self, request).await,
-            Route::Operator => operator_api::answer(self, request).await,
+            Route::Operator => operator_api::answer(self, request, asker).await,
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => self.prometheus(request).await,
-            Route::State => self.state(request).await,
+            Route::State => self.state(request, asker).await,
             Route::Containers => {
                 let wanted = request.query.get("container_id").map(str::to_owned);
-                self.measured(request, move |measured| views::statistics::containers(measured, wanted.as_deref())).await
+                let write = move |measured: &views::statistics::Measured| {
+                    let hidden = asker.hidden_containers(&measured.snapshot);
+                    views::statistics::containers(measured, wanted.as_deref(), &hidden)
+                };
+                self.measured(request, write).await
             }
             Route::Statistics => self.measured(request, views::statistics::write).await,
             Route::ContainerizerDebug => {
@@ -92,7 +104,41 @@ impl Handler {
         }
     }
 
-    async fn state(&self, request: &Request) -> Response {
+    /// Whether an endpoint may be asked for what it is asked.
+    ///
+    /// # Errors
+    /// 403.
+    async fn must(&self, route: Route, request: &Request, asker: &Asker) -> Result<(), Box<Response>> {
+        if !asker.authorizer.is_on() {
+            return Ok(());
+        }
+        let path = match route {
+            Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload) => {
+                return self.must_read(request.query.get("path").unwrap_or_default(), asker).await;
+            }
+            Route::Shared(endpoint) => return asker.must_reach(endpoint, request),
+            Route::Containers => "/containers",
+            Route::Statistics => "/monitor/statistics",
+            Route::Metrics | Route::Prometheus => "/metrics/snapshot",
+            Route::ContainerizerDebug => "/containerizer/debug",
+            Route::Executor | Route::Operator | Route::State => return Ok(()),
+        };
+        asker.must(Action::GetEndpoint, Some(path))
+    }
+
+    /// Whether a file may be read: the log, or a sandbox by its user.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) async fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
+        if let Some(decided) = asker.may_read_log(&self.common, path) {
+            return decided;
+        }
+        let attached = self.common.files.attached_above(path).unwrap_or_default();
+        asker.must(Action::AccessSandbox, self.snapshot().await.sandbox_user(&attached))
+    }
+
+    async fn state(&self, request: &Request, asker: Asker) -> Response {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
@@ -100,8 +146,14 @@ impl Handler {
         if snapshot.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");
         }
-        let context =
-            views::Context { snapshot, common: self.common.clone(), started: self.started, shell: self.shell.clone() };
+        let context = views::Context {
+            visible: asker.visible(&snapshot, true),
+            snapshot,
+            asker,
+            common: self.common.clone(),
+            started: self.started,
+            shell: self.shell.clone(),
+        };
         match tokio::task::spawn_blocking(move || views::state::write(&context)).await {
             Ok(body) => Response::ok_jsonp(body, request.query.get("jsonp")),
             Err(error) => Response::internal(error.to_string()),
@@ -173,21 +225,19 @@ impl wire::http::Handler for Handler {
 
     async fn handle(&self, request: Request) -> Response {
         let found = self.routes.find(&request.path);
-        if let Some(found) = &found
-            && let Err(refusal) = self.realms.principal(realm(*found.route), &request)
-        {
-            return *refusal;
+        let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
+        let principal = match self.realms.principal(realm(*found.route), &request) {
+            Ok(principal) => principal,
+            Err(refusal) => return *refusal,
+        };
+        let asker = Asker { authorizer: self.authorizer.clone(), principal };
+        if !matches!(request.body, Body::Stream(_)) {
+            return self.answer(*found.route, &request, asker).await;
         }
-        match found {
-            Some(_) if matches!(request.body, Body::Stream(_)) => {
-                if self.snapshot().await.state == AgentState::Recovering {
-                    return Response::unavailable("Agent has not finished recovery");
-                }
-                attach::input(self, request).await
-            }
-            Some(found) => self.answer(*found.route, &request).await,
-            None => Response::error(StatusCode::NOT_FOUND),
+        if self.snapshot().await.state == AgentState::Recovering {
+            return Response::unavailable("Agent has not finished recovery");
         }
+        attach::input(self, request, &asker).await
     }
 }
 

@@ -163,6 +163,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
     let program = config.program.clone();
     let executor = program::open().map(|file| (config.program.clone(), file));
+    let authorizer = config.authorizer.clone();
     let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
     core.oversubscribe(policy, clock.now());
     let driver = Driver::new(core, clock);
@@ -220,7 +221,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let counting = perf.watch(shell.containers.clone(), clock);
     let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
     let collecting = image_gc::watch(shell.containers.images());
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, uses, started));
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, uses, started));
     attach_sandboxes(&handler).await;
     shell.persist(out.persist)?;
     out.outputs.into_iter().for_each(|output| shell.carry_out(output));

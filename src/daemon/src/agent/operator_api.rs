@@ -3,6 +3,7 @@
 //! Calls that read are answered from a snapshot; calls about containers go to the core.
 
 use agent::{AgentState, Answer, Input, RequestId};
+use authorizer::Action;
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, Response as Message, response};
 use wire::http::{Request, Response, StatusCode};
@@ -10,21 +11,48 @@ use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
 use super::{attach, metrics, views};
+use crate::acls::Asker;
 use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
 
-pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
+pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
     if handler.snapshot().await.state == AgentState::Recovering {
         return Response::unavailable("Agent has not finished recovery");
     }
     match check(request) {
-        Ok((call, media)) => match call.r#type() {
-            Type::LaunchNestedContainerSession => attach::launch(handler, call, media).await,
-            Type::AttachContainerOutput => attach::output(handler, &call, media),
-            _ => act(handler, call, media.response).await,
-        },
+        Ok((call, media)) => {
+            if let Err(refusal) = must(handler, &call, &asker).await {
+                return *refusal;
+            }
+            match call.r#type() {
+                Type::LaunchNestedContainerSession => attach::launch(handler, call, media).await,
+                Type::AttachContainerOutput => attach::output(handler, &call, media),
+                _ => act(handler, call, media.response, asker).await,
+            }
+        }
         Err(refusal) => *refusal,
+    }
+}
+
+/// Whether a call may be made; what is only read is left out of answers instead.
+///
+/// # Errors
+/// 403.
+pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Result<(), Box<Response>> {
+    if !asker.authorizer.is_on() {
+        return Ok(());
+    }
+    match call.r#type() {
+        Type::GetFlags => asker.must(Action::ViewFlags, None),
+        Type::SetLoggingLevel => asker.must(Action::SetLogLevel, None),
+        Type::PruneImages => asker.must(Action::PruneImages, None),
+        Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker).await,
+        Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker).await,
+        _ => {
+            let actions = handler.snapshot().await.container_actions(call);
+            actions.into_iter().try_for_each(|(action, user)| asker.must(action, user.as_deref()))
+        }
     }
 }
 
@@ -41,7 +69,7 @@ fn check(request: &Request) -> Result<(Call, Media), Box<Response>> {
     Ok((call, media))
 }
 
-async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
     match call.r#type() {
         Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
         Type::GetState
@@ -52,7 +80,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
         | Type::GetResourceProviders
         | Type::GetAgent => {
             let snapshot = handler.snapshot().await;
-            let body = views::calls::answer(&snapshot, call.r#type(), encoding);
+            let body = views::calls::answer(&snapshot, &asker, call.r#type(), encoding);
             Response::ok_body(encoding.media_type(), body)
         }
         Type::GetHealth
@@ -67,7 +95,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding) -> Response {
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
-        Type::GetContainers => get_containers(handler, call, encoding).await,
+        Type::GetContainers => get_containers(handler, call, encoding, asker).await,
         Type::PruneImages => prune(handler, call),
         _ => core(handler, call, encoding).await,
     }
@@ -90,9 +118,9 @@ async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Message>,
     calls::of_the_daemon!(agent, &handler.common, call, metrics::collect(handler))
 }
 
-async fn get_containers(handler: &Handler, call: Call, encoding: Encoding) -> Response {
+async fn get_containers(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
     let get = call.get_containers.unwrap_or_default();
-    let containers = match containers(handler, get.show_nested(), get.show_standalone()).await {
+    let containers = match containers(handler, get.show_nested(), get.show_standalone(), asker).await {
         Ok(containers) => containers,
         Err(refusal) => return *refusal,
     };
@@ -105,12 +133,15 @@ async fn containers(
     handler: &Handler,
     show_nested: bool,
     show_standalone: bool,
+    asker: Asker,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
     let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
     let disk = handler.disk.clone();
     let listed = tokio::task::spawn_blocking(move || {
         let measured = views::statistics::Measured { snapshot, usage: live.usage(), disk, now };
-        views::statistics::messages(&measured, &live, show_nested, show_standalone)
+        let hidden = asker.hidden_containers(&measured.snapshot);
+        let show_standalone = show_standalone && asker.may(Action::ViewStandaloneContainer, None);
+        views::statistics::messages(&measured, &live, show_nested, show_standalone, &hidden)
     });
     listed.await.map_err(|error| Box::new(Response::internal(error.to_string())))
 }

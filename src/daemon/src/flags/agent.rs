@@ -5,7 +5,13 @@ use super::spec::{Flag, Kind};
 
 /// The agent's flags: Mesos 1.11's names and defaults.
 pub(super) const AGENT: &[Flag] = &[
-    Flag { name: "acls", aliases: &[], default: None, kind: Kind::Json, help: "ACLs" },
+    Flag {
+        name: "acls",
+        aliases: &[],
+        default: None,
+        kind: Kind::Json,
+        help: "who may do what: access control lists as JSON, or their file",
+    },
     Flag {
         name: "advertise_ip",
         aliases: &[],

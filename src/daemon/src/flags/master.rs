@@ -18,7 +18,7 @@ pub(super) const MASTER: &[Flag] = &[
         aliases: &[],
         default: None,
         kind: Kind::Json,
-        help: "ACL JSON/file for the local authorizer",
+        help: "who may do what: access control lists as JSON, or their file",
     },
     Flag {
         name: "agent_ping_timeout",

@@ -67,6 +67,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         root_submissions: flags.on("root_submissions"),
         authenticate_agents: flags.on("authenticate_agents"),
         authenticate_frameworks: flags.on("authenticate_frameworks"),
+        authorizer: crate::acls::read(flags, "authorizers")?,
         require_agent_domain: flags.on("require_agent_domain"),
         registry_gc_interval: duration("registry_gc_interval", defaults.registry_gc_interval),
         registry_max_agent_age: duration("registry_max_agent_age", defaults.registry_max_agent_age),

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use authorizer::Action;
 use base::Time;
 use master::{Answer, Input, Message, RequestId, Snapshot};
 use protos::mesos;
@@ -15,8 +16,10 @@ use wire::route::Table;
 use super::authentication::Authentication;
 use super::documents::Documents;
 use super::views::pieces::Pieces;
+use super::views::sight::Sight;
 use super::world::{Live, Outcome, Shell};
 use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
+use crate::acls::{self, Asker};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
 use crate::realms::{Realm, Realms};
@@ -91,39 +94,81 @@ impl Handler {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };
+        let asker = Asker { authorizer: self.shell.authorizer.clone(), principal: principal.clone() };
+        if let Err(refusal) = self.must(route, request, &asker) {
+            return *refusal;
+        }
         match route {
             Route::Shared(endpoint) => self.common.answer(endpoint, request).await,
             Route::Scheduler => scheduler_api::answer(self, request, principal).await,
-            Route::Operator => operator_api::answer(self, request, principal).await,
+            Route::Operator => operator_api::answer(self, request, asker).await,
             Route::Redirect if rest.is_empty() => self.redirect(),
             Route::Redirect => Response::not_found(),
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => metrics::prometheus(self, request).await,
-            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, principal).await,
+            Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, asker).await,
             Route::Registry => self.registry(request),
             Route::OfferConstraints => {
                 let document = explain::constraints(&self.driver.read(Live::constraints).await);
                 Response::ok_jsonp(document.to_string(), request.query.get("jsonp"))
             }
-            Route::State => self.view(route, request, views::state::write).await,
-            Route::StateSummary => self.view(route, request, views::summary::write).await,
-            Route::Slaves => self.view(route, request, views::slaves::write).await,
-            Route::Frameworks => self.view(route, request, views::frameworks::write).await,
-            Route::Tasks => self.view(route, request, views::tasks::write).await,
-            Route::Roles => self.view(route, request, views::roles::write).await,
+            Route::State => self.view(route, request, asker, views::state::write).await,
+            Route::StateSummary => self.view(route, request, asker, views::summary::write).await,
+            Route::Slaves => self.view(route, request, asker, views::slaves::write).await,
+            Route::Frameworks => self.view(route, request, asker, views::frameworks::write).await,
+            Route::Tasks => self.view(route, request, asker, views::tasks::write).await,
+            Route::Roles => self.view(route, request, asker, views::roles::write).await,
         }
     }
 
+    /// Whether an endpoint may be asked for what it is asked.
+    ///
+    /// # Errors
+    /// 403.
+    fn must(&self, route: Route, request: &Request, asker: &Asker) -> Result<(), Box<Response>> {
+        if !asker.authorizer.is_on() {
+            return Ok(());
+        }
+        match route {
+            Route::Shared(Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload) => {
+                self.must_read(request.query.get("path").unwrap_or_default(), asker)
+            }
+            Route::Shared(endpoint) => asker.must_reach(endpoint, request),
+            Route::Metrics | Route::Prometheus => asker.must(Action::GetEndpoint, Some("/metrics/snapshot")),
+            // They tell of all frameworks or roles, and cannot leave some out.
+            Route::Registry | Route::OfferConstraints if !Sight::of(asker.clone()).is_wide() => {
+                Err(Box::new(acls::forbidden()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a file may be read: a master shows its log, and nothing else.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) fn must_read(&self, path: &str, asker: &Asker) -> Result<(), Box<Response>> {
+        asker.may_read_log(&self.common, path).unwrap_or(Ok(()))
+    }
+
     /// Writes a document off the reactor's thread.
-    async fn view(&self, route: Route, request: &Request, write: fn(&views::Context, &mut Vec<u8>)) -> Response {
+    async fn view(
+        &self,
+        route: Route,
+        request: &Request,
+        asker: Asker,
+        write: fn(&views::Context, &mut Vec<u8>),
+    ) -> Response {
         if !common::reads(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let (common, started, query) = (self.common.clone(), self.started, request.query.clone());
         let pieces = self.pieces.clone();
-        let name = format!("{route:?} {query:?}");
+        let sight = Sight::of(asker);
+        let name = format!("{route:?} {query:?}{}", sight.name());
         let written = self.documents.get(name, self.snapshot(), move |snapshot| {
-            views::Context { snapshot, common, started, query, pieces, splices: RefCell::default() }.document(write)
+            views::Context { snapshot, common, started, query, sight, pieces, splices: RefCell::default() }
+                .document(write)
         });
         match written.await {
             Ok(parts) => Response::ok_jsonp_parts(parts.iter().cloned(), request.query.get("jsonp")),

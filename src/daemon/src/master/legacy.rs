@@ -16,6 +16,8 @@ use super::handler::Handler;
 use super::operator_api::{change, decide};
 use super::scheduler_api::respond;
 use super::views::settings;
+use super::views::sight::Sight;
+use crate::acls::Asker;
 use crate::common;
 
 /// An older endpoint.
@@ -85,15 +87,16 @@ pub(super) async fn answer(
     endpoint: Endpoint,
     rest: &str,
     request: &Request,
-    principal: Option<Arc<str>>,
+    asker: Asker,
 ) -> Response {
     let method = request.method.as_str();
     if !endpoint.methods().contains(&method) {
         return Response::method_not_allowed(endpoint.methods(), method);
     }
     if method == "GET" {
-        return Response::ok_jsonp(document(handler, endpoint).await, request.query.get("jsonp"));
+        return Response::ok_jsonp(document(handler, endpoint, asker).await, request.query.get("jsonp"));
     }
+    let principal = asker.principal;
     if endpoint == Endpoint::Quota && method == "DELETE" {
         return remove_quota(handler, rest, principal).await;
     }
@@ -104,15 +107,16 @@ pub(super) async fn answer(
 }
 
 /// What a GET tells.
-async fn document(handler: &Handler, endpoint: Endpoint) -> Vec<u8> {
+async fn document(handler: &Handler, endpoint: Endpoint, asker: Asker) -> Vec<u8> {
+    let sight = &Sight::of(asker);
     let snapshot = handler.snapshot().await;
     match endpoint {
-        Endpoint::Quota => settings::quota(&snapshot).json(Dialect::V0),
-        Endpoint::MaintenanceSchedule => settings::schedule(&snapshot).json(Dialect::V0),
-        Endpoint::MaintenanceStatus => settings::maintenance_status(&snapshot).json(Dialect::V0),
+        Endpoint::Quota => settings::quota(&snapshot, sight).json(Dialect::V0),
+        Endpoint::MaintenanceSchedule => settings::schedule(&snapshot, sight).json(Dialect::V0),
+        Endpoint::MaintenanceStatus => settings::maintenance_status(&snapshot, sight).json(Dialect::V0),
         _ => Writer::document(|w| {
             w.array(|w| {
-                for (role, weight) in &snapshot.weights {
+                for (role, weight) in snapshot.weights.iter().filter(|(role, _)| sight.role(role)) {
                     w.object(|w| {
                         w.key("role").string(role);
                         w.key("weight").double(*weight);

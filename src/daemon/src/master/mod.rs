@@ -98,6 +98,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         start,
     };
     let recording = record::Recording::begin(&flags, &core_config.policies, head)?;
+    let authorizer = core_config.authorizer.clone();
     let core = Master::new(core_config, info.clone(), registry.registry(), seed, start);
     let driver = Driver::new(Live::new(core, recording), clock);
 
@@ -110,6 +111,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         streams: Streams::new(Limits::default().stream),
         answers: Answers::default(),
         registry: Mutex::new(registry),
+        authorizer,
         exit,
     });
     let common = Arc::new(Common {
@@ -229,7 +231,6 @@ fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
         "modules",
         "modules_dir",
         "hooks",
-        "acls",
         "rate_limits",
         "firewall_rules",
     ] {

@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use authorizer::Action;
 use master::{Input, RequestId, StreamId};
 use protos::mesos::master::call::Type;
 use protos::mesos::master::{Call, Response as Answer};
@@ -13,18 +14,20 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 
 use super::handler::Handler;
 use super::scheduler_api::{respond, respond_or_fail};
+use super::views::sight::Sight;
 use super::world::Outcome;
 use super::{metrics, own_calls, validate, views};
+use crate::acls::Asker;
 use crate::codec;
 use crate::common::calls;
 use crate::streams::encode_v1;
 
-pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
+pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
     if let Some((own, call)) = own_calls::find(request) {
-        return own_calls::answer(handler, request, own, call).await;
+        return own_calls::answer(handler, request, own, call, asker).await;
     }
     match check(request) {
-        Ok((call, encoding)) => act(handler, call, encoding, principal).await,
+        Ok((call, encoding)) => act(handler, call, encoding, asker).await,
         Err(refusal) => *refusal,
     }
 }
@@ -38,10 +41,10 @@ fn check(request: &Request) -> Result<(Call, Encoding), Box<Response>> {
     Ok((call, encoding))
 }
 
-async fn act(handler: &Handler, call: Call, encoding: Encoding, principal: Option<Arc<str>>) -> Response {
+async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) -> Response {
     match call.r#type() {
         Type::Unknown => Response::error(StatusCode::NOT_IMPLEMENTED),
-        Type::Subscribe => subscribe(handler, encoding, principal).await,
+        Type::Subscribe => subscribe(handler, encoding, asker.principal).await,
         Type::GetState
         | Type::GetAgents
         | Type::GetFrameworks
@@ -53,7 +56,7 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, principal: Optio
         | Type::GetMaster
         | Type::GetQuota
         | Type::GetMaintenanceStatus
-        | Type::GetMaintenanceSchedule => read(handler, call.r#type(), encoding).await,
+        | Type::GetMaintenanceSchedule => read(handler, call.r#type(), encoding, asker).await,
         Type::GetHealth
         | Type::GetFlags
         | Type::GetVersion
@@ -61,22 +64,23 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, principal: Optio
         | Type::GetLoggingLevel
         | Type::SetLoggingLevel
         | Type::ListFiles
-        | Type::ReadFile => match of_the_daemon(handler, call).await {
+        | Type::ReadFile => match of_the_daemon(handler, call, &asker).await {
             Ok(Some(answer)) => Response::ok_body(encoding.media_type(), encode_v1(encoding, &answer)),
             Ok(None) => Response::empty(StatusCode::OK),
             Err(refusal) => *refusal,
         },
-        _ => change(handler, call, principal).await,
+        _ => change(handler, call, asker.principal).await,
     }
 }
 
 /// A call that a snapshot answers.
-async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
+async fn read(handler: &Handler, kind: Type, encoding: Encoding, asker: Asker) -> Response {
     let (common, started, pieces) = (handler.common.clone(), handler.started, handler.pieces.clone());
-    let name = format!("{} {encoding:?}", kind.as_str_name());
+    let sight = Sight::of(asker);
+    let name = format!("{} {encoding:?}{}", kind.as_str_name(), sight.name());
     let written = handler.documents.get(name, handler.snapshot(), move |snapshot| {
         let query = Query::default();
-        let context = views::Context { snapshot, common, started, query, pieces, splices: RefCell::default() };
+        let context = views::Context { snapshot, common, started, query, sight, pieces, splices: RefCell::default() };
         vec![views::calls::answer(&context, kind, encoding).into()]
     });
     match written.await {
@@ -86,7 +90,14 @@ async fn read(handler: &Handler, kind: Type, encoding: Encoding) -> Response {
 }
 
 /// A call about the process rather than the cluster; without an answer message if there is nothing to tell.
-async fn of_the_daemon(handler: &Handler, call: Call) -> Result<Option<Answer>, Box<Response>> {
+async fn of_the_daemon(handler: &Handler, call: Call, asker: &Asker) -> Result<Option<Answer>, Box<Response>> {
+    match call.r#type() {
+        Type::GetFlags => asker.must(Action::ViewFlags, None)?,
+        Type::SetLoggingLevel => asker.must(Action::SetLogLevel, None)?,
+        Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker)?,
+        Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker)?,
+        _ => {}
+    }
     calls::of_the_daemon!(master, &handler.common, call, metrics::collect(handler))
 }
 

@@ -4,6 +4,7 @@
 //! [`answer`]; docs/operator.md says what each takes and gives.
 
 use allocator::policies::Policies;
+use authorizer::Action;
 use master::Input;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,8 +13,10 @@ use wire::negotiate::{Encoding, accepted_encoding};
 
 use super::handler::Handler;
 use super::scheduler_api::respond_or_fail;
+use super::views::sight::Sight;
 use super::world::Live;
 use super::{explain, fairness};
+use crate::acls::{self, Asker};
 
 /// A call of tepui's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +59,7 @@ pub(super) fn find(request: &Request) -> Option<(Own, Value)> {
     Some((own, serde_json::from_slice(body).ok()?))
 }
 
-pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut call: Value) -> Response {
+pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut call: Value, asker: Asker) -> Response {
     match accepted_encoding(request) {
         Ok(_)
             if request
@@ -64,6 +67,9 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 .is_none_or(|accept| wire::negotiate::accepts(Some(accept), "application/json")) => {}
         Ok(_) => return Response::text(StatusCode::NOT_ACCEPTABLE, "This call is answered as 'application/json' only"),
         Err(refusal) => return *refusal,
+    }
+    if let Err(refusal) = must(own, asker) {
+        return *refusal;
     }
     match own {
         Own::GetPolicies => {
@@ -93,6 +99,21 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
                 None => Response::bad_request("Expecting 'update_policies.policies' to be present"),
             }
         }
+    }
+}
+
+/// Whether a call may be made. Those that read tell of all frameworks and roles, and cannot leave some out; policies are weights
+/// of another kind.
+///
+/// # Errors
+/// 403.
+fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
+    match own {
+        Own::UpdatePolicies => asker.must(Action::UpdateWeight, None),
+        Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
+            true => Ok(()),
+            false => Err(Box::new(acls::forbidden())),
+        },
     }
 }
 

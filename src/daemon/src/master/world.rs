@@ -8,6 +8,7 @@ use std::time::Duration;
 use allocator::Explanation;
 use allocator::fairness::Report;
 use allocator::policies::Policies;
+use authorizer::Authorizer;
 use base::{Pid, Time};
 use master::{Answer, Input, KeptFrom, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
@@ -15,6 +16,8 @@ use wire::libprocess::Network;
 use super::record::Recording;
 use super::registry::RegistryStore;
 use super::views;
+use super::views::sight::Sight;
+use crate::acls::Asker;
 use crate::answers::Answers;
 use crate::clock::Stopwatch;
 use crate::driver::{Core, World};
@@ -137,6 +140,8 @@ pub(super) struct Shell {
     pub(super) streams: Streams,
     pub(super) answers: Answers<Outcome>,
     pub(super) registry: Mutex<RegistryStore>,
+    /// Who may do what.
+    pub(super) authorizer: Authorizer,
     /// Why the process is to end, once the core has said so.
     pub(super) exit: tokio::sync::watch::Sender<Option<String>>,
 }
@@ -159,7 +164,9 @@ impl World<Live> for Shell {
             Output::Unlink { pid } => self.network.unlink(&pid),
             Output::OpenStream { request, .. } => self.answers.answer(request.0, Outcome::Open),
             Output::SchedulerEvent { stream, event } => self.streams.send(stream.0, &*event),
-            Output::OperatorSubscribed { stream, snapshot } => self.operator_subscribed(stream.0, &snapshot),
+            Output::OperatorSubscribed { stream, snapshot, principal } => {
+                self.operator_subscribed(stream.0, &snapshot, principal);
+            }
             Output::OperatorEvent { stream, event } => self.streams.send(stream.0, &*event),
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } | Output::Refuse { request, answer, .. } => {
@@ -178,7 +185,8 @@ impl World<Live> for Shell {
 }
 
 impl Shell {
-    fn operator_subscribed(&self, stream: u64, snapshot: &Arc<Snapshot>) {
-        self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, format));
+    fn operator_subscribed(&self, stream: u64, snapshot: &Arc<Snapshot>, principal: Option<Arc<str>>) {
+        let sight = Sight::of(Asker { authorizer: self.authorizer.clone(), principal });
+        self.streams.send_encoded(stream, |format| views::calls::subscribed(snapshot, &sight, format));
     }
 }

@@ -23,6 +23,10 @@ impl Master {
         for mut task in tasks_of(operation) {
             let Some(framework) = self.framework(deal.framework) else { return };
             normalize::task(&mut task, framework, deal.role.as_str());
+            if let Err(why) = self.authorize_task(framework, &task) {
+                self.task_error(deal.framework, &task, Reason::TaskUnauthorized, why, out);
+                continue;
+            }
             let checked = match with_id {
                 true => Err("Operation 'LAUNCH' must not have an id".to_owned()),
                 false => self.check_task(deal, &task),

@@ -24,11 +24,15 @@ impl Master {
             true => Err("Operation 'LAUNCH_GROUP' must not have an id".to_owned()),
             false => self.check_group(deal, &group),
         };
+        let checked = checked.map_err(|why| (Reason::TaskGroupInvalid, why)).and_then(|needs| {
+            let refused = self.authorize_group(deal.framework, &group.task_group.tasks);
+            refused.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why))
+        });
         match checked {
             Ok(needs) => self.run_group(deal, *group, needs, out),
-            Err(why) => {
+            Err((reason, why)) => {
                 for task in &group.task_group.tasks {
-                    self.task_error(deal.framework, task, Reason::TaskGroupInvalid, why.clone(), out);
+                    self.task_error(deal.framework, task, reason, why.clone(), out);
                 }
             }
         }

@@ -56,6 +56,7 @@ impl Master {
         };
         well_formed(operation)?;
         check(operation, requester, agent).map_err(|why| format!("{why}; on agent {}", agent_text(agent)))?;
+        self.authorize_operation(framework.info.principal.as_deref(), operation)?;
         let conversions = resources::conversions(operation).map_err(|why| why.to_string())?;
         if operation.r#type() == Type::Destroy {
             self.rescind_copies(deal.agent, &conversions, out);

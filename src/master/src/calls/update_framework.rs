@@ -26,6 +26,7 @@ impl Master {
             .map_err(|why| Answer::bad_request(format!("FrameworkInfo update is not valid: {why}")))?;
         validate::offer_constraints(call.offer_constraints.as_ref(), self.config.offer_constraints_limits)
             .map_err(|why| Answer::bad_request(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
+        self.authorize_roles(info).map_err(|why| Answer::status(403, why))?;
         let before = framework.info.clone();
         self.replace_info(key, call.framework_info, call.suppressed_roles, call.offer_constraints, out);
         if self.framework(key).is_some_and(|framework| framework.info != before) {

@@ -119,6 +119,7 @@ impl Master {
         }
         validate::failover_timeout(info)?;
         validate::offer_constraints(subscription.constraints.as_ref(), self.config.offer_constraints_limits)?;
+        self.authorize_roles(info)?;
         let known = id.and_then(|id| self.framework_by_id(id)).and_then(|key| self.framework(key));
         if known.is_some_and(|framework| framework.info.principal != info.principal) {
             return Err("Changing framework's principal is not allowed.".to_owned());

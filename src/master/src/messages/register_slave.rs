@@ -26,6 +26,9 @@ impl Master {
             out.warn(format!("Ignoring the registration of agent {from} ({}): {why}", message.slave.hostname));
             return;
         }
+        if !self.authorize_agent(&from, &message.slave, out) {
+            return;
+        }
         if self.is_down(&message.slave.hostname, &from) {
             self.refuse_down(&message.slave.hostname, &from, out);
             return;

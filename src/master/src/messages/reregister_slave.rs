@@ -35,6 +35,9 @@ impl Master {
                 return;
             }
         };
+        if !self.authorize_agent(&from, &message.slave, out) {
+            return;
+        }
         if self.is_down(&message.slave.hostname, &from) {
             self.refuse_down(&message.slave.hostname, &from, out);
             return;

@@ -17,6 +17,7 @@ pub(crate) use subscribe::Subscribers;
 
 use std::sync::Arc;
 
+use authorizer::Action;
 use protos::mesos::master::{Call, call::Type};
 
 use crate::io::{Answer, Outbox, RequestId};
@@ -31,18 +32,24 @@ impl Master {
         principal: Option<Arc<str>>,
         out: &mut Outbox,
     ) {
-        let kind = call.r#type();
+        let (kind, who) = (call.r#type(), principal.as_deref());
         let call = match resources::operation_of(kind, call) {
             Ok((agent, operation)) => {
-                let result = self.operate_on(&agent, &operation, principal.as_deref(), out);
+                let result = self.operate_on(&agent, &operation, who, out);
                 out.respond(request, result.map_or_else(|answer| answer, |()| Answer::accepted()));
                 return;
             }
             Err(call) => *call,
         };
+        for action in guards(&call) {
+            if let Err(answer) = self.authorize(who, *action, None, out) {
+                out.respond(request, answer);
+                return;
+            }
+        }
         let agent_id = |id: Option<protos::mesos::SlaveId>| id.unwrap_or_default().value;
         let result = match kind {
-            Type::Teardown => self.operator_teardown(&call.teardown.unwrap_or_default().framework_id.value, out),
+            Type::Teardown => self.operator_teardown(&call.teardown.unwrap_or_default().framework_id.value, who, out),
             Type::MarkAgentGone => self.mark_agent_gone(&agent_id(call.mark_agent_gone.map(|call| call.slave_id)), out),
             Type::DeactivateAgent => {
                 self.deactivate_agent(&agent_id(call.deactivate_agent.map(|call| call.slave_id)), out)
@@ -51,10 +58,10 @@ impl Master {
                 self.reactivate_agent(&agent_id(call.reactivate_agent.map(|call| call.slave_id)), out)
             }
             Type::DrainAgent => self.drain_agent(call.drain_agent.unwrap_or_default(), out),
-            Type::UpdateWeights => self.update_weights(call.update_weights.unwrap_or_default().weight_infos, out),
-            Type::UpdateQuota => self.update_quota(call.update_quota.unwrap_or_default(), out),
-            Type::SetQuota => self.set_quota(&call.set_quota.unwrap_or_default().quota_request, out),
-            Type::RemoveQuota => self.remove_quota(&call.remove_quota.unwrap_or_default().role, out),
+            Type::UpdateWeights => self.update_weights(call.update_weights.unwrap_or_default().weight_infos, who, out),
+            Type::UpdateQuota => self.update_quota(call.update_quota.unwrap_or_default(), who, out),
+            Type::SetQuota => self.set_quota(&call.set_quota.unwrap_or_default().quota_request, who, out),
+            Type::RemoveQuota => self.remove_quota(&call.remove_quota.unwrap_or_default().role, who, out),
             Type::UpdateMaintenanceSchedule => {
                 self.update_schedule(call.update_maintenance_schedule.unwrap_or_default().schedule, out)
             }
@@ -63,5 +70,22 @@ impl Master {
             _ => Err(Answer::status(501, format!("{} is not implemented yet", kind.as_str_name()))),
         };
         out.respond(request, result.map_or_else(|answer| answer, |()| Answer::ok()));
+    }
+}
+
+/// What whoever makes a call must be allowed to do to all agents or machines: no list tells these apart.
+fn guards(call: &Call) -> &'static [Action] {
+    match call.r#type() {
+        Type::MarkAgentGone => &[Action::MarkAgentGone],
+        Type::DeactivateAgent => &[Action::DeactivateAgent],
+        Type::ReactivateAgent => &[Action::ReactivateAgent],
+        Type::DrainAgent => match call.drain_agent.as_ref().is_some_and(|drain| drain.mark_gone()) {
+            true => &[Action::DrainAgent, Action::MarkAgentGone],
+            false => &[Action::DrainAgent],
+        },
+        Type::UpdateMaintenanceSchedule => &[Action::UpdateMaintenanceSchedule],
+        Type::StartMaintenance => &[Action::StartMaintenance],
+        Type::StopMaintenance => &[Action::StopMaintenance],
+        _ => &[],
     }
 }

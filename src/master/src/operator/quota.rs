@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allocator::Quota;
+use authorizer::Action;
 use protos::mesos::internal::Registry;
 use protos::mesos::master::call::UpdateQuota;
 use protos::mesos::quota::{QuotaConfig, QuotaRequest};
@@ -18,12 +19,20 @@ use crate::registry::RegistryOp;
 use crate::state::OfferKey;
 use crate::validate::{self, amounts_text};
 
+/// So many roles whose quotas were emptied are remembered.
+const EMPTIED_MAX: usize = 1000;
+
 /// Quotas by role.
 type Quotas = BTreeMap<Role, Quota>;
 
 impl Master {
     /// All or nothing. Each quota takes the place of its role's.
-    pub(crate) fn update_quota(&mut self, call: UpdateQuota, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn update_quota(
+        &mut self,
+        call: UpdateQuota,
+        who: Option<&str>,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
         let mut updates = Quotas::new();
         for config in &call.quota_configs {
             let (role, quota) = validate::quota_config(config, &self.config).map_err(Answer::bad_request)?;
@@ -44,12 +53,27 @@ impl Master {
                 ))
             })?;
         }
+        for role in updates.keys() {
+            self.authorize(who, Action::UpdateQuota, Some(role.as_str()), out)?;
+        }
+        let emptied = updates.iter().filter(|(role, quota)| quota.is_default() && self.quotas.contains_key(*role));
+        let emptied: Vec<Role> = emptied.map(|(role, _)| role.clone()).collect();
         self.change_quotas(updates, out);
+        let known = Arc::make_mut(&mut self.emptied_quotas);
+        known.extend(emptied);
+        while known.len() > EMPTIED_MAX {
+            known.pop_first();
+        }
         Ok(())
     }
 
     /// The older call: a role that has no quota yet gets one whose guarantees are its limits.
-    pub(crate) fn set_quota(&mut self, request: &QuotaRequest, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn set_quota(
+        &mut self,
+        request: &QuotaRequest,
+        who: Option<&str>,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
         let (role, quota) = validate::quota_request(request, &self.config).map_err(Answer::bad_request)?;
         let refused = |why: String| Answer::bad_request(format!("Failed to validate set quota request: {why}"));
         if self.quotas.contains_key(&role) {
@@ -70,12 +94,13 @@ impl Master {
                 Answer::status(409, why)
             })?;
         }
+        self.authorize(who, Action::UpdateQuota, Some(role.as_str()), out)?;
         self.change_quotas([(role, quota)].into(), out);
         Ok(())
     }
 
     /// A role without quota is answered; Mesos's master does not survive the call.
-    pub(crate) fn remove_quota(&mut self, role: &str, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn remove_quota(&mut self, role: &str, who: Option<&str>, out: &mut Outbox) -> Result<(), Answer> {
         let refused = |why: String| Answer::bad_request(format!("Failed to remove quota: {why}"));
         if self.config.roles.as_ref().is_some_and(|allowed| !allowed.contains(role)) {
             return Err(refused(format!("Unknown role '{role}'")));
@@ -87,6 +112,7 @@ impl Master {
         let mut all = Quotas::clone(&self.quotas);
         all.remove(&role);
         check_hierarchy(&all).map_err(refused)?;
+        self.authorize(who, Action::UpdateQuota, Some(role.as_str()), out)?;
         self.change_quotas([(role, Quota::default())].into(), out);
         Ok(())
     }
@@ -95,8 +121,9 @@ impl Master {
         let configs = updates.iter().map(|(role, quota)| config_of(role, quota)).collect();
         out.persist.push(RegistryOp::UpdateQuota(configs));
         self.snapshot = None;
-        let quotas = Arc::make_mut(&mut self.quotas);
+        let (quotas, emptied) = (Arc::make_mut(&mut self.quotas), Arc::make_mut(&mut self.emptied_quotas));
         for (role, quota) in &updates {
+            emptied.remove(role);
             self.allocation.set_quota(role, quota.clone());
             match quota.is_default() {
                 true => quotas.remove(role),

@@ -80,6 +80,10 @@ impl Master {
         };
         well_formed(operation).map_err(Answer::bad_request)?;
         check(operation, Requester { principal, framework: None }, agent).map_err(invalid)?;
+        if let Err(why) = self.authorize_operation(principal, operation) {
+            out.warn(format!("Refusing a call of {}: {why}", principal.unwrap_or("somebody without a name")));
+            return Err(Answer::forbidden());
+        }
         let operation = without_allocations(operation);
         let conversions = resources::conversions(&operation).map_err(|why| invalid(why.to_string()))?;
         self.free_for(key, &conversions, out)?;

@@ -3,17 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use authorizer::{Action, Verdict};
 use protos::mesos::master::{Event, event};
 
 use crate::HEARTBEAT_INTERVAL;
 use crate::io::{Outbox, Output, RequestId, StreamId};
 use crate::master::Master;
 use crate::timers::Timer;
+use crate::views;
+
+/// An operator's stream.
+#[derive(Debug)]
+struct Subscriber {
+    stream: StreamId,
+    /// Who listens.
+    principal: Option<Arc<str>>,
+}
 
 /// The operators' streams, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
-    streams: BTreeMap<u64, StreamId>,
+    streams: BTreeMap<u64, Subscriber>,
     next: u64,
 }
 
@@ -27,20 +37,20 @@ impl Subscribers {
     }
 
     pub(crate) fn remove(&mut self, stream: StreamId) {
-        self.streams.retain(|_, other| *other != stream);
+        self.streams.retain(|_, other| other.stream != stream);
     }
 
     fn contains(&self, stream: StreamId) -> bool {
-        self.streams.values().any(|other| *other == stream)
+        self.streams.values().any(|other| other.stream == stream)
     }
 
-    fn add(&mut self, stream: StreamId) {
-        self.streams.insert(self.next, stream);
+    fn add(&mut self, stream: StreamId, principal: Option<Arc<str>>) {
+        self.streams.insert(self.next, Subscriber { stream, principal });
         self.next += 1;
     }
 
     fn pop_oldest(&mut self) -> Option<StreamId> {
-        self.streams.pop_first().map(|(_, stream)| stream)
+        self.streams.pop_first().map(|(_, other)| other.stream)
     }
 }
 
@@ -50,7 +60,7 @@ impl Master {
         &mut self,
         request: RequestId,
         stream: StreamId,
-        _principal: Option<Arc<str>>,
+        principal: Option<Arc<str>>,
         out: &mut Outbox,
     ) {
         self.snapshot = None;
@@ -60,10 +70,10 @@ impl Master {
                 out.push(Output::CloseStream { stream: oldest });
             }
         }
-        self.subscribers.add(stream);
+        self.subscribers.add(stream, principal.clone());
         out.push(Output::OpenStream { request, stream });
         let snapshot = self.snapshot();
-        out.push(Output::OperatorSubscribed { stream, snapshot });
+        out.push(Output::OperatorSubscribed { stream, snapshot, principal });
         self.operator_heartbeat(stream, out);
     }
 
@@ -77,13 +87,35 @@ impl Master {
         self.timers.set(self.now + HEARTBEAT_INTERVAL, Timer::OperatorHeartbeat { stream });
     }
 
-    /// Tells all operators that listen.
-    pub(crate) fn announce(&self, kind: event::Type, fill: impl FnOnce(&mut Event), out: &mut Outbox) {
+    /// Tells all operators that listen and may view it.
+    pub(crate) fn announce(
+        &self,
+        kind: event::Type,
+        may_view: impl Fn(Option<&str>) -> bool,
+        fill: impl FnOnce(&mut Event),
+        out: &mut Outbox,
+    ) {
         let mut event = Event { r#type: Some(kind as i32), ..Event::default() };
         fill(&mut event);
         let event = Arc::new(event);
-        for stream in self.subscribers.streams.values() {
-            out.push(Output::OperatorEvent { stream: *stream, event: Arc::clone(&event) });
+        for Subscriber { stream, principal } in self.subscribers.streams.values() {
+            if may_view(principal.as_deref()) {
+                let event = self.visible(&event, principal.as_deref());
+                out.push(Output::OperatorEvent { stream: *stream, event });
+            }
         }
+    }
+
+    /// An event without resources of roles that whoever listens may not view.
+    fn visible(&self, event: &Arc<Event>, principal: Option<&str>) -> Arc<Event> {
+        let authorizer = &self.config.authorizer;
+        if event.agent_added.is_none() || authorizer.verdict(principal, Action::ViewRole) == Verdict::Everything {
+            return Arc::clone(event);
+        }
+        let mut event = Event::clone(event);
+        if let Some(added) = &mut event.agent_added {
+            views::keep_visible(&mut added.agent, |role| authorizer.approves(principal, Action::ViewRole, Some(role)));
+        }
+        Arc::new(event)
     }
 }

@@ -1,5 +1,6 @@
 //! UPDATE_WEIGHTS: how much roles count in fair sharing (mesos-features.md MNT-20).
 
+use authorizer::Action;
 use protos::mesos::WeightInfo;
 use resources::Role;
 
@@ -10,7 +11,12 @@ use crate::state::OfferKey;
 
 impl Master {
     /// All or nothing. If a changed role is in use, all outstanding offers are taken back.
-    pub(crate) fn update_weights(&mut self, weights: Vec<WeightInfo>, out: &mut Outbox) -> Result<(), Answer> {
+    pub(crate) fn update_weights(
+        &mut self,
+        weights: Vec<WeightInfo>,
+        who: Option<&str>,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
         let mut updates = Vec::with_capacity(weights.len());
         for info in weights {
             let role = info.role().trim().to_owned();
@@ -32,6 +38,9 @@ impl Master {
                 return Err(Answer::bad_request(format!("{prefix} for role '{role}': {why}")));
             }
             updates.push(WeightInfo { role: Some(role), weight: info.weight });
+        }
+        for info in &updates {
+            self.authorize(who, Action::UpdateWeight, info.role.as_deref(), out)?;
         }
         out.persist.push(RegistryOp::UpdateWeights(updates.clone()));
         self.snapshot = None;

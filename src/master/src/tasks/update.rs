@@ -36,7 +36,7 @@ impl Master {
         remember(&mut row.proto, status);
         let (state, source, reason) = (status.state, status.source(), status.reason);
         if before != after || told != Some(state) || is_check(reason) {
-            self.announce_task_updated(framework, status, after, out);
+            self.announce_task_updated(framework, task, status, after, out);
         }
         if is_terminal(after) && !is_terminal(before) {
             self.count_terminal(framework, after, source, reason);

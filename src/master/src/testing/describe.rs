@@ -76,7 +76,7 @@ pub fn describe_output(output: &Output) -> String {
         Output::Unlink { pid } => format!("unlink <{pid}>"),
         Output::OpenStream { stream, .. } => format!("open <stream {}>", stream.0),
         Output::SchedulerEvent { stream, event } => format!("event <stream {}> {}", stream.0, events::scheduler(event)),
-        Output::OperatorSubscribed { stream, snapshot } => format!(
+        Output::OperatorSubscribed { stream, snapshot, .. } => format!(
             "event <stream {}> SUBSCRIBED agents={} frameworks={}",
             stream.0,
             snapshot.agents.len(),

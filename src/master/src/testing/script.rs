@@ -145,6 +145,9 @@ impl Script {
             words.number("recovery_agent_removal_limit").unwrap_or(config.recovery_agent_removal_limit);
         config.authenticate_agents |= words.has("authenticate_agents");
         config.authenticate_frameworks |= words.has("authenticate_frameworks");
+        if let Some(text) = words.get("acls") {
+            config.authorizer = authorizer::Acls::parse(text).map_err(|why| why.to_string())?.acls.into();
+        }
         if words.has("no_root") {
             config.root_submissions = false;
         }
@@ -189,7 +192,7 @@ impl Script {
             }
             "subscribe" if name == "operator" => {
                 let stream = self.stream(words.at(2));
-                Input::OperatorSubscribe { request, stream, principal: None }
+                Input::OperatorSubscribe { request, stream, principal: principal(words) }
             }
             "subscribe" => {
                 let call = Box::new(build::subscribe(self, words));

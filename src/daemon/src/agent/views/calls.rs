@@ -1,20 +1,24 @@
 //! The answers to the reading calls of the agent's v1 operator API (OPA-11 to OPA-16).
 
+use std::sync::Arc;
+
 use agent::{Executor, Framework, Queued, Snapshot};
 use protos::mesos;
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Response, response};
 use wire::negotiate::Encoding;
 
+use crate::acls::Asker;
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
 
 /// Answers a reading call.
-pub(in crate::agent) fn answer(snapshot: &Snapshot, kind: Type, encoding: Encoding) -> Vec<u8> {
-    let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &Snapshot)| {
+pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Type, encoding: Encoding) -> Vec<u8> {
+    let seen = &Seen { tasks: asker.visible(snapshot, false), executors: asker.visible(snapshot, true) };
+    let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &Seen)| {
         message(encoding, |b| {
             b.choice(1, "type", name, kind as i32);
-            b.nested(tag, field, |b| fields(b, snapshot));
+            b.nested(tag, field, |b| fields(b, seen));
         })
     };
     match kind {
@@ -22,14 +26,20 @@ pub(in crate::agent) fn answer(snapshot: &Snapshot, kind: Type, encoding: Encodi
         Type::GetFrameworks => big("GET_FRAMEWORKS", response::Type::GetFrameworks, 11, "get_frameworks", frameworks),
         Type::GetExecutors => big("GET_EXECUTORS", response::Type::GetExecutors, 12, "get_executors", executors),
         Type::GetTasks => big("GET_TASKS", response::Type::GetTasks, 13, "get_tasks", tasks),
-        other => encode_v1(encoding, &small(snapshot, other)),
+        other => encode_v1(encoding, &small(snapshot, asker, other)),
     }
 }
 
-fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
-    b.nested(1, "get_tasks", |b| tasks(b, snapshot));
-    b.nested(2, "get_executors", |b| executors(b, snapshot));
-    b.nested(3, "get_frameworks", |b| frameworks(b, snapshot));
+/// What may be viewed of an agent: tasks whether or not their executors may be.
+struct Seen {
+    tasks: Arc<Snapshot>,
+    executors: Arc<Snapshot>,
+}
+
+fn state(b: &mut Builder<'_, '_>, seen: &Seen) {
+    b.nested(1, "get_tasks", |b| tasks(b, seen));
+    b.nested(2, "get_executors", |b| executors(b, seen));
+    b.nested(3, "get_frameworks", |b| frameworks(b, seen));
 }
 
 fn all(snapshot: &Snapshot) -> impl Iterator<Item = &Framework> {
@@ -44,7 +54,8 @@ fn ended(snapshot: &Snapshot) -> impl Iterator<Item = &Executor> {
     all(snapshot).flat_map(|framework| framework.completed_executors.iter()).map(|executor| &**executor)
 }
 
-fn tasks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+fn tasks(b: &mut Builder<'_, '_>, seen: &Seen) {
+    let snapshot = &*seen.tasks;
     b.list::<mesos::Task>(1, "pending_tasks", std::iter::empty::<Item<'_, mesos::Task>>());
     let queued = living(snapshot).flat_map(|executor| {
         let tasks = executor.queued.iter().flat_map(Queued::tasks);
@@ -75,7 +86,8 @@ fn staging(task: &mesos::TaskInfo, executor: &Executor) -> mesos::Task {
     }
 }
 
-fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+fn executors(b: &mut Builder<'_, '_>, seen: &Seen) {
+    let snapshot = &*seen.executors;
     let entry = |executor: &Executor| {
         let executor_info = (*executor.info).clone();
         Item::Owned(Box::new(response::get_executors::Executor { executor_info }))
@@ -84,7 +96,8 @@ fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
     b.list(2, "completed_executors", ended(snapshot).map(entry));
 }
 
-fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+fn frameworks(b: &mut Builder<'_, '_>, seen: &Seen) {
+    let snapshot = &*seen.executors;
     let entry = |framework: &Framework| {
         let framework_info = (*framework.info).clone();
         Item::Owned(Box::new(response::get_frameworks::Framework { framework_info }))
@@ -93,12 +106,13 @@ fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
     b.list(2, "completed_frameworks", snapshot.completed_frameworks.iter().map(|framework| entry(framework)));
 }
 
-fn small(snapshot: &Snapshot, kind: Type) -> Response {
+fn small(snapshot: &Snapshot, asker: &Asker, kind: Type) -> Response {
     let mut answer = Response::default();
     match kind {
         Type::GetOperations => {
             answer.set_type(response::Type::GetOperations);
-            let operations = snapshot.operations.iter().map(|operation| (**operation).clone()).collect();
+            let visible = snapshot.operations.iter().filter(|operation| asker.may_view_operation(&operation.info));
+            let operations = visible.map(|operation| (**operation).clone()).collect();
             answer.get_operations = Some(response::GetOperations { operations });
         }
         Type::GetResourceProviders => {
@@ -107,8 +121,10 @@ fn small(snapshot: &Snapshot, kind: Type) -> Response {
         }
         _ => {
             answer.set_type(response::Type::GetAgent);
+            let mut info = (*snapshot.info).clone();
+            info.resources.retain(|resource| asker.may_view_resource(resource));
             answer.get_agent = Some(response::GetAgent {
-                slave_info: Some((*snapshot.info).clone()),
+                slave_info: Some(info),
                 drain_config: snapshot.drain,
                 estimated_drain_start_time: snapshot
                     .drain_start

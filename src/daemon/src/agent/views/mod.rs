@@ -9,20 +9,43 @@ pub(super) mod statistics;
 
 use std::sync::Arc;
 
-use agent::Snapshot;
+use agent::{ContainerName, Snapshot};
 use base::Time;
 
 use super::world::Shell;
+use crate::acls::Asker;
 use crate::common::Common;
 
 /// What a document is written from.
 pub(super) struct Context {
     /// The agent.
     pub(super) snapshot: Arc<Snapshot>,
+    /// The same with what whoever asks may view of its frameworks.
+    pub(super) visible: Arc<Snapshot>,
+    /// Who asks.
+    pub(super) asker: Asker,
     /// Flags and the like.
     pub(super) common: Arc<Common>,
     /// When this agent started.
     pub(super) started: Time,
     /// Its process and its capabilities.
     pub(super) shell: Arc<Shell>,
+}
+
+impl Asker {
+    /// An agent with what may be viewed of its frameworks, with or without executors that may not be.
+    pub(super) fn visible(&self, snapshot: &Arc<Snapshot>, executors: bool) -> Arc<Snapshot> {
+        match self.authorizer.is_on() {
+            false => snapshot.clone(),
+            true => Arc::new(snapshot.visible(&|action, user| self.may(action, Some(user)), executors)),
+        }
+    }
+
+    /// Containers of executors that may not be viewed.
+    pub(super) fn hidden_containers(&self, snapshot: &Snapshot) -> Vec<ContainerName> {
+        match self.authorizer.is_on() {
+            false => Vec::new(),
+            true => snapshot.hidden_containers(&|action, user| self.may(action, Some(user))),
+        }
+    }
 }

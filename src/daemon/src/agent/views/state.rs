@@ -1,11 +1,13 @@
 //! `/state` of the agent (LEG-65).
 
-use agent::{Executor, Framework, Queued, Snapshot};
+use agent::{Executor, Framework, Queued};
+use authorizer::Action;
 use protos::json::{Dialect, Writer};
 use protos::mesos;
-use resources::Resources;
+use resources::{Resources, Role};
 
 use super::Context;
+use crate::acls::Asker;
 use crate::common::{BUILD, MESOS_VERSION};
 use crate::parts;
 
@@ -25,7 +27,7 @@ pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
         w.key("hostname").string(&snapshot.info.hostname);
         w.key("capabilities");
         parts::agent_capabilities(w, &context.shell.capabilities);
-        resources(w, snapshot);
+        resources(w, context);
         w.key("attributes");
         parts::attributes(w, &snapshot.info.attributes);
         if let Some(domain) = &snapshot.info.domain {
@@ -40,20 +42,24 @@ pub(in crate::agent) fn write(context: &Context) -> Vec<u8> {
         if let Some(master) = &snapshot.master {
             w.key("master_hostname").string(&crate::host::name_of(*master.address().ip()));
         }
-        for name in ["log_dir", "external_log_file"] {
-            if let Some(value) = context.common.flags.get(name) {
-                w.key(name).string(value);
+        if context.asker.may(Action::ViewFlags, None) {
+            for name in ["log_dir", "external_log_file"] {
+                if let Some(value) = context.common.flags.get(name) {
+                    w.key(name).string(value);
+                }
             }
+            w.key("flags").object(|w| context.common.write_flags(w));
         }
-        w.key("flags").object(|w| context.common.write_flags(w));
-        w.key("frameworks").array(|w| snapshot.frameworks.values().for_each(|one| framework(w, one)));
-        w.key("completed_frameworks").array(|w| snapshot.completed_frameworks.iter().for_each(|one| framework(w, one)));
+        let visible = &context.visible;
+        w.key("frameworks").array(|w| visible.frameworks.values().for_each(|one| framework(w, one)));
+        w.key("completed_frameworks").array(|w| visible.completed_frameworks.iter().for_each(|one| framework(w, one)));
     });
     out
 }
 
 /// What the agent has, and what of it is in use.
-fn resources(w: &mut Writer<'_>, snapshot: &Snapshot) {
+fn resources(w: &mut Writer<'_>, context: &Context) {
+    let snapshot = &context.snapshot;
     let total = &*snapshot.resources;
     let mut used = Resources::default();
     for executor in snapshot.frameworks.values().flat_map(|framework| framework.executors.values()) {
@@ -61,20 +67,21 @@ fn resources(w: &mut Writer<'_>, snapshot: &Snapshot) {
     }
     w.key("resources");
     parts::resources(w, total);
-    w.key("reserved_resources").object(|w| by_role(w, total, parts::resources));
+    w.key("reserved_resources").object(|w| by_role(w, &context.asker, total, parts::resources));
     w.key("unreserved_resources");
     parts::resources(w, &total.unreserved());
-    w.key("reserved_resources_full").object(|w| by_role(w, total, parts::resource_objects));
+    w.key("reserved_resources_full").object(|w| by_role(w, &context.asker, total, parts::resource_objects));
     w.key("unreserved_resources_full");
     parts::resource_objects(w, &total.unreserved());
-    w.key("reserved_resources_allocated").object(|w| by_role(w, &used, parts::resources));
+    w.key("reserved_resources_allocated").object(|w| by_role(w, &context.asker, &used, parts::resources));
     w.key("unreserved_resources_allocated");
     parts::resources(w, &used.unreserved());
     w.key("resource_providers").array(|_| {});
 }
 
-fn by_role(w: &mut Writer<'_>, all: &Resources, write: fn(&mut Writer<'_>, &Resources)) {
-    for (role, reserved) in all.reservations() {
+fn by_role(w: &mut Writer<'_>, asker: &Asker, all: &Resources, write: fn(&mut Writer<'_>, &Resources)) {
+    let visible = |role: &Role| asker.may(Action::ViewRole, Some(role.as_str()));
+    for (role, reserved) in all.reservations().into_iter().filter(|(role, _)| visible(role)) {
         w.key(role.as_str());
         write(w, &reserved);
     }

@@ -184,11 +184,12 @@ pub(in crate::agent) fn write(measured: &Measured) -> Vec<u8> {
 }
 
 /// `/containers?container_id=`
-pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>) -> Vec<u8> {
+pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>, hidden: &[ContainerName]) -> Vec<u8> {
     let mut out = Vec::new();
     Writer::new(&mut out).array(|w| {
         for (executor, statistics, pressure) in measured.running() {
-            if wanted.is_some_and(|wanted| wanted != executor.container.as_str()) {
+            let other = wanted.is_some_and(|wanted| wanted != executor.container.as_str());
+            if other || hidden.contains(&executor.container) {
                 continue;
             }
             w.object(|w| {
@@ -207,6 +208,7 @@ pub(in crate::agent) fn messages(
     live: &Containers,
     show_nested: bool,
     show_standalone: bool,
+    hidden: &[ContainerName],
 ) -> Vec<Container> {
     let pids: BTreeMap<ContainerName, i32> = live.pids().into_iter().collect();
     let status_of = |name: &ContainerName| mesos::ContainerStatus {
@@ -215,7 +217,7 @@ pub(in crate::agent) fn messages(
         ..Default::default()
     };
     let mut list = Vec::new();
-    for (executor, statistics, _) in measured.running() {
+    for (executor, statistics, _) in measured.running().filter(|(one, ..)| !hidden.contains(&one.container)) {
         let own = |container_id, container_status, resource_statistics| Container {
             framework_id: Some(mesos::FrameworkId { value: (&executor.framework_id).into() }),
             executor_id: Some(mesos::ExecutorId { value: (&executor.id).into() }),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use base::Time;
-use master::{Framework, FrameworkKey, Snapshot};
+use master::{Executor, Framework, FrameworkKey, Snapshot, Table, Task};
 use protos::mesos;
 use protos::mesos::master::call::Type;
 use protos::mesos::master::{Response, response};
@@ -14,6 +14,7 @@ use wire::negotiate::Encoding;
 
 use super::index::Index;
 use super::pieces::Pieces;
+use super::sight::Sight;
 use super::{Context, roles, settings};
 use crate::lists::{Builder, Item, message};
 use crate::streams::encode_v1;
@@ -24,34 +25,36 @@ const HEARTBEAT: f64 = 15.0;
 /// Answers a reading call. Only for calls that a snapshot can answer; others get an answer without a type.
 pub(in crate::master) fn answer(context: &Context, kind: Type, encoding: Encoding) -> Vec<u8> {
     let snapshot = &*context.snapshot;
-    let pieces = &*context.pieces;
+    let (pieces, sight) = (&*context.pieces, &context.sight);
     let index = || Index::new(snapshot, pieces);
     match kind {
         Type::GetState => big(encoding, "GET_STATE", response::Type::GetState, 9, "get_state", |b| {
-            state(b, snapshot, pieces);
+            state(b, snapshot, pieces, sight);
         }),
         Type::GetAgents => {
-            big(encoding, "GET_AGENTS", response::Type::GetAgents, 10, "get_agents", |b| agents(b, snapshot))
+            big(encoding, "GET_AGENTS", response::Type::GetAgents, 10, "get_agents", |b| agents(b, snapshot, sight))
         }
         Type::GetFrameworks => {
             big(encoding, "GET_FRAMEWORKS", response::Type::GetFrameworks, 11, "get_frameworks", |b| {
-                frameworks(b, snapshot, &index());
+                frameworks(b, snapshot, &index(), sight);
             })
         }
         Type::GetExecutors => big(encoding, "GET_EXECUTORS", response::Type::GetExecutors, 12, "get_executors", |b| {
-            executors(b, snapshot);
+            executors(b, snapshot, sight);
         }),
-        Type::GetTasks => big(encoding, "GET_TASKS", response::Type::GetTasks, 13, "get_tasks", |b| tasks(b, snapshot)),
+        Type::GetTasks => {
+            big(encoding, "GET_TASKS", response::Type::GetTasks, 13, "get_tasks", |b| tasks(b, snapshot, sight))
+        }
         other => encode_v1(encoding, &small(context, other)),
     }
 }
 
 /// The first event of an operator's stream.
-pub(in crate::master) fn subscribed(snapshot: &Snapshot, encoding: Encoding) -> Vec<u8> {
+pub(in crate::master) fn subscribed(snapshot: &Snapshot, sight: &Sight, encoding: Encoding) -> Vec<u8> {
     message(encoding, |b| {
         b.choice(1, "type", "SUBSCRIBED", mesos::master::event::Type::Subscribed as i32);
         b.nested(2, "subscribed", |b| {
-            b.nested(1, "get_state", |b| state(b, snapshot, &Pieces::default()));
+            b.nested(1, "get_state", |b| state(b, snapshot, &Pieces::default(), sight));
             b.double(2, "heartbeat_interval_seconds", HEARTBEAT);
         });
     })
@@ -71,28 +74,37 @@ fn big(
     })
 }
 
-fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot, pieces: &Pieces) {
+fn state(b: &mut Builder<'_, '_>, snapshot: &Snapshot, pieces: &Pieces, sight: &Sight) {
     let index = Index::new(snapshot, pieces);
-    b.nested(1, "get_tasks", |b| tasks(b, snapshot));
-    b.nested(2, "get_executors", |b| executors(b, snapshot));
-    b.nested(3, "get_frameworks", |b| frameworks(b, snapshot, &index));
-    b.nested(4, "get_agents", |b| agents(b, snapshot));
+    b.nested(1, "get_tasks", |b| tasks(b, snapshot, sight));
+    b.nested(2, "get_executors", |b| executors(b, snapshot, sight));
+    b.nested(3, "get_frameworks", |b| frameworks(b, snapshot, &index, sight));
+    b.nested(4, "get_agents", |b| agents(b, snapshot, sight));
 }
 
-fn tasks(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
-    let all = || snapshot.frameworks.values().chain(snapshot.completed.values());
-    b.list(2, "tasks", all().flat_map(|f| f.tasks.values()).map(|task| whole(task)));
-    b.list(5, "unreachable_tasks", all().flat_map(|f| f.unreachable_tasks.values()).map(|task| whole(task)));
-    b.list(3, "completed_tasks", all().flat_map(|f| f.completed_tasks.values()).map(|task| whole(task)));
+fn tasks<'s>(b: &mut Builder<'_, '_>, snapshot: &'s Snapshot, sight: &'s Sight) {
+    let all = || snapshot.frameworks.values().chain(snapshot.completed.values()).filter(|f| sight.framework(&f.info));
+    let of = |list: fn(&Framework) -> &Table<Task>| {
+        let visible = move |f: &'s Arc<Framework>| list(f).values().filter(move |task| sight.task(f, task));
+        all().flat_map(visible).map(|task| whole(task))
+    };
+    b.list(2, "tasks", of(|f| &f.tasks));
+    b.list(5, "unreachable_tasks", of(|f| &f.unreachable_tasks));
+    b.list(3, "completed_tasks", of(|f| &f.completed_tasks));
 }
 
 fn whole(task: &Arc<master::Task>) -> Item<'_, mesos::Task> {
     Item::Owned(Box::new(task.to_proto()))
 }
 
-fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
+fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot, sight: &Sight) {
     let executors = snapshot.agents.values().flat_map(|agent| {
-        agent.executors.values().flat_map(|all| all.values()).map(|executor| {
+        let visible = agent.executors.iter().flat_map(|(framework, all)| {
+            let framework = snapshot.framework(*framework).map(|framework| &*framework.info);
+            let may = move |executor: &&Arc<Executor>| sight.executor_of(framework, &executor.info);
+            all.values().filter(may)
+        });
+        visible.map(|executor| {
             Item::Owned(Box::new(response::get_executors::Executor {
                 executor_info: (*executor.info).clone(),
                 slave_id: agent.proto_id(),
@@ -102,24 +114,35 @@ fn executors(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
     b.list(1, "executors", executors);
 }
 
-fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot, index: &Index<'_>) {
-    let active = snapshot.frameworks.iter();
+fn frameworks(b: &mut Builder<'_, '_>, snapshot: &Snapshot, index: &Index<'_>, sight: &Sight) {
+    let active = snapshot.frameworks.iter().filter(|(_, f)| sight.framework(&f.info));
     b.list(
         1,
         "frameworks",
         active.map(|(key, f)| Item::Owned(Box::new(framework(f, snapshot, index, Some(FrameworkKey(key)))))),
     );
-    let completed = snapshot.completed.values();
+    let completed = snapshot.completed.values().filter(|f| sight.framework(&f.info));
     b.list(2, "completed_frameworks", completed.map(|f| Item::Owned(Box::new(framework(f, snapshot, index, None)))));
 }
 
-fn agents(b: &mut Builder<'_, '_>, snapshot: &Snapshot) {
-    b.list(
-        1,
-        "agents",
-        snapshot.agents.values().map(|a| Item::Owned(Box::new(master::views::agent(a, Format::Endpoint)))),
-    );
-    b.list(2, "recovered_agents", snapshot.recovered.values().map(|info| Item::Borrowed(&**info)));
+fn agents(b: &mut Builder<'_, '_>, snapshot: &Snapshot, sight: &Sight) {
+    let visible = |agent| {
+        let mut agent = master::views::agent(agent, Format::Endpoint);
+        if !sight.all_roles() {
+            master::views::keep_visible(&mut agent, |role| sight.role(role));
+        }
+        Item::Owned(Box::new(agent))
+    };
+    b.list(1, "agents", snapshot.agents.values().map(|agent| visible(agent)));
+    let recovered = snapshot.recovered.values().map(|info| match sight.all_roles() {
+        true => Item::Borrowed(&**info),
+        false => {
+            let mut info = mesos::SlaveInfo::clone(info);
+            info.resources.retain(|resource| sight.resource(resource));
+            Item::Owned(Box::new(info))
+        }
+    });
+    b.list(2, "recovered_agents", recovered);
 }
 
 fn time(time: Time) -> mesos::TimeInfo {
@@ -157,25 +180,26 @@ fn framework(
 
 /// The answers that are small enough to be built as messages.
 fn small(context: &Context, kind: Type) -> Response {
-    let snapshot = &*context.snapshot;
+    let (snapshot, sight) = (&*context.snapshot, &context.sight);
     let mut answer = Response::default();
     match kind {
         Type::GetRoles => {
             answer.set_type(response::Type::GetRoles);
-            answer.get_roles = Some(response::GetRoles { roles: roles::messages(snapshot, &context.pieces) });
+            answer.get_roles = Some(response::GetRoles { roles: roles::messages(context) });
         }
         Type::GetWeights => {
             answer.set_type(response::Type::GetWeights);
             let info =
                 |(role, weight): (&String, &f64)| mesos::WeightInfo { role: Some(role.clone()), weight: *weight };
-            answer.get_weights =
-                Some(response::GetWeights { weight_infos: snapshot.weights.iter().map(info).collect() });
+            let visible = snapshot.weights.iter().filter(|(role, _)| sight.role(role));
+            answer.get_weights = Some(response::GetWeights { weight_infos: visible.map(info).collect() });
         }
         Type::GetOperations => {
             answer.set_type(response::Type::GetOperations);
             let all = snapshot.agents.values().flat_map(|agent| agent.operations.values());
+            let visible = all.filter(|operation| sight.operation(&operation.info));
             answer.get_operations =
-                Some(response::GetOperations { operations: all.map(|operation| (**operation).clone()).collect() });
+                Some(response::GetOperations { operations: visible.map(|operation| (**operation).clone()).collect() });
         }
         Type::GetMaster => {
             answer.set_type(response::Type::GetMaster);
@@ -187,16 +211,16 @@ fn small(context: &Context, kind: Type) -> Response {
         }
         Type::GetQuota => {
             answer.set_type(response::Type::GetQuota);
-            answer.get_quota = Some(response::GetQuota { status: settings::quota(snapshot) });
+            answer.get_quota = Some(response::GetQuota { status: settings::quota(snapshot, sight) });
         }
         Type::GetMaintenanceStatus => {
             answer.set_type(response::Type::GetMaintenanceStatus);
-            let status = settings::maintenance_status(snapshot);
+            let status = settings::maintenance_status(snapshot, sight);
             answer.get_maintenance_status = Some(response::GetMaintenanceStatus { status });
         }
         Type::GetMaintenanceSchedule => {
             answer.set_type(response::Type::GetMaintenanceSchedule);
-            let schedule = settings::schedule(snapshot);
+            let schedule = settings::schedule(snapshot, sight);
             answer.get_maintenance_schedule = Some(response::GetMaintenanceSchedule { schedule });
         }
         _ => {}

@@ -1,6 +1,6 @@
 //! `/frameworks`, and a framework as `/state`, `/state-summary` and `/frameworks` show it (LEG-04, LEG-62).
 
-use master::{Framework, FrameworkKey};
+use master::{Framework, FrameworkKey, Task};
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 
@@ -18,6 +18,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
 
 /// `frameworks`, `completed_frameworks` and the list that is always empty.
 pub(super) fn lists(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, is_wanted: impl Fn(&Framework) -> bool) {
+    let is_wanted = |framework: &Framework| is_wanted(framework) && context.sight.framework(&framework.info);
     w.key("frameworks").array(|w| {
         for (key, framework) in context.snapshot.frameworks.iter().filter(|(_, framework)| is_wanted(framework)) {
             w.object(|w| full(w, context, index, FrameworkKey(key), framework));
@@ -65,12 +66,17 @@ fn full(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, key: Framework
         ("completed_tasks", &framework.completed_tasks),
     ] {
         w.key(key).array(|w| {
-            let (pieces, splices) = (&context.pieces.tasks, &mut *context.splices.borrow_mut());
-            pieces.list(w, splices, tasks, |w, task| parts::task(w, &task.proto, &task.resources));
+            let write = |w: &mut Writer<'_>, task: &Task| parts::task(w, &task.proto, &task.resources);
+            if context.sight.all_tasks() {
+                context.pieces.tasks.list(w, &mut context.splices.borrow_mut(), tasks, write);
+            } else {
+                let visible = tasks.values().filter(|task| context.sight.task(framework, task));
+                visible.for_each(|task| write(w, task));
+            }
         });
     }
     offers(w, context, index, framework, own);
-    executors(w, framework, own);
+    executors(w, context, framework, own);
     if let Some(labels) = &framework.info.labels {
         w.key("labels");
         parts::labels(w, labels);
@@ -127,10 +133,13 @@ fn offers(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, framework: &
     });
 }
 
-fn executors(w: &mut Writer<'_>, framework: &Framework, own: &Belongings<'_>) {
+fn executors(w: &mut Writer<'_>, context: &Context, framework: &Framework, own: &Belongings<'_>) {
     w.key("executors").array(|w| {
         for (agent, id, executor) in &own.executors {
             let info = &executor.info;
+            if !context.sight.executor(&framework.info, info) {
+                continue;
+            }
             w.object(|w| {
                 w.key("executor_id").string(id.as_str());
                 w.key("name").string(info.name.as_deref().unwrap_or_default());

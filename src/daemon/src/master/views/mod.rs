@@ -8,6 +8,7 @@ mod index;
 pub(in crate::master) mod pieces;
 pub(in crate::master) mod roles;
 pub(super) mod settings;
+pub(super) mod sight;
 pub(in crate::master) mod slaves;
 pub(in crate::master) mod state;
 pub(in crate::master) mod summary;
@@ -22,6 +23,7 @@ use master::Snapshot;
 use wire::http::Query;
 
 use self::pieces::{Pieces, Splices};
+use self::sight::Sight;
 use crate::common::Common;
 
 /// What a document is written from.
@@ -34,6 +36,8 @@ pub(super) struct Context {
     pub(super) started: Time,
     /// What exactly was asked for.
     pub(super) query: Query,
+    /// What whoever asks may view.
+    pub(super) sight: Sight,
     /// What has been made for earlier documents.
     pub(super) pieces: Arc<Pieces>,
     /// Texts that go into this one.

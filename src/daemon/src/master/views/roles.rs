@@ -81,7 +81,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let roles = collect(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| {
         w.key("roles").array(|w| {
-            for (name, view) in &roles {
+            for (name, view) in roles.iter().filter(|(name, _)| context.sight.role(name)) {
                 w.object(|w| role(w, name, view));
             }
         });
@@ -122,7 +122,7 @@ fn role(w: &mut Writer<'_>, name: &str, view: &RoleView) {
 }
 
 /// The same as messages, for GET_ROLES.
-pub(super) fn messages(snapshot: &Snapshot, pieces: &Pieces) -> Vec<mesos::Role> {
+pub(super) fn messages(context: &Context) -> Vec<mesos::Role> {
     let message = |(name, view): (String, RoleView)| {
         let mut together = view.allocated;
         together += &view.offered;
@@ -136,5 +136,6 @@ pub(super) fn messages(snapshot: &Snapshot, pieces: &Pieces) -> Vec<mesos::Role>
             resources: resources.to_proto(resources::Format::PostRefinement),
         }
     };
-    collect(snapshot, pieces).into_iter().map(message).collect()
+    let roles = collect(&context.snapshot, &context.pieces).into_iter();
+    roles.filter(|(name, _)| context.sight.role(name)).map(message).collect()
 }

@@ -9,16 +9,21 @@ use protos::mesos::maintenance::{ClusterStatus, Schedule, cluster_status::Draini
 use protos::mesos::quota::{QuotaConfig, QuotaInfo, QuotaStatus};
 use resources::{Format, Quantities, Resource, Resources};
 
+use super::sight::Sight;
+
 /// `/quota` and GET_QUOTA: each quota in the form of today and in the one of before.
-pub(in crate::master) fn quota(snapshot: &Snapshot) -> QuotaStatus {
+pub(in crate::master) fn quota(snapshot: &Snapshot, sight: &Sight) -> QuotaStatus {
     let mut status = QuotaStatus::default();
-    for (role, quota) in &*snapshot.quotas {
+    for (role, quota) in snapshot.quotas.iter().filter(|(role, _)| sight.quota(role.as_str())) {
         let role = role.as_str().to_owned();
         let info = QuotaInfo { role: Some(role.clone()), principal: None, guarantee: plain(&quota.guarantees) };
         #[allow(deprecated)]
         status.infos.push(info);
         let (guarantees, limits) = (quota.guarantees.to_map(), quota.limits.to_map());
         status.configs.push(QuotaConfig { role, guarantees, limits });
+    }
+    for role in snapshot.emptied_quotas.iter().filter(|role| sight.quota(role.as_str())) {
+        status.configs.push(QuotaConfig { role: role.as_str().to_owned(), ..QuotaConfig::default() });
     }
     status
 }
@@ -29,12 +34,18 @@ fn plain(amounts: &Quantities) -> Vec<protos::mesos::Resource> {
 }
 
 /// `/maintenance/schedule` and GET_MAINTENANCE_SCHEDULE.
-pub(in crate::master) fn schedule(snapshot: &Snapshot) -> Schedule {
+pub(in crate::master) fn schedule(snapshot: &Snapshot, sight: &Sight) -> Schedule {
+    if !sight.maintenance().0 {
+        return Schedule::default();
+    }
     snapshot.maintenance.schedule.as_deref().cloned().unwrap_or_default()
 }
 
 /// `/maintenance/status` and GET_MAINTENANCE_STATUS: draining machines, with what frameworks say to it, and those that are down.
-pub(in crate::master) fn maintenance_status(snapshot: &Snapshot) -> ClusterStatus {
+pub(in crate::master) fn maintenance_status(snapshot: &Snapshot, sight: &Sight) -> ClusterStatus {
+    if !sight.maintenance().1 {
+        return ClusterStatus::default();
+    }
     let mut answers: BTreeMap<MachineKey, Vec<_>> = BTreeMap::new();
     for agent in snapshot.agents.values().filter(|agent| !agent.inverse_answers.is_empty()) {
         let machine = MachineKey::new(&agent.info.hostname, &agent.pid.address().ip().to_string());

@@ -2,25 +2,27 @@
 
 use master::Agent;
 use protos::json::{Dialect, Writer};
-use resources::Resources;
+use resources::{Resources, Role};
 
 use super::Context;
+use super::sight::Sight;
 use crate::parts;
 
 /// `/slaves?slave_id=`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let wanted = context.query.get("slave_id");
     let is_wanted = |id: &str| wanted.is_none_or(|wanted| wanted == id);
+    let sight = &context.sight;
     Writer::new(out).object(|w| {
         w.key("slaves").array(|w| {
             let all = |w: &mut Writer<'_>, agent: &Agent| {
                 w.object(|w| {
-                    fields(w, agent);
-                    full_fields(w, agent);
+                    fields(w, agent, sight);
+                    full_fields(w, agent, sight);
                 });
             };
             let agents = &context.snapshot.agents;
-            if wanted.is_some() {
+            if wanted.is_some() || !sight.all_roles() {
                 agents.values().filter(|agent| is_wanted(agent.id.as_str())).for_each(|agent| all(w, agent));
             } else {
                 context.pieces.full_agents.list(w, &mut context.splices.borrow_mut(), agents, all);
@@ -46,7 +48,7 @@ pub(super) fn recovered(w: &mut Writer<'_>, context: &Context, is_wanted: impl F
 }
 
 /// What every list of agents shows of one.
-pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent) {
+pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     w.key("id").string(agent.id.as_str());
     w.key("hostname").string(&agent.info.hostname);
     w.key("port").int(i64::from(agent.info.port.unwrap_or(5051)));
@@ -67,7 +69,7 @@ pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent) {
     w.key("offered_resources");
     parts::resources(w, &agent.offered);
     w.key("reserved_resources").object(|w| {
-        for (role, reserved) in agent.total.reservations() {
+        for (role, reserved) in reservations(agent, sight) {
             w.key(role.as_str());
             parts::resources(w, &reserved);
         }
@@ -87,17 +89,26 @@ pub(super) fn fields(w: &mut Writer<'_>, agent: &Agent) {
     }
 }
 
-fn full_fields(w: &mut Writer<'_>, agent: &Agent) {
+fn full_fields(w: &mut Writer<'_>, agent: &Agent, sight: &Sight) {
     let list = |w: &mut Writer<'_>, key: &str, resources: &Resources| {
         w.key(key);
         parts::resource_objects(w, resources);
     };
     w.key("reserved_resources_full").object(|w| {
-        for (role, reserved) in agent.total.reservations() {
+        for (role, reserved) in reservations(agent, sight) {
             list(w, role.as_str(), &reserved);
         }
     });
     list(w, "unreserved_resources_full", &agent.total.unreserved());
-    list(w, "used_resources_full", &agent.used);
-    list(w, "offered_resources_full", &agent.offered);
+    for (key, resources) in [("used_resources_full", &agent.used), ("offered_resources_full", &agent.offered)] {
+        match sight.all_roles() {
+            true => list(w, key, resources),
+            false => list(w, key, &sight.resources(resources)),
+        }
+    }
+}
+
+/// What is reserved to roles that may be viewed.
+fn reservations(agent: &Agent, sight: &Sight) -> impl Iterator<Item = (Role, Resources)> {
+    agent.total.reservations().into_iter().filter(|(role, _)| sight.role(role.as_str()))
 }

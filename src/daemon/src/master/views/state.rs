@@ -1,5 +1,6 @@
 //! `/state`: everything (LEG-60).
 
+use master::Agent;
 use protos::json::{Dialect, Writer};
 
 use super::index::Index;
@@ -18,12 +19,18 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         w.key("elected_time").double(context.started.as_secs_f64());
         master_fields(w, context);
         log_fields(w, context);
-        w.key("flags").object(|w| context.common.write_flags(w));
+        if context.sight.flags {
+            w.key("flags").object(|w| context.common.write_flags(w));
+        }
         w.key("slaves").array(|w| {
-            let (pieces, splices) = (&context.pieces.agents, &mut *context.splices.borrow_mut());
-            pieces.list(w, splices, &context.snapshot.agents, |w, agent| {
-                w.object(|w| slaves::fields(w, agent));
-            });
+            let write = |w: &mut Writer<'_>, agent: &Agent| {
+                w.object(|w| slaves::fields(w, agent, &context.sight));
+            };
+            let agents = &context.snapshot.agents;
+            match context.sight.all_roles() {
+                true => context.pieces.agents.list(w, &mut context.splices.borrow_mut(), agents, write),
+                false => agents.values().for_each(|agent| write(w, agent)),
+            }
         });
         w.key("recovered_slaves").array(|w| slaves::recovered(w, context, |_| true));
         frameworks::lists(w, context, &index, |_| true);
@@ -62,7 +69,8 @@ fn master_fields(w: &mut Writer<'_>, context: &Context) {
 }
 
 fn log_fields(w: &mut Writer<'_>, context: &Context) {
-    for name in ["cluster", "log_dir", "external_log_file"] {
+    let names = ["cluster", "log_dir", "external_log_file"];
+    for name in &names[..if context.sight.flags { names.len() } else { 1 }] {
         if let Some(value) = context.common.flags.get(name) {
             w.key(name).string(value);
         }

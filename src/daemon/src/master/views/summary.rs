@@ -56,7 +56,8 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
     let index = Index::new(snapshot, &context.pieces);
     let mut agents: FxHashMap<AgentKey, Counts<'_>> = FxHashMap::default();
     let mut owners: FxHashMap<FrameworkKey, Counts<'_>> = FxHashMap::default();
-    for (key, framework) in snapshot.frameworks.iter() {
+    let frameworks = || snapshot.frameworks.iter().filter(|(_, framework)| context.sight.framework(&framework.info));
+    for (key, framework) in frameworks() {
         let counts = owners.entry(FrameworkKey(key)).or_default();
         for task in all_tasks(framework) {
             counts.count(task);
@@ -66,7 +67,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
             there.partners.insert(framework.id.as_str());
         }
     }
-    for framework in snapshot.completed.values() {
+    for framework in snapshot.completed.values().filter(|framework| context.sight.framework(&framework.info)) {
         for task in all_tasks(framework) {
             agents.entry(task.agent).or_default().count(task);
         }
@@ -79,13 +80,13 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         w.key("slaves").array(|w| {
             for (key, agent) in snapshot.agents.iter() {
                 w.object(|w| {
-                    slaves::fields(w, agent);
+                    slaves::fields(w, agent, &context.sight);
                     agents.entry(AgentKey(key)).or_default().write(w, "framework_ids");
                 });
             }
         });
         w.key("frameworks").array(|w| {
-            for (key, framework) in snapshot.frameworks.iter() {
+            for (key, framework) in frameworks() {
                 w.object(|w| {
                     frameworks::fields(w, framework, index.of(FrameworkKey(key)));
                     owners.entry(FrameworkKey(key)).or_default().write(w, "slave_ids");

@@ -1,0 +1,142 @@
+//! What somebody may view of an agent, and what must be allowed for a call about a container (mesos-features.md 10.3).
+//!
+//! It decides nothing: it says what a decision is about.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use authorizer::{Action, executor_user, launched_user, task_user};
+use protos::mesos::{self as pb, agent as api};
+
+use crate::container::ContainerName;
+use crate::executor::{Executor, Queued};
+use crate::framework::Framework;
+use crate::nested::target;
+use crate::nested_launch::wanted;
+use crate::snapshot::Snapshot;
+
+/// Whether an action may be done to what belongs to a user.
+type May<'m> = &'m dyn Fn(Action, &str) -> bool;
+
+impl Snapshot {
+    /// The agent with what may be viewed of its frameworks; executors that may not be viewed are kept if `executors` is false: then
+    /// it is tasks that are asked for.
+    #[must_use]
+    pub fn visible(&self, may: May<'_>, executors: bool) -> Snapshot {
+        let framework = |framework: &Arc<Framework>| visible_framework(framework, may, executors);
+        let shown = |known: &&Arc<Framework>| may(Action::ViewFramework, &known.info.user);
+        let frameworks = self.frameworks.iter().filter(|(_, known)| shown(known));
+        Snapshot {
+            frameworks: frameworks.map(|(id, known)| (id.clone(), framework(known))).collect(),
+            completed_frameworks: self.completed_frameworks.iter().filter(shown).map(framework).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The executor whose container this is, and its framework.
+    fn owner(&self, root: &ContainerName) -> Option<(&Framework, &Executor)> {
+        let of = |framework: &'_ Arc<Framework>| framework.executors.values().any(|one| one.container == *root);
+        let framework = self.frameworks.values().find(|framework| of(framework))?;
+        let executor = framework.executors.values().find(|one| one.container == *root)?;
+        Some((framework, executor))
+    }
+
+    /// Containers of executors that may not be viewed.
+    pub fn hidden_containers(&self, may: May<'_>) -> Vec<ContainerName> {
+        let all = self.frameworks.values().flat_map(|framework| {
+            framework.executors.values().map(|executor| (executor_user(&executor.info, &framework.info), executor))
+        });
+        let hidden = all.filter(|(user, _)| !may(Action::ViewContainer, user));
+        hidden.map(|(_, executor)| executor.container.clone()).collect()
+    }
+
+    /// The user of a sandbox, by a path in it; none if its executor is not known any more.
+    pub fn sandbox_user(&self, path: &str) -> Option<&str> {
+        let (_, rest) = path.rsplit_once("/frameworks/")?;
+        let (framework, rest) = rest.split_once("/executors/")?;
+        let executor = rest.split('/').next()?;
+        let mut all = self.frameworks.values().chain(&self.completed_frameworks);
+        let framework = all.find(|known| known.id.as_str() == framework)?;
+        let all = framework.executors.values().chain(framework.completed_executors.iter());
+        let executor = all.into_iter().find(|known| known.id.as_str() == executor)?;
+        Some(executor_user(&executor.info, &framework.info))
+    }
+
+    /// What must be allowed for a call about a container, and to which user's; none: to all containers by themselves.
+    pub fn container_actions(&self, call: &api::Call) -> Vec<(Action, Option<String>)> {
+        use api::call::Type;
+        let kind = call.r#type();
+        let (id, command) = match kind {
+            Type::LaunchContainer | Type::LaunchNestedContainer | Type::LaunchNestedContainerSession => {
+                let Some(wanted) = wanted(call.clone()) else { return Vec::new() };
+                (Some(wanted.id), wanted.command.user)
+            }
+            Type::AttachContainerInput => {
+                (call.attach_container_input.as_ref().and_then(|attach| attach.container_id.clone()), None)
+            }
+            Type::AttachContainerOutput => {
+                (call.attach_container_output.as_ref().map(|attach| attach.container_id.clone()), None)
+            }
+            _ => (target(call).map(|(id, _)| id), None),
+        };
+        let name = id.as_ref().and_then(|id| ContainerName::from_proto(id).ok());
+        let Some(name) = name else { return Vec::new() };
+        let owner = self.owner(&name.root());
+        let parents = owner.map(|(framework, executor)| executor_user(&executor.info, &framework.info).to_owned());
+        let own = command.or_else(|| parents.clone());
+        match (kind, owner.is_some()) {
+            (Type::LaunchContainer | Type::LaunchNestedContainer, true) => {
+                vec![(Action::LaunchNestedContainerAsUser, own), (Action::LaunchNestedContainerUnderParent, parents)]
+            }
+            (Type::LaunchNestedContainerSession, _) => {
+                vec![(Action::LaunchSessionAsUser, own), (Action::LaunchSessionUnderParent, parents)]
+            }
+            (Type::WaitContainer | Type::WaitNestedContainer, true) => vec![(Action::WaitNestedContainer, parents)],
+            (Type::KillContainer | Type::KillNestedContainer, true) => vec![(Action::KillNestedContainer, parents)],
+            (Type::RemoveContainer | Type::RemoveNestedContainer, true) => {
+                vec![(Action::RemoveNestedContainer, parents)]
+            }
+            (Type::AttachContainerInput, _) => vec![(Action::AttachContainerInput, parents)],
+            (Type::AttachContainerOutput, _) => vec![(Action::AttachContainerOutput, parents)],
+            (Type::LaunchContainer | Type::LaunchNestedContainer, false) => {
+                vec![(Action::LaunchStandaloneContainer, None)]
+            }
+            (Type::WaitContainer | Type::WaitNestedContainer, false) => vec![(Action::WaitStandaloneContainer, None)],
+            (Type::KillContainer | Type::KillNestedContainer, false) => vec![(Action::KillStandaloneContainer, None)],
+            (Type::RemoveContainer | Type::RemoveNestedContainer, false) => {
+                vec![(Action::RemoveStandaloneContainer, None)]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn visible_framework(framework: &Arc<Framework>, may: May<'_>, executors: bool) -> Arc<Framework> {
+    let info = &*framework.info;
+    let shown = |one: &&Arc<Executor>| !executors || may(Action::ViewExecutor, executor_user(&one.info, info));
+    let visible = |one: &Arc<Executor>| Arc::new(visible_executor(one, info, may));
+    let known = framework.executors.iter().filter(|(_, one)| shown(one));
+    let completed: VecDeque<_> = framework.completed_executors.iter().filter(shown).map(visible).collect();
+    Arc::new(Framework {
+        executors: known.map(|(id, one)| (id.clone(), visible(one))).collect(),
+        completed_executors: Arc::new(completed),
+        ..Framework::clone(framework)
+    })
+}
+
+fn visible_executor(executor: &Executor, info: &pb::FrameworkInfo, may: May<'_>) -> Executor {
+    let mut executor = executor.clone();
+    let shown = |task: &Arc<pb::Task>| may(Action::ViewTask, launched_user(task, info));
+    executor.launched.retain(|_, task| shown(task));
+    executor.terminated.retain(|_, task| shown(task));
+    executor.completed.retain(shown);
+    let waits = |task: &Arc<pb::TaskInfo>| may(Action::ViewTask, task_user(task, info));
+    executor.queued.retain_mut(|queued| match queued {
+        Queued::Task(task) => waits(task),
+        Queued::Group(tasks) => {
+            tasks.retain(&waits);
+            !tasks.is_empty()
+        }
+    });
+    executor
+}

@@ -1,0 +1,135 @@
+//! Who may do what: the access control lists of `--acls` (mesos-features.md 10.3), read once and asked often.
+//!
+//! [`Acls::parse`] reads them, [`Authorizer::approves`] decides. It knows nothing of flags, of requests, or of what an action does:
+//! whoever carries an action out asks here first, and knows what it is done to.
+#![forbid(unsafe_code)]
+
+mod action;
+mod entity;
+mod objects;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use action::Action;
+pub use entity::Subject;
+pub use objects::{executor_user, launched_user, resource_roles, task_user};
+pub use read::{AclError, Read};
+
+use entity::{Entity, Objects};
+
+/// One rule: what some may do to something.
+#[derive(Debug)]
+struct Rule {
+    principals: Entity,
+    objects: Objects,
+}
+
+/// Rules by action, and what holds where none fits.
+#[derive(Debug)]
+pub struct Acls {
+    permissive: bool,
+    /// By [`Action`], each in the order in which they were given.
+    rules: Box<[Box<[Rule]>]>,
+}
+
+/// Decides who may do what; without lists everybody may do everything, which costs one look at a pointer.
+#[derive(Clone, Debug, Default)]
+pub struct Authorizer(Option<Arc<Acls>>);
+
+/// What is decided before it is known what an action is done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be done to everything.
+    Everything,
+    /// It may be done to nothing.
+    Nothing,
+    /// It depends.
+    Depends,
+}
+
+impl Acls {
+    /// The first rule that fits both subject and object decides; without one, `permissive` does. No object means any.
+    fn approves(&self, subject: Subject<'_>, action: Action, object: Option<&str>) -> bool {
+        if subject == Subject::Claims {
+            return false;
+        }
+        let rules = &self.rules[action as usize];
+        let fits = |rule: &&Rule| rule.principals.matches(subject) && rule.objects.matches(object);
+        match rules.iter().find(fits) {
+            Some(rule) => rule.principals.allows(subject) && rule.objects.allows(object),
+            None => self.permissive,
+        }
+    }
+
+    fn verdict(&self, subject: Subject<'_>, action: Action) -> Verdict {
+        if subject == Subject::Claims {
+            return Verdict::Nothing;
+        }
+        // Whether objects have been named that a later rule does not hold for.
+        let mut named = false;
+        let rules = &self.rules[action as usize];
+        for rule in rules.iter().filter(|rule| rule.principals.matches(subject)) {
+            match (rule.objects.is_for_all(), named) {
+                (None, _) => named = true,
+                (Some(_), true) => return Verdict::Depends,
+                (Some(allowed), false) => return Verdict::of(allowed && rule.principals.allows(subject)),
+            }
+        }
+        if named { Verdict::Depends } else { Verdict::of(self.permissive) }
+    }
+}
+
+impl Verdict {
+    fn of(allowed: bool) -> Verdict {
+        if allowed { Verdict::Everything } else { Verdict::Nothing }
+    }
+}
+
+impl From<Acls> for Authorizer {
+    fn from(acls: Acls) -> Authorizer {
+        Authorizer(Some(Arc::new(acls)))
+    }
+}
+
+impl Authorizer {
+    /// Whether there are lists at all.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Whether `subject` may do `action` to `object`; none: to any. Of roles each is asked for by itself.
+    #[inline]
+    pub fn approves<'s>(&self, subject: impl Into<Subject<'s>>, action: Action, object: Option<&str>) -> bool {
+        match &self.0 {
+            None => true,
+            Some(acls) => acls.approves(subject.into(), action, object),
+        }
+    }
+
+    /// Whether `subject` may do `action` to each of `objects`; to none of them: what `permissive` says (SEC-22).
+    pub fn approves_all<'s, 'o>(
+        &self,
+        subject: impl Into<Subject<'s>>,
+        action: Action,
+        objects: impl IntoIterator<Item = &'o str>,
+    ) -> Result<(), Option<&'o str>> {
+        let Some(acls) = &self.0 else { return Ok(()) };
+        let subject = subject.into();
+        let mut objects = objects.into_iter().peekable();
+        if objects.peek().is_none() && !acls.permissive {
+            return Err(None);
+        }
+        match objects.find(|object| !acls.approves(subject, action, Some(object))) {
+            None => Ok(()),
+            refused => Err(refused),
+        }
+    }
+
+    /// What can be said of `subject` and `action` whatever it is done to.
+    pub fn verdict<'s>(&self, subject: impl Into<Subject<'s>>, action: Action) -> Verdict {
+        self.0.as_ref().map_or(Verdict::Everything, |acls| acls.verdict(subject.into(), action))
+    }
+}

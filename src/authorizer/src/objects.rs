@@ -1,0 +1,33 @@
+//! What master and agent hold alike against the lists: whose a task or an executor is, and to which roles a
+//! resource belongs.
+
+use protos::mesos::{CommandInfo, ExecutorInfo, FrameworkInfo, Resource, Task, TaskInfo};
+
+fn own(command: Option<&CommandInfo>) -> Option<&str> {
+    command?.user.as_deref()
+}
+
+/// The user that a task is to run as: its own, its executor's or its framework's.
+pub fn task_user<'i>(task: &'i TaskInfo, framework: &'i FrameworkInfo) -> &'i str {
+    let executor = || own(task.executor.as_ref()?.command.as_ref());
+    own(task.command.as_ref()).or_else(executor).unwrap_or(&framework.user)
+}
+
+/// The user of a task that was launched.
+pub fn launched_user<'i>(task: &'i Task, framework: &'i FrameworkInfo) -> &'i str {
+    task.user.as_deref().unwrap_or(&framework.user)
+}
+
+/// The user of an executor: its own or its framework's.
+pub fn executor_user<'i>(executor: &'i ExecutorInfo, framework: &'i FrameworkInfo) -> &'i str {
+    own(executor.command.as_ref()).unwrap_or(&framework.user)
+}
+
+/// All roles that whoever views a resource must be allowed to view: it is reserved or allocated to them.
+#[allow(deprecated, reason = "agents of the registry may be in the older form")]
+pub fn resource_roles(resource: &Resource) -> impl Iterator<Item = &str> {
+    let old = resource.role.as_deref().filter(|role| *role != "*");
+    let reserved = resource.reservations.iter().map(|reservation| reservation.role());
+    let allocated = resource.allocation_info.as_ref().and_then(|info| info.role.as_deref());
+    old.into_iter().chain(reserved).chain(allocated)
+}

@@ -1,0 +1,159 @@
+//! Reading the lists' JSON, strictly: what a rule cannot mean is refused, with key and rule (SEC-23).
+//!
+//! Unknown keys are ignored, as Mesos does (SEC-24), but not in silence.
+
+use std::collections::BTreeMap;
+
+use protos::json::Value;
+
+use crate::action::{KNOWN, Kind, Known, PATHS};
+use crate::entity::{Entity, Objects};
+use crate::{Acls, Rule};
+
+/// Why lists cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AclError {
+    /// No JSON, or no object.
+    #[error("it is no JSON object of lists of rules: {0}")]
+    Json(String),
+    /// A key's value is of another kind than it must be.
+    #[error("'{key}' must be {form}")]
+    Form {
+        /// The key.
+        key: String,
+        /// What it must be.
+        form: &'static str,
+    },
+    /// A rule that means nothing.
+    #[error("rule {number} of '{key}': {why}")]
+    Rule {
+        /// The rule's key.
+        key: &'static str,
+        /// Which of the key's rules it is, from 1 on.
+        number: usize,
+        /// What it breaks.
+        why: String,
+    },
+}
+
+/// Lists that have been read.
+#[derive(Debug)]
+pub struct Read {
+    /// They themselves.
+    pub acls: Acls,
+    /// What is in them and means nothing, for the operator.
+    pub warnings: Vec<String>,
+}
+
+impl Acls {
+    /// Reads the lists' JSON.
+    ///
+    /// # Errors
+    /// It is no JSON, or the first rule that cannot be one.
+    pub fn parse(text: &str) -> Result<Read, AclError> {
+        let value = Value::parse(text.as_bytes()).map_err(|error| AclError::Json(error.to_string()))?;
+        let keys = value.as_object().ok_or_else(|| AclError::Json("it is no object".to_owned()))?;
+        let mut warnings = Vec::new();
+        let names = || KNOWN.iter().map(|known| known.key).chain(["permissive"]);
+        unknown(keys, names, "", &mut warnings);
+        let form = |key: &str, form| AclError::Form { key: key.to_owned(), form };
+        let permissive = match given(keys, "permissive") {
+            None => true,
+            Some(value) => value.as_bool().ok_or_else(|| form("permissive", "true or false"))?,
+        };
+        let mut rules = Vec::with_capacity(KNOWN.len());
+        for known in KNOWN {
+            let Some(list) = given(keys, known.key) else {
+                rules.push(Box::default());
+                continue;
+            };
+            let list = list.as_array().ok_or_else(|| form(known.key, "a list of rules"))?;
+            let mut own = Vec::with_capacity(list.len());
+            for (index, value) in list.iter().enumerate() {
+                let number = index + 1;
+                let read = rule(known, number, value, &mut warnings);
+                own.push(read.map_err(|why| AclError::Rule { key: known.key, number, why })?);
+            }
+            rules.push(own.into_boxed_slice());
+        }
+        Ok(Read { acls: Acls { permissive, rules: rules.into_boxed_slice() }, warnings })
+    }
+}
+
+type Fields = BTreeMap<String, Value>;
+
+/// A field's value; null is none.
+fn given<'v>(fields: &'v Fields, name: &str) -> Option<&'v Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+/// Warns of fields without a meaning.
+fn unknown<I: Iterator<Item = &'static str>>(
+    fields: &Fields,
+    names: impl Fn() -> I,
+    place: &str,
+    warnings: &mut Vec<String>,
+) {
+    for field in fields.keys().filter(|field| !names().any(|name| name == *field)) {
+        let nearest = names().map(|name| (strsim::osa_distance(name, field), name)).min();
+        let meant = match nearest {
+            Some((distance, name)) if distance <= 1 + name.len() / 4 => format!(", did you mean '{name}'?"),
+            _ => String::new(),
+        };
+        warnings.push(format!("the key '{field}'{place} is not known and has no effect{meant}"));
+    }
+}
+
+fn rule(known: &Known, number: usize, value: &Value, warnings: &mut Vec<String>) -> Result<Rule, String> {
+    let fields = value.as_object().ok_or("it is no object")?;
+    let place = format!(" in rule {number} of '{}'", known.key);
+    unknown(fields, || ["principals", known.object].into_iter(), &place, warnings);
+    let principals = entity(fields, "principals", &place, warnings)?;
+    let names = entity(fields, known.object, &place, warnings)?;
+    Ok(Rule { principals: sorted(principals), objects: objects(known, names)? })
+}
+
+fn entity(fields: &Fields, name: &str, place: &str, warnings: &mut Vec<String>) -> Result<Entity, String> {
+    let value = given(fields, name).ok_or_else(|| format!("'{name}' is missing"))?;
+    let fields = value.as_object().ok_or_else(|| format!("'{name}' is no object"))?;
+    unknown(fields, || ["type", "values"].into_iter(), &format!(" of '{name}'{place}"), warnings);
+    let texts = || format!("'{name}.values' is no list of texts");
+    let mut values: Vec<Box<str>> = Vec::new();
+    if let Some(list) = given(fields, "values") {
+        for value in list.as_array().ok_or_else(texts)? {
+            values.push(value.as_str().ok_or_else(texts)?.into());
+        }
+    }
+    let kind = given(fields, "type").map(|kind| kind.as_str().unwrap_or_default());
+    match kind {
+        None | Some("SOME") => Ok(Entity::Some(values.into_boxed_slice())),
+        Some("ANY") => Ok(Entity::Any),
+        Some("NONE") => Ok(Entity::None),
+        Some(_) => Err(format!("'{name}.type' must be SOME, ANY or NONE")),
+    }
+}
+
+fn sorted(entity: Entity) -> Entity {
+    match entity {
+        Entity::Some(mut names) => {
+            names.sort_unstable();
+            Entity::Some(names)
+        }
+        other => other,
+    }
+}
+
+fn objects(known: &Known, names: Entity) -> Result<Objects, String> {
+    let Entity::Some(values) = names else { return Ok(Objects { names, above: Box::default() }) };
+    let values = values.into_vec();
+    let (below, values): (Vec<Box<str>>, Vec<Box<str>>) = match known.kind {
+        Kind::AnyOrNone => return Err(format!("'{}' can only have the type ANY or NONE", known.object)),
+        Kind::Roles => values.into_iter().partition(|value| value.ends_with("/%")),
+        Kind::Names | Kind::Paths => (Vec::new(), values),
+    };
+    if let Some(path) = values.iter().find(|path| known.kind == Kind::Paths && !PATHS.contains(&&***path)) {
+        return Err(format!("'{path}' is no endpoint that asks; these do: {}", PATHS.join(", ")));
+    }
+    let above = below.iter().filter_map(|value| value.strip_suffix('%')).map(Box::from).collect();
+    Ok(Objects { names: sorted(Entity::Some(values.into_boxed_slice())), above })
+}

@@ -1,0 +1,136 @@
+//! `--acls`: the lists by which everything that is asked for is allowed or not, and what is said to who may not.
+//!
+//! It decides nothing; the crate `authorizer` does.
+
+use std::sync::Arc;
+
+use authorizer::{Acls, Action, Authorizer};
+use protos::mesos;
+use wire::http::{Method, Request, Response, StatusCode};
+
+use crate::common::{Common, Shared};
+use crate::flags::{FlagError, Flags};
+
+/// What `--acls` says; everything is allowed if there is no such flag. `authorizer` is the flag that names who decides.
+///
+/// # Errors
+/// An authorizer that is not here, or the first rule that cannot be one.
+pub(crate) fn read(flags: &Flags, authorizer: &'static str) -> Result<Authorizer, FlagError> {
+    const NAME: &str = "acls";
+    if let Some(other) = flags.get(authorizer).filter(|text| !matches!(*text, "" | "local")) {
+        return Err(FlagError::Refused {
+            name: authorizer,
+            why: format!("there is no authorizer '{other}': use local"),
+        });
+    }
+    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Authorizer::default()) };
+    let read = Acls::parse(text).map_err(|error| FlagError::Refused { name: NAME, why: error.to_string() })?;
+    for warning in read.warnings {
+        tracing::warn!("'--{NAME}': {warning}");
+    }
+    Ok(read.acls.into())
+}
+
+/// 403.
+pub(crate) fn forbidden() -> Response {
+    Response::error(StatusCode::FORBIDDEN)
+}
+
+/// Who asks, and what that one may do.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) authorizer: Authorizer,
+    /// None: nobody was asked for a name.
+    pub(crate) principal: Option<Arc<str>>,
+}
+
+impl Asker {
+    pub(crate) fn may(&self, action: Action, object: Option<&str>) -> bool {
+        self.authorizer.approves(self.principal.as_deref(), action, object)
+    }
+
+    /// Whether something may be done.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn must(&self, action: Action, object: Option<&str>) -> Result<(), Box<Response>> {
+        if self.may(action, object) {
+            return Ok(());
+        }
+        let who = self.principal.as_deref().unwrap_or("somebody without a name");
+        let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
+        tracing::info!("refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
+        Err(Box::new(forbidden()))
+    }
+
+    /// Whether a resource's roles may all be viewed.
+    pub(crate) fn may_view_resource(&self, resource: &mesos::Resource) -> bool {
+        !self.authorizer.is_on()
+            || authorizer::resource_roles(resource).all(|role| self.may(Action::ViewRole, Some(role)))
+    }
+
+    /// Whether all that an operation is done to is of roles that may be viewed.
+    pub(crate) fn may_view_operation(&self, operation: &mesos::offer::Operation) -> bool {
+        let reserve = operation.reserve.iter().flat_map(|body| body.resources.iter().chain(&body.source));
+        let unreserve = operation.unreserve.iter().flat_map(|body| &body.resources);
+        let volumes = operation.create.iter().flat_map(|body| &body.volumes);
+        let volumes = volumes.chain(operation.destroy.iter().flat_map(|body| &body.volumes));
+        let grown = operation.grow_volume.iter().flat_map(|body| [&body.volume, &body.addition]);
+        let shrunk = operation.shrink_volume.iter().map(|body| &body.volume);
+        let mut all = reserve.chain(unreserve).chain(volumes).chain(grown).chain(shrunk);
+        all.all(|resource| self.may_view_resource(resource))
+    }
+
+    /// Whether an endpoint that both daemons have may be asked.
+    ///
+    /// # Errors
+    /// 403; 405 for flags, which then are for GET only (LEG-07).
+    pub(crate) fn must_reach(&self, endpoint: Shared, request: &Request) -> Result<(), Box<Response>> {
+        match endpoint {
+            Shared::Flags if !self.authorizer.is_on() => Ok(()),
+            Shared::Flags if request.method != Method::GET && request.method != Method::HEAD => {
+                Err(Box::new(Response::method_not_allowed(&["GET"], request.method.as_str())))
+            }
+            Shared::Flags => self.must(Action::ViewFlags, None),
+            Shared::LoggingToggle => self.must(Action::GetEndpoint, Some("/logging/toggle")),
+            Shared::FilesDebug => self.must(Action::GetEndpoint, Some("/files/debug")),
+            Shared::Health | Shared::Version | Shared::Help | Shared::SystemStats => Ok(()),
+            // Each path by itself.
+            Shared::FilesBrowse | Shared::FilesRead | Shared::FilesDownload => Ok(()),
+        }
+    }
+
+    /// Whether a file may be read, if it is the daemon's log; none if it is something else that is shown.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn may_read_log(&self, common: &Common, path: &str) -> Option<Result<(), Box<Response>>> {
+        match common.files.attached_above(path).as_deref() {
+            Some("/master/log" | "/slave/log") => Some(self.must(Action::AccessMesosLog, None)),
+            Some(_) => None,
+            // It will not be found.
+            None => Some(Ok(())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let read = |name: &str, text: &str| {
+            let mut flags = Flags::defaults(Part::Master);
+            flags.set(name, text).unwrap();
+            super::read(&flags, "authorizers").map(|authorizer| authorizer.is_on()).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("authorizers", "local"), Ok(false));
+        assert_eq!(read("acls", ""), Ok(false));
+        assert_eq!(read("acls", "{}"), Ok(true));
+        assert!(read("authorizers", "other").unwrap_err().contains("there is no authorizer 'other'"));
+        let error = read("acls", r#"{"view_flags": [{"principals": {"type": "ANY"}, "flags": {}}]}"#).unwrap_err();
+        assert!(error.starts_with("flag '--acls': rule 1 of 'view_flags'"), "{error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What somebody may view of the cluster (mesos-features.md OPM-06): what one may not is left out.
+//!
+//! Most may view everything; for them, documents are those of everybody.
+
+use authorizer::{Action, Verdict, executor_user, launched_user};
+use master::{Framework, Task};
+use protos::mesos::{self, ExecutorInfo, FrameworkInfo};
+use resources::{Resource, Resources};
+
+use crate::acls::Asker;
+
+/// What somebody may view.
+pub(in crate::master) struct Sight {
+    asker: Asker,
+    frameworks: Verdict,
+    tasks: Verdict,
+    executors: Verdict,
+    roles: Verdict,
+    pub(super) flags: bool,
+}
+
+impl Sight {
+    pub(in crate::master) fn of(asker: Asker) -> Sight {
+        let verdict = |action| asker.authorizer.verdict(asker.principal.as_deref(), action);
+        Sight {
+            frameworks: verdict(Action::ViewFramework),
+            tasks: verdict(Action::ViewTask),
+            executors: verdict(Action::ViewExecutor),
+            roles: verdict(Action::ViewRole),
+            flags: asker.may(Action::ViewFlags, None),
+            asker,
+        }
+    }
+
+    /// What a document for this one is called besides its own name: what all may view has one name.
+    pub(in crate::master) fn name(&self) -> String {
+        let all =
+            [self.frameworks, self.tasks, self.executors, self.roles].iter().all(|one| *one == Verdict::Everything);
+        match all && self.flags && self.all_quotas() && self.maintenance() == (true, true) {
+            true => String::new(),
+            false => format!(" for {:?}", self.asker.principal),
+        }
+    }
+
+    /// Whether all frameworks and roles may be viewed: what cannot be told in parts is only for such.
+    pub(in crate::master) fn is_wide(&self) -> bool {
+        [self.frameworks, self.roles].iter().all(|one| *one == Verdict::Everything) && self.all_quotas()
+    }
+
+    fn all_quotas(&self) -> bool {
+        self.asker.authorizer.verdict(self.asker.principal.as_deref(), Action::GetQuota) == Verdict::Everything
+    }
+
+    /// Whether the schedule of maintenance may be viewed, and its status.
+    pub(in crate::master) fn maintenance(&self) -> (bool, bool) {
+        (self.asker.may(Action::GetMaintenanceSchedule, None), self.asker.may(Action::GetMaintenanceStatus, None))
+    }
+
+    fn one(&self, verdict: Verdict, action: Action, object: &str) -> bool {
+        match verdict {
+            Verdict::Everything => true,
+            Verdict::Nothing => false,
+            Verdict::Depends => self.asker.may(action, Some(object)),
+        }
+    }
+
+    pub(in crate::master) fn framework(&self, info: &FrameworkInfo) -> bool {
+        self.one(self.frameworks, Action::ViewFramework, &info.user)
+    }
+
+    /// Whether all tasks of a framework that may be viewed may be.
+    pub(super) fn all_tasks(&self) -> bool {
+        self.tasks == Verdict::Everything
+    }
+
+    /// A task of a framework that may be viewed.
+    pub(super) fn task(&self, framework: &Framework, task: &Task) -> bool {
+        self.one(self.tasks, Action::ViewTask, launched_user(&task.proto, &framework.info))
+    }
+
+    /// An executor of a framework that may be viewed.
+    pub(super) fn executor(&self, framework: &FrameworkInfo, executor: &ExecutorInfo) -> bool {
+        self.one(self.executors, Action::ViewExecutor, executor_user(executor, framework))
+    }
+
+    /// An executor, whether or not its framework may be viewed; one without a known framework is for who may view all.
+    pub(super) fn executor_of(&self, framework: Option<&FrameworkInfo>, executor: &ExecutorInfo) -> bool {
+        match framework {
+            Some(info) => self.framework(info) && self.executor(info, executor),
+            None => self.frameworks == Verdict::Everything && self.executors == Verdict::Everything,
+        }
+    }
+
+    pub(in crate::master) fn role(&self, role: &str) -> bool {
+        self.one(self.roles, Action::ViewRole, role)
+    }
+
+    /// Whether all roles may be viewed.
+    pub(super) fn all_roles(&self) -> bool {
+        self.roles == Verdict::Everything
+    }
+
+    /// The resources of roles that may be viewed.
+    pub(super) fn resources(&self, resources: &Resources) -> Resources {
+        let may = |one: &&Resource| {
+            let reserved = one.reservations().iter().map(|reservation| &reservation.role);
+            reserved.chain(one.allocation()).all(|role| self.role(role.as_str()))
+        };
+        resources.iter().filter(may).cloned().collect()
+    }
+
+    pub(super) fn resource(&self, resource: &mesos::Resource) -> bool {
+        self.asker.may_view_resource(resource)
+    }
+
+    /// Whether all that an operation is done to is of roles that may be viewed.
+    pub(super) fn operation(&self, operation: &mesos::offer::Operation) -> bool {
+        self.all_roles() || self.asker.may_view_operation(operation)
+    }
+
+    pub(in crate::master) fn quota(&self, role: &str) -> bool {
+        self.asker.may(Action::GetQuota, Some(role))
+    }
+}

@@ -1,0 +1,172 @@
+//! Who may do what (mesos-features.md 10.3): what each action is done to, and what is said to somebody who may not.
+//!
+//! The lists themselves are in the crate `authorizer`; without them each question here is one look at a pointer.
+
+use authorizer::Action;
+use base::Pid;
+use protos::mesos::offer::{Operation, operation::Type};
+use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo, TaskInfo};
+use resources::{Resource, Role, resource_from_proto};
+
+use crate::io::{Answer, Outbox};
+use crate::master::Master;
+use crate::state::{Framework, FrameworkKey};
+use crate::validate::roles_of;
+
+/// An action, and what it is done to; none: to any.
+type Wish = (Action, Option<String>);
+
+impl Master {
+    /// Whether an operator may do something.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn authorize(
+        &self,
+        principal: Option<&str>,
+        action: Action,
+        object: Option<&str>,
+        out: &mut Outbox,
+    ) -> Result<(), Answer> {
+        if self.config.authorizer.approves(principal, action, object) {
+            return Ok(());
+        }
+        let who = principal.unwrap_or("somebody without a name");
+        out.warn(format!("Refusing a call of {who}: {}", refusal(action, object)));
+        Err(Answer::forbidden())
+    }
+
+    /// Whether a framework may have its roles.
+    ///
+    /// # Errors
+    /// The first role that it may not have.
+    pub(crate) fn authorize_roles(&self, info: &FrameworkInfo) -> Result<(), String> {
+        let authorizer = &self.config.authorizer;
+        if !authorizer.is_on() {
+            return Ok(());
+        }
+        let refused = authorizer.approves_all(info.principal.as_deref(), Action::RegisterFramework, roles_of(info));
+        refused.map_err(|role| refusal(Action::RegisterFramework, role))
+    }
+
+    /// Whether a framework may run a task as the task's user.
+    ///
+    /// # Errors
+    /// Task and user.
+    pub(crate) fn authorize_task(&self, framework: &Framework, task: &TaskInfo) -> Result<(), String> {
+        let authorizer = &self.config.authorizer;
+        if !authorizer.is_on() {
+            return Ok(());
+        }
+        let user = authorizer::task_user(task, &framework.info);
+        match authorizer.approves(framework.info.principal.as_deref(), Action::RunTask, Some(user)) {
+            true => Ok(()),
+            false => Err(format!("Not authorized to launch task '{}' as user '{user}'", task.task_id.value)),
+        }
+    }
+
+    /// Whether a framework may run all tasks of a group.
+    ///
+    /// # Errors
+    /// The first that it may not run.
+    pub(crate) fn authorize_group(&self, framework: FrameworkKey, tasks: &[TaskInfo]) -> Result<(), String> {
+        let Some(framework) = self.framework(framework) else { return Ok(()) };
+        tasks.iter().try_for_each(|task| self.authorize_task(framework, task))
+    }
+
+    /// Whether somebody may have an operation carried out.
+    ///
+    /// # Errors
+    /// The first resource that it may not be done to.
+    pub(crate) fn authorize_operation(&self, principal: Option<&str>, operation: &Operation) -> Result<(), String> {
+        let authorizer = &self.config.authorizer;
+        if !authorizer.is_on() {
+            return Ok(());
+        }
+        let refused = |wish: &Wish| !authorizer.approves(principal, wish.0, wish.1.as_deref());
+        match wishes(operation).into_iter().find(refused) {
+            None => Ok(()),
+            Some((action, object)) => Err(refusal(action, object.as_deref())),
+        }
+    }
+
+    /// Whether an agent may register, with the reservations that it brings along.
+    pub(crate) fn authorize_agent(&self, from: &Pid, info: &SlaveInfo, out: &mut Outbox) -> bool {
+        let authorizer = &self.config.authorizer;
+        if !authorizer.is_on() {
+            return true;
+        }
+        let principal = self.peers.proof(from).map(|proof| &*proof.principal);
+        let reserved = read(&info.resources).filter(|resource| resource.reservation().is_some());
+        let wishes = reserved.map(|resource| (Action::ReserveResources, role_of(&resource)));
+        let mut wishes = std::iter::once((Action::RegisterAgent, None)).chain(wishes);
+        let refused = wishes.find(|(action, object)| !authorizer.approves(principal, *action, object.as_deref()));
+        if let Some((action, object)) = &refused {
+            out.warn(format!("Refusing registration of agent at {from}: {}", refusal(*action, object.as_deref())));
+        }
+        refused.is_none()
+    }
+}
+
+/// Why something is not done: its list, and what it would be done to.
+fn refusal(action: Action, object: Option<&str>) -> String {
+    let key = action.key();
+    match object {
+        Some(object) => format!("Not authorized to do this to '{object}', by '{key}' of the access control lists"),
+        None => format!("Not authorized to do this, by '{key}' of the access control lists"),
+    }
+}
+
+fn read(list: &[Proto]) -> impl Iterator<Item = Resource> {
+    list.iter().filter_map(|resource| resource_from_proto(resource).ok())
+}
+
+/// The role that a resource is reserved to.
+fn role_of(resource: &Resource) -> Option<String> {
+    Some(resource.reservation_role().map_or("*", Role::as_str).to_owned())
+}
+
+/// What an operation comes to.
+fn wishes(operation: &Operation) -> Vec<Wish> {
+    let roles = |action, list: &[Proto]| read(list).map(|resource| (action, role_of(&resource))).collect();
+    let one = |action, resource: &Proto| roles(action, std::slice::from_ref(resource));
+    match operation.r#type() {
+        Type::Reserve => {
+            let Some(body) = &operation.reserve else { return Vec::new() };
+            match (read(&body.source).next(), read(&body.resources).next()) {
+                (Some(source), Some(target)) => re_reservation(&source, &target),
+                _ => roles(Action::ReserveResources, &body.resources),
+            }
+        }
+        Type::Unreserve => {
+            let list = operation.unreserve.iter().flat_map(|body| read(&body.resources));
+            let reserver = |resource: Resource| resource.reservation()?.principal.as_deref().map(str::to_owned);
+            list.map(|resource| (Action::UnreserveResources, reserver(resource))).collect()
+        }
+        Type::Create => operation.create.as_ref().map_or(Vec::new(), |body| roles(Action::CreateVolume, &body.volumes)),
+        Type::Destroy => {
+            let list = operation.destroy.iter().flat_map(|body| read(&body.volumes));
+            let creator = |volume: Resource| volume.disk()?.persistence_principal().map(str::to_owned);
+            list.map(|volume| (Action::DestroyVolume, creator(volume))).collect()
+        }
+        Type::GrowVolume => {
+            operation.grow_volume.as_ref().map_or(Vec::new(), |body| one(Action::ResizeVolume, &body.volume))
+        }
+        Type::ShrinkVolume => {
+            operation.shrink_volume.as_ref().map_or(Vec::new(), |body| one(Action::ResizeVolume, &body.volume))
+        }
+        Type::CreateDisk | Type::DestroyDisk | Type::Launch | Type::LaunchGroup | Type::Unknown => Vec::new(),
+    }
+}
+
+/// A reservation takes another one's place: what is common to both stays, the rest is undone, and made.
+fn re_reservation(source: &Resource, target: &Resource) -> Vec<Wish> {
+    let (old, new) = (source.reservations(), target.reservations());
+    let common = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let undone = old[common..].iter().map(|one| {
+        let reserver = one.principal.as_deref().map(str::to_owned);
+        (Action::UnreserveResources, reserver)
+    });
+    let made = new[common..].iter().map(|one| (Action::ReserveResources, Some(one.role.as_str().to_owned())));
+    undone.chain(made).collect()
+}
