@@ -4,6 +4,7 @@
 //! test, such as a release build. What a core does by itself is tested beside it.
 #![forbid(unsafe_code)]
 
+mod access;
 mod agent_faults;
 mod authentication;
 mod backends;
