@@ -75,6 +75,12 @@ fn containers_are_told_of_and_taken_up_again() {
     for (name, code) in [("meanwhile", 7), ("later", 8)] {
         assert!(call(&cluster, &launch(name, waits(code))).0.contains("200"));
     }
+    // Programs that leave the group of the process that was started for them.
+    for name in ["apart", "killed"] {
+        let command = json!({"value": "echo $$ > pid; exec setsid sleep 1000"});
+        assert!(call(&cluster, &launch(name, command)).0.contains("200"));
+    }
+    let program = |name: &str| text(&sandbox.join("containers").join(name).join("pid")).trim().to_owned();
     let end = |name: &str| fs::write(sandbox.join("containers").join(name).join("end"), "").unwrap();
     until("the short one's end is noted", || top.join("containers/short/termination").exists());
     assert_eq!(text(&top.join("containers/short/status")), "768");
@@ -110,9 +116,13 @@ fn containers_are_told_of_and_taken_up_again() {
     end("later");
     assert_eq!(status("later"), 8 << 8);
     assert!(runs(&text(&top.join("containers/lives/pid"))));
-    let kill = json!({"type": "KILL_NESTED_CONTAINER", "kill_nested_container": {"container_id": inside("lives"), "signal": 15}});
-    assert!(call(&cluster, &kill).0.contains("200"));
-    assert_eq!(status("lives"), 15);
+    for (name, signal) in [("lives", 15), ("apart", 15), ("killed", 9)] {
+        until("its program runs", || name == "lives" || runs(&program(name)));
+        let kill = json!({"type": "KILL_NESTED_CONTAINER", "kill_nested_container": {"container_id": inside(name), "signal": signal}});
+        assert!(call(&cluster, &kill).0.contains("200"));
+        assert_eq!(status(name), signal, "{name}");
+        assert!(!runs(&program(name)), "{name}");
+    }
 
     let alone = json!({"type": "LAUNCH_CONTAINER", "launch_container":
         {"container_id": {"value": "alone"}, "command": {"value": "sleep 1000"}}});

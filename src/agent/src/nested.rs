@@ -222,7 +222,8 @@ impl Agent {
         for (container, found) in recovered {
             let root = container.root();
             let is_known = self.containers.contains_key(&root);
-            if found.is_executor && is_known {
+            // An executor is taken up by its checkpoint, even if what is noted of its container cannot be read.
+            if is_known && (found.is_executor || container == root) {
                 continue;
             }
             let owner = self.containers.get(&root).and_then(|(f, e)| self.executor(f.as_str(), e.as_str()));

@@ -78,24 +78,32 @@ async fn watch_on(url: Url, session_timeout: Duration, seed: u64, sender: watch:
     loop {
         match connect(&url, session_timeout).await {
             Ok(client) => {
-                told.clear();
                 let group = Group { client, path: url.path(), sender: &sender };
-                let error = group.watch(&mut backoff).await;
+                let error = group.watch(&mut backoff, &mut told).await;
                 tell(&sender, Known::Nothing);
-                tracing::warn!("ZooKeeper at {} does not say who leads: {error}; it is asked anew", url.servers());
+                once(
+                    &mut told,
+                    format!("ZooKeeper at {} does not say who leads: {error}; it is asked anew", url.servers()),
+                );
             }
             Err(error) => {
                 tell(&sender, Known::Nothing);
-                let error = error.to_string();
-                if error != told {
-                    tracing::warn!("no session with ZooKeeper at {}: {error}; it is tried again", url.servers());
-                    told = error;
+                if !matches!(error, Error::AuthFailed | Error::NoAuth) {
+                    // It has waited already, as long as a session.
+                    backoff.reset();
                 }
-                // Connecting has its own waits, and has taken as long as a session.
-                backoff.reset();
+                once(&mut told, format!("no session with ZooKeeper at {}: {error}; it is tried again", url.servers()));
             }
         }
         tokio::time::sleep(backoff.next_wait()).await;
+    }
+}
+
+/// Tells what is wrong, if that is not what was told last.
+fn once(told: &mut String, words: String) {
+    if *told != words {
+        tracing::warn!("{words}");
+        *told = words;
     }
 }
 
@@ -124,11 +132,11 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// Tells of every change, until the session ends. Says why it did.
-    async fn watch(&self, backoff: &mut Backoff) -> DetectError {
+    async fn watch(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
         let limit = self.client.session_timeout();
         let lost = without_connection(self.client.state_watcher(), limit);
         tokio::select! {
-            ended = self.look_on(backoff) => match ended {
+            ended = self.look_on(backoff, told) => match ended {
                 Err(error) => error,
                 Ok(never) => match never {},
             },
@@ -136,11 +144,12 @@ impl Group<'_> {
         }
     }
 
-    async fn look_on(&self, backoff: &mut Backoff) -> Result<Infallible, DetectError> {
+    async fn look_on(&self, backoff: &mut Backoff, told: &mut String) -> Result<Infallible, DetectError> {
         loop {
             match self.look().await {
                 Ok(watcher) => {
                     backoff.reset();
+                    told.clear();
                     watcher.changed().await;
                 }
                 // The session may live on, and the next question waits for its connection.

@@ -3,8 +3,7 @@
 //! does not see it: one that is away, or is not the one that has started the container.
 //!
 //! The kernel gives the first process of a pid namespace no signal that it does not handle, and `keep` holds all of them, so this
-//! one needs to hand none on: a signal to the container's process group reaches the program by itself. Whatever is left ends with
-//! the container.
+//! one needs to hand none on: who signals the container signals all of its processes. Whatever is left ends with the container.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -29,6 +28,8 @@ pub(super) fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 /// The same with a file as its standard input that takes the program's status, in the form of wait(2).
 pub(super) fn keep(words: impl Iterator<Item = OsString>) -> ExitCode {
     containers::hold_signals();
+    // A task has no business in the file that this one holds.
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     // Without a file the program runs all the same.
     start(words, rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3).ok().map(File::from))
 }

@@ -114,7 +114,8 @@ impl Worker {
                 let variables: Option<Variables> = self.records.more(&container, Note::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
                 let ports = self.records.more(&container, Note::Ports);
-                let live = Live { pid, started, sandbox, init: false, rotation, ports };
+                let init = self.records.is_kept(&container);
+                let live = Live { pid, started, sandbox, init, rotation, ports };
                 self.alive(&container, live, pidfd, ours, None::<std::future::Ready<()>>, None);
             }
             Ok(None) => self.gone(container, sandbox),
@@ -227,8 +228,8 @@ impl Worker {
             (self.report)(limited(&container, group));
         }
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
-        // A program that was killed has not ended what it started.
-        let killed = live.sandbox.is_some() && status.is_none_or(|status| status & 0x7f != 0);
+        // A program that was killed has not ended what it started, nor has a first process of ours its program.
+        let killed = (live.sandbox.is_some() || live.init) && status.is_none_or(|status| status & 0x7f != 0);
         if group.is_some() || self.docker.knows(&container) || nested || killed || !containers::group_is_empty(live.pid)
         {
             let worker = self.clone();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use containers::isolation::Mount;
-use fetcher::image::{Backend, has_marks};
+use fetcher::image::{Backend, has_marks, needs_copy};
 
 /// The longest options of a mount.
 const OPTIONS_MAX: usize = 4000;
@@ -38,6 +38,8 @@ impl Way {
                 };
                 return Ok(Way::Single(layer.clone()));
             }
+            // They may have been unpacked where nothing else could be done.
+            Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
             Backend::Overlay => overlay(layers, folder).map(|options| Mount::Overlay { target, options }),
             // What is gone is marked as an overlay wants it.
             Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -26,6 +26,8 @@ use crate::sync::lock;
 const PID: &str = "pid";
 /// How that has ended, in the form of wait(2).
 const STATUS: &str = "status";
+/// More than a status has.
+const STATUS_MAX: u64 = 16;
 /// What the container was asked to be, and how its process was started.
 const CONFIG: &str = "config";
 const LAUNCH_INFO: &str = "launch_info";
@@ -122,9 +124,17 @@ impl Records {
         opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
     }
 
+    /// Whether the first process of a living container is one of ours, which keeps its program's status.
+    pub(super) fn is_kept(&self, container: &ContainerName) -> bool {
+        self.folder(container).join(STATUS).exists()
+    }
+
     /// Notes how the first process of a container inside another one has ended.
     pub(super) fn note_status(&self, container: &ContainerName, status: i32) {
-        self.tell(container, unless_gone(std::fs::write(self.folder(container).join(STATUS), status.to_string())));
+        // The first process may have done so, and what is there may be all that the next agent has.
+        if self.status(container).is_none() {
+            self.tell(container, unless_gone(std::fs::write(self.folder(container).join(STATUS), status.to_string())));
+        }
     }
 
     /// Notes how such a container has ended.
@@ -132,9 +142,11 @@ impl Records {
         self.tell(container, unless_gone(write_for_us(&self.folder(container).join(TERMINATION), termination)));
     }
 
-    /// How the first process of a container has ended, if that was noted.
+    /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write what it likes.
     pub(super) fn status(&self, container: &ContainerName) -> Option<i32> {
-        std::fs::read_to_string(self.folder(container).join(STATUS)).ok()?.trim().parse().ok()
+        let (mut text, file) = (String::new(), File::open(self.folder(container).join(STATUS)).ok()?);
+        file.take(STATUS_MAX).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
     }
 
     fn tell(&self, container: &ContainerName, written: io::Result<()>) {

@@ -36,7 +36,8 @@ use crate::fault;
 use crate::sync::lock;
 
 /// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
-const FATAL: [i32; 4] = [2, 3, 9, 15];
+const FATAL: [i32; 4] = [2, 3, KILL, 15];
+const KILL: i32 = 9;
 
 /// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent does, and
 /// a container has to be ended while others fetch from a slow server.
@@ -117,16 +118,22 @@ impl Worker {
                 self.tell_failure(container, started);
             }
             Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
-            Job::Signal(container, signal) => {
-                if let Some(live) = lock(&self.live).get(&container) {
-                    // A process that is gone needs no signal; its end is reported by the one who waits for it.
-                    let _ = containers::signal_group(live.pid, signal);
-                } else if FATAL.contains(&signal) {
-                    self.fetcher.cancel(&container);
-                }
-            }
+            Job::Signal(container, signal) => self.signal(&container, signal),
             Job::Destroy(container) => self.destroy(&container),
             Job::LeftOvers(containers) => self.end_left_overs(containers),
+        }
+    }
+
+    fn signal(&self, container: &ContainerName, signal: i32) {
+        let live = lock(&self.live).get(container).cloned();
+        // A process that is gone needs no signal; its end is reported by the one who waits for it.
+        match live {
+            // The first process is one of ours, which takes no signals. Its program may have made a group of its own.
+            Some(live) if live.init && signal == KILL => self.destroy(container),
+            Some(live) if live.init => drop(containers::signal_tree(live.pid, signal)),
+            Some(live) => drop(containers::signal_group(live.pid, signal)),
+            None if FATAL.contains(&signal) => self.fetcher.cancel(container),
+            None => {}
         }
     }
 

@@ -4,9 +4,11 @@
 //! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use rustix::fs as sys;
+use rustix::io::Errno;
 
 use super::layer::OPAQUE;
 
@@ -88,7 +90,9 @@ fn is_known(kind: &str) -> Result<(), String> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let folder = if kind == "overlay" { "overlayfs" } else { kind };
     let modules = Path::new("/lib/modules").join(release.trim()).join("kernel/fs").join(folder);
-    match listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
+    // In a container of its own the agent may not see the modules; the first mount tells.
+    let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
+    match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
         true => Ok(()),
         false => Err(format!("the kernel has no file system '{kind}'")),
     }
@@ -108,18 +112,26 @@ fn can_be_written_to(folder: &Path, kind: &str, more: &[(i64, &str)]) -> Result<
 /// Whether the file system of `folder` takes the marks of what is gone, and tells the kinds of a folder's entries.
 fn can_be_marked(folder: &Path) -> Result<(), String> {
     let probe = folder.join(format!(".probe-{}", std::process::id()));
-    fs::create_dir_all(&probe).map_err(|error| format!("'{}': {error}", probe.display()))?;
+    match fs::create_dir_all(&probe) {
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Ok(()),
+        made => made.map_err(|error| format!("'{}': {error}", probe.display()))?,
+    }
     let tried = try_marks(&probe).map_err(|what| format!("the file system of '{}' has {what}", folder.display()));
     // What is left is an empty folder, or two.
     let _ = fs::remove_dir_all(&probe);
     tried
 }
 
+/// What a full disk refuses says nothing of what its file system can do.
+fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
+    tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
+}
+
 fn try_marks(probe: &Path) -> Result<(), String> {
-    sys::mknodat(sys::CWD, probe.join("gone"), sys::FileType::CharacterDevice, sys::Mode::empty(), 0)
-        .map_err(|errno| format!("no marks of what is gone: {errno}"))?;
-    sys::setxattr(probe, OPAQUE, b"y", sys::XattrFlags::empty())
-        .map_err(|errno| format!("no trusted attributes: {errno}"))?;
+    let made = sys::mknodat(sys::CWD, probe.join("gone"), sys::FileType::CharacterDevice, sys::Mode::empty(), 0);
+    may(made).map_err(|errno| format!("no marks of what is gone: {errno}"))?;
+    let set = sys::setxattr(probe, OPAQUE, b"y", sys::XattrFlags::empty());
+    may(set).map_err(|errno| format!("no trusted attributes: {errno}"))?;
     let kinds = || {
         let opened = sys::open(probe, sys::OFlags::DIRECTORY | sys::OFlags::CLOEXEC, sys::Mode::empty())?;
         let entries: Result<Vec<_>, _> = sys::Dir::new(opened)?.collect();

@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, chown, lchown, symlink};
 use std::path::Path;
 
 use rustix::fs as sys;
 
 use super::layer::{ALL_GONE, GONE, OPAQUE};
+
+/// Stands beside a layer that has files as marks of what is gone.
+const FILE_MARKS: &str = "file-marks";
 
 /// Copies layers, the lowest one first, into the empty folder `root`.
 ///
@@ -95,6 +99,30 @@ pub fn has_marks(layer: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Whether a layer has files as marks, which only copying understands: `note_marks` has noted it beside the layer's files.
+pub fn needs_copy(layer: &Path) -> bool {
+    layer.with_file_name(FILE_MARKS).exists()
+}
+
+/// Notes beside a layer that was just unpacked whether it has files as marks.
+///
+/// # Errors
+/// What the system refuses.
+pub(super) fn note_marks(layer: &Path) -> io::Result<()> {
+    if has_file_marks(layer)? { fs::write(layer.with_file_name(FILE_MARKS), "") } else { Ok(()) }
+}
+
+fn has_file_marks(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_mark = entry.file_name().as_bytes().starts_with(GONE.as_bytes());
+        if is_mark || entry.file_type()?.is_dir() && has_file_marks(&entry.path())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +146,11 @@ mod tests {
         let root = folder.join("root");
         fs::create_dir(&root).unwrap();
         assert!(!has_marks(&upper).unwrap());
+        assert!(has_file_marks(&upper).unwrap() && !has_file_marks(&lower).unwrap());
+        note_marks(&lower).unwrap();
+        assert!(!needs_copy(&upper));
+        note_marks(&upper).unwrap();
+        assert!(needs_copy(&upper));
         copy_layers(&[lower, upper], &root).unwrap();
         let mut found = Vec::new();
         let mut folders = vec![root.clone()];

@@ -13,6 +13,7 @@ use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
 use rustix::fs::{self as sys, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 use tar::{Entry, EntryType};
 
@@ -146,7 +147,7 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     let words = |errno: rustix::io::Errno| errno.to_string();
     if text == ALL_GONE {
         return sys::fsetxattr(&folder, OPAQUE, b"y", XattrFlags::empty())
-            .or_else(|_| leave_mark(&folder, &name))
+            .or_else(|errno| instead_of_mark(errno, &folder, &name))
             .map_err(words);
     }
     if let Some(gone) = text.strip_prefix(GONE) {
@@ -157,7 +158,7 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
         remove(&folder, Path::new(gone))?;
         let mode = Mode::empty();
         return sys::mknodat(&folder, gone, FileType::CharacterDevice, mode, 0)
-            .or_else(|_| leave_mark(&folder, &name))
+            .or_else(|errno| instead_of_mark(errno, &folder, &name))
             .map_err(words);
     }
     let header = entry.header();
@@ -226,7 +227,11 @@ fn put(root: &Folder, entry: &mut Entry<'_, impl Read>, path: &Path, folders: &m
     Ok(())
 }
 
-fn leave_mark(folder: &OwnedFd, name: &Path) -> Result<(), rustix::io::Errno> {
+/// A file in the place of a mark that an overlay would understand, where the file system or our rights do not allow for that.
+fn instead_of_mark(errno: Errno, folder: &OwnedFd, name: &Path) -> Result<(), Errno> {
+    if !matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::INVAL) {
+        return Err(errno);
+    }
     let flags = OFlags::CREATE | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     sys::openat(folder, name, flags, Mode::from_raw_mode(0o600)).map(drop)
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use backend::Backend;
-pub use copy::{copy_layers, has_marks};
+pub use copy::{copy_layers, has_marks, needs_copy};
 pub use name::Name;
 pub use store::{Pruned, Store};
 

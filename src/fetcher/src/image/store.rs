@@ -1,4 +1,4 @@
-//! The store: `images/<name>.json`, `layers/<id>/rootfs`, `staging`, `locks` (files of other images are left alone).
+//! The store: `images/<name>.json`, `layers/<id>/rootfs` and, where that is to be copied, `file-marks` beside it, `staging`, `locks` (files of other images are left alone).
 //!
 //! Everything appears whole, by a rename. What is used by containers the caller of [`Store::prune`] knows.
 
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::{Image, ImageError, Name, layer};
+use super::{Image, ImageError, Name, copy, layer};
 
 /// How many digits of a layer's digest name its folder: an overlay names all layers within 4096 bytes.
 const ID_DIGITS: usize = 32;
@@ -123,6 +123,7 @@ impl Store {
         if found != hex {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
         }
+        copy::note_marks(&root).map_err(at)?;
         // A process that was quicker with the same layer has brought the same files.
         match fs::rename(&half, &folder) {
             Err(error) if !folder.join("rootfs").is_dir() => Err(ImageError::at(folder.display(), error)),

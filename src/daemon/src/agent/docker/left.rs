@@ -56,7 +56,7 @@ impl Docker {
 
 impl Inner {
     fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>, runtime: &Handle) {
-        let Named { id, apart, old } = Named::parse(&container.name);
+        let Some(Named { id, apart, old }) = Named::parse(&container.name) else { return };
         if let Some(old) = old.filter(|_| wanted.contains(&id)) {
             lock(&self.old_names).insert(id.clone(), old);
         }
@@ -67,7 +67,7 @@ impl Inner {
             lock(&self.apart).extend(apart.then(|| id.clone()));
             lock(&self.left).insert(id.clone(), container.name.clone());
         }
-        if wanted.contains(&id) || container.running && !self.kill_orphans {
+        if wanted.contains(&id) || !self.kill_orphans {
             return;
         }
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(container.created);
@@ -93,12 +93,13 @@ struct Named {
     id: String,
     /// Whether its executor is in there, and not its task.
     apart: bool,
-    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them until 0.23.
+    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them from 0.23 to 1.3.
     old: Option<String>,
 }
 
 impl Named {
-    fn parse(name: &str) -> Named {
+    /// None of a container that no agent has made: others may have names that begin like ours.
+    fn parse(name: &str) -> Option<Named> {
         let task = name.strip_suffix(apart::SUFFIX);
         let whole = task.unwrap_or(name);
         let own = whole.strip_prefix(PREFIX).unwrap_or(whole);
@@ -107,7 +108,8 @@ impl Named {
             Some((_, id)) => (id, Some(whole.to_owned())),
             None => (own, None),
         };
-        Named { id: id.to_owned(), apart: task.is_some(), old }
+        uuid::Uuid::try_parse(id).ok()?;
+        Some(Named { id: id.to_owned(), apart: task.is_some(), old })
     }
 }
 
@@ -168,12 +170,15 @@ mod tests {
     #[test]
     fn names_of_containers() {
         let named = |id: &str, apart, old: Option<&str>| Named { id: id.into(), apart, old: old.map(str::to_owned) };
-        assert_eq!(Named::parse("mesos-5f-1"), named("5f-1", false, None));
-        assert_eq!(Named::parse("mesos-5f-1.executor"), named("5f-1", true, None));
-        assert_eq!(Named::parse("mesos-2015-S0.5f-1"), named("5f-1", false, Some("mesos-2015-S0.5f-1")));
-        assert_eq!(Named::parse("mesos-2015-S0.5f-1.executor"), named("5f-1", true, Some("mesos-2015-S0.5f-1")));
-        // An id may begin like the prefix.
-        assert_eq!(Named::parse("mesos-mesos-1"), named("mesos-1", false, None));
+        const ID: &str = "5f3a1b2c-0d4e-4f60-8a7b-9c0d1e2f3a4b";
+        let [new, old] = [format!("mesos-{ID}"), format!("mesos-2015-S0.{ID}")];
+        assert_eq!(Named::parse(&new), Some(named(ID, false, None)));
+        assert_eq!(Named::parse(&format!("{new}.executor")), Some(named(ID, true, None)));
+        assert_eq!(Named::parse(&old), Some(named(ID, false, Some(&old))));
+        assert_eq!(Named::parse(&format!("{old}.executor")), Some(named(ID, true, Some(&old))));
+        for others in ["mesos-dns", "mesos-agent", "mesos-master.executor", "mesos-", "mesos-a.b"] {
+            assert_eq!(Named::parse(others), None, "{others}");
+        }
     }
 
     #[tokio::test]
