@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::tls::{RootCerts, TlsConfig};
@@ -37,13 +38,15 @@ fn copy(path: &Path, target: &Path) -> Result<(), String> {
 
 /// A client that trusts what the host trusts, and gives up on a server that sends nothing for so long.
 pub(crate) fn agent(stall: Duration) -> ureq::Agent {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).unversioned_rustls_crypto_provider(provider);
     ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(REDIRECTS_MAX)
         .timeout_connect(Some(stall))
         .timeout_recv_response(Some(stall))
         .timeout_per_read(Some(stall))
-        .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+        .tls_config(tls.build())
         .build()
         .new_agent()
 }
