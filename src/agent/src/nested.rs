@@ -294,16 +294,19 @@ fn termination(nested: &Nested) -> pb::slave::ContainerTermination {
     }
 }
 
-/// The container that a call is about, and the signal that it asks for.
+/// The container that a call is about, and the signal that it asks for, by the body of its type.
 #[allow(deprecated)]
 pub(crate) fn target(call: &api::Call) -> Option<(pb::ContainerId, Option<i32>)> {
-    let wait = call.wait_container.as_ref().map(|call| (&call.container_id, None));
-    let wait_nested = call.wait_nested_container.as_ref().map(|call| (&call.container_id, None));
-    let kill = call.kill_container.as_ref().map(|call| (&call.container_id, call.signal));
-    let kill_nested = call.kill_nested_container.as_ref().map(|call| (&call.container_id, call.signal));
-    let remove = call.remove_container.as_ref().map(|call| (&call.container_id, None));
-    let remove_nested = call.remove_nested_container.as_ref().map(|call| (&call.container_id, None));
-    let found = wait.or(wait_nested).or(kill).or(kill_nested).or(remove).or(remove_nested);
+    use api::call::Type;
+    let found = match call.r#type() {
+        Type::WaitContainer => call.wait_container.as_ref().map(|call| (&call.container_id, None)),
+        Type::WaitNestedContainer => call.wait_nested_container.as_ref().map(|call| (&call.container_id, None)),
+        Type::KillContainer => call.kill_container.as_ref().map(|call| (&call.container_id, call.signal)),
+        Type::KillNestedContainer => call.kill_nested_container.as_ref().map(|call| (&call.container_id, call.signal)),
+        Type::RemoveContainer => call.remove_container.as_ref().map(|call| (&call.container_id, None)),
+        Type::RemoveNestedContainer => call.remove_nested_container.as_ref().map(|call| (&call.container_id, None)),
+        _ => None,
+    };
     found.map(|(id, signal)| (id.clone(), signal))
 }
 

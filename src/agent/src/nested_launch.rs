@@ -236,19 +236,9 @@ pub(crate) fn rights(container: &pb::ContainerInfo) -> Option<pb::LinuxInfo> {
     })
 }
 
-/// What a call wants launched; none if it has no body.
+/// What a call wants launched, by the body of its type: others that it has count for nothing. None if it has none.
 #[allow(deprecated)]
 pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
-    if let Some(launch) = call.launch_container {
-        return Some(Wanted {
-            id: launch.container_id,
-            command: launch.command.unwrap_or_default(),
-            container: launch.container,
-            resources: launch.resources,
-            limits: launch.limits,
-            session: false,
-        });
-    }
     let plain = |id, command: Option<_>, container, session| Wanted {
         id,
         command: command.unwrap_or_default(),
@@ -257,11 +247,25 @@ pub(crate) fn wanted(call: api::Call) -> Option<Wanted> {
         limits: std::collections::BTreeMap::new(),
         session,
     };
-    if let Some(launch) = call.launch_nested_container {
-        return Some(plain(launch.container_id, launch.command, launch.container, false));
+    match call.r#type() {
+        api::call::Type::LaunchContainer => call.launch_container.map(|launch| Wanted {
+            id: launch.container_id,
+            command: launch.command.unwrap_or_default(),
+            container: launch.container,
+            resources: launch.resources,
+            limits: launch.limits,
+            session: false,
+        }),
+        api::call::Type::LaunchNestedContainer => {
+            let launch = call.launch_nested_container?;
+            Some(plain(launch.container_id, launch.command, launch.container, false))
+        }
+        api::call::Type::LaunchNestedContainerSession => {
+            let launch = call.launch_nested_container_session?;
+            Some(plain(launch.container_id, launch.command, launch.container, true))
+        }
+        _ => None,
     }
-    let launch = call.launch_nested_container_session?;
-    Some(plain(launch.container_id, launch.command, launch.container, true))
 }
 
 /// The rest of a container's description, once its SANDBOX_PATH volumes are known as folders.
@@ -290,4 +294,39 @@ fn shared_folder(volume: &pb::Volume, parent: &str, own: &str) -> Option<VolumeL
         folder: format!("{base}/{}", path.path),
         prepare: Prepare::Make { sandbox: base.to_owned() },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::call::{self, Type};
+
+    fn id(value: &str) -> pb::ContainerId {
+        pb::ContainerId { value: value.to_owned(), ..pb::ContainerId::default() }
+    }
+
+    #[test]
+    fn only_the_body_of_a_calls_type_counts() {
+        let launch = |name| call::LaunchContainer { container_id: id(name), ..Default::default() };
+        let nested = |name| call::LaunchNestedContainer { container_id: id(name), ..Default::default() };
+        let session = |name| call::LaunchNestedContainerSession { container_id: id(name), ..Default::default() };
+        let all = |kind: Type| api::Call {
+            r#type: Some(kind as i32),
+            launch_container: Some(launch("alone")),
+            launch_nested_container: Some(nested("nested")),
+            launch_nested_container_session: Some(session("session")),
+            wait_container: Some(call::WaitContainer { container_id: id("waited") }),
+            kill_nested_container: Some(call::KillNestedContainer { container_id: id("killed"), signal: None }),
+            ..api::Call::default()
+        };
+        let launched = |kind| wanted(all(kind)).map(|wanted| (wanted.id.value, wanted.session));
+        assert_eq!(launched(Type::LaunchContainer), Some(("alone".to_owned(), false)));
+        assert_eq!(launched(Type::LaunchNestedContainer), Some(("nested".to_owned(), false)));
+        assert_eq!(launched(Type::LaunchNestedContainerSession), Some(("session".to_owned(), true)));
+        assert_eq!(launched(Type::WaitContainer), None);
+        let meant = |kind| crate::nested::target(&all(kind)).map(|(id, _)| id.value);
+        assert_eq!(meant(Type::WaitContainer).as_deref(), Some("waited"));
+        assert_eq!(meant(Type::KillNestedContainer).as_deref(), Some("killed"));
+        assert_eq!(meant(Type::RemoveContainer), None);
+    }
 }

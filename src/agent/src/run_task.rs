@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use authorizer::Action;
 use base::{ExecutorId, FrameworkId, Pid, TaskId, Time};
 use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskMessage};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
@@ -89,7 +88,7 @@ impl Agent {
         if let Err(drop) = self.check(&info, versions, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
-        if let Err(drop) = self.authorize(&info, &launch.queued) {
+        if let Err(drop) = self.authorize(&info, &launch) {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
         if !self.frameworks.contains_key(&id) {
@@ -98,25 +97,37 @@ impl Agent {
         self.launch(&id, launch, now, out);
     }
 
-    /// Whether a framework may run tasks as their users: what the master has asked already, by this agent's own lists.
-    fn authorize(&self, info: &pb::FrameworkInfo, queued: &Queued) -> Result<(), Drop> {
+    /// Whether a framework may run tasks as their users, and a group's executor as its own: what the master has asked already, by
+    /// this agent's own lists.
+    fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), Drop> {
         let authorizer = &self.config.authorizer;
         if !authorizer.is_on() {
             return Ok(());
         }
         let principal = info.principal.as_deref();
-        let may = |user: &str| authorizer.approves(principal, Action::RunTask, Some(user));
-        let refused = queued.tasks().iter().find(|task| !may(authorizer::task_user(task, info)));
-        let Some(task) = refused else { return Ok(()) };
-        let user = authorizer::task_user(task, info);
-        Err(Drop {
+        let refused = |user: &str| !authorizer.may_run_as(principal, user);
+        let drop = |reason: Reason, what: String, user: &str| Drop {
             state: TaskState::TaskError,
-            reason: match queued {
-                Queued::Task(_) => Reason::TaskUnauthorized,
-                Queued::Group(_) => Reason::TaskGroupUnauthorized,
-            },
-            message: format!("Not authorized to launch task '{}' as user '{user}'", task.task_id.value),
-        })
+            reason,
+            message: format!("Not authorized to launch {what} as user '{user}'"),
+        };
+        let (reason, executor) = match &launch.queued {
+            Queued::Task(_) => (Reason::TaskUnauthorized, None),
+            Queued::Group(_) => (Reason::TaskGroupUnauthorized, Some(&launch.executor)),
+        };
+        for task in launch.queued.tasks() {
+            let user = authorizer::task_user(task, info);
+            if refused(user) {
+                return Err(drop(reason, format!("task '{}'", task.task_id.value), user));
+            }
+        }
+        let executor = executor.filter(|executor| executor.command.is_some());
+        match executor.map(|executor| (executor, authorizer::executor_user(executor, info))) {
+            Some((executor, user)) if refused(user) => {
+                Err(drop(reason, format!("executor '{}'", executor.executor_id.value), user))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether a launch is sound and may take place now.

@@ -50,16 +50,19 @@ impl Snapshot {
         hidden.map(|(_, executor)| executor.container.clone()).collect()
     }
 
-    /// The user of a sandbox, by a path in it; none if its executor is not known any more.
+    /// The user of a sandbox, by its path: of an executor that is not known any more that of its framework; none if that is not known
+    /// either.
     pub fn sandbox_user(&self, path: &str) -> Option<&str> {
         let (_, rest) = path.rsplit_once("/frameworks/")?;
         let (framework, rest) = rest.split_once("/executors/")?;
-        let executor = rest.split('/').next()?;
+        let mut parts = rest.split('/');
+        let (executor, run) = (parts.next()?, parts.nth(1).filter(|run| *run != "latest"));
         let mut all = self.frameworks.values().chain(&self.completed_frameworks);
         let framework = all.find(|known| known.id.as_str() == framework)?;
         let all = framework.executors.values().chain(framework.completed_executors.iter());
-        let executor = all.into_iter().find(|known| known.id.as_str() == executor)?;
-        Some(executor_user(&executor.info, &framework.info))
+        let is_run = |known: &Arc<Executor>| run.is_none_or(|run| known.container.as_str() == run);
+        let executor = all.into_iter().find(|known| known.id.as_str() == executor && is_run(known));
+        Some(executor.map_or(framework.info.user.as_str(), |executor| executor_user(&executor.info, &framework.info)))
     }
 
     /// What must be allowed for a call about a container, and to which user's; none: to all containers by themselves.

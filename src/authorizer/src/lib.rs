@@ -128,6 +128,14 @@ impl Authorizer {
         }
     }
 
+    /// Whether `subject` may run something as this user. Who names none gets the agent's own, whoever that is, and must be allowed all.
+    pub fn may_run_as<'s>(&self, subject: impl Into<Subject<'s>>, user: &str) -> bool {
+        match user.is_empty() {
+            true => self.verdict(subject, Action::RunTask) == Verdict::Everything,
+            false => self.approves(subject, Action::RunTask, Some(user)),
+        }
+    }
+
     /// What can be said of `subject` and `action` whatever it is done to.
     pub fn verdict<'s>(&self, subject: impl Into<Subject<'s>>, action: Action) -> Verdict {
         self.0.as_ref().map_or(Verdict::Everything, |acls| acls.verdict(subject.into(), action))

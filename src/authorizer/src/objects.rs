@@ -3,8 +3,9 @@
 
 use protos::mesos::{CommandInfo, ExecutorInfo, FrameworkInfo, Resource, Task, TaskInfo};
 
+/// An empty name is none: nobody can be that.
 fn own(command: Option<&CommandInfo>) -> Option<&str> {
-    command?.user.as_deref()
+    command?.user.as_deref().filter(|user| !user.is_empty())
 }
 
 /// The user that a task is to run as: its own, its executor's or its framework's.
@@ -15,7 +16,7 @@ pub fn task_user<'i>(task: &'i TaskInfo, framework: &'i FrameworkInfo) -> &'i st
 
 /// The user of a task that was launched.
 pub fn launched_user<'i>(task: &'i Task, framework: &'i FrameworkInfo) -> &'i str {
-    task.user.as_deref().unwrap_or(&framework.user)
+    task.user.as_deref().filter(|user| !user.is_empty()).unwrap_or(&framework.user)
 }
 
 /// The user of an executor: its own or its framework's.

@@ -155,6 +155,23 @@ fn all_roles_must_be_allowed() {
 }
 
 #[test]
+fn who_names_no_user_must_be_allowed_all() {
+    let lists = |text: &str| Authorizer::from(Acls::parse(text).unwrap().acls);
+    let not_root = lists(r#"{"run_tasks": [{"principals": {"type": "NONE"}, "users": {"values": ["root"]}}]}"#);
+    assert!(not_root.may_run_as(Some("p"), "www") && !not_root.may_run_as(Some("p"), "root"));
+    assert!(!not_root.may_run_as(Some("p"), ""));
+    let of_one = lists(
+        r#"{"run_tasks": [{"principals": {"values": ["p"]}, "users": {"type": "ANY"}}, {"principals": {"type": "ANY"}, "users": {"type": "NONE"}}]}"#,
+    );
+    assert!(of_one.may_run_as(Some("p"), "") && !of_one.may_run_as(Some("q"), ""));
+    assert!(Authorizer::default().may_run_as(None, ""));
+    // An answer for all objects is one, so that all who may see everything are shown the same.
+    assert_eq!(of_one.verdict(Some("p"), Action::RunTask), Verdict::Everything);
+    assert_eq!(of_one.verdict(Some("q"), Action::RunTask), Verdict::Nothing);
+    assert_eq!(not_root.verdict(Some("p"), Action::RunTask), Verdict::Depends);
+}
+
+#[test]
 fn every_action_has_its_key() {
     assert_eq!(Action::ALL.len(), KNOWN.len());
     for action in Action::ALL {

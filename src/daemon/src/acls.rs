@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use authorizer::{Acls, Action, Authorizer};
+use authorizer::{Acls, Action, Authorizer, Verdict};
 use protos::mesos;
 use wire::http::{Method, Request, Response, StatusCode};
 
@@ -61,6 +61,17 @@ impl Asker {
         let on = object.map(|object| format!(" for '{object}'")).unwrap_or_default();
         tracing::info!("refusing a request of {who}, by '{}'{on} of the access control lists", action.key());
         Err(Box::new(forbidden()))
+    }
+
+    /// Whether something may be done to whatever there is.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn must_all(&self, action: Action) -> Result<(), Box<Response>> {
+        match self.authorizer.verdict(self.principal.as_deref(), action) {
+            Verdict::Everything => Ok(()),
+            Verdict::Depends | Verdict::Nothing => Err(Box::new(forbidden())),
+        }
     }
 
     /// Whether a resource's roles may all be viewed.

@@ -93,7 +93,7 @@ impl Master {
     }
 
     /// Whether a driver may subscribe a framework: whether it has authenticated, if it must, and as who it says that it is.
-    pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo, out: &mut Outbox) -> Result<(), String> {
+    pub(crate) fn check_driver(&self, from: &Pid, info: &FrameworkInfo) -> Result<(), String> {
         let proved = self.peers.proof(from).map(|proof| &proof.principal);
         match (proved, &info.principal) {
             (None, _) if self.config.authenticate_frameworks => {
@@ -102,12 +102,15 @@ impl Master {
             (Some(proved), Some(claimed)) if **proved != **claimed => {
                 Err(format!("Framework principal '{claimed}' does not match authenticated principal '{proved}'"))
             }
-            (Some(proved), None) => {
-                out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));
-                Ok(())
-            }
             _ => Ok(()),
         }
+    }
+
+    /// As whom the process of a driver has authenticated whose framework does not say so.
+    pub(crate) fn proved_principal(&self, from: &Pid, out: &mut Outbox) -> Option<String> {
+        let proved = self.peers.proof(from)?.principal.to_string();
+        out.warn(format!("Framework at {from} (authenticated as '{proved}') does not set 'principal'"));
+        Some(proved)
     }
 }
 

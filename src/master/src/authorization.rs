@@ -5,7 +5,7 @@
 use authorizer::Action;
 use base::Pid;
 use protos::mesos::offer::{Operation, operation::Type};
-use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo, TaskInfo};
+use protos::mesos::{ExecutorInfo, FrameworkInfo, Resource as Proto, SlaveInfo, TaskInfo};
 use resources::{Resource, Role, resource_from_proto};
 
 use crate::io::{Answer, Outbox};
@@ -59,19 +59,32 @@ impl Master {
             return Ok(());
         }
         let user = authorizer::task_user(task, &framework.info);
-        match authorizer.approves(framework.info.principal.as_deref(), Action::RunTask, Some(user)) {
+        match authorizer.may_run_as(framework.info.principal.as_deref(), user) {
             true => Ok(()),
             false => Err(format!("Not authorized to launch task '{}' as user '{user}'", task.task_id.value)),
         }
     }
 
-    /// Whether a framework may run all tasks of a group.
+    /// Whether a framework may run all tasks of a group, and their executor, which may have another user.
     ///
     /// # Errors
     /// The first that it may not run.
-    pub(crate) fn authorize_group(&self, framework: FrameworkKey, tasks: &[TaskInfo]) -> Result<(), String> {
+    pub(crate) fn authorize_group(
+        &self,
+        framework: FrameworkKey,
+        executor: &ExecutorInfo,
+        tasks: &[TaskInfo],
+    ) -> Result<(), String> {
         let Some(framework) = self.framework(framework) else { return Ok(()) };
-        tasks.iter().try_for_each(|task| self.authorize_task(framework, task))
+        tasks.iter().try_for_each(|task| self.authorize_task(framework, task))?;
+        let user = authorizer::executor_user(executor, &framework.info);
+        match executor.command.is_none() || self.config.authorizer.may_run_as(framework.info.principal.as_deref(), user)
+        {
+            true => Ok(()),
+            false => {
+                Err(format!("Not authorized to launch executor '{}' as user '{user}'", executor.executor_id.value))
+            }
+        }
     }
 
     /// Whether somebody may have an operation carried out.

@@ -306,9 +306,15 @@ impl Stage {
             ["run", framework, id, options @ ..] => self.run(framework, id, options),
             ["group", framework, executor, ids, options @ ..] => {
                 let tasks = ids.split(',').map(|id| self::task(id, options)).collect();
+                // One of the framework's own has a command, and may have a user.
+                let user = option(options, "executor-user");
+                let mut executor = executor_info(framework, executor, user.is_none());
+                if let Some(command) = &mut executor.command {
+                    command.user = user.map(str::to_owned);
+                }
                 Incoming::RunTaskGroup(RunTaskGroupMessage {
                     framework: self::framework(framework, options),
-                    executor: executor_info(framework, executor, true),
+                    executor,
                     task_group: pb::TaskGroupInfo { tasks },
                     launch_executor: option(options, "new").map(|new| new.parse().unwrap()),
                     ..RunTaskGroupMessage::default()

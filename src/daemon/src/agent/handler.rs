@@ -135,7 +135,11 @@ impl Handler {
             return decided;
         }
         let attached = self.common.files.attached_above(path).unwrap_or_default();
-        asker.must(Action::AccessSandbox, self.snapshot().await.sandbox_user(&attached))
+        match self.snapshot().await.sandbox_user(&attached) {
+            Some(user) => asker.must(Action::AccessSandbox, Some(user)),
+            // It may be anybody's.
+            None => asker.must_all(Action::AccessSandbox),
+        }
     }
 
     async fn state(&self, request: &Request, asker: Asker) -> Response {

@@ -109,7 +109,7 @@ pub(super) async fn answer(handler: &Handler, request: &Request, own: Own, mut c
 /// 403.
 fn must(own: Own, asker: Asker) -> Result<(), Box<Response>> {
     match own {
-        Own::UpdatePolicies => asker.must(Action::UpdateWeight, None),
+        Own::UpdatePolicies => asker.must_all(Action::UpdateWeight),
         Own::GetPolicies | Own::GetFairness | Own::Explain => match Sight::of(asker).is_wide() {
             true => Ok(()),
             false => Err(Box::new(acls::forbidden())),

@@ -25,7 +25,7 @@ impl Master {
             false => self.check_group(deal, &group),
         };
         let checked = checked.map_err(|why| (Reason::TaskGroupInvalid, why)).and_then(|needs| {
-            let refused = self.authorize_group(deal.framework, &group.task_group.tasks);
+            let refused = self.authorize_group(deal.framework, &group.executor, &group.task_group.tasks);
             refused.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why))
         });
         match checked {

@@ -70,9 +70,13 @@ impl Master {
     }
 
     /// SUBSCRIBE by message, or one of the two older messages.
-    pub(crate) fn subscribe_driver(&mut self, from: Pid, subscription: Subscription, out: &mut Outbox) {
+    pub(crate) fn subscribe_driver(&mut self, from: Pid, mut subscription: Subscription, out: &mut Outbox) {
+        if subscription.info.principal.is_none() {
+            // What holds for a principal is not escaped by leaving it out.
+            subscription.info.principal = self.proved_principal(&from, out);
+        }
         let checked = self.check_subscription(&subscription);
-        if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info, out)) {
+        if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info)) {
             out.info(format!("Refusing a subscription of {from}: {message}"));
             out.send(&from, FrameworkErrorMessage { message });
             return;
