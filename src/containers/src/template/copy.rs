@@ -65,7 +65,7 @@ pub fn become_copy() -> Result<Option<Copy>, CopyError> {
         }
         // No copy has the rest, so a long order is put together before.
         let long = length.checked_sub(usual.len()).map(|more| [&usual, &rest[..more]].concat());
-        let order = long.as_deref().unwrap_or(&usual[..length]);
+        let order = long.as_deref().unwrap_or_else(|| &usual[..length]);
         if is_copy(&socket, order, &files)? {
             // Read by the copy: what the template does not touch it need not get back.
             return Ok(Some(obey(&socket, order, files)));

@@ -32,6 +32,21 @@ fn copies_live_side_by_side() {
 }
 
 #[test]
+fn orders_of_every_length_are_carried_out() {
+    let mut nursery = Nursery::new();
+    for length in [1, 1500, 2048, 10_000, 200_000] {
+        let sandbox = Folder::new(&format!("copy-long-{length}"));
+        let long = "x".repeat(length / 2);
+        // Each variable has its limit.
+        let (child, mut line) = nursery.start(&sandbox, &[("ONE", &long), ("TWO", &long)]);
+        line.subscribed_and_launched(shell("t", "printf '%s' \"$ONE$TWO\" | wc -c"));
+        line.updates(&[TaskStarting, TaskRunning, TaskFinished]);
+        assert!(ended(&child).success(), "{}", sandbox.text("stderr"));
+        assert_eq!(sandbox.text("stdout").trim(), (length / 2 * 2).to_string());
+    }
+}
+
+#[test]
 fn a_lost_line_is_replaced_by_http() {
     let agent = FakeAgent::new();
     let mut nursery = Nursery::new();
