@@ -14,11 +14,11 @@ use crate::streams::encode_v1;
 
 /// Answers a reading call.
 pub(in crate::agent) fn answer(snapshot: &Arc<Snapshot>, asker: &Asker, kind: Type, encoding: Encoding) -> Vec<u8> {
-    let seen = &Seen { tasks: asker.visible(snapshot, false), executors: asker.visible(snapshot, true) };
+    let seen = || Seen { tasks: asker.visible(snapshot, false), executors: asker.visible(snapshot, true) };
     let big = |name: &str, kind: response::Type, tag, field: &str, fields: fn(&mut Builder<'_, '_>, &Seen)| {
         message(encoding, |b| {
             b.choice(1, "type", name, kind as i32);
-            b.nested(tag, field, |b| fields(b, seen));
+            b.nested(tag, field, |b| fields(b, &seen()));
         })
     };
     match kind {

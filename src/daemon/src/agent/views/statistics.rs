@@ -236,7 +236,8 @@ pub(in crate::agent) fn messages(
         }
     }
     let executors = |name: &ContainerName| measured.running().any(|(executor, _, _)| executor.container == *name);
-    let alone = |name: &ContainerName| show_standalone && !executors(&name.root());
+    // An executor whose use cannot be measured just now is hidden all the same.
+    let alone = |name: &ContainerName| show_standalone && !executors(&name.root()) && !hidden.contains(&name.root());
     let standalone = measured.usage.iter().filter(|(name, _)| (name.parent().is_none() || show_nested) && alone(name));
     list.extend(standalone.map(|(name, usage)| Container {
         container_id: name.to_proto(),
