@@ -33,18 +33,8 @@ impl Backoff {
 
     /// A number in [0, 1).
     fn fraction(&mut self) -> f64 {
-        (split_mix(&mut self.state) >> 11) as f64 / (1_u64 << 53) as f64
+        (crate::split_mix(&mut self.state) >> 11) as f64 / (1_u64 << 53) as f64
     }
-}
-
-/// The next 64 bits by SplitMix64 (Steele, Lea, Flood, 2014), which needs one word of state and no seed of quality. Not for
-/// secrets.
-pub fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

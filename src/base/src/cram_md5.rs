@@ -19,7 +19,7 @@ pub fn cram_md5(secret: &[u8], challenge: &[u8]) -> String {
     let padded = |pad: u8| key.map(|byte| byte ^ pad);
     let inner = Md5::new().chain_update(padded(0x36)).chain_update(challenge).finalize();
     let outer: [u8; 16] = Md5::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into();
-    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+    crate::hex(&outer)
 }
 
 /// Whether two texts are equal; how long it takes does not say where they differ.

@@ -1,5 +1,5 @@
 //! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
-//! tries, the answer to a challenge.
+//! tries, numbers by chance, the answer to a challenge.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -7,15 +7,19 @@
 mod backoff;
 mod cram_md5;
 mod duration_text;
+mod hex;
 mod ids;
 mod pid;
+mod split_mix;
 mod text;
 mod time;
 
-pub use backoff::{Backoff, split_mix};
+pub use backoff::Backoff;
 pub use cram_md5::{cram_md5, same_text};
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
+pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use pid::{Pid, PidError};
+pub use split_mix::{GAMMA, scramble, split_mix};
 pub use text::Text;
 pub use time::Time;

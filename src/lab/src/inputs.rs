@@ -24,9 +24,8 @@ pub fn digests(files: &BTreeSet<PathBuf>, folder: &Path) -> Result<String, Scena
             |why: io::Error| ScenarioError { file: file.clone(), line: 1, rule: format!("cannot be read: {why}") };
         let digest = digest(file).map_err(unread)?;
         let name = file.strip_prefix(folder).unwrap_or(file);
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         // Writing to a string cannot fail. A name with a line break stays on its line.
-        let _ = writeln!(lines, "# with {name:?}, {hex}");
+        let _ = writeln!(lines, "# with {name:?}, {}", base::hex(&digest));
     }
     Ok(lines)
 }

@@ -16,7 +16,7 @@ pub struct Seed(u64);
 impl Seed {
     /// The root of a run's tree.
     pub fn root(seed: u64) -> Seed {
-        Seed(mix(seed ^ 0x6c61_6221))
+        Seed(base::scramble(seed ^ 0x6c61_6221))
     }
 
     /// The branch of this name.
@@ -25,12 +25,12 @@ impl Seed {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        Seed(mix(self.0 ^ hash))
+        Seed(base::scramble(self.0 ^ hash))
     }
 
     /// The branch of this number below the branch of this name.
     pub fn nth(self, name: &str, n: usize) -> Seed {
-        Seed(mix(self.child(name).0.wrapping_add(n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        Seed(base::scramble(self.child(name).0.wrapping_add(n as u64).wrapping_mul(base::GAMMA)))
     }
 
     /// A generator for this place. Two calls give the same stream.
@@ -42,13 +42,6 @@ impl Seed {
     pub fn number(self) -> u64 {
         self.0
     }
-}
-
-/// The finaliser of SplitMix64: near inputs get far apart.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

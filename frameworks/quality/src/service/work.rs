@@ -174,5 +174,5 @@ pub(super) async fn tell_end(common: &Common, job: &str, outcome: Outcome, free:
 fn token() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Error::Token)?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
+    Ok(base::hex(&bytes))
 }

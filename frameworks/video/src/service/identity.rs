@@ -33,7 +33,7 @@ impl Identity {
         }
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|e| Error::Refused(format!("no random numbers for a token: {e}")))?;
-        Ok(Identity { address, token: bytes.iter().map(|b| format!("{b:02x}")).collect() })
+        Ok(Identity { address, token: base::hex(&bytes) })
     }
 
     /// Writes it, with the address that is listened at, for nobody else to read.

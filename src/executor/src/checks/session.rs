@@ -4,7 +4,6 @@
 //! A process of its own asks the agent for it, waits for its end, has it removed, and ends with its exit code.
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io::{self, PipeWriter, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -56,7 +55,7 @@ impl Session {
         let before = Command { user: of_task.user, environment: Some(Environment { variables }), ..Command::default() };
         // Read as one message, later variables come after earlier ones, and a later user takes the place of an earlier one.
         let whole = [&before.encode_to_vec(), command].concat();
-        Ok(Session { parent: dotted(parent), command: hex(&whole) })
+        Ok(Session { parent: dotted(parent), command: base::hex(&whole) })
     }
 
     /// The process that runs it, and what is to be kept for as long as it is waited for.
@@ -260,14 +259,6 @@ fn dotted(id: &ContainerId) -> String {
         Some(parent) => format!("{}.{}", dotted(parent), id.value),
         None => id.value.clone(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {

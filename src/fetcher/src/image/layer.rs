@@ -9,6 +9,7 @@ use std::io::{self, BufReader, Read, Seek};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+use base::hex;
 use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
 use lzma_rust2::XzReader;
@@ -18,7 +19,6 @@ use sha2::{Digest, Sha256};
 use tar::{Entry, EntryType};
 
 use super::ImageError;
-use super::registry::hex;
 use super::zstd::{MAGIC, Zstd};
 
 /// More of a layer is not unpacked.
@@ -76,7 +76,7 @@ pub(super) fn unpack(layer: &Path, root: &Path) -> Result<String, String> {
         let _ = sys::futimens(&folder, &time);
     }
     io::copy(&mut hashed, &mut io::sink()).map_err(|error| error.to_string())?;
-    Ok(hex(hashed.hash.finalize()))
+    Ok(hex(&hashed.hash.finalize()))
 }
 
 /// The digest of the archive in a file, for a layer of which it is not known.
@@ -84,7 +84,7 @@ pub(super) fn digest(layer: &Path) -> Result<String, ImageError> {
     let at = |error| ImageError::at(layer.display(), error);
     let mut hashed = Hashed { reader: open(layer).map_err(at)?, hash: Sha256::new(), bytes: 0 };
     io::copy(&mut hashed, &mut io::sink()).map_err(at)?;
-    Ok(format!("sha256:{}", hex(hashed.hash.finalize())))
+    Ok(format!("sha256:{}", hex(&hashed.hash.finalize())))
 }
 
 /// The archive without its packing, which its first bytes tell.

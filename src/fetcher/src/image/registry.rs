@@ -119,7 +119,7 @@ impl Registry {
         let text = response.body_mut().with_config().limit(TEXT_MAX).read_to_vec();
         let text = text.map_err(|error| ImageError::at("The manifest cannot be read", error))?;
         if let Some(digest) = digest {
-            check(digest, &hex(Sha256::digest(&text)))?;
+            check(digest, &base::hex(&Sha256::digest(&text)))?;
         }
         Manifest::read(&text)
     }
@@ -142,7 +142,7 @@ impl Registry {
             hash.update(&buffer[..length]);
             file.write_all(&buffer[..length]).map_err(at)?;
         }
-        check(digest, &hex(hash.finalize()))?;
+        check(digest, &base::hex(&hash.finalize()))?;
         Ok(target.to_owned())
     }
 
@@ -207,10 +207,6 @@ impl Registry {
         let token = token.token.or(token.access_token).ok_or_else(|| at(&"there is none in its answer"))?;
         Ok(format!("Bearer {token}"))
     }
-}
-
-pub(super) fn hex(digest: impl AsRef<[u8]>) -> String {
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn check(digest: &str, found: &str) -> Result<(), ImageError> {

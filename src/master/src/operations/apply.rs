@@ -97,10 +97,7 @@ impl Master {
     fn next_uuid(&mut self) -> Vec<u8> {
         let mut half = || {
             self.next_operation += 1;
-            let mut z = self.seed.wrapping_add(self.next_operation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            (z ^ (z >> 31)).to_be_bytes()
+            base::scramble(self.seed.wrapping_add(self.next_operation.wrapping_mul(base::GAMMA))).to_be_bytes()
         };
         [half(), half()].concat()
     }

@@ -132,8 +132,7 @@ fn details(message: &Outgoing) -> String {
         Outgoing::UpdateFramework(m) => format!("{} pid={}", m.framework_id.value, m.pid()),
         Outgoing::CheckpointResources(m) => amounts(&m.resources),
         Outgoing::ApplyOperation(m) => {
-            let hex: String = m.operation_uuid.value.iter().map(|byte| format!("{byte:02x}")).collect();
-            format!("{} uuid={hex}", operation(&m.operation_info))
+            format!("{} uuid={}", operation(&m.operation_info), base::hex(&m.operation_uuid.value))
         }
         Outgoing::AcknowledgeOperationStatus(m) => format!("status={}", short(&m.status_uuid.value)),
         Outgoing::ReconcileOperations(m) => format!("{} operations", m.operations.len()),
