@@ -97,37 +97,16 @@ impl Agent {
         self.launch(&id, launch, now, out);
     }
 
-    /// Whether a framework may run tasks as their users, and a group's executor as its own: what the master has asked already, by
-    /// this agent's own lists.
+    /// What the master has asked already, by this agent's own lists: whether a framework may run this as its users. The executor of
+    /// a single task has the task's.
     fn authorize(&self, info: &pb::FrameworkInfo, launch: &Launch) -> Result<(), Drop> {
-        let authorizer = &self.config.authorizer;
-        if !authorizer.is_on() {
-            return Ok(());
-        }
-        let principal = info.principal.as_deref();
-        let refused = |user: &str| !authorizer.may_run_as(principal, user);
-        let drop = |reason: Reason, what: String, user: &str| Drop {
-            state: TaskState::TaskError,
-            reason,
-            message: format!("Not authorized to launch {what} as user '{user}'"),
-        };
         let (reason, executor) = match &launch.queued {
             Queued::Task(_) => (Reason::TaskUnauthorized, None),
             Queued::Group(_) => (Reason::TaskGroupUnauthorized, Some(&launch.executor)),
         };
-        for task in launch.queued.tasks() {
-            let user = authorizer::task_user(task, info);
-            if refused(user) {
-                return Err(drop(reason, format!("task '{}'", task.task_id.value), user));
-            }
-        }
-        let executor = executor.filter(|executor| executor.command.is_some());
-        match executor.map(|executor| (executor, authorizer::executor_user(executor, info))) {
-            Some((executor, user)) if refused(user) => {
-                Err(drop(reason, format!("executor '{}'", executor.executor_id.value), user))
-            }
-            _ => Ok(()),
-        }
+        let tasks = launch.queued.tasks().iter().map(|task| &**task);
+        let allowed = self.config.authorizer.may_launch(info, tasks, executor);
+        allowed.map_err(|message| Drop { state: TaskState::TaskError, reason, message })
     }
 
     /// Whether a launch is sound and may take place now.

@@ -3,6 +3,37 @@
 
 use protos::mesos::{CommandInfo, ExecutorInfo, FrameworkInfo, Resource, Task, TaskInfo};
 
+use crate::Authorizer;
+
+impl Authorizer {
+    /// Whether a framework may run tasks as their users, and an executor that has a command as its own.
+    ///
+    /// # Errors
+    /// The first that it may not run, and the user, in words.
+    pub fn may_launch<'t>(
+        &self,
+        framework: &FrameworkInfo,
+        tasks: impl IntoIterator<Item = &'t TaskInfo>,
+        executor: Option<&ExecutorInfo>,
+    ) -> Result<(), String> {
+        if !self.is_on() {
+            return Ok(());
+        }
+        let principal = framework.principal.as_deref();
+        let ask = |what: &str, id: &str, user: &str| match self.may_run_as(principal, user) {
+            true => Ok(()),
+            false => Err(format!("Not authorized to launch {what} '{id}' as user '{user}'")),
+        };
+        for task in tasks {
+            ask("task", &task.task_id.value, task_user(task, framework))?;
+        }
+        match executor.filter(|executor| executor.command.is_some()) {
+            Some(executor) => ask("executor", &executor.executor_id.value, executor_user(executor, framework)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// An empty name is none: nobody can be that.
 fn own(command: Option<&CommandInfo>) -> Option<&str> {
     command?.user.as_deref().filter(|user| !user.is_empty())

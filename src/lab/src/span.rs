@@ -16,7 +16,8 @@ pub fn show_span(span: Duration) -> String {
     let small = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
     let fits = |unit: &&(&str, u64)| nanos.is_multiple_of(unit.1);
     let (name, size) = units.iter().chain(&small).find(fits).copied().unwrap_or(("ns", 1));
-    format!("{}{name}", nanos / size)
+    let mut digits = itoa::Buffer::new();
+    [digits.format(nanos / size), name].concat()
 }
 
 /// A duration in a scenario.

@@ -5,12 +5,11 @@
 use authorizer::Action;
 use base::Pid;
 use protos::mesos::offer::{Operation, operation::Type};
-use protos::mesos::{ExecutorInfo, FrameworkInfo, Resource as Proto, SlaveInfo, TaskInfo};
+use protos::mesos::{FrameworkInfo, Resource as Proto, SlaveInfo};
 use resources::{Resource, Role, resource_from_proto};
 
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
-use crate::state::{Framework, FrameworkKey};
 use crate::validate::roles_of;
 
 /// An action, and what it is done to; none: to any.
@@ -47,44 +46,6 @@ impl Master {
         }
         let refused = authorizer.approves_all(info.principal.as_deref(), Action::RegisterFramework, roles_of(info));
         refused.map_err(|role| refusal(Action::RegisterFramework, role))
-    }
-
-    /// Whether a framework may run a task as the task's user.
-    ///
-    /// # Errors
-    /// Task and user.
-    pub(crate) fn authorize_task(&self, framework: &Framework, task: &TaskInfo) -> Result<(), String> {
-        let authorizer = &self.config.authorizer;
-        if !authorizer.is_on() {
-            return Ok(());
-        }
-        let user = authorizer::task_user(task, &framework.info);
-        match authorizer.may_run_as(framework.info.principal.as_deref(), user) {
-            true => Ok(()),
-            false => Err(format!("Not authorized to launch task '{}' as user '{user}'", task.task_id.value)),
-        }
-    }
-
-    /// Whether a framework may run all tasks of a group, and their executor, which may have another user.
-    ///
-    /// # Errors
-    /// The first that it may not run.
-    pub(crate) fn authorize_group(
-        &self,
-        framework: FrameworkKey,
-        executor: &ExecutorInfo,
-        tasks: &[TaskInfo],
-    ) -> Result<(), String> {
-        let Some(framework) = self.framework(framework) else { return Ok(()) };
-        tasks.iter().try_for_each(|task| self.authorize_task(framework, task))?;
-        let user = authorizer::executor_user(executor, &framework.info);
-        match executor.command.is_none() || self.config.authorizer.may_run_as(framework.info.principal.as_deref(), user)
-        {
-            true => Ok(()),
-            false => {
-                Err(format!("Not authorized to launch executor '{}' as user '{user}'", executor.executor_id.value))
-            }
-        }
     }
 
     /// Whether somebody may have an operation carried out.

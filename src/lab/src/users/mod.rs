@@ -41,7 +41,9 @@ pub type Inbox = Rc<RefCell<VecDeque<Job>>>;
 
 /// The id of a try to run the task of this number.
 pub fn task_id(number: u64, attempt: u32) -> String {
-    if attempt == 0 { format!("t{number}") } else { format!("t{number}.{attempt}") }
+    let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let number = first.format(number);
+    if attempt == 0 { ["t", number].concat() } else { ["t", number, ".", second.format(attempt)].concat() }
 }
 
 /// The number of the task with this id, and which try it is.

@@ -23,7 +23,7 @@ impl Master {
         for mut task in tasks_of(operation) {
             let Some(framework) = self.framework(deal.framework) else { return };
             normalize::task(&mut task, framework, deal.role.as_str());
-            if let Err(why) = self.authorize_task(framework, &task) {
+            if let Err(why) = self.config.authorizer.may_launch(&framework.info, [&task], None) {
                 self.task_error(deal.framework, &task, Reason::TaskUnauthorized, why, out);
                 continue;
             }

@@ -25,8 +25,11 @@ impl Master {
             false => self.check_group(deal, &group),
         };
         let checked = checked.map_err(|why| (Reason::TaskGroupInvalid, why)).and_then(|needs| {
-            let refused = self.authorize_group(deal.framework, &group.executor, &group.task_group.tasks);
-            refused.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why))
+            let allowed = self.framework(deal.framework).map_or(Ok(()), |framework| {
+                let executor = Some(&group.executor);
+                self.config.authorizer.may_launch(&framework.info, &group.task_group.tasks, executor)
+            });
+            allowed.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why))
         });
         match checked {
             Ok(needs) => self.run_group(deal, *group, needs, out),
