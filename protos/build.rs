@@ -57,6 +57,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         std::fs::write(path, text)?;
     }
+    for (package, message, field) in SHARED {
+        let path = out.join(format!("{package}.rs"));
+        let text = std::fs::read_to_string(&path)?;
+        let text = with_shared(&text, message, field).ok_or(format!("{package}: no message {message}.{field}"))?;
+        std::fs::write(path, text)?;
+    }
     Ok(())
 }
 
@@ -86,6 +92,19 @@ const V1_TEXTS: &[(&str, &str)] = &[
     ("AllocationInfo", "role"),
 ];
 
+/// Required parts that many messages have in common, by package, message and field: they are `Shared`, and are not copied.
+const SHARED: &[(&str, &str, &str)] =
+    &[("mesos.internal", "RunTaskMessage", "framework"), ("mesos.internal", "RunTaskGroupMessage", "framework")];
+
+/// The generated code with that field of a message as a `Shared`.
+fn with_shared(text: &str, message: &str, field: &str) -> Option<String> {
+    let name = format!("pub {field}: ");
+    let begin = text.find(&format!("pub struct {message} {{"))?;
+    let kind = begin + text[begin..].find(&name)? + name.len();
+    let end = kind + text[kind..].find(",\n")?;
+    Some([&text[..kind], "crate::Shared<", &text[kind..end], ">", &text[end..]].concat())
+}
+
 /// The generated code with that field of a message as a `Text`.
 fn with_text(text: &str, message: &str, field: &str) -> Option<String> {
     const STRING: &str = "crate::wireform::alloc::string::String";
@@ -107,6 +126,8 @@ fn with_text(text: &str, message: &str, field: &str) -> Option<String> {
 const BOXED: &[&str] = &[
     ".mesos.Resource.disk",
     ".mesos.v1.Resource.disk",
+    ".mesos.Resource.reservation",
+    ".mesos.v1.Resource.reservation",
     ".mesos.TaskInfo.executor",
     ".mesos.v1.TaskInfo.executor",
     ".mesos.TaskInfo.container",
@@ -143,6 +164,20 @@ const BOXED: &[&str] = &[
     ".mesos.v1.scheduler.Call.subscribe",
     ".mesos.scheduler.Call.update_framework",
     ".mesos.v1.scheduler.Call.update_framework",
+    ".mesos.scheduler.Event.message",
+    ".mesos.v1.scheduler.Event.message",
+    ".mesos.scheduler.Event.failure",
+    ".mesos.v1.scheduler.Event.failure",
+    ".mesos.scheduler.Call.kill",
+    ".mesos.v1.scheduler.Call.kill",
+    ".mesos.scheduler.Call.shutdown",
+    ".mesos.v1.scheduler.Call.shutdown",
+    ".mesos.scheduler.Call.message",
+    ".mesos.v1.scheduler.Call.message",
+    ".mesos.scheduler.Call.accept_inverse_offers",
+    ".mesos.v1.scheduler.Call.accept_inverse_offers",
+    ".mesos.scheduler.Call.decline_inverse_offers",
+    ".mesos.v1.scheduler.Call.decline_inverse_offers",
 ];
 
 /// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a warning.

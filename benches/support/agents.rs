@@ -248,7 +248,7 @@ impl Shared {
         let mut hosts = lock(&self.hosts);
         let host = hosts.entry(agent.to_owned()).or_default();
         if host.frameworks.iter().all(|f| f.id.as_ref() != Some(&framework_id)) {
-            host.frameworks.push(run.framework.clone());
+            host.frameworks.push(run.framework.clone().into_inner());
         }
         host.tasks.push(task);
     }

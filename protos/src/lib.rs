@@ -17,6 +17,7 @@ pub mod recordio;
 mod binary;
 mod normalise;
 mod schema;
+mod shared;
 mod staged;
 mod wireform;
 
@@ -25,3 +26,4 @@ pub use base::Text;
 pub use binary::{DecodeError, decode, missing_fields};
 pub use generated::*;
 pub use schema::Described;
+pub use shared::Shared;

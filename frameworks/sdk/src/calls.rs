@@ -86,13 +86,13 @@ impl Calls {
     /// Agrees to give the resources of inverse offers back in time.
     pub fn accept_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
         let part = call::AcceptInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
-        self.push(Call { accept_inverse_offers: Some(part), ..of(call::Type::AcceptInverseOffers) });
+        self.push(Call { accept_inverse_offers: Some(Box::new(part)), ..of(call::Type::AcceptInverseOffers) });
     }
 
     /// Says that the resources of inverse offers cannot be given back in time.
     pub fn decline_inverse(&mut self, inverse_offer_ids: Vec<OfferId>, refuse: Duration) {
         let part = call::DeclineInverseOffers { inverse_offer_ids, filters: Some(filters(refuse)) };
-        self.push(Call { decline_inverse_offers: Some(part), ..of(call::Type::DeclineInverseOffers) });
+        self.push(Call { decline_inverse_offers: Some(Box::new(part)), ..of(call::Type::DeclineInverseOffers) });
     }
 
     /// Ends a task, with `grace` between the request and the kill if given. It is asked for again after a new
@@ -107,13 +107,13 @@ impl Calls {
     /// Ends an executor and all its tasks.
     pub fn shutdown(&mut self, executor_id: ExecutorId, agent_id: AgentId) {
         let part = call::Shutdown { executor_id, agent_id };
-        self.push(Call { shutdown: Some(part), ..of(call::Type::Shutdown) });
+        self.push(Call { shutdown: Some(Box::new(part)), ..of(call::Type::Shutdown) });
     }
 
     /// Sends bytes to an executor. They may be lost on the way.
     pub fn message(&mut self, executor_id: ExecutorId, agent_id: AgentId, data: Vec<u8>) {
         let part = call::Message { agent_id, executor_id, data };
-        self.push(Call { message: Some(part), ..of(call::Type::Message) });
+        self.push(Call { message: Some(Box::new(part)), ..of(call::Type::Message) });
     }
 
     /// Keeps back the acknowledgement of the update that is being handled. Updates of that task stop until
@@ -264,7 +264,7 @@ pub(crate) fn acknowledgement(status: &TaskStatus) -> Option<Call> {
 /// The call that ends a task.
 pub(crate) fn kill(task_id: &str, agent_id: Option<AgentId>, kill_policy: Option<KillPolicy>) -> Call {
     let part = call::Kill { task_id: TaskId { value: task_id.into() }, agent_id, kill_policy };
-    Call { kill: Some(part), ..of(call::Type::Kill) }
+    Call { kill: Some(Box::new(part)), ..of(call::Type::Kill) }
 }
 
 fn reconcile_task(task_id: &str, agent_id: &AgentId) -> call::reconcile::Task {

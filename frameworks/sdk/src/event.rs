@@ -97,7 +97,7 @@ impl Event {
                 let part = event.message?;
                 Event::Message { agent_id: part.agent_id, executor_id: part.executor_id, data: part.data }
             }
-            Type::Failure => failure(event.failure?)?,
+            Type::Failure => failure(*event.failure?)?,
             Type::Error => Event::Error { message: event.error?.message },
             Type::Heartbeat | Type::Unknown => return None,
         })

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::text::{self, close};
 use super::{Dialect, base64};
+use crate::Shared;
 use crate::schema::EnumTable;
 
 /// A message's generated writer.
@@ -15,6 +16,13 @@ pub(crate) trait Write {
 }
 
 impl<T: Write> Write for Box<T> {
+    #[inline]
+    fn fields<const D: u8>(&self, o: &mut Vec<u8>) {
+        (**self).fields::<D>(o);
+    }
+}
+
+impl<T: Write> Write for Shared<T> {
     #[inline]
     fn fields<const D: u8>(&self, o: &mut Vec<u8>) {
         (**self).fields::<D>(o);

@@ -9,6 +9,7 @@ use super::lexer::Number;
 use super::parser::Parser;
 pub(crate) use super::parser::{Fail, Outcome, Seen};
 use super::{Value, base64};
+use crate::Shared;
 use crate::schema::EnumTable;
 
 /// A message's generated reader.
@@ -21,6 +22,13 @@ impl<T: Read> Read for Box<T> {
     #[inline]
     fn fields<const D: u8>(&mut self, p: &mut Parser<'_>) -> Outcome<()> {
         (**self).fields::<D>(p)
+    }
+}
+
+impl<T: Read + Clone> Read for Shared<T> {
+    #[inline]
+    fn fields<const D: u8>(&mut self, p: &mut Parser<'_>) -> Outcome<()> {
+        self.own().fields::<D>(p)
     }
 }
 

@@ -40,10 +40,10 @@ pub struct Framework {
 }
 
 impl Framework {
-    pub(crate) fn new(id: FrameworkId, info: pb::FrameworkInfo, pid: Option<Pid>) -> Framework {
+    pub(crate) fn new(id: FrameworkId, info: Arc<pb::FrameworkInfo>, pid: Option<Pid>) -> Framework {
         Framework {
             id,
-            info: Arc::new(info),
+            info,
             pid,
             state: FrameworkState::Running,
             executors: BTreeMap::new(),

@@ -231,7 +231,7 @@ impl Agent {
             (ExecutorLink::Pid(pid), _) => {
                 for task in queued.tasks() {
                     let run = RunTaskMessage {
-                        framework: pb::FrameworkInfo::clone(&framework.info),
+                        framework: Arc::clone(&framework.info).into(),
                         task: pb::TaskInfo::clone(task),
                         pid: Some(framework.pid.clone().unwrap_or_default().to_string()),
                         ..RunTaskMessage::default()

@@ -29,7 +29,7 @@ impl Agent {
         let Some(info) = recovered.info else {
             return self.discard(Folder::Framework(recovered.id), now);
         };
-        let mut framework = Framework::new(recovered.id, info, recovered.pid);
+        let mut framework = Framework::new(recovered.id, Arc::new(info), recovered.pid);
         let mut dead = Vec::new();
         for executor in recovered.executors {
             for run in &executor.old_runs {

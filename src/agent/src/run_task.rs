@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use base::{ExecutorId, FrameworkId, Pid, TaskId, Time};
+use protos::Shared;
 use protos::mesos::internal::{ResourceVersionUuid, RunTaskGroupMessage, RunTaskMessage};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
@@ -60,7 +61,7 @@ impl Agent {
 
     fn run(
         &mut self,
-        info: pb::FrameworkInfo,
+        info: Shared<pb::FrameworkInfo>,
         pid: Option<Pid>,
         versions: &[ResourceVersionUuid],
         mut launch: Launch,
@@ -92,7 +93,7 @@ impl Agent {
             return self.drop_launch(&id, &info, &launch, &drop, now, out);
         }
         if !self.frameworks.contains_key(&id) {
-            self.add_framework(Framework::new(id.clone(), info, pid), out);
+            self.add_framework(Framework::new(id.clone(), info.into_arc(), pid), out);
         }
         self.launch(&id, launch, now, out);
     }

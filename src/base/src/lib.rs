@@ -6,6 +6,7 @@
 
 mod backoff;
 mod cram_md5;
+mod digits;
 mod duration_text;
 mod hex;
 mod ids;
@@ -16,6 +17,7 @@ mod time;
 
 pub use backoff::Backoff;
 pub use cram_md5::{cram_md5, same_text};
+pub use digits::{ip_text, numbered};
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};

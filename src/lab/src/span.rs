@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use base::DurationTextError;
 pub use base::parse_span;
+use base::{DurationTextError, numbered};
 
 /// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
 pub fn show_span(span: Duration) -> String {
@@ -16,8 +16,7 @@ pub fn show_span(span: Duration) -> String {
     let small = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
     let fits = |unit: &&(&str, u64)| nanos.is_multiple_of(unit.1);
     let (name, size) = units.iter().chain(&small).find(fits).copied().unwrap_or(("ns", 1));
-    let mut digits = itoa::Buffer::new();
-    [digits.format(nanos / size), name].concat()
+    numbered("", nanos / size, name)
 }
 
 /// A duration in a scenario.

@@ -195,11 +195,11 @@ impl Master {
             event::Type::Message,
             out,
             |event| {
-                event.message = Some(event::Message {
+                event.message = Some(Box::new(event::Message {
                     slave_id: message.slave_id,
                     executor_id: message.executor_id,
                     data: message.data,
-                });
+                }));
             },
             || Some(copy.into()),
         );
@@ -212,7 +212,7 @@ impl Master {
             key,
             event::Type::Failure,
             out,
-            |event| event.failure = Some(event::Failure { slave_id: Some(slave_id), ..Default::default() }),
+            |event| event.failure = Some(Box::new(event::Failure { slave_id: Some(slave_id), ..Default::default() })),
             || Some(internal::LostSlaveMessage { slave_id: id }.into()),
         );
     }
@@ -230,11 +230,11 @@ impl Master {
             event::Type::Failure,
             out,
             |event| {
-                event.failure = Some(event::Failure {
+                event.failure = Some(Box::new(event::Failure {
                     slave_id: Some(message.slave_id),
                     executor_id: Some(message.executor_id),
                     status: Some(message.status),
-                });
+                }));
             },
             || Some(copy.into()),
         );

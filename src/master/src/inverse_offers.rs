@@ -6,19 +6,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use allocator::{Filter, InverseAnswer, InverseOffering};
+use base::ip_text;
 use protos::mesos::allocator::{InverseOfferStatus, inverse_offer_status::Status};
 use protos::mesos::{self, Filters, TimeInfo, Unavailability};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::offers::url_of;
+use crate::offers::{id_to_proto, url_of};
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, MachineKey, OfferKey};
 use crate::timers::Timer;
 
 impl Master {
     /// The machine that an agent is on.
     pub(crate) fn machine_of(&self, agent: &Agent) -> MachineKey {
-        MachineKey::new(&agent.info.hostname, &agent.pid.address().ip().to_string())
+        MachineKey::new(&agent.info.hostname, &ip_text(*agent.pid.address().ip()))
     }
 
     /// An agent has come, or has moved: it is under the maintenance of the machine that it is on now.
@@ -169,7 +170,7 @@ pub(crate) fn inverse_offer_to_proto(
     framework: &Framework,
 ) -> mesos::InverseOffer {
     mesos::InverseOffer {
-        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0).into() },
+        id: id_to_proto(master_id, key),
         url: Some(url_of(agent)),
         framework_id: framework.proto_id(),
         slave_id: Some(agent.proto_id()),

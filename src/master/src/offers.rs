@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use allocator::fairness::OfferEnd;
+use base::{ip_text, numbered};
 use protos::mesos::{self, Filters};
 use resources::{Format, Resources, Role};
 
@@ -195,6 +196,11 @@ impl Master {
     }
 }
 
+/// An offer's id: its master's, and its number.
+pub(crate) fn id_to_proto(master_id: &str, key: OfferKey) -> mesos::OfferId {
+    mesos::OfferId { value: numbered(&[master_id, "-O"].concat(), key.0, "").into() }
+}
+
 /// An offer as its framework sees it (wire/http.md 5.8).
 pub(crate) fn offer_to_proto(
     master_id: &str,
@@ -216,7 +222,7 @@ pub(crate) fn offer_to_proto(
     let role = mesos::resource::AllocationInfo { role: Some((&offer.role).into()) };
     let executors = agent.executors.get(&offer.framework).into_iter().flat_map(|mine| mine.values());
     mesos::Offer {
-        id: mesos::OfferId { value: format!("{master_id}-O{}", key.0).into() },
+        id: id_to_proto(master_id, key),
         framework_id: framework.proto_id(),
         slave_id: agent.proto_id(),
         hostname: agent.info.hostname.clone(),
@@ -236,10 +242,10 @@ pub(crate) fn url_of(agent: &Agent) -> mesos::Url {
         scheme: "http".to_owned(),
         address: mesos::Address {
             hostname: Some(agent.info.hostname.clone()),
-            ip: Some(agent.pid.address().ip().to_string()),
+            ip: Some(ip_text(*agent.pid.address().ip())),
             port: i32::from(agent.pid.address().port()),
         },
-        path: Some(format!("/{}", agent.pid.id())),
+        path: Some(["/", agent.pid.id()].concat()),
         query: Vec::new(),
         fragment: None,
     }

@@ -101,7 +101,7 @@ fn write_reservations(resource: &Resource, format: Format, message: &mut mesos::
         [] => message.role = Some("*".into()),
         [only] => {
             message.role = Some((&only.role).into());
-            message.reservation = only.is_dynamic().then(|| only.to_old_proto());
+            message.reservation = only.is_dynamic().then(|| Box::new(only.to_old_proto()));
         }
         _ => {}
     }

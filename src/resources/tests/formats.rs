@@ -71,14 +71,14 @@ fn both_formats_mean_the_same() {
         (cpus(), cpus()),
         (with_role(cpus(), "dev"), stack(cpus(), &[newer(Kind::Static, "dev", None)])),
         (
-            Message { reservation: Some(older("me")), ..with_role(cpus(), "dev") },
+            Message { reservation: Some(Box::new(older("me"))), ..with_role(cpus(), "dev") },
             stack(cpus(), std::slice::from_ref(&dynamic)),
         ),
     ] {
         assert_eq!(take(std::slice::from_ref(&old)), take(std::slice::from_ref(&new)));
         assert_eq!(take(&[old]).to_proto(Format::PostRefinement), [new]);
     }
-    let both = Message { reservation: Some(older("me")), ..stack(with_role(cpus(), "dev"), &[dynamic]) };
+    let both = Message { reservation: Some(Box::new(older("me"))), ..stack(with_role(cpus(), "dev"), &[dynamic]) };
     assert_eq!(take(std::slice::from_ref(&both)).to_proto(Format::Endpoint), [both]);
 }
 
@@ -203,16 +203,16 @@ fn refused() -> Vec<(Message, &'static str)> {
         ),
         (with_role(cpus(), "a b"), "Role component 'a b' is invalid because it contains backspace or whitespace"),
         (
-            Message { reservation: Some(older("me")), ..with_role(cpus(), "*") },
+            Message { reservation: Some(Box::new(older("me"))), ..with_role(cpus(), "*") },
             "Invalid reservation: role \"*\" cannot be dynamically reserved",
         ),
         (
-            Message { reservation: Some(dynamic.clone()), ..with_role(cpus(), "a") },
+            Message { reservation: Some(Box::new(dynamic.clone())), ..with_role(cpus(), "a") },
             "'Resource.ReservationInfo.type' must not be set for the 'Resource.reservation' field",
         ),
         (
             Message {
-                reservation: Some(ReservationInfo { r#type: None, ..dynamic.clone() }),
+                reservation: Some(Box::new(ReservationInfo { r#type: None, ..dynamic.clone() })),
                 ..with_role(cpus(), "a")
             },
             "'Resource.ReservationInfo.role' must not be set for the 'Resource.reservation' field",
@@ -246,7 +246,7 @@ fn refused() -> Vec<(Message, &'static str)> {
              if the single reservation in 'Resource.reservations' is DYNAMIC",
         ),
         (
-            Message { reservation: Some(older("you")), ..stack(with_role(cpus(), "a"), &[dynamic]) },
+            Message { reservation: Some(Box::new(older("you"))), ..stack(with_role(cpus(), "a"), &[dynamic]) },
             "Invalid resource format: 'Resource.reservation.principal' field with 'you' does not match the principal \
              'me' in 'Resource.reservations'",
         ),

@@ -313,7 +313,7 @@ impl Stage {
                     command.user = user.map(str::to_owned);
                 }
                 Incoming::RunTaskGroup(RunTaskGroupMessage {
-                    framework: self::framework(framework, options),
+                    framework: self::framework(framework, options).into(),
                     executor,
                     task_group: pb::TaskGroupInfo { tasks },
                     launch_executor: option(options, "new").map(|new| new.parse().unwrap()),
@@ -413,7 +413,7 @@ impl Stage {
         let version =
             ResourceVersionUuid { resource_provider_id: None, uuid: pb::Uuid { value: b"an older version".to_vec() } };
         Incoming::RunTask(RunTaskMessage {
-            framework: info,
+            framework: info.into(),
             task,
             pid: option(options, "pid").map(str::to_owned),
             launch_executor: option(options, "new").map(|new| new.parse().unwrap()),

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
+use base::numbered;
 pub use conduct::{Conduct, Place, Preset};
 pub use held::Needs;
 pub use manager::{Manager, Release};
@@ -41,9 +42,10 @@ pub type Inbox = Rc<RefCell<VecDeque<Job>>>;
 
 /// The id of a try to run the task of this number.
 pub fn task_id(number: u64, attempt: u32) -> String {
-    let (mut first, mut second) = (itoa::Buffer::new(), itoa::Buffer::new());
-    let number = first.format(number);
-    if attempt == 0 { ["t", number].concat() } else { ["t", number, ".", second.format(attempt)].concat() }
+    match attempt {
+        0 => numbered("t", number, ""),
+        _ => numbered(&numbered("t", number, "."), u64::from(attempt), ""),
+    }
 }
 
 /// The number of the task with this id, and which try it is.

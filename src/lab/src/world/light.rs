@@ -99,7 +99,7 @@ impl<O: Observer> World<O> {
     }
 
     fn light_launch(&mut self, agent: u32, run: m::RunTaskMessage) {
-        let Some(framework) = run.framework.id else { return };
+        let Some(framework) = run.framework.id.clone() else { return };
         let serial = self.name();
         let work = Work::of(&run.task);
         let span = self.task_span(&framework.value, &run.task.task_id.value, work);

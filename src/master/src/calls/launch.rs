@@ -78,7 +78,7 @@ impl Master {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
         let message = RunTaskMessage {
             framework_id: None,
-            framework: (*framework.info).clone(),
+            framework: Arc::clone(&framework.info).into(),
             pid: Some(framework.pid().map(ToString::to_string).unwrap_or_default()),
             resource_version_uuids: versions_of(agent),
             launch_executor: Some(launch_executor),

@@ -1,5 +1,7 @@
 //! ACCEPT's LAUNCH_GROUP: all tasks are started together under one executor, or all are refused.
 
+use std::sync::Arc;
+
 use protos::mesos::TaskGroupInfo;
 use protos::mesos::internal::RunTaskGroupMessage;
 use protos::mesos::offer::Operation;
@@ -75,7 +77,7 @@ impl Master {
         }
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
         let message = RunTaskGroupMessage {
-            framework: (*framework.info).clone(),
+            framework: Arc::clone(&framework.info).into(),
             executor: group.executor,
             task_group: TaskGroupInfo { tasks: group.task_group.tasks },
             resource_version_uuids: versions_of(agent),

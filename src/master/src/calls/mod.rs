@@ -157,8 +157,8 @@ impl Master {
             }
             Type::Revive => self.revive(key, call.revive.unwrap_or_default().roles, out),
             Type::Suppress => self.suppress(key, call.suppress.unwrap_or_default().roles, out),
-            Type::Kill => self.kill(key, call.kill.unwrap_or_default(), out),
-            Type::Shutdown => self.shutdown_executor(key, call.shutdown.unwrap_or_default(), out),
+            Type::Kill => self.kill(key, *call.kill.unwrap_or_default(), out),
+            Type::Shutdown => self.shutdown_executor(key, *call.shutdown.unwrap_or_default(), out),
             Type::Acknowledge => self.acknowledge(key, call.acknowledge.unwrap_or_default(), out),
             Type::AcknowledgeOperationStatus => {
                 let body = call.acknowledge_operation_status.unwrap_or_default();
@@ -168,7 +168,7 @@ impl Master {
             Type::ReconcileOperations => {
                 self.reconcile_operations(key, call.reconcile_operations.unwrap_or_default(), out);
             }
-            Type::Message => self.framework_to_executor(key, call.message.unwrap_or_default(), out),
+            Type::Message => self.framework_to_executor(key, *call.message.unwrap_or_default(), out),
             Type::Request => self.count(Counter::MessagesResourceRequest),
             Type::UpdateFramework | Type::Unknown | Type::Subscribe => {}
         }

@@ -41,7 +41,7 @@ fn as_call(message: Message) -> Option<scheduler::Call> {
         }
         Message::KillTask(m) => {
             let kill = call::Kill { task_id: m.task_id, slave_id: None, kill_policy: m.kill_policy };
-            Call { kill: Some(kill), ..call(call::Type::Kill, m.framework_id) }
+            Call { kill: Some(Box::new(kill)), ..call(call::Type::Kill, m.framework_id) }
         }
         Message::StatusUpdateAcknowledgement(m) => {
             let acknowledge = call::Acknowledge { slave_id: m.slave_id, task_id: m.task_id, uuid: m.uuid };
@@ -49,7 +49,7 @@ fn as_call(message: Message) -> Option<scheduler::Call> {
         }
         Message::FrameworkToExecutor(m) => {
             let message = call::Message { slave_id: m.slave_id, executor_id: m.executor_id, data: m.data };
-            Call { message: Some(message), ..call(call::Type::Message, m.framework_id) }
+            Call { message: Some(Box::new(message)), ..call(call::Type::Message, m.framework_id) }
         }
         Message::ReconcileTasks(m) => {
             let statuses = m.statuses.into_iter();

@@ -132,11 +132,11 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
         call::Type::Decline => call.decline = Some(call::Decline { offer_ids: offers(words.at(2)), filters }),
         call::Type::AcceptInverseOffers => {
             let inverse_offer_ids = offers(words.at(2));
-            call.accept_inverse_offers = Some(call::AcceptInverseOffers { inverse_offer_ids, filters });
+            call.accept_inverse_offers = Some(Box::new(call::AcceptInverseOffers { inverse_offer_ids, filters }));
         }
         call::Type::DeclineInverseOffers => {
             let inverse_offer_ids = offers(words.at(2));
-            call.decline_inverse_offers = Some(call::DeclineInverseOffers { inverse_offer_ids, filters });
+            call.decline_inverse_offers = Some(Box::new(call::DeclineInverseOffers { inverse_offer_ids, filters }));
         }
         call::Type::Revive => {
             call.revive = Some(call::Revive { roles: words.from(2).into_iter().map(str::to_owned).collect() });
@@ -148,11 +148,11 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
             let nanoseconds = words.number("grace").map(|seconds| (seconds * 1e9) as i64);
             let grace = nanoseconds.map(|nanoseconds| mesos::DurationInfo { nanoseconds });
             let kill_policy = grace.map(|grace| mesos::KillPolicy { grace_period: Some(grace) });
-            call.kill = Some(call::Kill { task_id: task_id(words.at(2)), slave_id: agent, kill_policy });
+            call.kill = Some(Box::new(call::Kill { task_id: task_id(words.at(2)), slave_id: agent, kill_policy }));
         }
         call::Type::Shutdown => {
             let slave_id = agent.unwrap_or_default();
-            call.shutdown = Some(call::Shutdown { executor_id: executor_id(words.at(2)), slave_id });
+            call.shutdown = Some(Box::new(call::Shutdown { executor_id: executor_id(words.at(2)), slave_id }));
         }
         call::Type::Acknowledge => {
             let slave_id = agent.unwrap_or_default();
@@ -190,7 +190,7 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
         call::Type::Message => {
             let slave_id = agent.unwrap_or_default();
             let (executor_id, data) = (executor_id(words.at(2)), words.at(3).as_bytes().to_vec());
-            call.message = Some(call::Message { slave_id, executor_id, data });
+            call.message = Some(Box::new(call::Message { slave_id, executor_id, data }));
         }
         call::Type::UpdateFramework => {
             let mut framework_info = framework_info(script, words);
