@@ -29,8 +29,8 @@ pub(crate) fn run(filters: &[String]) -> Result<()> {
     if found.is_empty() {
         bail!("no benchmark has '{}' in its name", filters.join("' or '"));
     }
-    // Only the benchmarks of the whole and of frameworks start the binary.
-    if found.iter().any(|(package, _, framework)| package == "tepui" || *framework) {
+    // Only the benchmarks of the whole, of the laboratory and of frameworks start the binary.
+    if found.iter().any(|(package, _, framework)| package == "tepui" || package == "lab" || *framework) {
         steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
     }
     let mut steps = steps::Steps::default();

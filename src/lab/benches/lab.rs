@@ -3,15 +3,21 @@
 //! `cargo bench -p lab`; a number behind it scales the tasks of the large worlds down, `small` runs the small one only,
 //! `large` the others, `day` the day, `hour` the hour; `2h` or `10m` plays the beginning of
 //! the large worlds only. With `faults` it plays so many seeds of the fault campaign instead.
+//!
+//! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code that is built
+//! without a profile and takes half as long again.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
+use std::ffi::OsStr;
 use std::path::Path;
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use lab::measure::Outcome;
 use lab::run::run;
 use lab::scenario::Scenario;
+use serde::Deserialize;
 
 #[global_allocator]
 static ALLOCATOR: containers::Memory = containers::Memory;
@@ -81,29 +87,76 @@ needs = "cpus:1;mem:2048"
 time = "exponential 120s"
 "#;
 
-fn resident() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+/// The most memory that a process has had, in MiB.
+fn resident(process: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<f64>().ok()).unwrap_or_default() / 1024.0
+}
+
+/// What came of a world.
+#[derive(Deserialize)]
+struct Played {
+    events: u64,
+    digest: String,
+    frameworks: Vec<Finished>,
+}
+
+#[derive(Deserialize)]
+struct Finished {
+    finished: u64,
+}
+
+/// Plays a world here.
+fn play(scenario: &Scenario) -> (Played, f64) {
+    let outcome: Outcome = run(scenario, 1, Path::new("."), &mut |_| true).expect("it runs");
+    let frameworks = outcome.frameworks.iter().map(|framework| Finished { finished: framework.finished }).collect();
+    (Played { events: outcome.events, digest: outcome.digest, frameworks }, resident("self"))
+}
+
+/// Has the released program play it, which is built by a profile.
+fn play_with(program: &OsStr, text: &str) -> (Played, f64) {
+    let folder = std::env::temp_dir().join(format!("tepui-bench-lab-{}", std::process::id()));
+    let out = folder.join("out");
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let file = folder.join("world.toml");
+    std::fs::write(&file, text).expect("a file can be written");
+    let mut command = Command::new(program);
+    let mut child = command.args(["lab", "run"]).arg(&file).arg("--out").arg(&out).stdout(Stdio::null()).spawn();
+    let child = child.as_mut().expect("the program starts");
+    let (process, mut most) = (child.id().to_string(), 0.0_f64);
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            break status;
+        }
+        most = most.max(resident(&process));
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(status.success(), "{status}");
+    let written = std::fs::read(out.join("runs/0000-1.json")).expect("it has written what came of it");
+    let played = serde_json::from_slice(&written).expect("its results can be read");
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
+    (played, most)
 }
 
 fn measure(text: &str) {
     let path = Path::new("bench.toml");
     let scenario = Scenario::read(text, path).expect("the scenario is right");
+    let program = std::env::var_os("TEPUI");
     let start = Instant::now();
-    let outcome: Outcome = run(&scenario, 1, Path::new("."), &mut |_| true).expect("it runs");
+    let (played, most) = program.as_deref().map_or_else(|| play(&scenario), |program| play_with(program, text));
     let took = start.elapsed().as_secs_f64();
-    let finished: u64 = outcome.frameworks.iter().map(|framework| framework.finished).sum();
+    let finished: u64 = played.frameworks.iter().map(|framework| framework.finished).sum();
     println!(
         "{:8} {:>12} events {:>10.0} events/s {:>9} tasks {:>8.2} us/task {:>8.1} s {:>7.0} MiB at most, digest {}",
         scenario.name,
-        outcome.events,
-        outcome.events as f64 / took,
+        played.events,
+        played.events as f64 / took,
         finished,
         took / finished as f64 * 1e6,
         took,
-        resident(),
-        outcome.digest
+        most,
+        played.digest
     );
 }
 
