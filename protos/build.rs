@@ -178,6 +178,8 @@ const BOXED: &[&str] = &[
     ".mesos.v1.scheduler.Call.accept_inverse_offers",
     ".mesos.scheduler.Call.decline_inverse_offers",
     ".mesos.v1.scheduler.Call.decline_inverse_offers",
+    ".mesos.executor.Event.subscribed",
+    ".mesos.executor.Event.launch",
 ];
 
 /// Takes `deprecated` off fields and enum values: Mesos still reads and writes them, so Rust code must too, without a warning.

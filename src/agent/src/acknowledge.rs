@@ -18,7 +18,7 @@ impl Agent {
         out: &mut Outbox,
     ) {
         let (Ok(framework), Ok(task)) =
-            (FrameworkId::new(&message.framework_id.value), TaskId::new(&message.task_id.value))
+            (FrameworkId::of(&message.framework_id.value), TaskId::of(&message.task_id.value))
         else {
             return;
         };

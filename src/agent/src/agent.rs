@@ -25,6 +25,7 @@ use crate::oversubscription::Oversubscription;
 use crate::random::Random;
 use crate::snapshot::{Counters, Snapshot};
 use crate::streams::Streams;
+use crate::texts::Texts;
 use crate::timers::{Timer, TimerKey, Timers};
 
 /// How far an agent has got.
@@ -82,6 +83,7 @@ pub enum StartError {
 /// The agent's core.
 pub struct Agent {
     pub(crate) config: Config,
+    pub(crate) texts: Texts,
     /// What the agent registers with, with its id once it is known.
     pub(crate) info: Arc<pb::SlaveInfo>,
     pub(crate) id: Option<AgentId>,
@@ -153,6 +155,7 @@ impl Agent {
         let resource_version = random.uuid();
         let registration_wait = config.registration_backoff_factor;
         let mut agent = Agent {
+            texts: Texts::of(&config),
             config,
             info: Arc::new(info),
             id: None,
@@ -201,7 +204,7 @@ impl Agent {
         self.view = None;
         match input {
             Input::Detected { master } => self.detected(master, now),
-            Input::Message { from, message } => self.message(&from, *message, now, out),
+            Input::Message { from, message } => self.message(&from, message, now, out),
             Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
             Input::Exited { pid } => self.exited(&pid, out),
             Input::ExecutorSubscribe { stream, request, call } => {
@@ -287,8 +290,8 @@ impl Agent {
         }
     }
 
-    fn message(&mut self, from: &Pid, message: Incoming, now: Time, out: &mut Outbox) {
-        match message {
+    fn message(&mut self, from: &Pid, message: Box<Incoming>, now: Time, out: &mut Outbox) {
+        match *message {
             Incoming::PingSlave(ping) => return self.ping(from, ping, now, out),
             Incoming::RegisterExecutor(register) => return self.register_executor(from, &register, now, out),
             Incoming::ReregisterExecutor(register) => return self.reregister_executor(from, register, now, out),
@@ -302,7 +305,7 @@ impl Agent {
             tracing::warn!(%from, "dropped a message that is not from the leading master");
             return;
         }
-        match message {
+        match *message {
             Incoming::SlaveRegistered(answer) => self.slave_registered(answer, now, out),
             Incoming::SlaveReregistered(answer) => self.slave_reregistered(answer, now, out),
             Incoming::RunTask(run) => self.run_task(run, now, out),
@@ -341,12 +344,12 @@ impl Agent {
     }
 
     /// Sends a message.
-    pub(crate) fn send(&self, to: &Pid, message: Outgoing, out: &mut Outbox) {
-        out.outputs.push(Output::Send { to: to.clone(), message: Arc::new(message) });
+    pub(crate) fn send(&self, to: &Pid, message: impl Into<Outgoing>, out: &mut Outbox) {
+        out.outputs.push(Output::Send { to: to.clone(), message: Arc::new(message.into()) });
     }
 
     /// Sends a message to the leading master; without one it is lost.
-    pub(crate) fn send_to_master(&self, message: Outgoing, out: &mut Outbox) {
+    pub(crate) fn send_to_master(&self, message: impl Into<Outgoing>, out: &mut Outbox) {
         if let Some(master) = &self.master {
             self.send(master, message, out);
         }

@@ -16,7 +16,6 @@ use resources::{Conversion, Format, Resource, Resources};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::{frame, paths};
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 use crate::timers::Timer;
 use crate::volumes::{doubled_volume, volume_changes};
@@ -106,7 +105,7 @@ impl Agent {
             status,
             operation_uuid: Some(operation.uuid.clone()),
         };
-        self.send_to_master(Outgoing::UpdateOperationStatus(message), out);
+        self.send_to_master(message, out);
     }
 
     /// AcknowledgeOperationStatusMessage: the operation is history.
@@ -149,7 +148,7 @@ impl Agent {
                         operation_uuid: Some(uuid),
                         ..UpdateOperationStatusMessage::default()
                     };
-                    self.send_to_master(Outgoing::UpdateOperationStatus(message), out);
+                    self.send_to_master(message, out);
                 }
                 _ => {}
             }

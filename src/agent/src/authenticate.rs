@@ -143,8 +143,8 @@ impl Agent {
         let least = self.config.authentication_timeout_min;
         let wait = least + self.random.up_to(self.authentication.longest.saturating_sub(least));
         self.authentication.timer = Some(self.timers.set(now + wait, Timer::Authentication));
-        let pid = self.config.pid.to_string();
-        self.send_as(&master, Outgoing::Authenticate(AuthenticateMessage { pid }), out);
+        let pid = self.texts.pid.clone();
+        self.send_as(&master, AuthenticateMessage { pid }, out);
     }
 
     /// An attempt's time is over: the next one may take longer.
@@ -189,14 +189,14 @@ impl Agent {
                 }
                 self.authentication.phase = Phase::Begun;
                 let start = AuthenticationStartMessage { mechanism: MECHANISM.to_owned(), data: Some(Vec::new()) };
-                self.send_as(from, Outgoing::AuthenticationStart(start), out);
+                self.send_as(from, start, out);
             }
             (AuthMessage::Step(challenge), Phase::Begun) => {
                 let Some(credential) = &self.config.credential else { return };
                 let secret = credential.secret.as_deref().unwrap_or_default();
                 let digits = cram_md5(secret.as_bytes(), &challenge.data);
                 let data = format!("{} {digits}", credential.principal).into_bytes();
-                self.send_as(from, Outgoing::AuthenticationStep(AuthenticationStepMessage { data }), out);
+                self.send_as(from, AuthenticationStepMessage { data }, out);
             }
             (AuthMessage::Completed(_), Phase::Begun) => {
                 self.timers.cancel(self.authentication.timer.take());
@@ -229,9 +229,9 @@ impl Agent {
         self.exit(1, format!("Master {master} refused authentication"), out);
     }
 
-    fn send_as(&self, to: &Pid, message: Outgoing, out: &mut Outbox) {
+    fn send_as(&self, to: &Pid, message: impl Into<Outgoing>, out: &mut Outbox) {
         let attempt = self.authentication.attempt;
-        out.outputs.push(Output::SendAs { attempt, to: to.clone(), message: Arc::new(message) });
+        out.outputs.push(Output::SendAs { attempt, to: to.clone(), message: Arc::new(message.into()) });
     }
 }
 

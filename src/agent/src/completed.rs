@@ -28,10 +28,8 @@ impl Agent {
         while completed.len() > limit {
             completed.pop_front();
         }
-        let checkpoints = known.checkpoints();
-        if let Some(agent) = self.id.as_ref().filter(|_| checkpoints) {
-            let run = paths::run(agent, framework, executor, gone.container.as_str());
-            self.checkpoint(format!("{run}/executor.sentinel"), Vec::new(), out);
+        if known.checkpoints() {
+            self.checkpoint(paths::below(&gone.run, "executor.sentinel"), Vec::new(), out);
         }
         self.discard(Folder::Executor(framework.clone(), executor.clone()), now);
         self.launch_waiting(framework, executor, now, out);

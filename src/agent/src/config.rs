@@ -168,4 +168,9 @@ impl Config {
     pub fn meta_dir(&self) -> String {
         format!("{}/meta", self.work_dir)
     }
+
+    /// What lies in the folder of checkpoints.
+    pub(crate) fn meta_path(&self, path: &str) -> String {
+        [&self.work_dir, "/meta/", path].concat()
+    }
 }

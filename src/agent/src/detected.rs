@@ -14,7 +14,6 @@ use protos::mesos::internal::{
 use crate::agent::{Agent, AgentState};
 use crate::executor::{Executor, ExecutorState, Queued};
 use crate::framework::FrameworkState;
-use crate::message::Outgoing;
 use crate::old_resources::in_old_form;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
@@ -70,8 +69,10 @@ impl Agent {
             return self.authenticate(now, out);
         }
         out.outputs.push(Output::Link { to: master.clone() });
-        let message = if self.id.is_none() { self.register_slave() } else { self.reregister_slave() };
-        self.send(&master, message, out);
+        match &self.id {
+            None => self.send(&master, self.register_slave(), out),
+            Some(_) => self.send(&master, self.reregister_slave(), out),
+        }
         self.asked = true;
         self.told = Some(Arc::clone(&self.total));
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
@@ -97,23 +98,23 @@ impl Agent {
         }
     }
 
-    fn register_slave(&self) -> Outgoing {
-        Outgoing::RegisterSlave(RegisterSlaveMessage {
+    fn register_slave(&self) -> RegisterSlaveMessage {
+        RegisterSlaveMessage {
             slave: self.info_in_old_form(),
             checkpointed_resources: self.checkpointed_resources(),
             version: Some(self.config.version.clone()),
             agent_capabilities: self.capabilities(),
             resource_version_uuid: Some(self.resource_version_uuid()),
-        })
+        }
     }
 
     /// All that a master is to know. Frameworks that a master has said are over are left out, as that master had left them
     /// out of its books: nothing is ever said of their tasks any more, so another master would keep them for good.
-    fn reregister_slave(&self) -> Outgoing {
+    fn reregister_slave(&self) -> ReregisterSlaveMessage {
         let frameworks = self.frameworks.values().filter(|framework| framework.state == FrameworkState::Running);
         let executors = || frameworks.clone().flat_map(|framework| framework.executors.values());
         let listed = executors().filter(|executor| executor.state != ExecutorState::Terminated);
-        Outgoing::ReregisterSlave(ReregisterSlaveMessage {
+        ReregisterSlaveMessage {
             slave: self.info_in_old_form(),
             checkpointed_resources: self.checkpointed_resources(),
             executor_infos: listed
@@ -131,7 +132,7 @@ impl Agent {
             version: Some(self.config.version.clone()),
             agent_capabilities: self.capabilities(),
             resource_version_uuid: Some(self.resource_version_uuid()),
-        })
+        }
     }
 
     /// An executor's tasks for a master: queued ones as staging, launched ones, and ended ones that are not acknowledged. What
@@ -192,7 +193,7 @@ impl Agent {
             resource_version_uuid: Some(self.resource_version_uuid()),
             resource_providers: Some(update_slave_message::ResourceProviders::default()),
         };
-        self.send_to_master(Outgoing::UpdateSlave(update), out);
+        self.send_to_master(update, out);
     }
 
     fn info_in_old_form(&self) -> pb::SlaveInfo {

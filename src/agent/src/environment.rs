@@ -5,6 +5,7 @@ use std::time::Duration;
 use base::format_duration;
 use protos::mesos as pb;
 
+use crate::agent::Agent;
 use crate::config::Config;
 use crate::executor::Executor;
 
@@ -77,16 +78,12 @@ pub(crate) fn executor_references(command: Option<&pb::CommandInfo>) -> Vec<(Str
     references(command).into_iter().filter(|(name, _)| !is_agents_own(name)).collect()
 }
 
-/// The environment of an executor on the agent with this id. What its command brings along comes from a framework, and may be a
+/// The environment of an executor. What its command brings along comes from a framework, and may be a
 /// task's own: [`is_agents_own`].
-pub(crate) fn executor_environment(
-    config: &Config,
-    agent: &str,
-    executor: &Executor,
-    checkpoint: bool,
-) -> Vec<(String, String)> {
+pub(crate) fn executor_environment(agent: &Agent, executor: &Executor, checkpoint: bool) -> Vec<(String, String)> {
+    let (config, texts) = (&agent.config, &agent.texts);
     let flag = |set: bool| if set { "1" } else { "0" };
-    let mut variables = Variables::default();
+    let mut variables = Variables(Vec::with_capacity(16));
     if let Some(ip) = &config.libprocess_ip {
         variables.set("LIBPROCESS_IP", ip);
     }
@@ -104,15 +101,16 @@ pub(crate) fn executor_environment(
     variables.set("MESOS_FRAMEWORK_ID", executor.framework_id.as_str());
     variables.set("MESOS_EXECUTOR_ID", executor.id.as_str());
     variables.set("MESOS_DIRECTORY", &*executor.directory);
-    variables.set("MESOS_SLAVE_ID", agent);
-    variables.set("MESOS_SLAVE_PID", config.pid.to_string());
-    variables.set("MESOS_AGENT_ENDPOINT", config.pid.address().to_string());
+    variables.set("MESOS_SLAVE_ID", agent.slave_id().value);
+    variables.set("MESOS_SLAVE_PID", &texts.pid);
+    variables.set("MESOS_AGENT_ENDPOINT", &texts.endpoint);
     variables.set("MESOS_CHECKPOINT", flag(checkpoint));
     variables.set("MESOS_HTTP_COMMAND_EXECUTOR", flag(config.http_command_executor));
-    variables.set("MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD", format_duration(grace_period(config, &executor.info)));
+    let grace_period = own_grace_period(&executor.info).map(format_duration);
+    variables.set("MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD", grace_period.as_ref().unwrap_or(&texts.grace_period));
     if checkpoint {
-        variables.set("MESOS_RECOVERY_TIMEOUT", format_duration(config.recovery_timeout));
-        variables.set("MESOS_SUBSCRIPTION_BACKOFF_MAX", format_duration(config.executor_reregistration_timeout));
+        variables.set("MESOS_RECOVERY_TIMEOUT", &texts.recovery_timeout);
+        variables.set("MESOS_SUBSCRIPTION_BACKOFF_MAX", &texts.reregistration_timeout);
     }
     variables.set("MESOS_SANDBOX", &*executor.directory);
     variables.set_some(executor.info.command.as_ref(), |name| !is_agents_own(name));
@@ -129,8 +127,12 @@ pub(crate) fn nested_environment(sandbox: &str, command: &pb::CommandInfo) -> Ve
 
 /// How long an executor has to end after it was told to.
 pub(crate) fn grace_period(config: &Config, info: &pb::ExecutorInfo) -> Duration {
-    let own = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());
-    own.map_or(config.executor_shutdown_grace_period, Duration::from_nanos)
+    own_grace_period(info).unwrap_or(config.executor_shutdown_grace_period)
+}
+
+fn own_grace_period(info: &pb::ExecutorInfo) -> Option<Duration> {
+    let grace = info.shutdown_grace_period.and_then(|grace| u64::try_from(grace.nanoseconds).ok());
+    grace.map(Duration::from_nanos)
 }
 
 #[cfg(test)]

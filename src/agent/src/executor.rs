@@ -11,6 +11,7 @@ use protos::mesos::{self as pb, executor};
 
 use crate::config::MAX_COMPLETED_TASKS_PER_EXECUTOR;
 use crate::container::{ContainerName, VolumeLink};
+use crate::disk::paths;
 use crate::input::{RequestId, StreamId};
 use crate::status::Verdict;
 use crate::timers::TimerKey;
@@ -80,6 +81,8 @@ pub struct Executor {
     pub info: Arc<pb::ExecutorInfo>,
     /// Its container.
     pub container: ContainerName,
+    /// The folder of its run, below the meta folder.
+    pub(crate) run: Arc<str>,
     /// Its sandbox, absolute.
     pub directory: Arc<str>,
     /// How far it has got.
@@ -127,13 +130,14 @@ impl Executor {
         Some(pb::CgroupInfo { net_cls: Some(pb::cgroup_info::NetCls { classid }) })
     }
 
-    /// An executor whose container has not been started, without tasks.
+    /// An executor whose container has not been started, without tasks. Its sandbox lies below the work folder where its run
+    /// lies below the meta folder.
     pub(crate) fn new(
         id: ExecutorId,
         framework_id: FrameworkId,
         info: pb::ExecutorInfo,
         container: ContainerName,
-        directory: String,
+        (work_dir, run): (&str, &str),
         user: Option<String>,
     ) -> Executor {
         Executor {
@@ -141,7 +145,8 @@ impl Executor {
             framework_id,
             info: Arc::new(info),
             container,
-            directory: directory.into(),
+            run: run.into(),
+            directory: paths::below(work_dir, run).into(),
             state: ExecutorState::Registering,
             link: ExecutorLink::None,
             pid: None,

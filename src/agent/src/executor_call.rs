@@ -9,7 +9,6 @@ use crate::agent::{Agent, AgentState};
 use crate::executor::{ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
 use crate::input::{RequestId, StreamId};
-use crate::message::Outgoing;
 use crate::output::{Answer, Outbox};
 
 impl Agent {
@@ -70,7 +69,6 @@ impl Agent {
         }
         let pid = framework.pid.clone();
         self.counters.valid_framework_messages += 1;
-        let message = Outgoing::ExecutorToFramework(message);
         match &pid {
             Some(pid) => self.send(pid, message, out),
             None => self.send_to_master(message, out),
@@ -88,7 +86,7 @@ impl Agent {
         self.counters.valid_framework_messages += 1;
         let Some(target) = self.executor(framework, executor).cloned() else { return };
         match &target.link {
-            ExecutorLink::Pid(pid) => self.send(pid, Outgoing::FrameworkToExecutor(message), out),
+            ExecutorLink::Pid(pid) => self.send(pid, message, out),
             _ => {
                 let event = api::Event {
                     r#type: Some(api::event::Type::Message as i32),

@@ -1,5 +1,7 @@
 //! Reports about executors' containers: started, not started, limited, ended; and the end of their tasks with them.
 
+use std::sync::Arc;
+
 use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
@@ -22,16 +24,16 @@ impl Agent {
             out.outputs.push(Output::Destroy { container: container.clone() });
             return;
         };
-        let checkpoints = self.frameworks.get(&framework).is_some_and(|framework| framework.checkpoints());
-        if let Some(agent) = self.id.as_ref().filter(|_| checkpoints) {
-            let run = paths::run(agent, &framework, &executor, container.as_str());
-            self.checkpoint(format!("{run}/pids/forked.pid"), pid.to_string().into_bytes(), out);
+        let Some(known) = self.framework_mut(framework.as_str()) else { return };
+        let checkpoints = known.checkpoints();
+        let Some(executor) = known.executors.get_mut(&executor).map(Arc::make_mut) else { return };
+        executor.pid = Some(pid);
+        let (early, file) =
+            (executor.early.take(), checkpoints.then(|| paths::below(&executor.run, "pids/forked.pid")));
+        if let Some(file) = file {
+            self.checkpoint(file, pid.to_string().into_bytes(), out);
         }
-        if let Some(executor) = self.executor_mut(framework.as_str(), executor.as_str()) {
-            executor.pid = Some(pid);
-            let early = executor.early.take();
-            self.hear_now(early, now, out);
-        }
+        self.hear_now(early, now, out);
     }
 
     /// A container is on networks of its own.

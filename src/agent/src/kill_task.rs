@@ -7,7 +7,6 @@ use protos::mesos::{self as pb, TaskState, executor as api, task_status::Reason}
 use crate::agent::{Agent, AgentState};
 use crate::executor::{Executor, ExecutorLink, Queued};
 use crate::framework::FrameworkState;
-use crate::message::Outgoing;
 use crate::output::Outbox;
 use crate::status::{Verdict, loss};
 
@@ -75,7 +74,7 @@ impl Agent {
     /// Tells an executor to kill one of its tasks.
     pub(crate) fn kill_launched(&self, executor: &Executor, message: KillTaskMessage, out: &mut Outbox) {
         match &executor.link {
-            ExecutorLink::Pid(pid) => self.send(pid, Outgoing::KillTask(message), out),
+            ExecutorLink::Pid(pid) => self.send(pid, message, out),
             link => self.event(link, kill_event(message.task_id, message.kill_policy), out),
         }
     }

@@ -15,7 +15,6 @@ use crate::disk::{frame, paths};
 use crate::environment::{executor_environment, executor_references};
 use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
 use crate::framework::Framework;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 use crate::random::uuid_text;
 use crate::run_task::Drop;
@@ -101,7 +100,7 @@ impl Agent {
     }
 
     pub(crate) fn launch_executor(&mut self, framework: &FrameworkId, launch: Launch, now: Time, out: &mut Outbox) {
-        let (Ok(id), Some(agent)) = (ExecutorId::new(&launch.executor.executor_id.value), self.id.clone()) else {
+        let (Ok(id), Some(agent)) = (ExecutorId::of(&launch.executor.executor_id.value), self.id.clone()) else {
             return;
         };
         let Some(known) = self.frameworks.get(framework) else { return };
@@ -112,8 +111,8 @@ impl Agent {
         let run = paths::run(&agent, framework, &id, container.as_str());
         let user = self.user_of(&framework_info, launch.executor.command.as_ref());
         let info = self.with_default_container(launch.executor);
-        let directory = format!("{}/{run}", self.config.work_dir);
-        let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), directory, user);
+        let place = (self.config.work_dir.as_str(), run.as_str());
+        let mut executor = Executor::new(id.clone(), framework.clone(), info, container.clone(), place, user);
         executor.generated_for_command_task = launch.made_up;
         executor.queued = vec![launch.queued];
         executor.timer = Some(self.timers.set(
@@ -128,7 +127,7 @@ impl Agent {
             executor.volumes = self.volume_links(&executor.container, &executor.resources());
         }
         if checkpoints {
-            self.checkpoint_executor(&executor, &run, out);
+            self.checkpoint_executor(&executor, run, out);
         }
         let spec = Box::new(self.container_of(&executor, checkpoints));
         out.outputs.push(Output::Launch { container: container.clone(), spec });
@@ -152,26 +151,26 @@ impl Agent {
         (self.config.switch_user && !user.is_empty()).then_some(user)
     }
 
-    fn checkpoint_executor(&self, executor: &Executor, run: &str, out: &mut Outbox) {
-        let Some(agent) = &self.id else { return };
-        let folder = paths::executor(agent, &executor.framework_id, &executor.id);
+    fn checkpoint_executor(&self, executor: &Executor, run: String, out: &mut Outbox) {
+        let folder = paths::executor_of(&run);
         let generated: &[u8] = if executor.generated_for_command_task { b"1" } else { b"0" };
-        self.checkpoint(format!("{folder}/executor.info"), frame(&*executor.info), out);
-        self.checkpoint(format!("{folder}/executor_generated_for_command_task"), generated.to_vec(), out);
-        out.persist.push(Persist::Folder { path: run.to_owned() });
-        let target = format!("{}/{run}", self.config.meta_dir());
-        out.persist.push(Persist::Link { path: format!("{folder}/runs/latest"), target });
+        let (latest, target) = (paths::below(folder, "runs/latest"), self.config.meta_path(&run));
+        self.checkpoint(paths::below(folder, "executor.info"), frame(&*executor.info), out);
+        self.checkpoint(paths::below(folder, "executor_generated_for_command_task"), generated.to_vec(), out);
+        out.persist.push(Persist::Folder { path: run });
+        out.persist.push(Persist::Link { path: latest, target });
     }
 
     /// How an executor is started.
     fn container_of(&self, executor: &Executor, checkpoint: bool) -> ContainerSpec {
         let info = &executor.info;
-        let command = info.command.clone().unwrap_or_default();
+        let none = pb::CommandInfo::default();
+        let command = info.command.as_ref().unwrap_or(&none);
         let is_default = info.r#type == Some(pb::executor_info::Type::Default as i32);
         let (program, argv) = if is_default {
             (self.config.program.clone(), vec![self.config.program.clone(), "executor".into(), "default".into()])
         } else {
-            program_of(&command)
+            program_of(command)
         };
         let runs = executor.directory.rsplit_once('/').map(|(runs, _)| runs);
         let ours = (is_default || executor.generated_for_command_task).then(|| Ours {
@@ -182,12 +181,12 @@ impl Agent {
             ours,
             secrets: executor_references(info.command.as_ref()),
             sandbox: executor.directory.to_string(),
-            latest: runs.map(|runs| format!("{runs}/latest")),
+            latest: runs.map(|runs| paths::below(runs, "latest")),
             argv,
             program,
-            environment: executor_environment(&self.config, &self.slave_id().value, executor, checkpoint),
+            environment: executor_environment(self, executor, checkpoint),
             user: executor.user.clone(),
-            uris: command.uris,
+            uris: command.uris.clone(),
             resources: executor.resources(),
             limits: executor.limits(self.config.cpu_quotas),
             volumes: executor.volumes.clone(),
@@ -203,7 +202,7 @@ impl Agent {
         for queued in &queued {
             for task in queued.tasks() {
                 // Checked when the launch came.
-                let Ok(id) = TaskId::new(&task.task_id.value) else { continue };
+                let Ok(id) = TaskId::of(&task.task_id.value) else { continue };
                 let record = Arc::new(task_of(task, target));
                 target.launched.insert(id, record);
             }
@@ -214,21 +213,18 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework) else { return };
         let Some(target) = known.executors.get(executor) else { return };
         for queued in queued {
-            if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
-                let run = paths::run(agent, framework, &target.id, target.container.as_str());
-                for task in queued.tasks() {
-                    if let Some((id, record)) = target.launched.get_key_value(task.task_id.value.as_str()) {
-                        self.checkpoint(format!("{}/task.info", paths::task(&run, id)), frame(&**record), out);
-                    }
+            for task in queued.tasks().iter().filter(|_| known.checkpoints()) {
+                if let Some((id, record)) = target.launched.get_key_value(task.task_id.value.as_str()) {
+                    self.checkpoint(paths::task_file(&target.run, id, "task.info"), frame(&**record), out);
                 }
             }
-            self.hand_over(known, target, &queued, out);
+            self.hand_over(known, target, queued, out);
         }
     }
 
-    fn hand_over(&self, framework: &Framework, executor: &Executor, queued: &Queued, out: &mut Outbox) {
+    fn hand_over(&self, framework: &Framework, executor: &Executor, queued: Queued, out: &mut Outbox) {
         match (&executor.link, queued) {
-            (ExecutorLink::Pid(pid), _) => {
+            (ExecutorLink::Pid(pid), queued) => {
                 for task in queued.tasks() {
                     let run = RunTaskMessage {
                         framework: Arc::clone(&framework.info).into(),
@@ -236,12 +232,12 @@ impl Agent {
                         pid: Some(framework.pid.clone().unwrap_or_default().to_string()),
                         ..RunTaskMessage::default()
                     };
-                    self.send(pid, Outgoing::RunTask(run), out);
+                    self.send(pid, run, out);
                 }
             }
-            (link, Queued::Task(task)) => self.event(link, launch_event(pb::TaskInfo::clone(task)), out),
+            (link, Queued::Task(task)) => self.event(link, launch_event(Arc::unwrap_or_clone(task)), out),
             (link, Queued::Group(tasks)) => {
-                let tasks = tasks.iter().map(|task| pb::TaskInfo::clone(task)).collect();
+                let tasks = tasks.into_iter().map(Arc::unwrap_or_clone).collect();
                 self.event(link, launch_group_event(tasks), out);
             }
         }
@@ -262,7 +258,7 @@ impl Agent {
             executor_id: pb::ExecutorId { value: executor.into() },
             status,
         };
-        self.send_to_master(Outgoing::ExitedExecutor(message), out);
+        self.send_to_master(message, out);
     }
 }
 
@@ -279,7 +275,7 @@ pub(crate) fn program_of(command: &pb::CommandInfo) -> (String, Vec<String>) {
 fn launch_event(task: pb::TaskInfo) -> api::Event {
     api::Event {
         r#type: Some(api::event::Type::Launch as i32),
-        launch: Some(api::event::Launch { task }),
+        launch: Some(Box::new(api::event::Launch { task })),
         ..api::Event::default()
     }
 }

@@ -51,6 +51,7 @@ mod status;
 mod status_update;
 mod streams;
 mod subscribe_executor;
+mod texts;
 mod timers;
 mod update_framework;
 mod visible;

@@ -93,7 +93,7 @@ mod tests {
         let info = pb::ExecutorInfo { resources: held(0.1, 32.0), ..pb::ExecutorInfo::default() };
         let container = ContainerName::top(&ContainerId::new("c").unwrap());
         let id = (ExecutorId::new("e").unwrap(), FrameworkId::new("f").unwrap());
-        let mut executor = Executor::new(id.0, id.1, info, container, "/s".into(), None);
+        let mut executor = Executor::new(id.0, id.1, info, container, ("/w", "s"), None);
         for limits in tasks {
             let limits = limits.iter().map(|(name, value)| ((*name).to_owned(), pb::value::Scalar { value: *value }));
             let task =

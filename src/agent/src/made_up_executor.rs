@@ -21,7 +21,8 @@ pub(crate) fn made_up_executor(
     framework: &pb::FrameworkInfo,
     task: &pb::TaskInfo,
 ) -> pb::ExecutorInfo {
-    let task_command = task.command.clone().unwrap_or_default();
+    let none = pb::CommandInfo::default();
+    let task_command = task.command.as_ref().unwrap_or(&none);
     let role = task.resources.iter().find_map(|resource| resource.allocation_info.clone());
     let scalar = |name: &str, value: f64| pb::Resource {
         name: name.into(),
@@ -45,7 +46,9 @@ pub(crate) fn made_up_executor(
         }),
         container: task.container.as_deref().cloned(),
         resources: vec![scalar("cpus", CPUS), scalar("mem", MEM)],
-        name: Some(format!("Command Executor (Task: {}) (Command: {})", task.task_id.value, shown(&task_command))),
+        name: Some(
+            ["Command Executor (Task: ", &task.task_id.value, ") (Command: ", &shown(task_command), ")"].concat(),
+        ),
         source: Some(task.task_id.value.to_string()),
         discovery: task.discovery.as_deref().cloned(),
         shutdown_grace_period: grace.map(|grace| pb::DurationInfo {
@@ -64,7 +67,7 @@ fn shown(command: &pb::CommandInfo) -> String {
     } else {
         value.to_owned()
     };
-    if command.shell() { format!("sh -c '{text}'") } else { text }
+    if command.shell() { ["sh -c '", &text, "'"].concat() } else { text }
 }
 
 #[cfg(test)]

@@ -55,14 +55,21 @@ macro_rules! incoming {
 macro_rules! outgoing {
     ($($name:ident($message:ident)),* $(,)?) => {
         /// A message that an agent sends.
-        #[allow(clippy::large_enum_variant)] // Each is made once, behind a reference count, and never moved again.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Outgoing {
             $(
                 #[doc = concat!("`mesos.internal.", stringify!($message), "`.")]
-                $name($message),
+                $name(Box<$message>),
             )*
         }
+
+        $(
+            impl From<$message> for Outgoing {
+                fn from(message: $message) -> Outgoing {
+                    Outgoing::$name(Box::new(message))
+                }
+            }
+        )*
 
         impl Outgoing {
             /// The message's full name, such as `mesos.internal.PongSlaveMessage`.
@@ -136,7 +143,7 @@ mod tests {
     #[test]
     fn names_are_those_of_the_schema() {
         use prost::Name as _;
-        assert_eq!(Outgoing::PongSlave(PongSlaveMessage {}).full_name(), PongSlaveMessage::full_name());
+        assert_eq!(Outgoing::from(PongSlaveMessage {}).full_name(), PongSlaveMessage::full_name());
         assert_eq!(
             Incoming::decode("mesos.internal.PingSlaveMessage", &[8, 1]),
             Ok(Incoming::PingSlave(PingSlaveMessage { connected: true }))

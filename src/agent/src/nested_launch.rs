@@ -219,7 +219,7 @@ impl Agent {
         }
         let Around::Executor(executor) = around else { return Vec::new() };
         let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
-        executor_environment(&self.config, &self.slave_id().value, executor, checkpoints)
+        executor_environment(self, executor, checkpoints)
     }
 }
 

@@ -4,14 +4,13 @@ use base::{Pid, Time};
 use protos::mesos::internal::{PingSlaveMessage, PongSlaveMessage};
 
 use crate::agent::{Agent, AgentState};
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output};
 use crate::timers::Timer;
 
 impl Agent {
     /// A ping is answered to its sender in every state. One that says "not connected" makes the agent register anew.
     pub(crate) fn ping(&mut self, from: &Pid, ping: PingSlaveMessage, now: Time, out: &mut Outbox) {
-        self.send(from, Outgoing::PongSlave(PongSlaveMessage {}), out);
+        self.send(from, PongSlaveMessage {}, out);
         if self.state != AgentState::Running {
             return;
         }

@@ -12,10 +12,9 @@ use crate::disk::{RecoveredExecutor, RecoveredFramework, RecoveredRun, Recovered
 use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::Framework;
 use crate::gc::Folder;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 use crate::status::is_terminal;
-use crate::status_update::note_status;
+use crate::status_update::{UPDATES, note_status};
 
 impl Agent {
     /// Takes up a framework with those of its executors that are not over.
@@ -69,8 +68,8 @@ impl Agent {
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
         let folder = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
         let user = self.user_of(&framework.info, info.command.as_ref());
-        let directory = format!("{}/{folder}", self.config.work_dir);
-        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, directory, user);
+        let place = (self.config.work_dir.as_str(), folder.as_str());
+        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
         executor.state = ExecutorState::Terminated;
         executor.generated_for_command_task = recovered.generated_for_command_task;
         for task in run.tasks {
@@ -98,15 +97,15 @@ impl Agent {
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
         let folder = paths::run(&agent, &framework.id, &recovered.id, &run.container);
         let user = self.user_of(&framework.info, info.command.as_ref());
-        let directory = format!("{}/{folder}", self.config.work_dir);
-        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, directory, user);
+        let place = (self.config.work_dir.as_str(), folder.as_str());
+        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
         executor.generated_for_command_task = recovered.generated_for_command_task;
         let lives = run.forked_pid.filter(|_| !rebooted);
         if let Some(pid) = lives {
             self.meet_again(&mut executor, &run, pid, out);
         }
         for task in run.tasks {
-            self.recover_task(&mut executor, task, &folder, now, out);
+            self.recover_task(&mut executor, task, now, out);
         }
         executor.volumes = self.volume_links(&executor.container, &executor.resources());
         Some((executor, lives.is_some()))
@@ -124,22 +123,15 @@ impl Agent {
         if let Some(driver) = &run.libprocess_pid {
             executor.link = ExecutorLink::Pid(driver.clone());
             let message = ReconnectExecutorMessage { slave_id: self.slave_id() };
-            self.send(driver, Outgoing::ReconnectExecutor(message), out);
+            self.send(driver, message, out);
         } else if run.http {
             executor.link = ExecutorLink::Closed;
         }
     }
 
     /// A task with its updates; those that are not acknowledged wait in their stream again.
-    fn recover_task(
-        &mut self,
-        executor: &mut Executor,
-        recovered: RecoveredTask,
-        run: &str,
-        now: Time,
-        out: &mut Outbox,
-    ) {
-        let file = format!("{}/task.updates", paths::task(run, &recovered.id));
+    fn recover_task(&mut self, executor: &mut Executor, recovered: RecoveredTask, now: Time, out: &mut Outbox) {
+        let file = paths::task_file(&executor.run, &recovered.id, UPDATES);
         if let Some(bytes) = recovered.torn {
             out.persist.push(Persist::Replace { path: file.clone(), bytes });
         }

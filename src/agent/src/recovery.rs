@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Time, format_duration};
+use base::Time;
 use protos::mesos::internal::{ReconnectExecutorMessage, slave::ResourceState};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
@@ -14,7 +14,6 @@ use crate::config::RecoverMode;
 use crate::disk::{Recovered, RecoveredAgent, paths};
 use crate::executor::{ExecutorLink, ExecutorState};
 use crate::gc::Folder;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 use crate::reconfiguration;
 use crate::status::{Verdict, loss};
@@ -60,7 +59,7 @@ impl Agent {
         out: &mut Outbox,
     ) -> Result<(), StartError> {
         let invalid = |why: &dyn std::fmt::Display| StartError::Resources(why.to_string());
-        let folder = format!("{}/resources", self.config.meta_dir());
+        let folder = self.config.meta_path("resources");
         let own = resources::from_proto(&self.info.resources).map_err(|why| invalid(&why))?;
         let with = |state: &ResourceState| {
             let reserved =
@@ -97,7 +96,7 @@ impl Agent {
         let Some(old) = agent.info else { return Ok(()) };
         if let Err(why) = reconfiguration::check(self.config.reconfiguration_policy, &old, &self.info) {
             if !rebooted {
-                let latest = format!("{}/{}", self.config.meta_dir(), paths::LATEST);
+                let latest = self.config.meta_path(paths::LATEST);
                 return Err(StartError::Reconfiguration { why, latest });
             }
             tracing::warn!(why, "the host has rebooted and the agent has changed: it registers as a new one");
@@ -144,7 +143,7 @@ impl Agent {
         for executor in self.frameworks.values().flat_map(|framework| framework.executors.values()) {
             if let (ExecutorState::Registering, ExecutorLink::Pid(pid)) = (executor.state, &executor.link) {
                 let message = ReconnectExecutorMessage { slave_id: self.slave_id() };
-                self.send(pid, Outgoing::ReconnectExecutor(message), out);
+                self.send(pid, message, out);
             }
         }
         if let Some(interval) = self.config.executor_reregistration_retry_interval {
@@ -166,7 +165,7 @@ impl Agent {
 
     /// The executors that are still missing are given up.
     pub(crate) fn executor_reregistration_timed_out(&mut self, now: Time, out: &mut Outbox) {
-        let limit = format_duration(self.config.executor_reregistration_timeout);
+        let limit = self.texts.reregistration_timeout.as_str();
         for framework in self.frameworks.values_mut() {
             let framework = Arc::make_mut(framework);
             let state = loss(&framework.info, TaskState::TaskGone);

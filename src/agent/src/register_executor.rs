@@ -2,6 +2,8 @@
 //!
 //! Executors that speak HTTP are in `subscribe_executor`.
 
+use std::sync::Arc;
+
 use base::{Pid, Time};
 use protos::mesos::internal::{
     ExecutorRegisteredMessage, ExecutorReregisteredMessage, RegisterExecutorMessage, ReregisterExecutorMessage,
@@ -13,7 +15,6 @@ use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
 use crate::executor::{Early, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output};
 
 impl Agent {
@@ -28,7 +29,7 @@ impl Agent {
         let (framework, executor) = (&message.framework_id.value, &message.executor_id.value);
         let wanted = self.may_report(framework, executor).filter(|state| *state == ExecutorState::Registering);
         if wanted.is_none() || self.state == AgentState::Recovering {
-            return self.send(from, Outgoing::ShutdownExecutor(ShutdownExecutorMessage::default()), out);
+            return self.send(from, ShutdownExecutorMessage::default(), out);
         }
         if self.executor(framework, executor).is_some_and(|target| target.pid.is_none()) {
             let early = Early::Register(from.clone(), message.clone());
@@ -39,15 +40,14 @@ impl Agent {
         target.link = ExecutorLink::Pid(from.clone());
         target.state = ExecutorState::Running;
         let (timer, empty) = (target.timer.take(), target.queued.is_empty() && !target.was_given_a_task);
-        let (info, id, container) = (target.info.clone(), target.id.clone(), target.container.clone());
+        let (info, run) = (target.info.clone(), Arc::clone(&target.run));
         self.timers.cancel(timer);
         out.outputs.push(Output::Link { to: from.clone() });
         if empty {
             return self.shut_down_executor(&known.id, executor, now, out);
         }
-        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
-            let run = paths::run(agent, &known.id, &id, container.as_str());
-            self.checkpoint(format!("{run}/pids/libprocess.pid"), from.to_string().into_bytes(), out);
+        if known.checkpoints() {
+            self.checkpoint(paths::below(&run, "pids/libprocess.pid"), from.to_string().into_bytes(), out);
         }
         let registered = ExecutorRegisteredMessage {
             executor_info: pb::ExecutorInfo::clone(&info),
@@ -56,7 +56,7 @@ impl Agent {
             slave_id: self.slave_id(),
             slave_info: pb::SlaveInfo::clone(&self.info),
         };
-        self.send(from, Outgoing::ExecutorRegistered(registered), out);
+        self.send(from, registered, out);
         self.deliver(&known.id, executor, out);
     }
 
@@ -71,22 +71,21 @@ impl Agent {
         let (framework, executor) = (message.framework_id.value, message.executor_id.value);
         if !matches!(self.may_report(&framework, &executor), Some(ExecutorState::Registering | ExecutorState::Running))
         {
-            return self.send(from, Outgoing::ShutdownExecutor(ShutdownExecutorMessage::default()), out);
+            return self.send(from, ShutdownExecutorMessage::default(), out);
         }
         let Some(known) = self.frameworks.get(framework.as_str()).cloned() else { return };
         let Some(target) = self.executor_mut(&framework, &executor) else { return };
         target.link = ExecutorLink::Pid(from.clone());
         target.state = ExecutorState::Running;
-        let (timer, id, container) = (target.timer.take(), target.id.clone(), target.container.clone());
+        let (timer, run) = (target.timer.take(), Arc::clone(&target.run));
         self.timers.cancel(timer);
         out.outputs.push(Output::Link { to: from.clone() });
-        if let Some(agent) = self.id.as_ref().filter(|_| known.checkpoints()) {
-            let run = paths::run(agent, &known.id, &id, container.as_str());
-            self.checkpoint(format!("{run}/pids/libprocess.pid"), from.to_string().into_bytes(), out);
+        if known.checkpoints() {
+            self.checkpoint(paths::below(&run, "pids/libprocess.pid"), from.to_string().into_bytes(), out);
         }
         let answer =
             ExecutorReregisteredMessage { slave_id: self.slave_id(), slave_info: pb::SlaveInfo::clone(&self.info) };
-        self.send(from, Outgoing::ExecutorReregistered(answer), out);
+        self.send(from, answer, out);
         for update in message.updates {
             self.executor_update(update, now, out);
         }

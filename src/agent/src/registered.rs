@@ -67,7 +67,7 @@ impl Agent {
         info.id = Some(pb::SlaveId { value: (&id).into() });
         let folder = paths::agent(&id);
         out.persist.push(Persist::Replace { path: format!("{folder}/slave.info"), bytes: frame(&*self.info) });
-        let target = format!("{}/{folder}", self.config.meta_dir());
+        let target = self.config.meta_path(&folder);
         out.persist.push(Persist::Link { path: paths::LATEST.to_owned(), target });
         self.id = Some(id);
     }

@@ -72,7 +72,7 @@ impl Agent {
             tracing::warn!("dropped a launch: the agent recovers or ends");
             return;
         }
-        let id = info.id.as_ref().map(|id| FrameworkId::new(&id.value));
+        let id = info.id.as_ref().map(|id| FrameworkId::of(&id.value));
         let Some(Ok(id)) = id else {
             tracing::warn!(framework = info.name, "dropped a launch: the framework has no good id");
             return;
@@ -120,7 +120,7 @@ impl Agent {
         if own.is_some_and(|own| own.uuid.value[..] != self.resource_version) {
             return Err(Drop::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
         }
-        ExecutorId::new(&launch.executor.executor_id.value)
+        ExecutorId::check(&launch.executor.executor_id.value)
             .map_err(|why| invalid(format!("The executor's id cannot be one: {why}")))?;
         let tasks = launch.queued.tasks();
         if tasks.is_empty() {
@@ -128,7 +128,7 @@ impl Agent {
         }
         for (index, task) in tasks.iter().enumerate() {
             let id = &task.task_id.value;
-            TaskId::new(id).map_err(|why| invalid(format!("The task's id cannot be one: {why}")))?;
+            TaskId::check(id).map_err(|why| invalid(format!("The task's id cannot be one: {why}")))?;
             if tasks[..index].iter().any(|other| other.task_id.value == *id) {
                 return Err(invalid(format!("The task group has two tasks with the id '{id}'")));
             }
@@ -193,7 +193,7 @@ impl Agent {
             lost => loss(info, lost),
         };
         let verdict = Verdict { state, reason: drop.reason, message: drop.message.clone() };
-        let executor = ExecutorId::new(&launch.executor.executor_id.value).ok();
+        let executor = ExecutorId::of(&launch.executor.executor_id.value).ok();
         let mut told = Vec::new();
         for task in launch.queued.tasks() {
             let id = task.task_id.value.as_str();

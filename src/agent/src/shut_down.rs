@@ -5,7 +5,6 @@ use protos::mesos::internal::{ShutdownMessage, UnregisterSlaveMessage};
 
 use crate::agent::{Agent, AgentState};
 use crate::disk::paths;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output, Persist};
 
 impl Agent {
@@ -19,10 +18,7 @@ impl Agent {
     pub(crate) fn shut_down(&mut self, unregister: bool, now: Time, out: &mut Outbox) {
         if unregister {
             if self.id.is_some() {
-                self.send_to_master(
-                    Outgoing::UnregisterSlave(UnregisterSlaveMessage { slave_id: self.slave_id() }),
-                    out,
-                );
+                self.send_to_master(UnregisterSlaveMessage { slave_id: self.slave_id() }, out);
             }
             self.unregistered = true;
             return self.leave(now, out);

@@ -8,7 +8,6 @@ use crate::agent::{Agent, AgentState};
 use crate::container::ContainerName;
 use crate::environment::grace_period;
 use crate::executor::{ExecutorLink, ExecutorState};
-use crate::message::Outgoing;
 use crate::output::{Outbox, Output};
 use crate::status::Verdict;
 use crate::subscribe_executor::shutdown_event;
@@ -38,7 +37,7 @@ impl Agent {
                     executor_id: Some(pb::ExecutorId { value: executor.into() }),
                     framework_id: Some(pb::FrameworkId { value: framework.into() }),
                 };
-                self.send(pid, Outgoing::ShutdownExecutor(message), out);
+                self.send(pid, message, out);
             }
             link => self.event(link, shutdown_event(), out),
         }

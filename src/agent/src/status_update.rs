@@ -13,10 +13,12 @@ use crate::agent::Agent;
 use crate::disk::{frame, frame_update, paths};
 use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
-use crate::message::Outgoing;
 use crate::output::{Outbox, Persist};
 use crate::status::{Verdict, is_terminal, update_of};
 use crate::streams::{Received, uuid_of};
+
+/// The file of a task's updates, in its folder.
+pub(crate) const UPDATES: &str = "task.updates";
 
 impl Agent {
     /// An executor's update.
@@ -36,7 +38,7 @@ impl Agent {
         let Some(uuid) = uuid_of(update.uuid.as_deref().or(update.status.uuid.as_deref())) else {
             return self.invalid_update("it has no uuid of 16 bytes");
         };
-        let Ok(task) = TaskId::new(&update.status.task_id.value) else {
+        let Ok(task) = TaskId::of(&update.status.task_id.value) else {
             return self.invalid_update("its task id cannot be one");
         };
         let named = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
@@ -55,12 +57,13 @@ impl Agent {
             return self.invalid_update("its task was not handed to the executor yet");
         }
         self.complete_update(&mut update, executor, uuid);
-        if self.streams.is_full(&framework, &task) && !is_terminal(update.status.state) {
+        let before = self.streams.before(&framework, &task, &uuid);
+        if before.is_full && !is_terminal(update.status.state) {
             return self.invalid_update("too many updates of its task wait for their acknowledgement");
         }
         let ended = executor.terminated.contains_key(&task);
         let link = executor.link.clone();
-        if !ended && !self.streams.knows(&framework, &task, &uuid) {
+        if !ended && !before.has_it {
             self.take_update((&framework, &executor_id, &task), uuid, update, now, out);
         }
         self.confirm_update(&framework, &link, &task, uuid, out);
@@ -101,8 +104,8 @@ impl Agent {
     /// Sends an update about a task whose id cannot be one: no acknowledgement can be kept for it.
     fn report_once(&self, mut update: StatusUpdate, out: &mut Outbox) {
         update.latest_state = Some(update.status.state);
-        let pid = Some(self.config.pid.to_string());
-        self.send_to_master(Outgoing::StatusUpdate(StatusUpdateMessage { update, pid }), out);
+        let pid = Some(self.texts.pid.clone());
+        self.send_to_master(StatusUpdateMessage { update, pid }, out);
     }
 
     /// An executor speaks of a task that it does not have: the framework may know better.
@@ -122,7 +125,7 @@ impl Agent {
         };
         let is_completed = executor.completed.iter().any(|completed| completed.task_id.value == task.as_str());
         if !is_completed {
-            if self.streams.is_full(framework, task) || self.streams.is_crowded() {
+            if self.streams.before(framework, task, &uuid).is_full || self.streams.is_crowded() {
                 return self
                     .invalid_update("too many updates of tasks that are not here wait for their acknowledgement");
             }
@@ -168,7 +171,7 @@ impl Agent {
         let has_address = container.network_infos.iter().any(|network| !network.ip_addresses.is_empty());
         if !has_address {
             let address = pb::network_info::IpAddress {
-                ip_address: Some(self.config.pid.address().ip().to_string()),
+                ip_address: Some(self.texts.ip.clone()),
                 ..pb::network_info::IpAddress::default()
             };
             if container.network_infos.is_empty() {
@@ -190,17 +193,12 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework) else { return };
         let Some(owner) = known.executors.get(executor) else { return };
         self.explain_by_draining(&known.info, &mut update);
-        let checkpoint = self.id.as_ref().filter(|_| known.checkpoints());
-        let folder = checkpoint.map(|agent| {
-            let run = paths::run(agent, framework, executor, owner.container.as_str());
-            paths::task(&run, task)
-        });
-        if let (Some(folder), Some(queued)) = (&folder, owner.queued_task(task)) {
+        let run = known.checkpoints().then(|| Arc::clone(&owner.run));
+        if let (Some(run), Some(queued)) = (&run, owner.queued_task(task)) {
             // Updates without their task say nothing to the next start.
             let record = crate::detected::task_of(queued, owner);
-            self.checkpoint(format!("{folder}/task.info"), frame(&record), out);
+            self.checkpoint(paths::task_file(run, task, "task.info"), frame(&record), out);
         }
-        let file = folder.map(|folder| format!("{folder}/task.updates"));
         let (volumes, lives) = (!owner.volumes.is_empty(), owner.state != ExecutorState::Terminated);
         let ended = self.change_task(framework, executor, task, &update.status);
         if ended && volumes && lives {
@@ -209,26 +207,26 @@ impl Agent {
         if ended && lives {
             self.resize(framework.as_str(), executor.as_str(), out);
         }
-        self.queue_update((framework, task), uuid, update, file, now, out);
+        self.queue_update((framework, task), uuid, update, run, now, out);
     }
 
-    /// Puts an update into its stream, and on disk if the stream has a file.
+    /// Puts an update into its stream, and on disk if the stream has a file or there is a run's folder for it.
     fn queue_update(
         &mut self,
         key: (&FrameworkId, &TaskId),
         uuid: [u8; 16],
         update: StatusUpdate,
-        file: Option<String>,
+        run: Option<Arc<str>>,
         now: Time,
         out: &mut Outbox,
     ) {
         let update = Arc::new(update);
-        let file = self.streams.file(key.0, key.1).or(file.map(Arc::from));
-        if self.streams.receive(key, uuid, Arc::clone(&update), file.clone(), now) == Received::Duplicate {
+        let file = || run.as_ref().map(|run| Arc::from(paths::task_file(run, key.1, UPDATES)));
+        let Received::New { file: own } = self.streams.receive(key, uuid, Arc::clone(&update), file, now) else {
             return;
-        }
+        };
         self.counters.valid_status_updates += 1;
-        if let Some(file) = file {
+        if let Some(file) = own.or_else(file) {
             out.persist.push(Persist::Append { path: file.to_string(), bytes: frame_update(&update) });
         }
     }
@@ -277,7 +275,7 @@ impl Agent {
                     task_id,
                     uuid: uuid.to_vec(),
                 };
-                self.send(pid, Outgoing::StatusUpdateAcknowledgement(message), out);
+                self.send(pid, message, out);
             }
             _ => {
                 let event = api::Event {
@@ -299,12 +297,11 @@ impl Agent {
         if due.is_empty() {
             return;
         }
-        let pid = self.config.pid.to_string();
         for (update, latest_state) in due {
             let mut update = StatusUpdate::clone(&update);
             update.latest_state = Some(latest_state);
-            let message = StatusUpdateMessage { update, pid: Some(pid.clone()) };
-            self.send_to_master(Outgoing::StatusUpdate(message), out);
+            let message = StatusUpdateMessage { update, pid: Some(self.texts.pid.clone()) };
+            self.send_to_master(message, out);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use base::{FrameworkId, TaskId, Time};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::status::is_terminal;
 
@@ -30,12 +30,24 @@ const MAX_TASKS: usize = 10_000;
 type Key = (FrameworkId, TaskId);
 
 /// What became of a received update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
     /// It is queued.
-    New,
+    New {
+        /// The stream's file.
+        file: Option<Arc<str>>,
+    },
     /// This update has come before: nothing changes.
     Duplicate,
+}
+
+/// How a task's stream is before an update.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    /// So many updates wait that no more should be taken but the last.
+    pub(crate) is_full: bool,
+    /// This update has come before.
+    pub(crate) has_it: bool,
 }
 
 /// What became of an acknowledgement.
@@ -76,10 +88,39 @@ struct Stream {
 /// All streams of an agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
-    streams: BTreeMap<Key, Stream>,
+    streams: FxHashMap<Key, Stream>,
+    agenda: Agenda,
+    paused: bool,
+}
+
+/// Which streams have something to send, and when.
+#[derive(Clone, Debug, Default)]
+struct Agenda {
     due: BTreeMap<(Time, u64), Key>,
     counter: u64,
-    paused: bool,
+}
+
+impl Agenda {
+    /// Sets when the stream's oldest update is sent, and the wait after that.
+    fn set(&mut self, key: Key, stream: &mut Stream, at: Time, wait: Duration) {
+        self.counter += 1;
+        let due = (at, self.counter);
+        stream.due = Some(due);
+        stream.wait = wait;
+        self.due.insert(due, key);
+    }
+
+    fn forget(&mut self, stream: &mut Stream) {
+        if let Some(due) = stream.due.take() {
+            self.due.remove(&due);
+        }
+    }
+
+    /// The next stream of which something is to be sent now.
+    fn pop(&mut self, now: Time) -> Option<Key> {
+        let entry = self.due.first_entry()?;
+        (entry.key().0 <= now).then(|| entry.remove())
+    }
 }
 
 /// A uuid of an update; none if it has not 16 bytes.
@@ -90,21 +131,21 @@ pub(crate) fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
 impl Streams {
     /// No streams, and paused.
     pub(crate) fn new() -> Streams {
-        Streams { streams: BTreeMap::new(), due: BTreeMap::new(), counter: 0, paused: true }
+        Streams { streams: FxHashMap::default(), agenda: Agenda::default(), paused: true }
     }
 
-    /// Queues an update. `uuid` is the update's own.
+    /// Queues an update. `uuid` is the update's own, and `file` the stream's if this is its first.
     pub(crate) fn receive(
         &mut self,
         (framework, task): (&FrameworkId, &TaskId),
         uuid: [u8; 16],
         update: Arc<StatusUpdate>,
-        file: Option<Arc<str>>,
+        file: impl FnOnce() -> Option<Arc<str>>,
         now: Time,
     ) -> Received {
         let key = (framework.clone(), task.clone());
         let stream = self.streams.entry(key.clone()).or_insert_with(|| Stream {
-            file,
+            file: file(),
             known: FxHashSet::default(),
             delivered: VecDeque::new(),
             pending: VecDeque::new(),
@@ -118,30 +159,20 @@ impl Streams {
         stream.latest_state = update.status.state;
         stream.pending.push_back(update);
         if stream.pending.len() == 1 {
-            self.make_due(&key, now, RETRY_MIN);
+            self.agenda.set(key, stream, now, RETRY_MIN);
         }
-        Received::New
+        Received::New { file: stream.file.clone() }
     }
 
-    /// Whether this update has come before.
-    pub(crate) fn knows(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> bool {
-        self.streams.get(&(framework.clone(), task.clone())).is_some_and(|stream| stream.known.contains(uuid))
-    }
-
-    /// Whether so many updates of this task wait that no more should be taken but the last.
-    pub(crate) fn is_full(&self, framework: &FrameworkId, task: &TaskId) -> bool {
-        let stream = self.streams.get(&(framework.clone(), task.clone()));
-        stream.is_some_and(|stream| stream.pending.len() >= MAX_PENDING)
+    /// How a task's stream is before this update.
+    pub(crate) fn before(&self, framework: &FrameworkId, task: &TaskId, uuid: &[u8; 16]) -> Before {
+        let Some(stream) = self.streams.get(&(framework.clone(), task.clone())) else { return Before::default() };
+        Before { is_full: stream.pending.len() >= MAX_PENDING, has_it: stream.known.contains(uuid) }
     }
 
     /// Whether so many tasks have updates that wait that none should be taken for a task that nobody knows.
     pub(crate) fn is_crowded(&self) -> bool {
         self.streams.len() >= MAX_TASKS
-    }
-
-    /// The file of a task's stream.
-    pub(crate) fn file(&self, framework: &FrameworkId, task: &TaskId) -> Option<Arc<str>> {
-        self.streams.get(&(framework.clone(), task.clone())).and_then(|stream| stream.file.clone())
     }
 
     /// State and uuid of the update of a task that the master has, or has next: of the one that waits for its acknowledgement,
@@ -178,14 +209,11 @@ impl Streams {
         }
         let file = stream.file.clone();
         let last = is_terminal(update.status.state);
+        self.agenda.forget(stream);
         if last {
-            self.close(&key);
-        } else {
-            let more = !stream.pending.is_empty();
-            self.forget_due(&key);
-            if more {
-                self.make_due(&key, now, RETRY_MIN);
-            }
+            self.streams.remove(&key);
+        } else if !stream.pending.is_empty() {
+            self.agenda.set(key, stream, now, RETRY_MIN);
         }
         Acknowledged::Delivered { update, last, file }
     }
@@ -196,17 +224,13 @@ impl Streams {
         if self.paused {
             return sent;
         }
-        while let Some(entry) = self.due.first_entry() {
-            if entry.key().0 > now {
-                break;
-            }
-            let key = entry.remove();
+        while let Some(key) = self.agenda.pop(now) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
             stream.due = None;
             let Some(update) = stream.pending.front().cloned() else { continue };
             sent.push((update, stream.latest_state));
             let wait = stream.wait;
-            self.make_due(&key, now + wait, (wait * 2).min(RETRY_MAX));
+            self.agenda.set(key, stream, now + wait, (wait * 2).min(RETRY_MAX));
         }
         sent
     }
@@ -223,7 +247,7 @@ impl Streams {
             if let Some(update) = &record.update
                 && let Some(uuid) = uuid_of(update.uuid.as_deref())
             {
-                self.receive(key, uuid, Arc::new(update.clone()), Some(Arc::clone(file)), now);
+                self.receive(key, uuid, Arc::new(update.clone()), || Some(Arc::clone(file)), now);
             }
             if let Some(uuid) = record.uuid.as_deref().filter(|_| record.update.is_none())
                 && matches!(self.acknowledge(key.0, key.1, uuid, now), Acknowledged::Delivered { last: true, .. })
@@ -246,12 +270,14 @@ impl Streams {
 
     /// Makes the oldest update of every task due, of one framework or of all.
     pub(crate) fn resend(&mut self, framework: Option<&FrameworkId>, now: Time) {
-        let wanted = |key: &&Key| framework.is_none_or(|framework| key.0 == *framework);
-        let keys: Vec<Key> = self.streams.keys().filter(wanted).cloned().collect();
-        for key in keys {
-            self.forget_due(&key);
-            if self.streams.get(&key).is_some_and(|stream| !stream.pending.is_empty()) {
-                self.make_due(&key, now, RETRY_MIN);
+        let wanted = |key: &Key| framework.is_none_or(|framework| key.0 == *framework);
+        let mut streams: Vec<_> = self.streams.iter_mut().filter(|(key, _)| wanted(key)).collect();
+        // In an order that does not depend on where the map keeps them.
+        streams.sort_unstable_by_key(|(key, _)| *key);
+        for (key, stream) in streams {
+            self.agenda.forget(stream);
+            if !stream.pending.is_empty() {
+                self.agenda.set(key.clone(), stream, now, RETRY_MIN);
             }
         }
     }
@@ -264,9 +290,8 @@ impl Streams {
 
     /// Forgets all streams of a framework.
     pub(crate) fn remove_framework(&mut self, framework: &FrameworkId) {
-        let keys: Vec<Key> = self.streams.keys().filter(|key| key.0 == *framework).cloned().collect();
-        for key in keys {
-            self.close(&key);
+        for (_, mut stream) in self.streams.extract_if(|key, _| key.0 == *framework) {
+            self.agenda.forget(&mut stream);
         }
     }
 
@@ -275,29 +300,7 @@ impl Streams {
         if self.paused {
             return None;
         }
-        self.due.first_key_value().map(|((at, _), _)| *at)
-    }
-
-    fn close(&mut self, key: &Key) {
-        self.forget_due(key);
-        self.streams.remove(key);
-    }
-
-    fn forget_due(&mut self, key: &Key) {
-        if let Some(due) = self.streams.get_mut(key).and_then(|stream| stream.due.take()) {
-            self.due.remove(&due);
-        }
-    }
-
-    /// Sets when the stream's oldest update is sent, and the wait after that.
-    fn make_due(&mut self, key: &Key, at: Time, wait: Duration) {
-        if let Some(stream) = self.streams.get_mut(key) {
-            self.counter += 1;
-            let due = (at, self.counter);
-            stream.due = Some(due);
-            stream.wait = wait;
-            self.due.insert(due, key.clone());
-        }
+        self.agenda.due.first_key_value().map(|((at, _), _)| *at)
     }
 }
 

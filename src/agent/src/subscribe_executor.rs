@@ -57,12 +57,12 @@ impl Agent {
         target.state = ExecutorState::Running;
         let (timer, executor_id) = (target.timer.take(), target.id.clone());
         let (info, container, link) = (Arc::clone(&target.info), target.container.clone(), target.link.clone());
-        self.by_stream.insert(stream, (id.clone(), executor_id.clone()));
+        let run = Arc::clone(&target.run);
+        self.by_stream.insert(stream, (id.clone(), executor_id));
         self.expect_heartbeats(now);
         self.timers.cancel(timer);
-        if let Some(agent) = self.id.as_ref().filter(|_| framework_info.checkpoint()) {
-            let run = paths::run(agent, &id, &executor_id, container.as_str());
-            self.checkpoint(format!("{run}/http.marker"), Vec::new(), out);
+        if framework_info.checkpoint() {
+            self.checkpoint(paths::below(&run, "http.marker"), Vec::new(), out);
         }
         if empty {
             return self.shut_down_executor(&id, &executor, now, out);
@@ -75,7 +75,7 @@ impl Agent {
         };
         let event = api::Event {
             r#type: Some(api::event::Type::Subscribed as i32),
-            subscribed: Some(subscribed),
+            subscribed: Some(Box::new(subscribed)),
             ..api::Event::default()
         };
         self.event(&link, event, out);

@@ -33,7 +33,8 @@ const NAME_MAX: usize = 255;
 /// Container ids are shorter, because file names are made from them.
 const CONTAINER_MAX: usize = 242;
 
-fn check(text: &str, max: usize, refused: fn(char) -> bool) -> Result<(), IdError> {
+/// Only ASCII characters are refused, and each of those is one byte that is part of no other character.
+fn check(text: &str, max: usize, refused: impl Fn(u8) -> bool) -> Result<(), IdError> {
     if text.is_empty() {
         return Err(IdError::Empty);
     }
@@ -43,18 +44,18 @@ fn check(text: &str, max: usize, refused: fn(char) -> bool) -> Result<(), IdErro
     if text == "." || text == ".." {
         return Err(IdError::Dots(text.to_owned()));
     }
-    if text.chars().any(refused) {
+    if text.bytes().any(refused) {
         return Err(IdError::Characters(text.to_owned()));
     }
     Ok(())
 }
 
-fn refused_in_name(c: char) -> bool {
-    c.is_ascii_control() || c == '/' || c == '\\'
+fn refused_in_name(c: u8) -> bool {
+    c.is_ascii_control() || c == b'/' || c == b'\\'
 }
 
-fn refused_in_container(c: char) -> bool {
-    refused_in_name(c) || c == '.' || c == ' '
+fn refused_in_container(c: u8) -> bool {
+    refused_in_name(c) || c == b'.' || c == b' '
 }
 
 macro_rules! id {

@@ -1,7 +1,7 @@
 //! Framed messages: a length of four bytes, little endian, and then that many bytes of protobuf.
 
 use prost::Message;
-use prost::encoding::message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateRecord, status_update_record};
 
 /// One framed message.
@@ -18,11 +18,14 @@ pub(crate) fn frame(message: &impl Message) -> Vec<u8> {
 pub(crate) fn frame_update(update: &StatusUpdate) -> Vec<u8> {
     let kind =
         StatusUpdateRecord { r#type: status_update_record::Type::Update as i32, ..StatusUpdateRecord::default() };
-    let length = kind.encoded_len() + message::encoded_len(2, update);
+    let update_length = update.encoded_len();
+    let length = kind.encoded_len() + key_len(2) + encoded_len_varint(update_length as u64) + update_length;
     let mut bytes = Vec::with_capacity(4 + length);
     bytes.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     kind.encode_raw(&mut bytes);
-    message::encode(2, update, &mut bytes);
+    encode_key(2, WireType::LengthDelimited, &mut bytes);
+    encode_varint(update_length as u64, &mut bytes);
+    update.encode_raw(&mut bytes);
     bytes
 }
 

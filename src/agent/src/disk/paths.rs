@@ -19,25 +19,41 @@ pub(crate) const RESOURCES_INFO_TARGET: &str = "resources/resources.target";
 
 /// The agent's folder.
 pub(crate) fn agent(agent: &AgentId) -> String {
-    format!("slaves/{agent}")
+    ["slaves/", agent.as_str()].concat()
 }
 
 /// A framework's folder.
 pub(crate) fn framework(agent: &AgentId, framework: &FrameworkId) -> String {
-    format!("slaves/{agent}/frameworks/{framework}")
+    ["slaves/", agent.as_str(), "/frameworks/", framework.as_str()].concat()
 }
 
 /// An executor's folder.
 pub(crate) fn executor(agent: &AgentId, framework: &FrameworkId, executor: &ExecutorId) -> String {
-    format!("slaves/{agent}/frameworks/{framework}/executors/{executor}")
+    ["slaves/", agent.as_str(), "/frameworks/", framework.as_str(), "/executors/", executor.as_str()].concat()
 }
 
 /// The folder of one run of an executor.
 pub(crate) fn run(agent: &AgentId, framework: &FrameworkId, executor: &ExecutorId, container: &str) -> String {
-    format!("slaves/{agent}/frameworks/{framework}/executors/{executor}/runs/{container}")
+    let executor = self::executor(agent, framework, executor);
+    [executor.as_str(), "/runs/", container].concat()
+}
+
+/// The executor's folder of the folder of one of its runs.
+pub(crate) fn executor_of(run: &str) -> &str {
+    run.rsplit_once("/runs/").map_or(run, |(executor, _)| executor)
 }
 
 /// The folder of a task in a run's folder.
 pub(crate) fn task(run: &str, task: &TaskId) -> String {
-    format!("{run}/tasks/{task}")
+    [run, "/tasks/", task.as_str()].concat()
+}
+
+/// A file in the folder of a task in a run's folder.
+pub(crate) fn task_file(run: &str, task: &TaskId, file: &str) -> String {
+    [run, "/tasks/", task.as_str(), "/", file].concat()
+}
+
+/// What lies in a folder.
+pub(crate) fn below(folder: &str, path: &str) -> String {
+    [folder, "/", path].concat()
 }

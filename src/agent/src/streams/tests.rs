@@ -117,7 +117,7 @@ impl World {
         let uuid = repeated.unwrap_or(fresh);
         let update = update(task, uuid, last);
         let received =
-            self.streams.receive((&self.framework, &task_id(task)), uuid, Arc::new(update.clone()), None, self.now);
+            self.streams.receive((&self.framework, &task_id(task)), uuid, Arc::new(update.clone()), || None, self.now);
         assert_eq!(received == Received::Duplicate, repeated.is_some());
         if repeated.is_none() {
             model.seen.push(uuid);
@@ -220,25 +220,25 @@ fn what_is_remembered_and_what_waits_has_limits() {
     let mut streams = Streams::new();
     let receive = |streams: &mut Streams, number: usize| {
         let (uuid, update) = numbered(&task, number as u64);
-        streams.receive((&framework, &task), uuid, update, None, Time::EPOCH)
+        streams.receive((&framework, &task), uuid, update, || None, Time::EPOCH)
     };
     for number in 0..=MAX_DELIVERED {
-        assert_eq!(receive(&mut streams, number), Received::New);
+        assert_eq!(receive(&mut streams, number), Received::New { file: None });
         let (uuid, _) = numbered(&task, number as u64);
         streams.acknowledge(&framework, &task, &uuid, Time::EPOCH);
     }
     // Of one delivered update more than are remembered the oldest is forgotten, and no other.
     let stream = &streams.streams[&(framework.clone(), task.clone())];
     assert_eq!((stream.known.len(), stream.delivered.len()), (MAX_DELIVERED, MAX_DELIVERED));
-    assert!(!streams.knows(&framework, &task, &numbered(&task, 0).0));
+    assert!(!streams.before(&framework, &task, &numbered(&task, 0).0).has_it);
     assert_eq!(receive(&mut streams, 1), Received::Duplicate);
     assert_eq!(receive(&mut streams, MAX_DELIVERED), Received::Duplicate);
 
     for number in 1..=MAX_PENDING {
-        assert!(!streams.is_full(&framework, &task), "{number}");
+        assert!(!streams.before(&framework, &task, &[0; 16]).is_full, "{number}");
         receive(&mut streams, MAX_DELIVERED + number);
     }
-    assert!(streams.is_full(&framework, &task) && !streams.is_crowded());
+    assert!(streams.before(&framework, &task, &[0; 16]).is_full && !streams.is_crowded());
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn streams_of_tasks_have_a_limit() {
         assert!(!streams.is_crowded(), "{number}");
         let task = TaskId::new(&format!("t{number}")).unwrap();
         let (uuid, update) = numbered(&task, number as u64);
-        streams.receive((&framework, &task), uuid, update, None, Time::EPOCH);
+        streams.receive((&framework, &task), uuid, update, || None, Time::EPOCH);
     }
     assert!(streams.is_crowded());
 }

@@ -177,14 +177,14 @@ pub(super) fn incoming(message: Outgoing) -> Option<Incoming> {
 fn for_master(to: &Pid, message: agent::Outgoing) -> Option<Message> {
     use agent::Outgoing as Said;
     Some(match message {
-        Said::RegisterSlave(m) => Message::RegisterSlave(Box::new(m)),
-        Said::ReregisterSlave(m) => Message::ReregisterSlave(Box::new(m)),
-        Said::UnregisterSlave(m) => Message::UnregisterSlave(Box::new(m)),
-        Said::UpdateSlave(m) => Message::UpdateSlave(Box::new(m)),
-        Said::StatusUpdate(m) => Message::StatusUpdate(Box::new(m)),
-        Said::UpdateOperationStatus(m) => Message::UpdateOperationStatus(Box::new(m)),
-        Said::ExitedExecutor(m) => Message::ExitedExecutor(Box::new(m)),
-        Said::ExecutorToFramework(m) => Message::ExecutorToFramework(Box::new(m)),
+        Said::RegisterSlave(m) => Message::RegisterSlave(m),
+        Said::ReregisterSlave(m) => Message::ReregisterSlave(m),
+        Said::UnregisterSlave(m) => Message::UnregisterSlave(m),
+        Said::UpdateSlave(m) => Message::UpdateSlave(m),
+        Said::StatusUpdate(m) => Message::StatusUpdate(m),
+        Said::UpdateOperationStatus(m) => Message::UpdateOperationStatus(m),
+        Said::ExitedExecutor(m) => Message::ExitedExecutor(m),
+        Said::ExecutorToFramework(m) => Message::ExecutorToFramework(m),
         Said::PongSlave(_) => {
             let observer = to.id().strip_prefix("slave-observer(")?.strip_suffix(')')?.parse().ok()?;
             Message::PongSlave { observer }

@@ -434,18 +434,17 @@ impl<O: Observer> World<O> {
     }
 
     fn send_updates(&mut self, executor: u32) {
-        let entry = &mut self.executors[executor as usize];
+        let entry = &self.executors[executor as usize];
         let Some(connection) = entry.connection.filter(|_| entry.subscribed) else { return };
-        let mut calls = Vec::new();
         for index in 0..entry.updates.len() {
-            if !std::mem::replace(&mut entry.updates[index].1, true) {
-                let update = call::Update { status: entry.updates[index].0.clone() };
-                calls.push(Call { update: Some(update), ..entry.call(call::Type::Update) });
+            let entry = &mut self.executors[executor as usize];
+            if std::mem::replace(&mut entry.updates[index].1, true) {
+                continue;
             }
-        }
-        for call in calls {
+            let update = Some(call::Update { status: entry.updates[index].0.clone() });
+            let call = Box::new(Call { update, ..entry.call(call::Type::Update) });
             let request = self.name();
-            let input = Input::ExecutorCall { request: RequestId(request), call: Box::new(call) };
+            let input = Input::ExecutorCall { request: RequestId(request), call };
             self.executor_calls(executor, request, connection, input);
         }
     }
