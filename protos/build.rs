@@ -93,8 +93,13 @@ const V1_TEXTS: &[(&str, &str)] = &[
 ];
 
 /// Required parts that many messages have in common, by package, message and field: they are `Shared`, and are not copied.
-const SHARED: &[(&str, &str, &str)] =
-    &[("mesos.internal", "RunTaskMessage", "framework"), ("mesos.internal", "RunTaskGroupMessage", "framework")];
+const SHARED: &[(&str, &str, &str)] = &[
+    ("mesos.internal", "RunTaskMessage", "framework"),
+    ("mesos.internal", "RunTaskGroupMessage", "framework"),
+    ("mesos.executor", "Subscribed", "executor_info"),
+    ("mesos.executor", "Subscribed", "framework_info"),
+    ("mesos.executor", "Subscribed", "slave_info"),
+];
 
 /// The generated code with that field of a message as a `Shared`.
 fn with_shared(text: &str, message: &str, field: &str) -> Option<String> {
@@ -178,7 +183,6 @@ const BOXED: &[&str] = &[
     ".mesos.v1.scheduler.Call.accept_inverse_offers",
     ".mesos.scheduler.Call.decline_inverse_offers",
     ".mesos.v1.scheduler.Call.decline_inverse_offers",
-    ".mesos.executor.Event.subscribed",
     ".mesos.executor.Event.launch",
 ];
 

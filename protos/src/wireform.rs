@@ -1,4 +1,4 @@
-//! prost as the generated types see it: the same, but for maps and short texts.
+//! prost as the generated types see it: the same, but for maps and short texts, and for how lengths are written.
 //!
 //! prost leaves out a map entry's value when it equals its type's default. A `Value.Scalar` of 0 is such a value, and
 //! its number is required: a C++ reader refuses the whole message without it. So every entry is written whole, as C++ does.
@@ -16,6 +16,33 @@ pub(crate) mod encoding {
 
     use crate::Text;
 
+    /// Writes a field's key and how many bytes follow. Mostly that is one byte each, which go together.
+    #[inline]
+    fn encode_head(tag: u32, length: usize, buf: &mut impl BufMut) {
+        match (u8::try_from(tag), u8::try_from(length)) {
+            (Ok(tag @ ..16), Ok(length @ ..128)) => {
+                buf.put_slice(&[(tag << 3) | WireType::LengthDelimited as u8, length]);
+            }
+            _ => {
+                encode_key(tag, WireType::LengthDelimited, buf);
+                encode_varint(length as u64, buf);
+            }
+        }
+    }
+
+    pub(crate) mod message {
+        use ::prost::Message;
+        use ::prost::bytes::BufMut;
+        pub(crate) use ::prost::encoding::message::{encoded_len, encoded_len_repeated, merge, merge_repeated};
+
+        use super::encode_head;
+
+        pub(crate) fn encode<M: Message>(tag: u32, message: &M, buf: &mut impl BufMut) {
+            encode_head(tag, message.encoded_len(), buf);
+            message.encode_raw(buf);
+        }
+    }
+
     /// A value that stands on the wire as a length and so many bytes.
     pub(crate) trait Delimited {
         fn write(&self, tag: u32, buf: &mut impl BufMut);
@@ -25,8 +52,7 @@ pub(crate) mod encoding {
 
     impl Delimited for Text {
         fn write(&self, tag: u32, buf: &mut impl BufMut) {
-            encode_key(tag, WireType::LengthDelimited, buf);
-            encode_varint(self.len() as u64, buf);
+            encode_head(tag, self.len(), buf);
             buf.put_slice(self.as_bytes());
         }
 
@@ -48,7 +74,8 @@ pub(crate) mod encoding {
             impl Delimited for $kind {
                 #[inline]
                 fn write(&self, tag: u32, buf: &mut impl BufMut) {
-                    ::prost::encoding::$module::encode(tag, self, buf);
+                    encode_head(tag, self.len(), buf);
+                    buf.put_slice(self.as_ref());
                 }
 
                 #[inline]
@@ -101,7 +128,9 @@ pub(crate) mod encoding {
 
         use ::prost::bytes::BufMut;
         pub(crate) use ::prost::encoding::btree_map::merge;
-        use ::prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+        use ::prost::encoding::{encoded_len_varint, key_len};
+
+        use super::encode_head;
 
         /// Writes the entries, each with its key and its value.
         pub(crate) fn encode<K, V, B: BufMut>(
@@ -115,8 +144,7 @@ pub(crate) mod encoding {
         ) {
             for (key, value) in values {
                 let length = key_encoded_len(1, key) + value_encoded_len(2, value);
-                encode_key(tag, WireType::LengthDelimited, buf);
-                encode_varint(length as u64, buf);
+                encode_head(tag, length, buf);
                 key_encode(1, key, buf);
                 value_encode(2, value, buf);
             }

@@ -41,8 +41,9 @@ impl ContainerName {
 
     /// The container as messages name it.
     pub fn to_proto(&self) -> pb::ContainerId {
-        let parent = self.parent().map(|parent| Box::new(parent.to_proto()));
-        pb::ContainerId { value: self.id().to_owned(), parent }
+        let (parent, id) = self.parts();
+        let parent = parent.map(|parent| Box::new(ContainerName(parent.into()).to_proto()));
+        pb::ContainerId { value: id.to_owned(), parent }
     }
 
     /// The whole name.
@@ -50,14 +51,19 @@ impl ContainerName {
         &self.0
     }
 
+    /// The name of the container around this one, and its own id.
+    fn parts(&self) -> (Option<&str>, &str) {
+        self.0.rsplit_once('.').map_or((None, &self.0), |(parent, id)| (Some(parent), id))
+    }
+
     /// The container's own id, without its parents.
     pub fn id(&self) -> &str {
-        self.0.rsplit('.').next().unwrap_or(&self.0)
+        self.parts().1
     }
 
     /// The container around this one.
     pub fn parent(&self) -> Option<ContainerName> {
-        self.0.rsplit_once('.').map(|(parent, _)| ContainerName(parent.into()))
+        self.parts().0.map(|parent| ContainerName(parent.into()))
     }
 
     /// The outermost container around this one, or itself.

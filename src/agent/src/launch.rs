@@ -108,7 +108,8 @@ impl Agent {
         // A UUID's text is a good id.
         let container = ContainerId::new(&uuid_text(&self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
-        let run = paths::run(&agent, framework, &id, container.as_str());
+        let folder = paths::executor(&agent, framework, &id);
+        let run = paths::run_of(&folder, container.as_str());
         let user = self.user_of(&framework_info, launch.executor.command.as_ref());
         let info = self.with_default_container(launch.executor);
         let place = (self.config.work_dir.as_str(), run.as_str());
@@ -127,7 +128,7 @@ impl Agent {
             executor.volumes = self.volume_links(&executor.container, &executor.resources());
         }
         if checkpoints {
-            self.checkpoint_executor(&executor, run, out);
+            self.checkpoint_executor(&executor, &folder, run, out);
         }
         let spec = Box::new(self.container_of(&executor, checkpoints));
         out.outputs.push(Output::Launch { container: container.clone(), spec });
@@ -151,8 +152,7 @@ impl Agent {
         (self.config.switch_user && !user.is_empty()).then_some(user)
     }
 
-    fn checkpoint_executor(&self, executor: &Executor, run: String, out: &mut Outbox) {
-        let folder = paths::executor_of(&run);
+    fn checkpoint_executor(&self, executor: &Executor, folder: &str, run: String, out: &mut Outbox) {
         let generated: &[u8] = if executor.generated_for_command_task { b"1" } else { b"0" };
         let (latest, target) = (paths::below(folder, "runs/latest"), self.config.meta_path(&run));
         self.checkpoint(paths::below(folder, "executor.info"), frame(&*executor.info), out);

@@ -68,14 +68,14 @@ impl Agent {
             return self.shut_down_executor(&id, &executor, now, out);
         }
         let subscribed = api::event::Subscribed {
-            executor_info: pb::ExecutorInfo::clone(&info),
-            framework_info: pb::FrameworkInfo::clone(&framework_info),
-            slave_info: pb::SlaveInfo::clone(&self.info),
+            executor_info: info.into(),
+            framework_info: framework_info.into(),
+            slave_info: Arc::clone(&self.info).into(),
             container_id: Some(container.to_proto()),
         };
         let event = api::Event {
             r#type: Some(api::event::Type::Subscribed as i32),
-            subscribed: Some(Box::new(subscribed)),
+            subscribed: Some(subscribed),
             ..api::Event::default()
         };
         self.event(&link, event, out);

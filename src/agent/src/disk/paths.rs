@@ -34,13 +34,12 @@ pub(crate) fn executor(agent: &AgentId, framework: &FrameworkId, executor: &Exec
 
 /// The folder of one run of an executor.
 pub(crate) fn run(agent: &AgentId, framework: &FrameworkId, executor: &ExecutorId, container: &str) -> String {
-    let executor = self::executor(agent, framework, executor);
-    [executor.as_str(), "/runs/", container].concat()
+    run_of(&self::executor(agent, framework, executor), container)
 }
 
-/// The executor's folder of the folder of one of its runs.
-pub(crate) fn executor_of(run: &str) -> &str {
-    run.rsplit_once("/runs/").map_or(run, |(executor, _)| executor)
+/// The folder of one run of the executor with this folder.
+pub(crate) fn run_of(executor: &str, container: &str) -> String {
+    [executor, "/runs/", container].concat()
 }
 
 /// The folder of a task in a run's folder.
