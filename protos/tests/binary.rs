@@ -65,6 +65,20 @@ fn halves_are_joined_and_wrong_types_are_unknown() {
 }
 
 #[test]
+fn lengths_of_any_size_are_written() {
+    use prost::encoding::{message, string};
+    for length in [0, 1, 127, 128, 300, 20_000] {
+        let (mut inner, mut outer) = (Vec::new(), Vec::new());
+        string::encode(1, &"n".repeat(length), &mut inner);
+        let task_id = mesos::TaskId { value: "n".repeat(length).into() };
+        assert_eq!(task_id.encode_to_vec(), inner);
+        message::encode(1, &task_id, &mut outer);
+        let kill = scheduler::call::Kill { task_id, ..scheduler::call::Kill::default() };
+        assert_eq!(kill.encode_to_vec(), outer);
+    }
+}
+
+#[test]
 fn a_zero_in_a_map_is_written() {
     let mut task = mesos::TaskInfo { name: "n".into(), ..Default::default() };
     task.limits.insert("mem".into(), mesos::value::Scalar { value: 0.0 });
