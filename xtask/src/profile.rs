@@ -1,7 +1,7 @@
 //! `cargo xtask profile`: has a released program write down where it spends its time, for the compiler (docs/decisions.md 79).
 //!
 //! What comes of it, `profile/tepui.profdata`, is committed, and `.cargo/rustc` hands it to the compiler. It knows no other code than
-//! what runs here: so both worlds run, the laboratory's and the real one, with each of the API's forms.
+//! what runs here: so both worlds run, the laboratory's and the real one, with each framework and each of the API's forms.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -44,6 +44,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         run.args(["lab", "run"]).arg(root().join("profile").join(world).with_extension("toml"));
         steps::run(run.arg("--out").arg(folder.join(world)))?;
     }
+    let mut demo = Command::new(&program);
+    steps::run(demo.arg("demo").arg("--report").arg(folder.join("demo.html")))?;
     for bench in LIVE {
         let mut run = cargo(&["bench", "--package", "tepui", "--bench", bench[0], "--"]);
         // What puts the load on need not be fast, and is built sooner.
