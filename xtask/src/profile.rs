@@ -3,7 +3,7 @@
 //! What comes of it, `profile/tepui.profdata`, is committed, and `.cargo/rustc` hands it to the compiler. It knows no other code than
 //! what runs here: so both worlds run, the laboratory's and the real one, with each framework and each of the API's forms.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +12,14 @@ use crate::{cargo, root, steps, target};
 
 /// Worlds of the laboratory, in `profile/`.
 const WORLDS: [&str; 2] = ["small", "large"];
+/// Where a program that counts writes what it has counted.
+const INTO: &str = "LLVM_PROFILE_FILE";
+/// What the counts of each kind of run weigh. Videos count points of pictures: a minute of the demo's would make all else look as
+/// if it hardly ever ran.
+const WEIGHTS: [(&str, u32); 3] = [("worlds", 20), ("live", 60), ("demo", 1)];
+/// Functions that never ran are built for size, if the profile says that they never ran. Of those with so few branches it does
+/// not: they are small whatever the compiler does, and there are so many that the file would be twice as large.
+const FEW: usize = 4;
 /// Benchmarks that start real daemons, with their options.
 const LIVE: [&[&str]; 6] = [
     &["tasks", "--quick"],
@@ -39,23 +47,58 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let mut build = cargo(&["build", "--release", "--package", "tepui", "--target-dir"]);
     steps::run(build.arg(&folder).env("TEPUI_PROFILE_INTO", &raw))?;
     let program = folder.join("release/tepui");
+    let into = |kind: &str| raw.join(kind).join("%m.profraw");
     for world in WORLDS {
         let mut run = Command::new(&program);
         run.args(["lab", "run"]).arg(root().join("profile").join(world).with_extension("toml"));
-        steps::run(run.arg("--out").arg(folder.join(world)))?;
+        steps::run(run.arg("--out").arg(folder.join(world)).env(INTO, into("worlds")))?;
     }
     let mut demo = Command::new(&program);
-    steps::run(demo.arg("demo").arg("--report").arg(folder.join("demo.html")))?;
+    steps::run(demo.arg("demo").arg("--report").arg(folder.join("demo.html")).env(INTO, into("demo")))?;
     for bench in LIVE {
         let mut run = cargo(&["bench", "--package", "tepui", "--bench", bench[0], "--"]);
         // What puts the load on need not be fast, and is built sooner.
         run.env("CARGO_PROFILE_BENCH_LTO", "off").env("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16");
-        steps::run(run.args(&bench[1..]).env("TEPUI", &program))?;
+        steps::run(run.args(&bench[1..]).env("TEPUI", &program).env(INTO, into("live")))?;
     }
     let joined = root().join("profile/tepui.profdata");
-    steps::run(Command::new(merge).args(["merge", "--sparse", "-o"]).arg(&joined).arg(&raw))?;
+    join(&merge, &raw, &joined)?;
     println!("written: {}; the next release build takes it", joined.display());
     Ok(())
+}
+
+/// Makes one profile of the counts below `raw`.
+fn join(merge: &Path, raw: &Path, joined: &Path) -> Result<()> {
+    let mut all = Command::new(merge);
+    let text = raw.join("all.proftext");
+    all.args(["merge", "--text", "-o"]).arg(&text);
+    for (kind, weight) in WEIGHTS {
+        all.arg(format!("--weighted-input={weight},{}", raw.join(kind).display()));
+    }
+    steps::run(&mut all)?;
+    let counts = std::fs::read_to_string(&text).with_context(|| format!("cannot read {}", text.display()))?;
+    let kept = raw.join("kept.proftext");
+    std::fs::write(&kept, shortened(&counts)).with_context(|| format!("cannot write {}", kept.display()))?;
+    steps::run(Command::new(merge).args(["merge", "-o"]).arg(joined).arg(&kept))
+}
+
+/// A profile as text without the functions of few branches that never ran.
+fn shortened(counts: &str) -> String {
+    let kept: Vec<&str> = counts.split("\n\n").filter(|function| !is_left_out(function)).collect();
+    kept.join("\n\n")
+}
+
+/// Whether a function's part of a profile says no more than that few branches never ran. What does not look like such a part is
+/// kept, as is the first one: it begins with the whole file's head.
+fn is_left_out(function: &str) -> bool {
+    if function.starts_with('#') {
+        return false;
+    }
+    let Some((_, rest)) = function.split_once("# Num Counters:\n") else { return false };
+    let mut lines = rest.lines();
+    let Some(Ok(counters)) = lines.next().map(str::parse::<usize>) else { return false };
+    let mut values = lines.skip_while(|line| line.starts_with('#')).take(counters);
+    counters <= FEW && values.all(|value| value == "0")
 }
 
 /// The compiler's own program that joins profiles.
@@ -68,4 +111,23 @@ fn profdata() -> Result<PathBuf> {
         bail!("there is no {}; it comes with: rustup component add llvm-tools", path.display());
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_functions_that_never_ran_are_left_out() {
+        let part = |name: &str, values: &[u64]| {
+            let values: Vec<String> = values.iter().map(u64::to_string).collect();
+            let counters = values.len();
+            format!("{name}\n# Func Hash:\n7\n# Num Counters:\n{counters}\n# Counter Values:\n{}\n", values.join("\n"))
+        };
+        let head = "# IR level Instrumentation Flag\n:ir\n";
+        let (first, small) = (format!("{head}{}", part("first", &[0])), part("small", &[0; FEW]));
+        let (ran, large) = (part("ran", &[0, 3]), part("large", &[0; FEW + 1]));
+        let all = [&first, &ran, &small, &large].map(String::as_str).join("\n");
+        assert_eq!(shortened(&all), [first, ran, large].join("\n"));
+    }
 }
