@@ -117,35 +117,38 @@ impl Master {
         );
     }
 
-    /// INVERSE_OFFERS; drivers ignore them.
+    /// INVERSE_OFFERS, with the pid of each one's agent; drivers have no use for them.
     pub(crate) fn tell_inverse_offers(
         &mut self,
         key: FrameworkKey,
         inverse_offers: Vec<mesos::InverseOffer>,
+        pids: Vec<String>,
         out: &mut Outbox,
     ) {
+        let list = Cell::new(inverse_offers);
         self.tell(
             key,
             event::Type::InverseOffers,
             out,
-            |event| event.inverse_offers = Some(event::InverseOffers { inverse_offers }),
-            || None,
+            |event| event.inverse_offers = Some(event::InverseOffers { inverse_offers: list.take() }),
+            || Some(internal::InverseOffersMessage { inverse_offers: list.take(), pids }.into()),
         );
     }
 
-    /// RESCIND_INVERSE_OFFER; drivers ignore it.
+    /// RESCIND_INVERSE_OFFER.
     pub(crate) fn tell_rescind_inverse(
         &mut self,
         key: FrameworkKey,
         inverse_offer_id: mesos::OfferId,
         out: &mut Outbox,
     ) {
+        let id = inverse_offer_id.clone();
         self.tell(
             key,
             event::Type::RescindInverseOffer,
             out,
             |event| event.rescind_inverse_offer = Some(event::RescindInverseOffer { inverse_offer_id }),
-            || None,
+            || Some(internal::RescindInverseOfferMessage { inverse_offer_id: id }.into()),
         );
     }
 

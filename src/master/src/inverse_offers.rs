@@ -49,15 +49,20 @@ impl Master {
 
     /// Asks whom the allocator names: one event for each framework.
     pub(crate) fn make_inverse_offers(&mut self, out: &mut Outbox) {
-        let mut batches: BTreeMap<FrameworkKey, Vec<mesos::InverseOffer>> = BTreeMap::new();
+        let mut batches: BTreeMap<FrameworkKey, (Vec<mesos::InverseOffer>, Vec<String>)> = BTreeMap::new();
         for offering in self.allocation.inverse_offers() {
             match self.book_inverse_offer(&offering) {
-                Some((framework, proto)) => batches.entry(framework).or_default().push(proto),
+                Some((framework, proto)) => {
+                    let agent = self.agent_by_id(offering.agent.as_str()).and_then(|key| self.agent(key));
+                    let (offers, pids) = batches.entry(framework).or_default();
+                    offers.push(proto);
+                    pids.push(agent.map(|agent| agent.pid.to_string()).unwrap_or_default());
+                }
                 None => self.allocation.answer_inverse(&offering.framework, &offering.agent, None, None),
             }
         }
-        for (framework, offers) in batches {
-            self.tell_inverse_offers(framework, offers, out);
+        for (framework, (offers, pids)) in batches {
+            self.tell_inverse_offers(framework, offers, pids, out);
         }
     }
 

@@ -220,6 +220,10 @@ outgoing! {
     ResourceOffers(m::ResourceOffersMessage),
     /// Framework: an offer is void.
     RescindResourceOffer(m::RescindResourceOfferMessage),
+    /// Framework: agents are asked back, and their pids.
+    InverseOffers(m::InverseOffersMessage),
+    /// Framework: an agent is not asked back any more.
+    RescindInverseOffer(m::RescindInverseOfferMessage),
     /// Framework: a task's state.
     StatusUpdate(m::StatusUpdateMessage),
     /// Framework: an agent is lost.

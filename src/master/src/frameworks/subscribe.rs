@@ -64,7 +64,7 @@ impl Master {
         }
         let connection = Connection::Http { stream, stream_text };
         match subscription.id().and_then(|id| self.framework_by_id(id)) {
-            Some(key) => self.fail_over(key, subscription, connection, out),
+            Some(key) => self.fail_over(key, subscription, connection, false, out),
             None => self.add_subscribed(subscription, connection, out),
         }
     }
@@ -100,8 +100,10 @@ impl Master {
         let recovered = framework.recovered();
         if same && !subscription.force {
             self.reregister_driver(key, subscription, out);
-        } else if subscription.force || recovered || self.was_driver(key, &from) {
-            self.fail_over(key, subscription, Connection::Driver(from), out);
+        } else if subscription.force || recovered {
+            self.fail_over(key, subscription, Connection::Driver(from), false, out);
+        } else if self.was_driver(key, &from) {
+            self.fail_over(key, subscription, Connection::Driver(from), true, out);
         } else {
             out.send(&from, FrameworkErrorMessage { message: "Framework failed over".to_owned() });
         }
@@ -155,8 +157,15 @@ impl Master {
         self.announce_framework_added(key, out);
     }
 
-    /// Another connection takes a known framework over, or a lost one comes back.
-    fn fail_over(&mut self, key: FrameworkKey, subscription: Subscription, connection: Connection, out: &mut Outbox) {
+    /// Another connection takes a known framework over, or a lost one comes back. `again`: a driver that comes back is told so.
+    fn fail_over(
+        &mut self,
+        key: FrameworkKey,
+        subscription: Subscription,
+        connection: Connection,
+        again: bool,
+        out: &mut Outbox,
+    ) {
         let Some(framework) = self.framework(key) else { return };
         out.info(format!("Framework {} has subscribed again", framework.id));
         let same_pid = matches!(&connection, Connection::Driver(pid) if framework.pid() == Some(pid));
@@ -169,7 +178,7 @@ impl Master {
         self.connect_framework(key, connection, out);
         self.replace_info(key, subscription.info, subscription.suppressed, subscription.constraints, out);
         self.activate_framework(key);
-        self.tell_subscribed(key, false, out);
+        self.tell_subscribed(key, again, out);
         self.start_heartbeats(key, out);
         self.broadcast_framework(key, out);
         self.announce_framework_updated(key, out);

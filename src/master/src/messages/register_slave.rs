@@ -20,17 +20,11 @@ impl Master {
         if !self.agent_may_register(&from, out) {
             return;
         }
-        let checked = validate::registration(&message)
-            .and_then(|()| validate::agent_fits(&message.slave, message.version.as_deref(), &self.info, &self.config));
-        if let Err(why) = checked {
+        if let Err(why) = validate::registration(&message) {
             out.warn(format!("Ignoring the registration of agent {from} ({}): {why}", message.slave.hostname));
             return;
         }
-        if !self.authorize_agent(&from, &message.slave, out) {
-            return;
-        }
-        if self.is_down(&message.slave.hostname, &from) {
-            self.refuse_down(&message.slave.hostname, &from, out);
+        if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
         let known = self.agent_pids.get(&from).copied();
@@ -63,6 +57,29 @@ impl Master {
             self.keep_authentication(&from, proved);
         }
         self.admit_new(arrival, out);
+    }
+
+    /// Whether an agent with a valid message may be on this master, by the checks of wire/libprocess.md 8.2 in their order. One on a
+    /// machine that is down is told so, any other is ignored.
+    pub(crate) fn may_be_here(
+        &mut self,
+        from: &Pid,
+        info: &mesos::SlaveInfo,
+        version: Option<&str>,
+        out: &mut Outbox,
+    ) -> bool {
+        if !self.authorize_agent(from, info, out) {
+            return false;
+        }
+        if self.is_down(&info.hostname, from) {
+            self.refuse_down(&info.hostname, from, out);
+            return false;
+        }
+        if let Err(why) = validate::agent_fits(info, version, &self.info, &self.config) {
+            out.warn(format!("Ignoring agent {from} ({}): {why}", info.hostname));
+            return false;
+        }
+        true
     }
 
     fn arrival(&self, pid: Pid, message: RegisterSlaveMessage) -> Result<Arrival, String> {

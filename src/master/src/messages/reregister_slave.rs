@@ -24,22 +24,14 @@ impl Master {
             shut_down(&from, "Agent has been marked gone", out);
             return;
         }
-        let checked = validate::reregistration(&message).and_then(|id| {
-            validate::agent_fits(&message.slave, message.version.as_deref(), &self.info, &self.config)?;
-            Ok(id)
-        });
-        let id = match checked {
+        let id = match validate::reregistration(&message) {
             Ok(id) => id,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of agent {text} ({from}): {why}"));
                 return;
             }
         };
-        if !self.authorize_agent(&from, &message.slave, out) {
-            return;
-        }
-        if self.is_down(&message.slave.hostname, &from) {
-            self.refuse_down(&message.slave.hostname, &from, out);
+        if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
         let known = self.agent_ids.get(&id).copied();

@@ -147,6 +147,11 @@ fn details(message: &Outgoing) -> String {
             format!("{} pids={}", offers.join(" "), m.pids.join(","))
         }
         Outgoing::RescindResourceOffer(m) => m.offer_id.value.to_string(),
+        Outgoing::InverseOffers(m) => {
+            let ids: Vec<&str> = m.inverse_offers.iter().map(|offer| &*offer.id.value).collect();
+            format!("{} pids={}", ids.join(" "), m.pids.join(","))
+        }
+        Outgoing::RescindInverseOffer(m) => m.inverse_offer_id.value.to_string(),
         Outgoing::StatusUpdate(m) => format!("{} pid={}", update(&m.update), m.pid()),
         Outgoing::LostSlave(m) => m.slave_id.value.to_string(),
         Outgoing::ExitedExecutor(m) => format!("{} status={}", m.executor_id.value, m.status),

@@ -93,18 +93,19 @@ pub(crate) fn agent_fits(
     Ok(())
 }
 
-/// `1.0.0-dev` is older than 1.0.0. None for what is no semantic version.
+/// `1.0.0-dev` is older than 1.0.0. Components that are left out are 0 (wire/json.md 4). None for what is no version.
 fn is_before_1_0(version: &str) -> Option<bool> {
     let (core, build) = version.split_once('+').unwrap_or((version, "x"));
     let (core, prerelease) = core.split_once('-').map_or((core, None), |(core, rest)| (core, Some(rest)));
     if build.is_empty() || prerelease.is_some_and(str::is_empty) {
         return None;
     }
-    let numbers: Option<Vec<u64>> = core.split('.').map(|part| part.parse().ok()).collect();
-    match numbers?.as_slice() {
-        [major, minor, patch] => Some(*major == 0 || ((*major, *minor, *patch) == (1, 0, 0) && prerelease.is_some())),
-        _ => None,
+    let mut numbers = [0u64; 3];
+    for (at, part) in core.split('.').enumerate() {
+        let is_decimal = part.bytes().all(|byte| byte.is_ascii_digit());
+        *numbers.get_mut(at)? = part.parse().ok().filter(|_| is_decimal)?;
     }
+    Some(numbers[0] == 0 || (numbers == [1, 0, 0] && prerelease.is_some()))
 }
 
 #[cfg(test)]
@@ -120,7 +121,14 @@ mod tests {
             ("1.0.0-dev", Some(true)),
             ("0.28.2", Some(true)),
             ("1.12.0-rc1+git.5", Some(false)),
-            ("1.0", None),
+            ("1.11", Some(false)),
+            ("1", Some(false)),
+            ("0.9", Some(true)),
+            ("01.0.0", Some(false)),
+            ("1.0.0.0", None),
+            ("+1.0.0", None),
+            ("v1.0", None),
+            ("1..0", None),
             ("abc", None),
             ("1.0.0-", None),
             ("", None),
