@@ -28,3 +28,4 @@ mod random;
 mod realms;
 mod streams;
 mod sync;
+mod zookeeper;

@@ -9,6 +9,7 @@ use tokio::task::AbortHandle;
 use zookeeper_client::{Client, Error, OneshotWatcher, SessionState, StateWatcher};
 
 use crate::Url;
+use crate::candidate;
 use crate::member::{DetectError, Leader, first};
 
 /// The first and the longest wait after a failure.
@@ -53,8 +54,17 @@ impl Detector {
     /// Watches from now on. `session_timeout` is asked for; the servers may settle on another one. `seed` is for the jitter of
     /// waits. Needs a runtime.
     pub fn start(url: Url, session_timeout: Duration, seed: u64) -> Detector {
+        Detector::run(url, session_timeout, seed, None)
+    }
+
+    /// The same as a candidate: enters the group with `info`, a MasterInfo in JSON, and does so anew whenever it has lost its place.
+    pub fn contend(url: Url, session_timeout: Duration, seed: u64, info: String) -> Detector {
+        Detector::run(url, session_timeout, seed, Some(info))
+    }
+
+    fn run(url: Url, session_timeout: Duration, seed: u64, info: Option<String>) -> Detector {
         let (sender, known) = watch::channel(Known::Nothing);
-        let task = tokio::spawn(watch_on(url, session_timeout, seed, sender)).abort_handle();
+        let task = tokio::spawn(watch_on(url, session_timeout, seed, info, sender)).abort_handle();
         Detector { known, task }
     }
 
@@ -72,14 +82,17 @@ impl Detector {
 }
 
 /// One session after the other. What is wrong is told once, until it is well or something else is wrong.
-async fn watch_on(url: Url, session_timeout: Duration, seed: u64, sender: watch::Sender<Known>) {
+async fn watch_on(url: Url, session_timeout: Duration, seed: u64, info: Option<String>, sender: watch::Sender<Known>) {
     let mut backoff = Backoff::new(WAITS.0, WAITS.1, seed);
     let mut told = String::new();
     loop {
         match connect(&url, session_timeout).await {
             Ok(client) => {
-                let group = Group { client, path: url.path(), sender: &sender };
-                let error = group.watch(&mut backoff, &mut told).await;
+                let mut group = Group { client, path: url.path(), sender: &sender, own: None };
+                let error = match group.enter(&url, info.as_deref()).await {
+                    Ok(()) => group.watch(&mut backoff, &mut told).await,
+                    Err(error) => error.into(),
+                };
                 tell(&sender, Known::Nothing);
                 once(
                     &mut told,
@@ -107,7 +120,7 @@ fn once(told: &mut String, words: String) {
     }
 }
 
-async fn connect(url: &Url, session_timeout: Duration) -> Result<Client, Error> {
+pub(crate) async fn connect(url: &Url, session_timeout: Duration) -> Result<Client, Error> {
     let mut connector = Client::connector().with_session_timeout(session_timeout);
     if let Some(credential) = url.credential() {
         connector = connector.with_auth("digest", credential.as_bytes());
@@ -128,9 +141,19 @@ struct Group<'a> {
     client: Client,
     path: &'a str,
     sender: &'a watch::Sender<Known>,
+    /// The node of this candidate.
+    own: Option<String>,
 }
 
 impl Group<'_> {
+    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not know of.
+    async fn enter(&mut self, url: &Url, info: Option<&str>) -> Result<(), Error> {
+        if let Some(info) = info {
+            self.own = Some(candidate::enter(&self.client, url, info).await?);
+        }
+        Ok(())
+    }
+
     /// Tells of every change, until the session ends. Says why it did.
     async fn watch(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
         let limit = self.client.session_timeout();
@@ -153,22 +176,24 @@ impl Group<'_> {
                     watcher.changed().await;
                 }
                 // The session may live on, and the next question waits for its connection.
-                Err(Error::ConnectionLoss | Error::Timeout | Error::Throttled | Error::Custom(_)) => {
+                Err(DetectError::ZooKeeper(
+                    Error::ConnectionLoss | Error::Timeout | Error::Throttled | Error::Custom(_),
+                )) => {
                     tokio::time::sleep(backoff.next_wait()).await;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
     }
 
     /// Looks, and tells of what it sees; the watcher says when to look again.
-    async fn look(&self) -> Result<OneshotWatcher, Error> {
+    async fn look(&self) -> Result<OneshotWatcher, DetectError> {
         let (members, watcher) = loop {
             match self.client.list_and_watch_children(self.path).await {
                 // There is no group yet: its first master makes it.
                 Err(Error::NoNode) => {
                     let (stat, watcher) = self.client.check_and_watch_stat(self.path).await?;
-                    if stat.is_none() {
+                    if stat.is_none() && self.own.is_none() {
                         tell(self.sender, Known::Nobody);
                         return Ok(watcher);
                     }
@@ -176,12 +201,18 @@ impl Group<'_> {
                 found => break found?,
             }
         };
+        if self.own.as_ref().is_some_and(|own| !members.contains(own)) {
+            return Err(DetectError::Ousted);
+        }
         match leader(&self.client, self.path, &members).await {
-            Ok(Some(leader)) => tell(self.sender, Known::Leader(leader)),
+            Ok(Some(mut leader)) => {
+                leader.is_own = self.own.as_ref() == Some(&leader.member);
+                tell(self.sender, Known::Leader(leader));
+            }
             Ok(None) => tell(self.sender, Known::Nobody),
             // It left just now: the watch says so.
             Err(DetectError::ZooKeeper(Error::NoNode)) => {}
-            Err(DetectError::ZooKeeper(error)) => return Err(error),
+            Err(DetectError::ZooKeeper(error)) => return Err(error.into()),
             // Who has written such a node may go again.
             Err(error) => {
                 tell(self.sender, Known::Nothing);

@@ -10,6 +10,12 @@ pub struct Leader {
     pub member: String,
     /// Where it is.
     pub pid: Pid,
+    /// Under which name, or at which address, clients find it by HTTP.
+    pub host: String,
+    /// And at which port.
+    pub port: u16,
+    /// Whether that is who looks: see [`Detector::contend`](crate::Detector::contend).
+    pub is_own: bool,
 }
 
 /// Why it cannot be learned who leads.
@@ -24,6 +30,9 @@ pub enum DetectError {
     /// There was no connection for as long as a session lives.
     #[error("there was no connection for {} ms, so the session is over", .0.as_millis())]
     Away(std::time::Duration),
+    /// Somebody has taken a candidate out.
+    #[error("the node of this candidate is gone")]
+    Ousted,
 }
 
 /// The member with the smallest number; names without a number are no members.
@@ -36,16 +45,26 @@ impl Leader {
     /// The leader by what its node says: JSON, protobuf or a pid, by its label.
     pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);
-        let pid: Pid = match label {
+        let (pid, hostname, port): (Pid, Option<String>, Option<u64>) = match label {
             "json.info" => {
                 let info: serde_json::Value = serde_json::from_slice(data).ok()?;
-                info.get("pid")?.as_str()?.parse().ok()?
+                let hostname = info.get("hostname").and_then(|name| name.as_str()).map(str::to_owned);
+                let port = info.get("port").and_then(serde_json::Value::as_u64);
+                (info.get("pid")?.as_str()?.parse().ok()?, hostname, port)
             }
-            "info" => protos::mesos::MasterInfo::decode(data).ok()?.pid?.parse().ok()?,
-            "" => std::str::from_utf8(data).ok()?.trim().parse().ok()?,
+            "info" => {
+                let info = protos::mesos::MasterInfo::decode(data).ok()?;
+                (info.pid?.parse().ok()?, info.hostname, Some(info.port.into()))
+            }
+            "" => (std::str::from_utf8(data).ok()?.trim().parse().ok()?, None, None),
             _ => return None,
         };
-        (!pid.id().is_empty() && pid.address().port() != 0).then(|| Leader { member: name.to_owned(), pid })
+        if pid.id().is_empty() || pid.address().port() == 0 {
+            return None;
+        }
+        let host = hostname.filter(|name| !name.is_empty()).unwrap_or_else(|| pid.address().ip().to_string());
+        let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(pid.address().port());
+        Some(Leader { member: name.to_owned(), pid, host, port, is_own: false })
     }
 }
 
@@ -70,6 +89,10 @@ mod tests {
         assert_eq!(pid("json.info_0000000001", json.as_bytes()).as_deref(), Some(text));
         assert_eq!(pid("info_0000000001", &info.encode_to_vec()).as_deref(), Some(text));
         assert_eq!(pid("0000000001", text.as_bytes()).as_deref(), Some(text));
+        let host = |data: &str| Leader::read("json.info_1", data.as_bytes()).map(|leader| (leader.host, leader.port));
+        assert_eq!(host(&json), Some(("m1".to_owned(), 5050)));
+        let elsewhere = r#"{"pid":"master@10.0.0.1:5050","port":5051}"#;
+        assert_eq!(host(elsewhere), Some(("10.0.0.1".to_owned(), 5051)));
         for (name, data) in [
             ("json.info_0000000001", "{}"),
             ("json.info_0000000001", r#"{"pid": 7}"#),

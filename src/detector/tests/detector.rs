@@ -17,7 +17,7 @@ const SHORT: Duration = Duration::from_millis(300);
 async fn next(detector: &mut Detector) -> String {
     tokio::time::timeout(Duration::from_secs(180), detector.changed()).await.expect("something changes");
     match detector.known() {
-        Known::Leader(leader) => format!("{} {}", leader.member, leader.pid),
+        Known::Leader(leader) => format!("{}{} {}", if leader.is_own { "own " } else { "" }, leader.member, leader.pid),
         other => format!("{other:?}"),
     }
 }
@@ -112,4 +112,48 @@ async fn servers_that_are_not_there_yet_are_waited_for_and_told_who_asks() {
     assert!(server.was_asked_as("user:p@ss"));
     let asked = detector::ask(&url.parse().unwrap(), LONG).await.unwrap().unwrap();
     assert_eq!(asked.pid.to_string(), "master@10.0.0.1:5050");
+}
+
+fn contend(server: &ZooKeeper, host: u8) -> Detector {
+    let info = format!(r#"{{"pid":"master@10.0.0.{host}:5050"}}"#);
+    Detector::contend(server.url().parse().unwrap(), LONG, 1, info)
+}
+
+#[tokio::test]
+async fn candidates_lead_in_the_order_of_their_coming() {
+    let server = ZooKeeper::start(0).await;
+    let mut first = contend(&server, 1);
+    let leader = next(&mut first).await;
+    assert!(leader.starts_with("own json.info_") && leader.ends_with("@10.0.0.1:5050"), "{leader}");
+    let mut second = contend(&server, 2);
+    assert_eq!(format!("own {}", next(&mut second).await), leader);
+    assert_eq!(server.members().len(), 2);
+    // With the session the node goes.
+    drop(first);
+    let leader = next(&mut second).await;
+    assert!(leader.starts_with("own ") && leader.ends_with("@10.0.0.2:5050"), "{leader}");
+}
+
+#[tokio::test]
+async fn a_candidate_that_has_lost_its_place_enters_anew() {
+    let mut server = ZooKeeper::start(0).await;
+    server.enter("json.info_0000000000", "10.0.0.9:5050");
+    let mut follower = contend(&server, 1);
+    let leader = "json.info_0000000000 master@10.0.0.9:5050";
+    assert_eq!(next(&mut follower).await, leader);
+    let entered = |server: &ZooKeeper| server.members().keys().find(|name| *name != "json.info_0000000000").cloned();
+    let before = entered(&server).unwrap();
+    // Somebody takes its node out.
+    server.leave(&before);
+    assert_eq!(next(&mut follower).await, "Nothing");
+    assert_eq!(next(&mut follower).await, leader);
+    let after = entered(&server).unwrap();
+    assert!(after > before, "{after} {before}");
+    // The session is over.
+    server.stop().await;
+    server.forget_sessions();
+    server.resume().await;
+    assert_eq!(next(&mut follower).await, "Nothing");
+    assert_eq!(next(&mut follower).await, leader);
+    assert!(entered(&server).unwrap() > after);
 }

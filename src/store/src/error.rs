@@ -24,6 +24,14 @@ pub enum StoreError {
         /// What the storage engine says.
         source: Box<redb::Error>,
     },
+    /// The registry is not in a file, and where it is it cannot be read or written.
+    #[error("cannot use the registry in {place}")]
+    Elsewhere {
+        /// Where.
+        place: &'static str,
+        /// What is said there.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The registry's file holds something else than a registry.
     #[error("the registry '{}' is damaged at '{key}'", path.display())]
     Damaged {

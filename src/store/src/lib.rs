@@ -16,5 +16,5 @@ pub use batch::Batch;
 pub use error::StoreError;
 pub use framed::{FrameError, frame, read_frames};
 pub use meta::{MetaTree, read_meta};
-pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes};
+pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes, registry_of};
 pub use replace::{replace_file, replace_link};

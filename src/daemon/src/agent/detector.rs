@@ -3,7 +3,6 @@
 //! How a leader is found through ZooKeeper is the crate `detector`'s.
 
 use std::net::SocketAddrV4;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,14 +12,12 @@ use detector::{Detector, Leader, Url};
 use tokio::sync::Notify;
 
 use crate::driver::Driver;
-use crate::flags::{FlagError, Flags, read_limited};
-use crate::host;
+use crate::flags::{FlagError, Flags};
+use crate::{host, zookeeper};
 
 const NAME: &str = "master";
 const FORMS: &str =
     "<host>:<port>, zk://[user:password@]host:port,.../path, or file:///path of a file that holds one of these";
-/// What ZooKeeper may be asked for; it counts milliseconds in 32 bits.
-const SESSION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the leading master is, or who knows.
 #[derive(Debug)]
@@ -48,37 +45,15 @@ pub(super) fn masters(flags: &Flags) -> Result<Masters, FlagError> {
         let why = ": <host>:<port>, zk://host:port,.../path, or file:///path of a file that holds one of these";
         return Err(FlagError::Missing { name: NAME, why });
     };
-    let from_file = given.strip_prefix("file://").or(given.starts_with('/').then_some(given));
-    let text = match from_file {
-        Some(path) => read_limited(Path::new(path)).map_err(|source| FlagError::File {
-            name: NAME,
-            path: path.to_owned(),
-            source,
-        })?,
-        None => given.to_owned(),
-    };
-    let text = text.trim();
+    let text = zookeeper::text(NAME, given)?;
     match text.starts_with("zk://") {
-        true => in_zookeeper(text, flags),
-        false => fixed(text).map(Masters::Fixed),
+        true => zookeeper::group(NAME, &text, flags).map(|(url, timeout)| Masters::ZooKeeper(url, timeout)),
+        false => fixed(&text).map(Masters::Fixed),
     }
 }
 
 fn refused(why: String) -> FlagError {
     FlagError::Refused { name: NAME, why }
-}
-
-fn in_zookeeper(text: &str, flags: &Flags) -> Result<Masters, FlagError> {
-    const TIMEOUT: &str = "zk_session_timeout";
-    let url = text.parse().map_err(|error: detector::UrlError| refused(error.to_string()))?;
-    let timeout = flags.duration(TIMEOUT).filter(|timeout| !timeout.is_zero() && *timeout <= SESSION_MAX);
-    match timeout {
-        Some(timeout) => Ok(Masters::ZooKeeper(url, timeout)),
-        None => Err(FlagError::Refused {
-            name: TIMEOUT,
-            why: format!("'{}' is not more than 0 and at most 1days", flags.text(TIMEOUT)),
-        }),
-    }
 }
 
 fn fixed(text: &str) -> Result<Pid, FlagError> {

@@ -15,10 +15,11 @@ use wire::route::Table;
 
 use super::authentication::Authentication;
 use super::documents::Documents;
+use super::election::Standby;
 use super::views::pieces::Pieces;
 use super::views::sight::Sight;
 use super::world::{Live, Outcome, Shell};
-use super::{explain, legacy, metrics, operator_api, scheduler_api, views};
+use super::{Parts, explain, legacy, metrics, operator_api, scheduler_api, views};
 use crate::acls::{self, Asker};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
@@ -57,21 +58,23 @@ pub(super) struct Handler {
     /// What documents share.
     pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
+    /// Who leads, if it is not this master.
+    pub(super) standby: Option<Arc<Standby>>,
 }
 
 impl Handler {
+    /// `standby`: who leads, if it is not this master.
     pub(super) fn new(
-        common: Arc<Common>,
+        parts: &Parts,
         driver: Driver<Live>,
         shell: Arc<Shell>,
         authentication: Arc<Authentication>,
         realms: Realms,
-        info: Arc<mesos::MasterInfo>,
-        started: Time,
+        standby: Option<Arc<Standby>>,
     ) -> Handler {
-        let routes = routes();
-        let (documents, pieces) = (Documents::new(), Arc::default());
-        Handler { common, driver, shell, authentication, realms, info, started, documents, pieces, routes }
+        let (common, info, started) = (parts.common.clone(), Arc::new(parts.info.clone()), parts.started);
+        let (documents, pieces, routes) = (Documents::new(), Arc::default(), routes());
+        Handler { common, driver, shell, authentication, realms, info, started, documents, pieces, routes, standby }
     }
 
     /// What the cluster looks like after everything that was asked for before.
@@ -94,6 +97,13 @@ impl Handler {
             Ok(principal) => principal,
             Err(refusal) => return *refusal,
         };
+        if let Some(standby) = self.standby.as_ref().filter(|_| is_leaders(route)) {
+            return match route {
+                Route::Redirect if !rest.is_empty() => Response::not_found(),
+                Route::Redirect => standby.redirect(None),
+                _ => standby.redirect(Some(request)),
+            };
+        }
         let asker = Asker { authorizer: self.shell.authorizer.clone(), principal: principal.clone() };
         if let Err(refusal) = self.must(route, request, &asker) {
             return *refusal;
@@ -107,7 +117,7 @@ impl Handler {
             Route::Metrics => metrics::answer(self, request).await,
             Route::Prometheus => metrics::prometheus(self, request).await,
             Route::Legacy(endpoint) => legacy::answer(self, endpoint, rest, request, asker).await,
-            Route::Registry => self.registry(request),
+            Route::Registry => self.registry(request).await,
             Route::OfferConstraints => {
                 let document = explain::constraints(&self.driver.read(Live::constraints).await);
                 Response::ok_jsonp(document.to_string(), request.query.get("jsonp"))
@@ -185,9 +195,13 @@ impl Handler {
         Response::redirect(host, port, "")
     }
 
-    fn registry(&self, request: &Request) -> Response {
-        let json = crate::sync::lock(&self.shell.registry).json();
-        Response::ok_jsonp(json, request.query.get("jsonp"))
+    async fn registry(&self, request: &Request) -> Response {
+        let shell = self.shell.clone();
+        let json = tokio::task::spawn_blocking(move || crate::sync::lock(&shell.registry).json()).await;
+        match json {
+            Ok(json) => Response::ok_jsonp(json, request.query.get("jsonp")),
+            Err(error) => Response::internal(error.to_string()),
+        }
     }
 }
 
@@ -210,6 +224,12 @@ fn routes() -> Table<Route> {
     legacy::Endpoint::ALL
         .iter()
         .fold(routes, |routes, endpoint| routes.add("master", endpoint.path(), Route::Legacy(*endpoint)))
+}
+
+/// Whether only the leading master can answer (client-quirks 2.8).
+fn is_leaders(route: Route) -> bool {
+    let own = [Route::Metrics, Route::Prometheus, Route::Registry, Route::OfferConstraints];
+    !matches!(route, Route::Shared(_)) && !own.contains(&route)
 }
 
 /// Who is asked for a name where (wire/http.md 2.1).
@@ -242,6 +262,13 @@ impl MessageSink for Handler {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
+        if let Some(standby) = &self.standby {
+            let known = Message::is_process(&message.to) || self.routes.has_process(&message.to);
+            if message.to == "master" {
+                standby.drop_message();
+            }
+            return if known { Delivery::Accepted } else { Delivery::NoSuchProcess };
+        }
         if self.authentication.hears(&message) {
             return Delivery::Accepted;
         }

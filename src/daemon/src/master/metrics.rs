@@ -68,15 +68,18 @@ fn names(snapshot: &Snapshot) -> fairness::Names {
 async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
     let look = |live: &mut Live| (live.snapshot(), live.fairness());
     let ((snapshot, runs), report) = handler.driver.read(look).await;
-    let mut timers = Metrics::default();
-    runs.tell(&mut timers);
-    let registry_bytes = {
-        let registry = crate::sync::lock(&handler.shell.registry);
+    let shell = handler.shell.clone();
+    // Off the reactor's thread, because something may be stored at the moment.
+    let of_registry = tokio::task::spawn_blocking(move || {
+        let (registry, mut timers) = (crate::sync::lock(&shell.registry), Metrics::default());
         registry.timings(&mut timers);
-        registry.size()
-    };
+        (timers, registry.size())
+    });
+    let (mut timers, registry_bytes) = of_registry.await.unwrap_or_default();
+    runs.tell(&mut timers);
     let facts = Facts {
         timers,
+        standby: handler.standby.as_ref().map(|standby| standby.dropped()),
         uptime: handler.driver.now().since(handler.started),
         cache_hits: handler.documents.hits(),
         registry_bytes,
@@ -88,6 +91,8 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
 /// What the snapshot does not hold.
 struct Facts {
     timers: Metrics,
+    /// How many messages a master has dropped that does not lead.
+    standby: Option<u64>,
     uptime: Duration,
     cache_hits: u64,
     registry_bytes: usize,
@@ -97,7 +102,7 @@ struct Facts {
 fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     let mut metrics = facts.timers.clone();
     metrics.system();
-    metrics.set("master/elected", 1.0);
+    metrics.set("master/elected", if facts.standby.is_some() { 0.0 } else { 1.0 });
     metrics.set("master/uptime_secs", facts.uptime.as_secs_f64());
     for name in ["dispatches", "http_requests", "messages"] {
         metrics.set(format!("master/event_queue_{name}"), 0.0);
@@ -105,6 +110,9 @@ fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     metrics.set("master/http_cache_hits", facts.cache_hits as f64);
     for (name, count) in snapshot.counters.iter() {
         metrics.set(format!("master/{name}"), count as f64);
+    }
+    if let Some(dropped) = facts.standby {
+        metrics.set("master/dropped_messages", dropped as f64);
     }
     cluster(&mut metrics, snapshot);
     tasks(&mut metrics, snapshot);

@@ -5,8 +5,10 @@
 mod authentication;
 mod config;
 mod documents;
+mod election;
 mod explain;
 mod fairness;
+mod group_registry;
 mod handler;
 mod legacy;
 mod metrics;
@@ -28,11 +30,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
-use base::Pid;
+use base::{Pid, Time};
 use master::record::Head;
 use master::{Config, Input, Master};
 use protos::mesos;
 use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
 use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
@@ -47,6 +50,7 @@ use crate::files::Files;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use authentication::Authentication;
+use election::{Standby, Switch};
 use handler::Handler;
 use registry::RegistryStore;
 use world::{Live, Shell};
@@ -57,10 +61,25 @@ pub struct RunningMaster {
     /// Where it listens.
     pub address: SocketAddr,
     server: wire::http::Running,
+    /// What leads, or waits until it may.
+    core: JoinHandle<anyhow::Result<()>>,
+}
+
+/// All that a master is made of, except for what it remembers.
+struct Parts {
+    common: Arc<Common>,
+    info: mesos::MasterInfo,
+    pid: Pid,
+    clock: Clock,
+    started: Time,
+}
+
+/// A core with all that belongs to it.
+struct Served {
+    handler: Arc<Handler>,
     exit: watch::Receiver<Option<String>>,
-    core: tokio::task::JoinHandle<anyhow::Result<()>>,
-    /// What ends conversations that take too long.
-    authentication: tokio::task::JoinHandle<()>,
+    /// They end with this.
+    tasks: JoinSet<anyhow::Result<()>>,
 }
 
 /// Starts a master in the current runtime, which must be a single-threaded one for the best speed.
@@ -69,51 +88,21 @@ pub struct RunningMaster {
 /// Flags that do not fit, an address that cannot be bound, a registry that cannot be read.
 pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
     check_unsupported(&flags)?;
-    let core_config = config::config(&flags)?;
+    config::config(&flags)?;
+    let group = election::group(&flags)?;
     let identity = identity(&flags)?;
-    let known = credentials::of_master(&flags)?;
-    let realms = realms::read(&flags, known.clone())?;
-    let authenticator = authentication::authenticator(&flags, known, &identity.hostname)?;
-    let registry = RegistryStore::open(&flags)?;
-    let whitelist = whitelist_path(&flags);
+    let standby = Arc::new(Standby::default());
+    // A master among others remembers nothing before it leads.
+    let registry = match &group {
+        Some(_) => RegistryStore::empty()?,
+        None => RegistryStore::open(&flags, None)?,
+    };
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("master", identity.advertise);
     let info = mesos::MasterInfo { domain: config::domain(&flags)?, ..master_info(&identity, &pid) };
-
-    let clock = Clock::start();
-    let seed = u64::from_le_bytes(crate::random::bytes());
-    let start = clock.now();
-    let head = Head {
-        flags: flags.iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
-        info: info.clone(),
-        registry: if flags.get("record").is_some() {
-            registry.registry().clone()
-        } else {
-            mesos::internal::Registry::default()
-        },
-        seed,
-        start,
-    };
-    let recording = record::Recording::begin(&flags, &core_config.policies, head)?;
-    let authorizer = core_config.authorizer.clone();
-    let core = Master::new(core_config, info.clone(), registry.registry(), seed, start);
-    let driver = Driver::new(Live::new(core, recording), clock);
-
-    let exited = driver.clone();
-    let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
-    let (exit, exit_seen) = watch::channel(None);
-    let shell = Arc::new(Shell {
-        network,
-        pid,
-        streams: Streams::new(Limits::default().stream),
-        answers: Answers::default(),
-        registry: Mutex::new(registry),
-        authorizer,
-        exit,
-    });
     let common = Arc::new(Common {
         part: Part::Master,
         flags,
@@ -122,17 +111,100 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         strict_peers: strict_peers(),
     });
     common.attach_log("/master/log");
-    let started = driver.now();
-    let authentication = Arc::new(Authentication::new(authenticator, shell.clone(), driver.clone(), clock));
-    let watch = tokio::spawn(authentication.clone().watch());
-    let handler = Handler::new(common, driver.clone(), shell.clone(), authentication, realms, Arc::new(info), started);
-    let handler = Arc::new(handler);
-    if let Some(path) = whitelist {
-        tokio::spawn(whitelist::watch(path, driver.clone()));
+    let clock = Clock::start();
+    let parts = Parts { common, info, pid, clock, started: clock.now() };
+    let served = parts.serve(registry, group.is_some().then(|| standby.clone()))?;
+    let switch = Arc::new(Switch::new(served.handler.clone()));
+    let server = server.serve(switch.clone(), switch.clone());
+    let core = match group {
+        Some(group) => tokio::spawn(election::contend(parts, group, served, switch, standby)),
+        None => tokio::spawn(served.run()),
+    };
+    Ok(RunningMaster { address, server, core })
+}
+
+impl Parts {
+    /// Puts a core to work on a registry: one that leads, or one that is idle as long as another master does.
+    fn serve(&self, registry: RegistryStore, standby: Option<Arc<Standby>>) -> anyhow::Result<Served> {
+        let flags = &self.common.flags;
+        let core_config = config::config(flags)?;
+        let known = credentials::of_master(flags)?;
+        let realms = realms::read(flags, known.clone())?;
+        let hostname = self.info.hostname.as_deref().unwrap_or_default();
+        let authenticator = authentication::authenticator(flags, known, hostname)?;
+        let seed = u64::from_le_bytes(crate::random::bytes());
+        let start = self.clock.now();
+        let recording = match standby {
+            Some(_) => None,
+            None => record::Recording::begin(flags, &core_config.policies, self.head(&registry, seed, start))?,
+        };
+        let authorizer = core_config.authorizer.clone();
+        let core = Master::new(core_config, self.info.clone(), registry.registry(), seed, start);
+        let driver = Driver::new(Live::new(core, recording), self.clock);
+
+        let exited = driver.clone();
+        let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
+        let (exit, exit_seen) = watch::channel(None);
+        let shell = Arc::new(Shell {
+            network,
+            pid: self.pid.clone(),
+            streams: Streams::new(Limits::default().stream),
+            answers: Answers::default(),
+            registry: Mutex::new(registry),
+            authorizer,
+            exit,
+        });
+        let authentication = Authentication::new(authenticator, shell.clone(), driver.clone(), self.clock);
+        let authentication = Arc::new(authentication);
+        let mut tasks = JoinSet::new();
+        let watch = authentication.clone().watch();
+        tasks.spawn(async move {
+            watch.await;
+            std::future::pending().await
+        });
+        if let Some(path) = whitelist_path(flags) {
+            let driver = driver.clone();
+            // When nobody reads the list any more the master goes on.
+            tasks.spawn(async move {
+                whitelist::watch(path, driver).await;
+                std::future::pending().await
+            });
+        }
+        let handler = Handler::new(self, driver.clone(), shell.clone(), authentication, realms, standby);
+        tasks.spawn(async move { driver.run(shell).await.context("the registry cannot be written") });
+        Ok(Served { handler: Arc::new(handler), exit: exit_seen, tasks })
     }
-    let core = tokio::spawn(async move { driver.run(shell).await });
-    let server = server.serve(handler.clone(), handler);
-    Ok(RunningMaster { address, server, exit: exit_seen, core, authentication: watch })
+
+    fn head(&self, registry: &RegistryStore, seed: u64, start: Time) -> Head {
+        let flags = &self.common.flags;
+        Head {
+            flags: flags.iter().map(|(name, value)| (name.to_owned(), value.into_owned())).collect(),
+            info: self.info.clone(),
+            registry: match flags.get("record") {
+                Some(_) => registry.registry().clone(),
+                None => mesos::internal::Registry::default(),
+            },
+            seed,
+            start,
+        }
+    }
+}
+
+impl Served {
+    /// Serves until going on would do harm.
+    ///
+    /// # Errors
+    /// Why the master cannot go on.
+    async fn run(mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            ended = self.tasks.join_next() => match ended {
+                Some(Ok(result)) => result,
+                Some(Err(panic)) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
+                None => Ok(()),
+            },
+            reason = exit_reason(&mut self.exit) => Err(anyhow::anyhow!(reason)),
+        }
+    }
 }
 
 /// The settings of a recorded master, from the flags in the head of its recording.
@@ -173,14 +245,11 @@ impl RunningMaster {
         let result = tokio::select! {
             () = stop => Ok(()),
             ended = &mut self.core => match ended {
-                Ok(Err(error)) => Err(error.context("the registry cannot be written")),
-                Ok(Ok(())) => Ok(()),
+                Ok(result) => result,
                 Err(panic) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
             },
-            reason = exit_reason(&mut self.exit) => Err(anyhow::anyhow!(reason)),
         };
         self.core.abort();
-        self.authentication.abort();
         self.server.stop().await;
         result
     }
@@ -224,16 +293,9 @@ fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
 /// Flags that would change what the cluster does, if only this master could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     const WHY: &str = "is not supported by this version of tepui";
-    for name in [
-        "zk",
-        "master_contender",
-        "master_detector",
-        "modules",
-        "modules_dir",
-        "hooks",
-        "rate_limits",
-        "firewall_rules",
-    ] {
+    for name in
+        ["master_contender", "master_detector", "modules", "modules_dir", "hooks", "rate_limits", "firewall_rules"]
+    {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }

@@ -15,6 +15,7 @@ use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 use store::{FileRegistry, MemoryRegistry, Update};
 
+use super::group_registry::{GroupRegistry, Limits};
 use crate::clock::Stopwatch;
 use crate::flags::{FlagError, Flags};
 use crate::metrics::{Metrics, Timings};
@@ -44,23 +45,45 @@ pub(super) struct RegistryStore {
 }
 
 impl RegistryStore {
-    /// Opens the store that `--registry` and `--work_dir` name, and reads it.
+    /// One that remembers nothing, for a master that does not lead.
+    ///
+    /// # Errors
+    /// None, as there is nothing to be read.
+    pub(super) fn empty() -> anyhow::Result<RegistryStore> {
+        RegistryStore::read(Box::new(MemoryRegistry::default()))
+    }
+
+    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one; the text says who takes
+    /// it over. May block.
     ///
     /// # Errors
     /// Flags that do not fit, or a store that cannot be read.
-    pub(super) fn open(flags: &Flags) -> anyhow::Result<RegistryStore> {
-        let mut store: Box<dyn store::RegistryStore> = match flags.text("registry") {
-            "in_memory" => Box::new(MemoryRegistry::default()),
-            "replicated_log" => {
+    pub(super) fn open(
+        flags: &Flags,
+        group: Option<((detector::Url, Duration), String)>,
+    ) -> anyhow::Result<RegistryStore> {
+        let store: Box<dyn store::RegistryStore> = match (flags.text("registry"), group) {
+            ("in_memory", _) => Box::new(MemoryRegistry::default()),
+            ("replicated_log", Some(((url, session_timeout), owner))) => {
+                let limit = |name| flags.duration(name).unwrap_or_default();
+                let limits = Limits { fetch: limit("registry_fetch_timeout"), store: limit("registry_store_timeout") };
+                let opened = GroupRegistry::open(url, session_timeout, owner, limits);
+                Box::new(opened.context("the registry cannot be opened")?)
+            }
+            ("replicated_log", None) => {
                 let work_dir = flags.required("work_dir", " with --registry=replicated_log")?;
                 let path = Path::new(work_dir).join(FILE);
                 Box::new(FileRegistry::open(&path).context("the registry cannot be opened")?)
             }
-            other => {
+            (other, _) => {
                 let why = format!("there is no registry '{other}': use replicated_log or in_memory");
                 return Err(FlagError::Refused { name: "registry", why }.into());
             }
         };
+        RegistryStore::read(store)
+    }
+
+    fn read(mut store: Box<dyn store::RegistryStore>) -> anyhow::Result<RegistryStore> {
         let began = Stopwatch::start();
         let loaded = store.load().context("the registry cannot be read")?;
         let fetched_in = began.elapsed();
@@ -287,7 +310,7 @@ mod tests {
     fn the_store_holds_what_the_operations_say() {
         let mut flags = Flags::defaults(Part::Master);
         flags.set("registry", "in_memory").unwrap();
-        let mut store = RegistryStore::open(&flags).unwrap();
+        let mut store = RegistryStore::open(&flags, None).unwrap();
         let time = mesos::TimeInfo { nanoseconds: 7 };
         let operations = [
             RegistryOp::Recover(Box::default()),
@@ -320,7 +343,9 @@ mod tests {
 
     #[test]
     fn a_file_needs_a_folder() {
-        let Err(error) = RegistryStore::open(&Flags::defaults(Part::Master)) else { panic!("no work_dir was given") };
+        let Err(error) = RegistryStore::open(&Flags::defaults(Part::Master), None) else {
+            panic!("no work_dir was given")
+        };
         assert!(error.to_string().contains("'--work_dir' is required with --registry=replicated_log"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! A ZooKeeper server made for tests, with one group, `/mesos`.
 //!
-//! It speaks what a detector needs of ZooKeeper's protocol: sessions, who asks, pings, children with watches, and data. Records
+//! It speaks what a detector needs of ZooKeeper's protocol: sessions, who asks, pings, children with watches, data, and candidates'
+//! nodes, which go with their sessions. Records
 //! are big-endian behind a length of four bytes; a string or buffer is its length and its bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,7 @@ use tokio::task::{JoinHandle, JoinSet};
 const GROUP: &str = "/mesos";
 /// Codes of errors and events.
 const NO_NODE: i32 = -101;
+const NODE_EXISTS: i32 = -110;
 const CREATED: i32 = 1;
 const CHILDREN: i32 = 4;
 
@@ -38,12 +40,14 @@ struct Held {
 struct Group {
     version: i64,
     members: Option<BTreeMap<String, String>>,
+    /// The candidates' nodes, and their sessions.
+    candidates: BTreeMap<String, i64>,
 }
 
 impl ZooKeeper {
     /// At this port, or at any if it is 0. Without a group.
     pub async fn start(port: u16) -> ZooKeeper {
-        let group = watch::Sender::new(Group { version: 1, members: None });
+        let group = watch::Sender::new(Group { version: 1, ..Group::default() });
         let held = Arc::new(Held { group, sessions: Mutex::default(), asked_as: Mutex::default() });
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -100,6 +104,49 @@ impl ZooKeeper {
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn forget_sessions(&self) {
         self.held.sessions.lock().unwrap().clear();
+        self.held.end_candidates(|_| true);
+    }
+
+    /// The members and what they say.
+    #[allow(dead_code, reason = "not every test has candidates")]
+    pub fn members(&self) -> BTreeMap<String, String> {
+        self.held.group.borrow().members.clone().unwrap_or_default()
+    }
+}
+
+impl Held {
+    /// Candidates' nodes go with their sessions.
+    fn end_candidates(&self, ended: impl Fn(i64) -> bool) {
+        self.group.send_modify(|group| {
+            let gone: Vec<String> =
+                group.candidates.iter().filter(|(_, session)| ended(**session)).map(|(name, _)| name.clone()).collect();
+            for name in gone {
+                group.version += 1;
+                group.candidates.remove(&name);
+                group.members.get_or_insert_default().remove(&name);
+            }
+        });
+    }
+
+    /// A folder, or a candidate's node: the name that it got; none if there is such a folder already.
+    fn create(&self, path: &str, data: String, session: i64) -> Option<String> {
+        let mut made = None;
+        self.group.send_modify(|group| match path.strip_prefix(GROUP).map(|rest| rest.trim_start_matches('/')) {
+            Some("") if group.members.is_none() => {
+                group.version += 1;
+                group.members = Some(BTreeMap::new());
+                made = Some(path.to_owned());
+            }
+            Some(label) if !label.is_empty() => {
+                group.version += 1;
+                let name = format!("{label}{:010}", group.version);
+                group.members.get_or_insert_default().insert(name.clone(), data);
+                group.candidates.insert(name.clone(), session);
+                made = Some(format!("{GROUP}/{name}"));
+            }
+            _ => {}
+        });
+        made
     }
 }
 
@@ -120,7 +167,7 @@ async fn serve(listener: TcpListener, held: Arc<Held>) {
 async fn connection(stream: TcpStream, held: Arc<Held>) {
     let (mut reader, mut writer) = stream.into_split();
     let Some(connect) = packet(&mut reader).await else { return };
-    if connection_is_taken(&connect, &held, &mut writer).await {
+    if let Some(session) = taken(&connect, &held, &mut writer).await {
         let (sender, requests) = mpsc::channel(1);
         let read = async {
             while let Some(request) = packet(&mut reader).await {
@@ -131,13 +178,13 @@ async fn connection(stream: TcpStream, held: Arc<Held>) {
         };
         tokio::select! {
             () = read => {}
-            _ = answer_all(requests, &held, &mut writer) => {}
+            _ = answer_all(requests, &held, session, &mut writer) => {}
         }
     }
 }
 
 /// A new session, or one that is known.
-async fn connection_is_taken(connect: &[u8], held: &Held, writer: &mut OwnedWriteHalf) -> bool {
+async fn taken(connect: &[u8], held: &Held, writer: &mut OwnedWriteHalf) -> Option<i64> {
     let wanted = i64::from_be_bytes(connect[16..24].try_into().unwrap());
     let session = {
         let mut sessions = held.sessions.lock().unwrap();
@@ -153,7 +200,8 @@ async fn connection_is_taken(connect: &[u8], held: &Held, writer: &mut OwnedWrit
     };
     let timeout = if session == 0 { &[0; 4] } else { &connect[12..16] };
     let password = text("passwordpassword");
-    send(writer, &[&[0; 4], timeout, &session.to_be_bytes(), &password, &[0]]).await.is_some() && session != 0
+    send(writer, &[&[0; 4], timeout, &session.to_be_bytes(), &password, &[0]]).await?;
+    (session != 0).then_some(session)
 }
 
 async fn packet(reader: &mut OwnedReadHalf) -> Option<Vec<u8>> {
@@ -189,7 +237,12 @@ fn header(xid: i32, version: i64, error: i32) -> Vec<u8> {
 }
 
 /// Answers requests; a watch fires once, after a change since what its owner has seen.
-async fn answer_all(mut requests: mpsc::Receiver<Vec<u8>>, held: &Held, writer: &mut OwnedWriteHalf) -> Option<()> {
+async fn answer_all(
+    mut requests: mpsc::Receiver<Vec<u8>>,
+    held: &Held,
+    session: i64,
+    writer: &mut OwnedWriteHalf,
+) -> Option<()> {
     let mut group = held.group.subscribe();
     let mut watching: Option<(i32, i64)> = None;
     loop {
@@ -209,7 +262,7 @@ async fn answer_all(mut requests: mpsc::Receiver<Vec<u8>>, held: &Held, writer: 
                 send(writer, &[&header(-1, version, 0), &event]).await?;
             }
             request = requests.recv() => {
-                let (version, answer, watch) = answer(&request?, held);
+                let (version, answer, watch) = answer(&request?, held, session);
                 watching = watch.map(|(event, since)| (event, since.unwrap_or(version))).or(watching);
                 send(writer, &[&answer]).await?;
             }
@@ -221,8 +274,23 @@ type Watch = Option<(i32, Option<i64>)>;
 
 /// The state that was looked at, the answer, and what is watched from now on, with the state that its owner has seen if it is an
 /// older one.
-fn answer(request: &[u8], held: &Held) -> (i64, Vec<u8>, Watch) {
+fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
     let (xid, kind) = (int(request, 0), int(request, 4));
+    if kind == 15 {
+        let (path, end) = string(request, 8);
+        let made = held.create(&path, string(request, end).0, session);
+        let version = held.group.borrow().version;
+        let answer = match made {
+            Some(path) => [header(xid, version, 0), text(&path), vec![0; 68]].concat(),
+            None => header(xid, version, NODE_EXISTS),
+        };
+        return (version, answer, None);
+    }
+    // The session is given up.
+    if kind == -11 {
+        held.sessions.lock().unwrap().remove(&session);
+        held.end_candidates(|owner| owner == session);
+    }
     let group = held.group.borrow();
     let version = group.version;
     let good = |parts: &[&[u8]]| [header(xid, version, 0), parts.concat()].concat();

@@ -129,7 +129,11 @@ impl Master {
             }
             // What becomes of such an operation could not be told to it.
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
-                self.tell_error(key, "An operation has an 'id', and its status is told to frameworks by HTTP only", out);
+                self.tell_error(
+                    key,
+                    "An operation has an 'id', and its status is told to frameworks by HTTP only",
+                    out,
+                );
             }
             _ => self.dispatch(key, call, out),
         }

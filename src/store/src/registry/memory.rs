@@ -1,7 +1,7 @@
 //! A registry that is gone with its process (`--registry=in_memory`).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use protos::mesos::internal::Registry;
 
@@ -16,15 +16,8 @@ pub struct MemoryRegistry {
 
 impl RegistryStore for MemoryRegistry {
     fn load(&mut self) -> Result<Registry, StoreError> {
-        let mut registry = Registry::default();
-        for (key, value) in &self.entries {
-            parts::put(&mut registry, key, value).map_err(|source| StoreError::Damaged {
-                path: PathBuf::from("in memory"),
-                key: key.clone(),
-                source,
-            })?;
-        }
-        Ok(registry)
+        let entries = self.entries.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        parts::registry_of(Path::new("in memory"), entries)
     }
 
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {

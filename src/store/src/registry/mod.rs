@@ -14,7 +14,7 @@ use crate::error::StoreError;
 
 pub use file::FileRegistry;
 pub use memory::MemoryRegistry;
-pub use parts::Update;
+pub use parts::{Update, registry_of};
 
 /// Where a registry is kept.
 pub trait RegistryStore: Send {

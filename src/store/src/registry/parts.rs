@@ -2,9 +2,13 @@
 //!
 //! A key says what its entry is; entries of lists whose order has no meaning are keyed by what makes them unique.
 
+use std::path::Path;
+
 use prost::{DecodeError, Message};
 use protos::mesos::internal::{Registry, registry};
 use protos::mesos::{self, MachineId};
+
+use crate::error::StoreError;
 
 /// One entry that is set, or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +20,16 @@ pub struct Update {
 }
 
 impl Update {
+    /// Which entry it is about.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The entry's new content; none if it goes.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.value.as_deref()
+    }
+
     fn set(key: String, message: &impl Message) -> Update {
         Update { key, value: Some(message.encode_to_vec()) }
     }
@@ -101,6 +115,25 @@ pub(super) fn split(registry: &Registry) -> Vec<Update> {
 
 fn machine_key(id: &MachineId) -> String {
     format!("machine/{}/{}", id.hostname(), id.ip())
+}
+
+/// The registry whose entries these are. `place` says where they are kept.
+///
+/// # Errors
+/// One is no entry of a registry.
+pub fn registry_of<'a>(
+    place: &Path,
+    entries: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<Registry, StoreError> {
+    let mut registry = Registry::default();
+    for (key, value) in entries {
+        put(&mut registry, key, value).map_err(|source| StoreError::Damaged {
+            path: place.to_owned(),
+            key: key.to_owned(),
+            source,
+        })?;
+    }
+    Ok(registry)
 }
 
 /// Puts one entry into a registry. Entries of a kind that is not known come from a later version and are left out.

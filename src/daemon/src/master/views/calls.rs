@@ -206,7 +206,7 @@ fn small(context: &Context, kind: Type) -> Response {
             answer.get_master = Some(response::GetMaster {
                 master_info: Some((*snapshot.info).clone()),
                 start_time: Some(context.started.as_secs_f64()),
-                elected_time: Some(context.started.as_secs_f64()),
+                elected_time: Some(snapshot.started.as_secs_f64()),
             });
         }
         Type::GetQuota => {

@@ -32,7 +32,7 @@ pub(super) struct Context {
     pub(super) snapshot: Arc<Snapshot>,
     /// Flags and the like.
     pub(super) common: Arc<Common>,
-    /// When this master started, which is also when it was elected.
+    /// When this master started.
     pub(super) started: Time,
     /// What exactly was asked for.
     pub(super) query: Query,

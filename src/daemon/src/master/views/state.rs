@@ -16,7 +16,7 @@ pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
         w.key("build_time").double(BUILD.time);
         w.key("build_user").string(BUILD.user);
         w.key("start_time").double(context.started.as_secs_f64());
-        w.key("elected_time").double(context.started.as_secs_f64());
+        w.key("elected_time").double(context.snapshot.started.as_secs_f64());
         master_fields(w, context);
         log_fields(w, context);
         if context.sight.flags {

@@ -1,0 +1,116 @@
+//! A registry that all masters of a group share: its entries are in ZooKeeper, beside the candidates.
+//!
+//! It has a thread of its own, because whoever stores something waits for it, and a session with ZooKeeper must go on meanwhile.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc as blocking;
+use std::time::Duration;
+
+use detector::{Entries, EntriesError, Url};
+use protos::mesos::internal::Registry;
+use store::{RegistryStore, StoreError, Update};
+use tokio::sync::mpsc;
+
+const PLACE: &str = "ZooKeeper";
+
+/// How long to wait for ZooKeeper.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// For all entries, at the start.
+    pub fetch: Duration,
+    /// For a change.
+    pub store: Duration,
+}
+
+/// A registry in ZooKeeper, taken over by this master.
+pub(super) struct GroupRegistry {
+    jobs: mpsc::UnboundedSender<Job>,
+    /// What ZooKeeper holds: nobody else writes there.
+    entries: BTreeMap<String, Vec<u8>>,
+}
+
+type Change = (String, Option<Vec<u8>>);
+type Fetched = Result<BTreeMap<String, Vec<u8>>, EntriesError>;
+
+/// Something to write, and who waits for it.
+struct Job {
+    changes: Vec<Change>,
+    done: blocking::SyncSender<Result<(), EntriesError>>,
+}
+
+impl GroupRegistry {
+    /// Takes the group's registry over and reads it. Blocks.
+    ///
+    /// # Errors
+    /// ZooKeeper refuses, or does not answer in time.
+    pub(super) fn open(
+        url: Url,
+        session_timeout: Duration,
+        owner: String,
+        limits: Limits,
+    ) -> Result<GroupRegistry, StoreError> {
+        let (jobs, todo) = mpsc::unbounded_channel();
+        let (fetched, seen) = blocking::sync_channel(1);
+        let serve = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(serve(url, session_timeout, owner, limits, todo, fetched)),
+                Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
+            }
+        };
+        std::thread::Builder::new().name("registry".to_owned()).spawn(serve).map_err(elsewhere)?;
+        let entries = seen.recv().map_err(elsewhere)?.map_err(elsewhere)?;
+        Ok(GroupRegistry { jobs, entries })
+    }
+}
+
+fn elsewhere(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Elsewhere { place: PLACE, source: Box::new(error) }
+}
+
+/// Writes what is asked for, until nobody can ask any more.
+async fn serve(
+    url: Url,
+    session_timeout: Duration,
+    owner: String,
+    limits: Limits,
+    mut todo: mpsc::UnboundedReceiver<Job>,
+    fetched: blocking::SyncSender<Fetched>,
+) {
+    let mut entries = match Entries::open(&url, session_timeout, &owner, limits.fetch).await {
+        Ok(entries) => entries,
+        Err(error) => {
+            // If nobody waits any more, nobody has to know.
+            let _ = fetched.send(Err(error));
+            return;
+        }
+    };
+    let _ = fetched.send(Ok(entries.all().clone()));
+    while let Some(job) = todo.recv().await {
+        let written = entries.write(&job.changes, limits.store).await;
+        let _ = job.done.send(written);
+    }
+}
+
+impl RegistryStore for GroupRegistry {
+    fn load(&mut self) -> Result<Registry, StoreError> {
+        let entries = self.entries.iter().map(|(key, value)| (key.as_str(), value.as_slice()));
+        store::registry_of(Path::new(PLACE), entries)
+    }
+
+    fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
+        let change = |update: &Update| (update.key().to_owned(), update.value().map(<[u8]>::to_vec));
+        let changes: Vec<Change> = updates.iter().map(change).collect();
+        let (done, written) = blocking::sync_channel(1);
+        self.jobs.send(Job { changes, done }).map_err(|_| elsewhere(blocking::RecvError))?;
+        written.recv().map_err(elsewhere)?.map_err(elsewhere)?;
+        for update in updates {
+            match update.value() {
+                Some(value) => drop(self.entries.insert(update.key().to_owned(), value.to_vec())),
+                None => drop(self.entries.remove(update.key())),
+            }
+        }
+        Ok(())
+    }
+}

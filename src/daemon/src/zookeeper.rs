@@ -1,0 +1,43 @@
+//! What flags say of ZooKeeper: `zk://` URLs, also in files, and how long a session lives.
+
+use std::path::Path;
+use std::time::Duration;
+
+use detector::{Url, UrlError};
+
+use crate::flags::{FlagError, Flags, read_limited};
+
+const TIMEOUT: &str = "zk_session_timeout";
+/// What ZooKeeper may be asked for; it counts milliseconds in 32 bits.
+const SESSION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What the flag `name` says, or the file that it names by `file:///path` or `/path`.
+///
+/// # Errors
+/// The file cannot be read.
+pub(crate) fn text(name: &'static str, given: &str) -> Result<String, FlagError> {
+    let from_file = given.strip_prefix("file://").or(given.starts_with('/').then_some(given));
+    let text = match from_file {
+        Some(path) => {
+            read_limited(Path::new(path)).map_err(|source| FlagError::File { name, path: path.to_owned(), source })?
+        }
+        None => given.to_owned(),
+    };
+    Ok(text.trim().to_owned())
+}
+
+/// Reads a URL of the flag `name`, and `--zk_session_timeout`.
+///
+/// # Errors
+/// One of them is wrong. What is told has no password.
+pub(crate) fn group(name: &'static str, text: &str, flags: &Flags) -> Result<(Url, Duration), FlagError> {
+    let url = text.parse().map_err(|error: UrlError| FlagError::Refused { name, why: error.to_string() })?;
+    let timeout = flags.duration(TIMEOUT).filter(|timeout| !timeout.is_zero() && *timeout <= SESSION_MAX);
+    match timeout {
+        Some(timeout) => Ok((url, timeout)),
+        None => Err(FlagError::Refused {
+            name: TIMEOUT,
+            why: format!("'{}' is not more than 0 and at most 1days", flags.text(TIMEOUT)),
+        }),
+    }
+}

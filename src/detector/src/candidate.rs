@@ -1,0 +1,28 @@
+//! A master's place in the group: a node that goes with its session (wire facts zookeeper.md 2 and 3).
+
+use zookeeper_client::{Acl, Acls, AuthId, Client, CreateMode, Error, Permission};
+
+use crate::Url;
+
+/// What stands before the number in a candidate's name.
+const LABEL: &str = "json.info_";
+
+/// Who may do what with nodes: with user and password everybody may read them, and only their makers may do more.
+pub(crate) fn rights(url: &Url) -> Vec<Acl> {
+    match url.credential() {
+        Some(_) => {
+            vec![Acl::new(Permission::READ, AuthId::anyone()), Acl::new(Permission::ALL, AuthId::authed())]
+        }
+        None => vec![Acl::new(Permission::ALL, AuthId::anyone())],
+    }
+}
+
+/// Makes the group if there is none, and a node in it with that data. Its name.
+pub(crate) async fn enter(client: &Client, url: &Url, info: &str) -> Result<String, Error> {
+    let rights = rights(url);
+    let rights = Acls::new(&rights);
+    client.mkdir(url.path(), &CreateMode::Persistent.with_acls(rights)).await?;
+    let path = format!("{}/{LABEL}", url.path());
+    let (_, number) = client.create(&path, info.as_bytes(), &CreateMode::EphemeralSequential.with_acls(rights)).await?;
+    Ok(format!("{LABEL}{number}"))
+}

@@ -1,0 +1,287 @@
+//! What the leading master must remember, kept in ZooKeeper beside the candidates: named entries, each a node.
+//!
+//! Who opens them takes them over: whoever had them before cannot write any more. So a master that does not know yet that
+//! another one leads does no harm. What an entry means is not its business.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::time::Duration;
+
+use zookeeper_client::{Acl, Acls, Client, CreateMode, Error, MultiWriteError, MultiWriter};
+
+use crate::Url;
+use crate::candidate::rights;
+use crate::detector::connect;
+
+/// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no number.
+const ROOT: &str = "tepui_registry";
+/// One write takes so many bytes at the most; a server refuses more than a megabyte.
+const WRITE_MAX: usize = 512 << 10;
+/// Entries lie in so many folders, because the list of one must not be longer than that, either.
+const FOLDERS: u32 = 256;
+/// What a change takes beside its content, about.
+const OVERHEAD: usize = 128;
+/// The wait before a write is tried again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Why entries cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum EntriesError {
+    /// ZooKeeper cannot be reached, or refuses.
+    #[error(transparent)]
+    ZooKeeper(#[from] Error),
+    /// Another master leads by now.
+    #[error("another master has taken the registry over")]
+    TakenOver,
+    /// An entry is too large.
+    #[error("the entry '{0}' is too large for ZooKeeper")]
+    TooLarge(String),
+    /// It took too long.
+    #[error("ZooKeeper has not answered within {} ms", .0.as_millis())]
+    Late(Duration),
+}
+
+/// All entries. Only one process has them at a time.
+pub struct Entries {
+    client: Client,
+    root: String,
+    rights: Vec<Acl>,
+    /// The version of the root since these entries were taken over.
+    version: i32,
+    folders: BTreeSet<String>,
+    known: BTreeMap<String, Vec<u8>>,
+}
+
+impl Entries {
+    /// Takes the entries over and reads them. `owner` is for people who look at ZooKeeper.
+    ///
+    /// # Errors
+    /// What ZooKeeper says, or that it says nothing within `limit`.
+    pub async fn open(
+        url: &Url,
+        session_timeout: Duration,
+        owner: &str,
+        limit: Duration,
+    ) -> Result<Entries, EntriesError> {
+        let opened = tokio::time::timeout(limit, Entries::take_over(url, session_timeout, owner)).await;
+        opened.map_err(|_| EntriesError::Late(limit))?
+    }
+
+    async fn take_over(url: &Url, session_timeout: Duration, owner: &str) -> Result<Entries, EntriesError> {
+        let client = connect(url, session_timeout).await?;
+        let (root, rights) = (format!("{}/{ROOT}", url.path()), rights(url));
+        client.mkdir(&root, &CreateMode::Persistent.with_acls(Acls::new(&rights))).await?;
+        // From here on nobody else can write, and what others have written is seen.
+        let version = client.set_data(&root, owner.as_bytes(), None).await?.version;
+        let mut entries = Entries { client, root, rights, version, folders: BTreeSet::new(), known: BTreeMap::new() };
+        entries.read().await?;
+        Ok(entries)
+    }
+
+    async fn read(&mut self) -> Result<(), Error> {
+        for folder in self.client.list_children(&self.root).await? {
+            let path = format!("{}/{folder}", self.root);
+            let names = self.client.list_children(&path).await?;
+            // All are asked for before the first answer.
+            let asked: Vec<_> = names.iter().map(|name| self.client.get_data(&format!("{path}/{name}"))).collect();
+            for (name, answer) in names.iter().zip(asked) {
+                let (data, _) = answer.await?;
+                if let Some(key) = key_of(name) {
+                    self.known.insert(key, data);
+                }
+            }
+            self.folders.insert(folder);
+        }
+        Ok(())
+    }
+
+    /// What they are.
+    pub fn all(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.known
+    }
+
+    /// Changes entries; none removes one. What does not fit into one write is made in several, in order.
+    ///
+    /// # Errors
+    /// What ZooKeeper says, or that it says nothing within `limit`: then it is unknown what is changed.
+    pub async fn write(&mut self, changes: &[(String, Option<Vec<u8>>)], limit: Duration) -> Result<(), EntriesError> {
+        let written = tokio::time::timeout(limit, self.write_all(changes)).await;
+        written.map_err(|_| EntriesError::Late(limit))?
+    }
+
+    async fn write_all(&mut self, mut changes: &[(String, Option<Vec<u8>>)]) -> Result<(), EntriesError> {
+        while !changes.is_empty() {
+            let (now, later) = changes.split_at(fitting(changes)?);
+            self.write_some(now).await?;
+            changes = later;
+        }
+        Ok(())
+    }
+
+    /// Makes changes that fit into one write: all, or none.
+    async fn write_some(&mut self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), EntriesError> {
+        // Of several changes of one entry the last one counts.
+        let changes: BTreeMap<&str, Option<&[u8]>> =
+            changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
+        self.make_folders(&changes).await?;
+        loop {
+            let writer = self.transaction(&changes)?;
+            match commit(writer).await {
+                Ok(()) => break,
+                Err(MultiWriteError::OperationFailed { index: 0, source: Error::BadVersion | Error::NoNode }) => {
+                    return Err(EntriesError::TakenOver);
+                }
+                Err(MultiWriteError::RequestFailed { source: Error::ConnectionLoss | Error::Timeout }) => {
+                    // It may have been made. Changes are made once more, to what there is now.
+                    self.look_again(&changes).await?;
+                }
+                Err(error) => return Err(Error::from(error).into()),
+            }
+        }
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(self.known.insert(key.to_owned(), value.to_vec())),
+                None => drop(self.known.remove(key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn transaction(&self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<MultiWriter<'_>, Error> {
+        let mut writer = self.client.new_multi_writer();
+        writer.add_check_version(&self.root, self.version)?;
+        let options = CreateMode::Persistent.with_acls(Acls::new(&self.rights));
+        for (key, value) in changes {
+            let path = self.path(key);
+            match (value, self.known.contains_key(*key)) {
+                (Some(value), true) => writer.add_set_data(&path, value, None)?,
+                (Some(value), false) => writer.add_create(&path, value, &options)?,
+                (None, true) => writer.add_delete(&path, None)?,
+                (None, false) => {}
+            }
+        }
+        Ok(writer)
+    }
+
+    async fn make_folders(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
+        for key in changes.keys() {
+            let folder = folder_of(key);
+            if self.folders.contains(&folder) {
+                continue;
+            }
+            let path = format!("{}/{folder}", self.root);
+            let options = CreateMode::Persistent.with_acls(Acls::new(&self.rights));
+            loop {
+                match self.client.create(&path, b"", &options).await {
+                    Ok(_) | Err(Error::NodeExists) => break,
+                    Err(Error::ConnectionLoss | Error::Timeout) => tokio::time::sleep(PAUSE).await,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            self.folders.insert(folder);
+        }
+        Ok(())
+    }
+
+    /// Learns which of these entries there are.
+    async fn look_again(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
+        for key in changes.keys() {
+            let path = self.path(key);
+            let stat = loop {
+                match self.client.check_stat(&path).await {
+                    Ok(stat) => break stat,
+                    Err(Error::ConnectionLoss | Error::Timeout) => tokio::time::sleep(PAUSE).await,
+                    Err(error) => return Err(error.into()),
+                }
+            };
+            match stat {
+                Some(_) => drop(self.known.entry((*key).to_owned()).or_default()),
+                None => drop(self.known.remove(*key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self, key: &str) -> String {
+        format!("{}/{}/{}", self.root, folder_of(key), name_of(key))
+    }
+}
+
+async fn commit(mut writer: MultiWriter<'_>) -> Result<(), MultiWriteError> {
+    writer.commit().await.map(|_| ())
+}
+
+/// How many of the changes, from the first on, fit into one write.
+fn fitting(changes: &[(String, Option<Vec<u8>>)]) -> Result<usize, EntriesError> {
+    let mut bytes = 0;
+    for (count, (key, value)) in changes.iter().enumerate() {
+        bytes += 3 * key.len() + value.as_ref().map_or(0, Vec::len) + OVERHEAD;
+        if bytes > WRITE_MAX {
+            return if count == 0 { Err(EntriesError::TooLarge(key.clone())) } else { Ok(count) };
+        }
+    }
+    Ok(changes.len())
+}
+
+/// The folder that an entry lies in, by FNV-1a.
+fn folder_of(key: &str) -> String {
+    let hash = key.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("{:02x}", hash % FOLDERS)
+}
+
+/// The name of an entry's node: whatever is neither letter, digit nor one of `-.` is written as `_` and two hexadecimal digits.
+fn name_of(key: &str) -> String {
+    let mut name = String::with_capacity(key.len() + 16);
+    for byte in key.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' => name.push(char::from(byte)),
+            // Writing to a string cannot fail.
+            _ => drop(write!(name, "_{byte:02x}")),
+        }
+    }
+    name
+}
+
+/// The entry of a node; none if it is no entry's.
+fn key_of(name: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let Some((first, others)) = rest.split_first() {
+        rest = others;
+        match first {
+            b'_' => {
+                let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+                rest = rest.get(2..)?;
+            }
+            byte => bytes.push(*byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_as_keys() {
+        for key in ["master", "slave/7a-S1", "quota_config/a/b c", "machine/host/10.0.0.1", "weight/*", "gone/\u{e4}"] {
+            let name = name_of(key);
+            assert!(!name.contains('/'), "{name}");
+            assert_eq!(key_of(&name).as_deref(), Some(key));
+        }
+        assert_eq!(name_of("weight/a_b"), "weight_2fa_5fb");
+        assert_eq!(key_of("a_2"), None);
+        assert_eq!(key_of("a_zz"), None);
+        assert_eq!(folder_of("master").len(), 2);
+    }
+
+    #[test]
+    fn writes_are_cut_to_size() {
+        let change = |key: &str, bytes: usize| (key.to_owned(), Some(vec![0; bytes]));
+        assert_eq!(fitting(&[change("a", 10), ("b".to_owned(), None)]).unwrap(), 2);
+        assert_eq!(fitting(&[change("a", WRITE_MAX / 2), change("b", WRITE_MAX / 2), change("c", 1)]).unwrap(), 1);
+        assert!(matches!(fitting(&[change("a", WRITE_MAX)]), Err(EntriesError::TooLarge(key)) if key == "a"));
+    }
+}
