@@ -11,6 +11,8 @@ use authorizer::Authorizer;
 
 use resources::{Amount, Name, Quantities};
 
+use crate::throttle::RateLimits;
+
 /// The settings of a master core. The defaults are Mesos's (mesos-features.md B.1).
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -22,6 +24,8 @@ pub struct Config {
     pub agent_reregister_timeout: Duration,
     /// `--agent_removal_rate_limit`: at most so many agents become unreachable in that time.
     pub agent_removal_rate_limit: Option<(u32, Duration)>,
+    /// `--rate_limits`: how many messages of drivers are dealt with.
+    pub rate_limits: Option<RateLimits>,
     /// `--recovery_agent_removal_limit`: the largest share (0 to 1) of recovered agents that may be lost.
     pub recovery_agent_removal_limit: f64,
     /// `--policies`, `--offer_timeout`, `--offer_granularity`: how long offers and refusals last, how finely agents are offered.
@@ -82,6 +86,7 @@ impl Default for Config {
             max_agent_ping_timeouts: 5,
             agent_reregister_timeout: Duration::from_secs(600),
             agent_removal_rate_limit: None,
+            rate_limits: None,
             recovery_agent_removal_limit: 1.0,
             policies: Policies::default(),
             max_completed_frameworks: 50,

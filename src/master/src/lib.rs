@@ -37,6 +37,7 @@ mod table;
 mod tasks;
 #[cfg(test)]
 pub mod testing;
+mod throttle;
 mod timers;
 mod validate;
 pub mod views;
@@ -56,6 +57,7 @@ pub use state::{
     FrameworkKey, InverseOffer, Machine, MachineKey, Maintenance, Offer, OfferKey, ResourceProvider, Task, TaskKey,
 };
 pub use table::{Chunk, Table};
+pub use throttle::{RateLimit, RateLimits};
 
 /// How often a stream carries a heartbeat, and what SUBSCRIBED says of it.
 pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);

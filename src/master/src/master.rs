@@ -74,6 +74,8 @@ pub struct Master {
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,
     pub(crate) removals: crate::agents::Removals,
+    /// Where messages of drivers wait for their rate limits.
+    pub(crate) gates: crate::throttle::Gates,
     /// Draining agents that have become empty, to be dealt with at the end of the input.
     pub(crate) drained: Vec<AgentKey>,
     pub(crate) next_framework: u64,
@@ -137,6 +139,7 @@ impl Master {
             subscribers: Subscribers::default(),
             timers: Timers::default(),
             removals: Default::default(),
+            gates: Default::default(),
             drained: Vec::new(),
             next_framework: 0,
             next_agent: 0,
@@ -223,6 +226,7 @@ impl Master {
                 Timer::Ping { agent, observer } => self.ping(agent, observer, out),
                 Timer::AgentReregister { agent, epoch } => self.reregister_timeout(agent, epoch, out),
                 Timer::AgentRemoval => self.removal_permit(out),
+                Timer::Gate => self.open_gates(out),
                 Timer::RecoveredAgents => self.recovered_timeout(out),
                 Timer::OfferTimeout { offer } => self.offer_timeout(OfferKey(offer), out),
                 Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(OfferKey(offer), out),

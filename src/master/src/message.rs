@@ -38,6 +38,14 @@ macro_rules! incoming {
                 }
             }
 
+            /// The name with its package.
+            pub(crate) fn full_name(&self) -> String {
+                match self {
+                    Message::Call(_) => format!("mesos.scheduler.{}", self.name()),
+                    _ => format!("mesos.internal.{}", self.name()),
+                }
+            }
+
             /// The body; a pong has none.
             pub(crate) fn encode(&self) -> Vec<u8> {
                 match self {

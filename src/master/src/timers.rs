@@ -23,6 +23,8 @@ pub(crate) enum Timer {
     AgentReregister { agent: AgentKey, epoch: u64 },
     /// Agents that the removal rate limit has held back may go now.
     AgentRemoval,
+    /// A message that a rate limit has held back may pass.
+    Gate,
     /// The agents that the registry knew at the start had time enough.
     RecoveredAgents,
     /// An offer is too old.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allocator::SorterKind;
-use master::Config;
+use master::{Config, RateLimit, RateLimits};
 use protos::json::{Dialect, FromJson};
 use protos::mesos;
 
@@ -44,6 +44,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
             Duration::MAX,
         )?,
         agent_removal_rate_limit: removal_rate(flags)?,
+        rate_limits: rate_limits(flags)?,
         recovery_agent_removal_limit: removal_limit(flags)?,
         policies: policies::read(flags)?,
         max_completed_frameworks: size("max_completed_frameworks", defaults.max_completed_frameworks),
@@ -109,6 +110,32 @@ pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagErr
         return Err(refused(NAME, "`domain` must define `fault_domain`"));
     }
     Ok(Some(domain))
+}
+
+/// Reads `--rate_limits`.
+fn rate_limits(flags: &Flags) -> Result<Option<RateLimits>, FlagError> {
+    const NAME: &str = "rate_limits";
+    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
+    let given = mesos::RateLimits::from_json(text.as_bytes(), Dialect::V0);
+    let given = given.map_err(|error| refused(NAME, error.to_string()))?;
+    let limit = |what: &str, qps: Option<f64>, capacity| match qps {
+        None => Ok(None),
+        Some(qps) => match Duration::try_from_secs_f64(1.0 / qps) {
+            Ok(interval) if qps > 0.0 => Ok(Some(RateLimit { interval, capacity })),
+            _ => Err(refused(NAME, format!("{what} is {qps}, and must be more than 0"))),
+        },
+    };
+    let mut limits = RateLimits {
+        others: limit("aggregate_default_qps", given.aggregate_default_qps, given.aggregate_default_capacity)?,
+        ..RateLimits::default()
+    };
+    for one in given.limits {
+        let what = format!("the qps of '{}'", one.principal);
+        if limits.named.insert(one.principal.clone(), limit(&what, one.qps, one.capacity)?).is_some() {
+            return Err(refused(NAME, format!("there are two limits for '{}'", one.principal)));
+        }
+    }
+    Ok(Some(limits))
 }
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
@@ -200,6 +227,12 @@ mod tests {
         assert_eq!(limited.agent_removal_rate_limit, Some((1, Duration::from_secs(1200))));
         assert_eq!(with("recovery_agent_removal_limit", "50%").unwrap().recovery_agent_removal_limit, 0.5);
         assert_eq!(with("weights", "a=2, b=0.5").unwrap().weights, [("a".to_owned(), 2.0), ("b".to_owned(), 0.5)]);
+        let limits =
+            r#"{"limits":[{"principal":"a","qps":0.5,"capacity":3},{"principal":"b"}],"aggregate_default_qps":10}"#;
+        let limits = with("rate_limits", limits).unwrap().rate_limits.unwrap();
+        let slow = RateLimit { interval: Duration::from_secs(2), capacity: Some(3) };
+        assert_eq!(limits.named, [("a".to_owned(), Some(slow)), ("b".to_owned(), None)].into());
+        assert_eq!(limits.others, Some(RateLimit { interval: Duration::from_millis(100), capacity: None }));
         assert!(with("roles", "a,b").unwrap().roles.unwrap().contains("*"));
     }
 
@@ -218,6 +251,10 @@ mod tests {
             ("role_sorter", "fair"),
             ("weights", "a=0"),
             ("weights", "a"),
+            ("rate_limits", r#"{"limits":[{"principal":"a","qps":0}]}"#),
+            ("rate_limits", r#"{"limits":[{"principal":"a"},{"principal":"a"}]}"#),
+            ("rate_limits", r#"{"aggregate_default_qps":-1}"#),
+            ("rate_limits", r#"{"limits":[{"qps":1}]}"#),
         ] {
             let error = with(name, value).unwrap_err().to_string();
             assert!(error.starts_with(&format!("flag '--{name}'")), "{error}");

@@ -297,17 +297,20 @@ const TERMINAL: [TaskState; 8] = [
     TaskState::TaskGoneByOperator,
 ];
 
-/// Messages of drivers by their frameworks' principal (MET-04). None waits: there are no rate limits.
+/// Messages of drivers by their frameworks' principal (MET-04). Those that rate limits hold back are received only.
 fn per_principal(metrics: &mut Metrics, snapshot: &Snapshot) {
-    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut sums: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for framework in snapshot.frameworks.values() {
         if let Some(principal) = &framework.info.principal {
-            *sums.entry(principal).or_default() += framework.counts.messages;
+            let (received, processed) = sums.entry(principal).or_default();
+            let counts = &framework.counts;
+            *received += counts.messages + counts.held + counts.dropped;
+            *processed += counts.messages;
         }
     }
-    for (principal, count) in sums {
-        metrics.set(format!("frameworks/{principal}/messages_received"), count as f64);
-        metrics.set(format!("frameworks/{principal}/messages_processed"), count as f64);
+    for (principal, (received, processed)) in sums {
+        metrics.set(format!("frameworks/{principal}/messages_received"), received as f64);
+        metrics.set(format!("frameworks/{principal}/messages_processed"), processed as f64);
     }
 }
 

@@ -293,9 +293,7 @@ fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
 /// Flags that would change what the cluster does, if only this master could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     const WHY: &str = "is not supported by this version of tepui";
-    for name in
-        ["master_contender", "master_detector", "modules", "modules_dir", "hooks", "rate_limits", "firewall_rules"]
-    {
+    for name in ["master_contender", "master_detector", "modules", "modules_dir", "hooks", "firewall_rules"] {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }

@@ -29,6 +29,13 @@ use crate::message::Message;
 impl Master {
     /// Takes one libprocess message.
     pub(crate) fn message(&mut self, from: Pid, message: Message, out: &mut Outbox) {
+        if let Some(message) = self.passed(&from, message, out) {
+            self.pass(from, message, out);
+        }
+    }
+
+    /// Deals with a message that no rate limit holds back any more.
+    pub(crate) fn pass(&mut self, from: Pid, message: Message, out: &mut Outbox) {
         let Some(message) = self.admissible(&from, message, out) else { return };
         match message {
             Message::PongSlave { observer } => self.pong_slave(observer, out),

@@ -40,6 +40,10 @@ pub enum Connection {
 pub struct FrameworkCounts {
     /// Messages of its driver; calls by HTTP are none.
     pub messages: u64,
+    /// Messages of its driver that wait for a rate limit.
+    pub held: u64,
+    /// Messages of its driver that were too many.
+    pub dropped: u64,
     /// Calls by type's number.
     pub calls: BTreeMap<i32, u64>,
     /// Events by type's number.

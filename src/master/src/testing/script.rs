@@ -154,6 +154,10 @@ impl Script {
         if let Some((count, span)) = words.get("agent_removal_rate_limit").and_then(|text| text.split_once('/')) {
             config.agent_removal_rate_limit = count.parse().ok().zip(duration(span));
         }
+        if let Some((span, capacity)) = words.get("rate_limit").and_then(|text| text.split_once('/')) {
+            let limit = duration(span).map(|interval| crate::RateLimit { interval, capacity: capacity.parse().ok() });
+            config.rate_limits = Some(crate::RateLimits { others: limit, ..Default::default() });
+        }
         if words.get("roles").is_some() {
             config.roles = Some(words.list("roles").into_iter().map(str::to_owned).collect());
         }

@@ -1,0 +1,118 @@
+//! How many messages of drivers are dealt with in a second: `--rate_limits` (mesos-features.md SEC-60).
+//!
+//! Messages of a framework that has subscribed pass the gate of its principal, one after the other. Those of agents, calls by HTTP
+//! and first subscriptions pass none.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use base::{Pid, Time};
+use protos::mesos::internal::FrameworkErrorMessage;
+
+use crate::counters::Counter;
+use crate::io::Outbox;
+use crate::master::Master;
+use crate::message::Message;
+use crate::state::FrameworkKey;
+use crate::timers::Timer;
+
+/// How fast messages pass, and how many may wait.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateLimit {
+    /// The time from one to the next.
+    pub interval: Duration,
+    /// So many wait at the most; none: any number.
+    pub capacity: Option<u64>,
+}
+
+/// The limits by principal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RateLimits {
+    /// Those that are named; none: without a limit.
+    pub named: BTreeMap<String, Option<RateLimit>>,
+    /// What all others share.
+    pub others: Option<RateLimit>,
+}
+
+/// The gates, by principal; that without one is for all others.
+pub(crate) type Gates = BTreeMap<Option<String>, Gate>;
+
+/// Where messages wait.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// When the next one may pass.
+    next: Time,
+    waiting: VecDeque<(Pid, Message)>,
+}
+
+impl RateLimits {
+    /// Which gate messages of that principal pass, and how it is set; none if they pass none.
+    fn gate(&self, principal: Option<&str>) -> Option<(Option<String>, RateLimit)> {
+        match principal.and_then(|name| self.named.get(name)) {
+            Some(limit) => limit.map(|limit| (principal.map(str::to_owned), limit)),
+            None => self.others.map(|limit| (None, limit)),
+        }
+    }
+}
+
+impl Master {
+    /// A message that may be dealt with now. Others wait, or are dropped with a word to the driver.
+    pub(crate) fn passed(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
+        let Some(limits) = &self.config.rate_limits else { return Some(message) };
+        let Some(key) = self.framework_pids.get(from).copied() else { return Some(message) };
+        let principal = self.frameworks.get(key.0).and_then(|framework| framework.info.principal.as_deref());
+        let Some((name, limit)) = limits.gate(principal) else { return Some(message) };
+        let gate = self.gates.entry(name.clone()).or_default();
+        if gate.waiting.is_empty() && gate.next <= self.now {
+            gate.next = self.now + limit.interval;
+            return Some(message);
+        }
+        if let Some(capacity) = limit.capacity.filter(|capacity| gate.waiting.len() as u64 >= *capacity) {
+            let message = format!("Message {} dropped: capacity({capacity}) exceeded", message.full_name());
+            out.warn(format!("{message} (of {from})"));
+            self.count(Counter::DroppedMessages);
+            self.count_held(key, 0, 1);
+            out.send(from, FrameworkErrorMessage { message });
+            return None;
+        }
+        if gate.waiting.is_empty() {
+            self.timers.set(gate.next, Timer::Gate);
+        }
+        gate.waiting.push_back((from.clone(), message));
+        self.count_held(key, 1, 0);
+        None
+    }
+
+    /// Lets messages go whose time has come.
+    pub(crate) fn open_gates(&mut self, out: &mut Outbox) {
+        let Some(limits) = self.config.rate_limits.clone() else { return };
+        let mut gates = std::mem::take(&mut self.gates);
+        for (name, gate) in &mut gates {
+            let limit = match name {
+                Some(name) => limits.named.get(name).copied().flatten(),
+                None => limits.others,
+            };
+            let Some(limit) = limit.filter(|_| !gate.waiting.is_empty()) else { continue };
+            while gate.next <= self.now
+                && let Some((from, message)) = gate.waiting.pop_front()
+            {
+                gate.next = self.now + limit.interval;
+                if let Some(key) = self.framework_pids.get(&from).copied() {
+                    self.count_held(key, -1, 0);
+                }
+                self.pass(from, message, out);
+            }
+            if !gate.waiting.is_empty() {
+                self.timers.set(gate.next, Timer::Gate);
+            }
+        }
+        self.gates = gates;
+    }
+
+    fn count_held(&mut self, key: FrameworkKey, held: i64, dropped: u64) {
+        if let Some(framework) = self.framework_mut(key) {
+            framework.counts.held = framework.counts.held.saturating_add_signed(held);
+            framework.counts.dropped += dropped;
+        }
+    }
+}
