@@ -29,28 +29,33 @@ pub(crate) struct Adoption {
 }
 
 impl Master {
-    /// Checks what an agent lists. Old agents leave the allocation out; it is filled in if it is beyond doubt.
+    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is filled in if it
+    /// is beyond doubt.
     ///
     /// # Errors
     /// Something listed cannot be booked.
-    pub(crate) fn adoption(&self, returning: &Returning) -> Result<Adoption, String> {
+    pub(crate) fn adoption(
+        frameworks: &[mesos::FrameworkInfo],
+        tasks: Vec<mesos::Task>,
+        executors: Vec<mesos::ExecutorInfo>,
+    ) -> Result<Adoption, String> {
         let mut roles: FxHashMap<&str, Vec<&str>> = FxHashMap::default();
-        for info in &returning.frameworks {
+        for info in frameworks {
             let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
             roles.insert(id, roles_of(info));
         }
         let mut adoption = Adoption { tasks: Vec::new(), executors: Vec::new() };
-        for task in &returning.tasks {
+        for task in tasks {
             let framework = framework_id(&task.framework_id.value)?;
             let id = TaskId::new(&task.task_id.value).map_err(|why| format!("task id: {why}"))?;
             let resources = allocated(&task.resources, roles.get(framework.as_str()), "Task", id.as_str())?;
-            adoption.tasks.push((framework, id, task.clone(), resources));
+            adoption.tasks.push((framework, id, task, resources));
         }
-        for info in &returning.executors {
+        for info in executors {
             let framework = framework_id(info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default())?;
             let id = ExecutorId::new(&info.executor_id.value).map_err(|why| format!("executor id: {why}"))?;
             let resources = allocated(&info.resources, roles.get(framework.as_str()), "Executor", id.as_str())?;
-            adoption.executors.push((framework, id, info.clone(), resources));
+            adoption.executors.push((framework, id, info, resources));
         }
         Ok(adoption)
     }
@@ -155,14 +160,16 @@ fn framework_id(text: &str) -> Result<FrameworkId, String> {
 
 /// Reads resources; those without allocation get the framework's only role.
 fn allocated(list: &[mesos::Resource], roles: Option<&Vec<&str>>, what: &str, id: &str) -> Result<Resources, String> {
-    let mut list = list.to_vec();
-    if list.iter().any(|resource| resource.allocation_info.is_none()) {
-        let Some([role]) = roles.map(Vec::as_slice) else {
-            return Err(format!("{what} {id} does not say which role its resources are allocated to"));
-        };
-        for resource in &mut list {
-            resource.allocation_info.get_or_insert(resource::AllocationInfo { role: Some((*role).into()) });
-        }
+    let read = |list: &[mesos::Resource]| from_proto(list).map_err(|why| format!("{what} {id}: {why}"));
+    if list.iter().all(|resource| resource.allocation_info.is_some()) {
+        return read(list);
     }
-    from_proto(&list).map_err(|why| format!("{what} {id}: {why}"))
+    let Some([role]) = roles.map(Vec::as_slice) else {
+        return Err(format!("{what} {id} does not say which role its resources are allocated to"));
+    };
+    let mut list = list.to_vec();
+    for resource in &mut list {
+        resource.allocation_info.get_or_insert(resource::AllocationInfo { role: Some((*role).into()) });
+    }
+    read(&list)
 }

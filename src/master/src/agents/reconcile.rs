@@ -19,7 +19,9 @@ use crate::state::{AgentKey, Doubt, FrameworkKey};
 impl Master {
     /// The agent was registered, with or without a connection.
     pub(crate) fn reregister_known(&mut self, key: AgentKey, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        let adoption = match self.adoption(&returning) {
+        // What is listed is asked for again below.
+        let listed = (returning.tasks.clone(), returning.executors.clone());
+        let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
             Ok(adoption) => adoption,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of {}: {why}", arrival.pid));

@@ -80,8 +80,10 @@ impl Master {
     }
 
     /// An agent that is not registered here: all it lists is taken over.
-    fn readmit(&mut self, id: AgentId, arrival: Arrival, returning: Returning, out: &mut Outbox) {
-        let adoption = match self.adoption(&returning) {
+    fn readmit(&mut self, id: AgentId, arrival: Arrival, mut returning: Returning, out: &mut Outbox) {
+        // Nothing was sent to it by this master: of what it lists only the frameworks are asked for again.
+        let listed = (std::mem::take(&mut returning.tasks), std::mem::take(&mut returning.executors));
+        let adoption = match Master::adoption(&returning.frameworks, listed.0, listed.1) {
             Ok(adoption) => adoption,
             Err(why) => {
                 out.warn(format!("Ignoring the reregistration of agent {id}: {why}"));

@@ -1,10 +1,9 @@
 //! Whether an agent's registration can be taken (wire/libprocess.md 8.2). What cannot is ignored, not answered.
 
-use std::collections::BTreeSet;
-
 use base::{AgentId, ExecutorId, FrameworkId, TaskId};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
 use protos::mesos::{MasterInfo, Resource, SlaveInfo};
+use rustc_hash::FxHashSet;
 
 use crate::config::Config;
 
@@ -18,7 +17,7 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
     let id = message.slave.id.as_ref().ok_or("it names no agent id")?;
     let id = AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
     agent_info(&message.slave, &message.checkpointed_resources)?;
-    let mut frameworks = BTreeSet::new();
+    let mut frameworks = FxHashSet::default();
     for info in &message.frameworks {
         let id = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         FrameworkId::new(id).map_err(|why| format!("framework id: {why}"))?;
@@ -26,7 +25,7 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
             return Err(format!("Framework has a duplicate FrameworkID: '{id}'"));
         }
     }
-    let mut executors = BTreeSet::new();
+    let mut executors = FxHashSet::default();
     for info in &message.executor_infos {
         let framework = info.framework_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         let id = info.executor_id.value.as_str();
@@ -39,7 +38,7 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
         }
         valid(&info.resources)?;
     }
-    let mut tasks = BTreeSet::new();
+    let mut tasks = FxHashSet::default();
     for task in &message.tasks {
         let (framework, id) = (task.framework_id.value.as_str(), task.task_id.value.as_str());
         TaskId::new(id).map_err(|why| format!("task id: {why}"))?;
