@@ -58,6 +58,7 @@ pub use state::{
 };
 pub use table::{Chunk, Table};
 pub use throttle::{RateLimit, RateLimits};
+pub use validate::{command as validate_command, container as validate_container};
 
 /// How often a stream carries a heartbeat, and what SUBSCRIBED says of it.
 pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Answer, ContainerName, Input, RequestId};
-use protos::mesos::agent::call::{Type, attach_container_input};
+use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
 use protos::recordio::Decoder;
 use wire::http::stream::{StreamEnd, StreamHandle};
@@ -16,6 +16,7 @@ use wire::negotiate::{Encoding, Media};
 use super::handler::Handler;
 use super::operator_api::{must, respond};
 use super::sessions::Io;
+use super::validate::{self, Typed};
 use crate::acls::Asker;
 use crate::codec;
 use crate::streams::encode_v1;
@@ -98,9 +99,7 @@ fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result
     }
     let runs = handler.shell.containers.pids().iter().any(|(name, _)| *name == container);
     Err(Box::new(match runs {
-        true => {
-            Response::bad_request(format!("Container {container} has neither a terminal nor a session to attach to"))
-        }
+        true => Response::internal("I/O switchboard server was disabled for this container".to_owned()),
         false => Response::text(StatusCode::NOT_FOUND, format!("Container {container} cannot be found")),
     }))
 }
@@ -159,10 +158,6 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
     let call = check(&media, &first)?;
     must(handler, &call, asker).await?;
     let first = call.attach_container_input.unwrap_or_default();
-    if first.r#type() != attach_container_input::Type::ContainerId {
-        let text = "Expecting 'attach_container_input.type' to be CONTAINER_ID in the first record";
-        return Err(Box::new(Response::bad_request(text)));
-    }
     let io = session(handler, first.container_id.as_ref())?;
     if !io.take_input() {
         let text = "Multiple input connections are not allowed";
@@ -175,7 +170,7 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
 
 fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
     let call: Call = media.decode(record, codec::agent_call)?;
-    if let Err(why) = super::validate::operator_call(&call) {
+    if let Err(why) = validate::operator_call(&call) {
         return Err(Box::new(Response::bad_request(format!("Failed to validate agent::Call: {why}"))));
     }
     let kind = call.r#type();
@@ -185,17 +180,16 @@ fn check(media: &Media, record: &[u8]) -> Result<Call, Box<Response>> {
 
 async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Box<Response>> {
     while let Some(record) = records.next().await? {
-        let call = check(media, &record)?;
-        let Some(message) = call.attach_container_input.and_then(|input| input.process_io) else {
-            return Err(Box::new(Response::bad_request("Expecting 'attach_container_input.process_io' to be present")));
+        let call: Call = media.decode(&record, codec::agent_call)?;
+        let input = call.attach_container_input.unwrap_or_default();
+        let bytes = match validate::later_input(input) {
+            Ok(Typed::Data(bytes)) => bytes,
+            Ok(Typed::Size(rows, columns)) if io.resize(rows, columns).await => continue,
+            Ok(Typed::Size(..)) => return Err(Box::new(Response::bad_request("The container has no terminal"))),
+            Ok(Typed::Nothing) => continue,
+            Err(why) => return Err(Box::new(Response::bad_request(why))),
         };
-        if let Some(size) = message.control.and_then(|control| control.tty_info).and_then(|info| info.window_size) {
-            if !io.resize(size.rows, size.columns).await {
-                return Err(Box::new(Response::bad_request("The container has no terminal")));
-            }
-        } else if let Some(data) = message.data
-            && io.write(data.data.as_deref().unwrap_or_default()).await.is_err()
-        {
+        if io.write(&bytes).await.is_err() {
             // Its program has ended, or closed its input: what comes is for nobody.
             return Ok(());
         }

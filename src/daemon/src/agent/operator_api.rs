@@ -97,6 +97,14 @@ async fn act(handler: &Handler, call: Call, encoding: Encoding, asker: Asker) ->
         },
         Type::GetContainers => get_containers(handler, call, encoding, asker).await,
         Type::PruneImages => prune(handler, call),
+        // There are no resource providers here.
+        Type::AddResourceProviderConfig | Type::UpdateResourceProviderConfig | Type::RemoveResourceProviderConfig => {
+            Response::internal("Missing required flag --resource_provider_config_dir")
+        }
+        Type::MarkResourceProviderGone => {
+            let id = call.mark_resource_provider_gone.unwrap_or_default().resource_provider_id.value;
+            Response::internal(format!("Unknown resource provider {id}"))
+        }
         _ => core(handler, call, encoding).await,
     }
 }

@@ -3,7 +3,8 @@
 //! What the parts say is the core's to judge.
 
 use base::ContainerId;
-use protos::mesos::agent::{self, call::Type as OperatorType};
+use protos::mesos::agent::call::{AttachContainerInput, Type as OperatorType, attach_container_input};
+use protos::mesos::agent::{self, process_io};
 use protos::mesos::executor::{self, call::Type as ExecutorType};
 use protos::mesos::{self, TaskState, task_status::Source};
 
@@ -87,10 +88,113 @@ pub(super) fn operator_call(call: &agent::Call) -> Result<(), String> {
         OperatorType::UpdateResourceProviderConfig => call.update_resource_provider_config.is_some(),
         OperatorType::RemoveResourceProviderConfig => call.remove_resource_provider_config.is_some(),
         OperatorType::MarkResourceProviderGone => call.mark_resource_provider_gone.is_some(),
-        OperatorType::AttachContainerInput => call.attach_container_input.is_some(),
+        OperatorType::AttachContainerInput => {
+            let input = call.attach_container_input.as_ref();
+            return first_input(input.ok_or("Expecting 'attach_container_input' to be present")?);
+        }
+        OperatorType::LaunchContainer => return launch(call, kind, &name),
+        OperatorType::LaunchNestedContainer | OperatorType::LaunchNestedContainerSession => {
+            return container(call, kind, &name).and_then(|()| launched(call, &name));
+        }
         _ => return container(call, kind, &name),
     };
     present(there, &name)
+}
+
+/// The first record of an input names the container.
+fn first_input(input: &AttachContainerInput) -> Result<(), String> {
+    if input.r#type() != attach_container_input::Type::ContainerId {
+        return Err("Expecting 'attach_container_input.type' to be CONTAINER_ID".to_owned());
+    }
+    let id = input.container_id.as_ref().ok_or("Expecting 'attach_container_input.container_id' to be present")?;
+    container_id(id).map_err(|why| format!("'attach_container_input.container_id' is invalid: {why}"))
+}
+
+/// What a later record of an input brings.
+#[derive(Debug, PartialEq)]
+pub(super) enum Typed {
+    /// Bytes for the program; none end its input.
+    Data(Vec<u8>),
+    /// The terminal's rows and columns.
+    Size(u32, u32),
+    /// A sign of life.
+    Nothing,
+}
+
+/// Checks a record of an input that follows the first one.
+///
+/// # Errors
+/// The rule that it breaks.
+pub(super) fn later_input(input: AttachContainerInput) -> Result<Typed, String> {
+    if input.r#type() != attach_container_input::Type::ProcessIo {
+        let kind = input.r#type().as_str_name();
+        return Err(format!("Expecting 'attach_container_input.type' to be 'PROCESS_IO' instead of: '{kind}'"));
+    }
+    let message = input.process_io.ok_or("Expecting 'process_io' to be present")?;
+    match message.r#type() {
+        process_io::Type::Unknown => Err("'process_io.type' is unknown".to_owned()),
+        process_io::Type::Data => {
+            let data = message.data.ok_or("Expecting 'process_io.data' to be present")?;
+            match data.r#type() {
+                process_io::data::Type::Stdin => Ok(Typed::Data(data.data.unwrap_or_default())),
+                _ => Err("Expecting 'process_io.data.type' to be 'STDIN'".to_owned()),
+            }
+        }
+        process_io::Type::Control => {
+            let control = message.control.ok_or("Expecting 'process_io.control' to be present")?;
+            match control.r#type() {
+                process_io::control::Type::Unknown => Err("'process_io.control.type' is unknown".to_owned()),
+                process_io::control::Type::TtyInfo => {
+                    let info = control.tty_info.ok_or("Expecting 'process_io.control.tty_info' to be present")?;
+                    let size = info.window_size.ok_or("Expecting 'tty_info.window_size' to be present")?;
+                    Ok(Typed::Size(size.rows, size.columns))
+                }
+                process_io::control::Type::Heartbeat => {
+                    present(control.heartbeat.is_some(), "process_io.control.heartbeat").map(|()| Typed::Nothing)
+                }
+            }
+        }
+    }
+}
+
+/// LAUNCH_CONTAINER, the only call that names resources: those of a container inside another are its parent's, unless it has
+/// control groups of its own.
+fn launch(call: &agent::Call, kind: OperatorType, name: &str) -> Result<(), String> {
+    container(call, kind, name)?;
+    let Some(launch) = &call.launch_container else { return Ok(()) };
+    resources::validate(&launch.resources).map_err(|why| format!("Invalid resources: {why}"))?;
+    let linux = launch.container.as_ref().and_then(|container| container.linux_info.as_ref());
+    let shares = linux.is_none_or(mesos::LinuxInfo::share_cgroups);
+    if launch.container_id.parent.is_some() && shares {
+        let given = [(launch.resources.is_empty(), "Resources"), (launch.limits.is_empty(), "Resource limits")];
+        if let Some((_, what)) = given.iter().find(|(empty, _)| !empty) {
+            return Err(format!(
+                "{what} may not be specified when using 'LAUNCH_CONTAINER' to launch nested containers which share \
+                 their parent's cgroups"
+            ));
+        }
+    }
+    launched(call, name)
+}
+
+/// What a launch is to run, and in what.
+#[allow(deprecated)]
+fn launched(call: &agent::Call, name: &str) -> Result<(), String> {
+    let parts = match call.r#type() {
+        OperatorType::LaunchContainer => call.launch_container.as_ref().map(|c| (&c.command, &c.container)),
+        OperatorType::LaunchNestedContainer => {
+            call.launch_nested_container.as_ref().map(|c| (&c.command, &c.container))
+        }
+        _ => call.launch_nested_container_session.as_ref().map(|c| (&c.command, &c.container)),
+    };
+    let Some((command, container)) = parts else { return Ok(()) };
+    if let Some(Err(why)) = command.as_ref().map(master::validate_command) {
+        return Err(format!("'{name}.command' is invalid: {why}"));
+    }
+    match container.as_ref().map(master::validate_container) {
+        Some(Err(why)) => Err(format!("'{name}.container' is invalid: {why}")),
+        _ => Ok(()),
+    }
 }
 
 /// The calls that name a container.
@@ -148,6 +252,103 @@ mod tests {
             update,
             ..executor::Call::default()
         })
+    }
+
+    fn launch(change: impl FnOnce(&mut agent::call::LaunchContainer)) -> Result<(), String> {
+        let id = |value: &str| mesos::ContainerId { value: value.to_owned(), parent: None };
+        let mut launch = agent::call::LaunchContainer {
+            container_id: mesos::ContainerId { parent: Some(Box::new(id("outer"))), ..id("inner") },
+            ..Default::default()
+        };
+        change(&mut launch);
+        operator_call(&agent::Call {
+            r#type: Some(OperatorType::LaunchContainer as i32),
+            launch_container: Some(launch),
+            ..agent::Call::default()
+        })
+    }
+
+    #[test]
+    fn launches_of_containers() {
+        let cpus = |value| mesos::Resource {
+            name: "cpus".into(),
+            scalar: Some(mesos::value::Scalar { value }),
+            ..mesos::Resource::default()
+        };
+        let own_groups = mesos::ContainerInfo {
+            r#type: mesos::container_info::Type::Mesos as i32,
+            linux_info: Some(mesos::LinuxInfo { share_cgroups: Some(false), ..mesos::LinuxInfo::default() }),
+            ..mesos::ContainerInfo::default()
+        };
+        let variable = mesos::environment::Variable { name: "A".into(), ..Default::default() };
+        let variables = mesos::Environment { variables: vec![variable] };
+        let command = mesos::CommandInfo { environment: Some(variables), ..mesos::CommandInfo::default() };
+        let volume = mesos::ContainerInfo { volumes: vec![mesos::Volume::default()], ..own_groups.clone() };
+        assert_eq!(launch(|_| ()), Ok(()));
+        assert_eq!(launch(|it| (it.resources, it.container) = (vec![cpus(1.0)], Some(own_groups.clone()))), Ok(()));
+        assert_eq!(launch(|it| (it.resources, it.container_id.parent) = (vec![cpus(1.0)], None)), Ok(()));
+        let limit = || [("cpus".to_owned(), mesos::value::Scalar { value: 1.0 })].into_iter().collect();
+        for (given, words) in [
+            (launch(|it| it.resources = vec![cpus(1.0)]), "Resources may not be specified"),
+            (launch(|it| it.limits = limit()), "Resource limits may not be specified"),
+            (launch(|it| it.resources = vec![cpus(-1.0)]), "Invalid resources: "),
+            (
+                launch(|it| it.command = Some(command)),
+                "'launch_container.command' is invalid: Environment variable 'A'",
+            ),
+            (launch(|it| it.container = Some(volume)), "'launch_container.container' is invalid: Invalid volume: "),
+        ] {
+            let error = given.unwrap_err();
+            assert!(error.starts_with(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_typed() {
+        use attach_container_input::Type as Kind;
+        use protos::mesos::agent::ProcessIo;
+        use protos::mesos::tty_info::WindowSize;
+        let input = |kind: Kind, process_io| AttachContainerInput {
+            r#type: Some(kind as i32),
+            process_io,
+            ..AttachContainerInput::default()
+        };
+        let data = |kind: process_io::data::Type| ProcessIo {
+            r#type: Some(process_io::Type::Data as i32),
+            data: Some(process_io::Data { r#type: Some(kind as i32), data: Some(b"x".to_vec()) }),
+            control: None,
+        };
+        let control = |kind: process_io::control::Type, tty_info, heartbeat| ProcessIo {
+            r#type: Some(process_io::Type::Control as i32),
+            data: None,
+            control: Some(process_io::Control { r#type: Some(kind as i32), tty_info, heartbeat }),
+        };
+        let empty = |kind: process_io::Type| ProcessIo { r#type: Some(kind as i32), ..ProcessIo::default() };
+        let typed = |message: ProcessIo| later_input(input(Kind::ProcessIo, Some(message)));
+        let size = mesos::TtyInfo { window_size: Some(WindowSize { rows: 2, columns: 3 }) };
+        let beat = process_io::control::Heartbeat::default();
+        use process_io::control::Type::{Heartbeat, TtyInfo, Unknown};
+        assert_eq!(typed(data(process_io::data::Type::Stdin)), Ok(Typed::Data(b"x".to_vec())));
+        assert_eq!(typed(control(TtyInfo, Some(size), None)), Ok(Typed::Size(2, 3)));
+        assert_eq!(typed(control(Heartbeat, None, Some(beat))), Ok(Typed::Nothing));
+        for (given, words) in [
+            (later_input(input(Kind::ContainerId, None)), "to be 'PROCESS_IO' instead of: 'CONTAINER_ID'"),
+            (later_input(input(Kind::ProcessIo, None)), "Expecting 'process_io' to be present"),
+            (typed(ProcessIo::default()), "'process_io.type' is unknown"),
+            (typed(empty(process_io::Type::Data)), "Expecting 'process_io.data' to be present"),
+            (typed(data(process_io::data::Type::Stdout)), "Expecting 'process_io.data.type' to be 'STDIN'"),
+            (typed(empty(process_io::Type::Control)), "Expecting 'process_io.control' to be present"),
+            (typed(control(Unknown, None, None)), "'process_io.control.type' is unknown"),
+            (typed(control(TtyInfo, None, None)), "Expecting 'process_io.control.tty_info' to be present"),
+            (
+                typed(control(TtyInfo, Some(mesos::TtyInfo::default()), None)),
+                "Expecting 'tty_info.window_size' to be present",
+            ),
+            (typed(control(Heartbeat, None, None)), "Expecting 'process_io.control.heartbeat' to be present"),
+        ] {
+            let error = given.unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
     }
 
     #[test]

@@ -3,7 +3,11 @@
 use protos::mesos::environment::{Variable, variable};
 use protos::mesos::{CommandInfo, Secret, secret};
 
-pub(crate) fn command(info: &CommandInfo) -> Result<(), String> {
+/// Checks a command's variables.
+///
+/// # Errors
+/// The rule that one of them breaks.
+pub fn command(info: &CommandInfo) -> Result<(), String> {
     info.environment.iter().flat_map(|environment| &environment.variables).try_for_each(self::variable)
 }
 

@@ -5,7 +5,11 @@ use protos::mesos::{ContainerInfo, Volume, container_info};
 
 use super::command::secret;
 
-pub(crate) fn container(info: &ContainerInfo) -> Result<(), String> {
+/// Checks a container's volumes, and that it has what its type wants.
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn container(info: &ContainerInfo) -> Result<(), String> {
     info.volumes.iter().try_for_each(volume).map_err(|why| format!("Invalid volume: {why}"))?;
     if info.r#type() == container_info::Type::Docker {
         let docker = info.docker.as_ref().ok_or("DockerInfo 'docker' is not set for DOCKER typed ContainerInfo")?;

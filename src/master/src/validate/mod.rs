@@ -13,6 +13,8 @@ mod quota;
 mod task;
 
 pub(crate) use agent::{agent_fits, registration, reregistration};
+pub use command::command;
+pub use container::container;
 pub(crate) use framework_info::{failover_timeout, framework_info, roles_of, subscription_update};
 pub(crate) use group::{Group, GroupNeeds, group};
 pub(crate) use maintenance::{machine_text, machines, schedule};
