@@ -62,16 +62,22 @@ impl Agent {
         }
     }
 
-    /// What there is to show of an executor that had ended, with all acknowledged.
-    fn completed_executor(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<Executor> {
+    /// An executor as it is written down, and its newest run, whose tasks are not in it yet; none if one of them is missing.
+    fn written_down(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<(Executor, RecoveredRun)> {
         let (info, run) = recovered.info.zip(recovered.latest)?;
         let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
         let folder = paths::run(self.id.as_ref()?, &framework.id, &recovered.id, &run.container);
         let user = self.user_of(&framework.info, info.command.as_ref());
         let place = (self.config.work_dir.as_str(), folder.as_str());
         let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
-        executor.state = ExecutorState::Terminated;
         executor.generated_for_command_task = recovered.generated_for_command_task;
+        Some((executor, run))
+    }
+
+    /// What there is to show of an executor that had ended, with all acknowledged.
+    fn completed_executor(&self, framework: &Framework, recovered: RecoveredExecutor) -> Option<Executor> {
+        let (mut executor, run) = self.written_down(framework, recovered)?;
+        executor.state = ExecutorState::Terminated;
         for task in run.tasks {
             if let Some(info) = task.info {
                 executor.completed.push_back(Arc::new(as_updated(info, &task.records)));
@@ -89,17 +95,11 @@ impl Agent {
         now: Time,
         out: &mut Outbox,
     ) -> Option<(Executor, bool)> {
-        let agent = self.id.clone()?;
-        let Some((info, run)) = recovered.info.zip(recovered.latest) else {
+        if recovered.info.is_none() || recovered.latest.is_none() {
             self.discard(Folder::Executor(framework.id.clone(), recovered.id), now);
             return None;
-        };
-        let container = ContainerName::top(&ContainerId::new(&run.container).ok()?);
-        let folder = paths::run(&agent, &framework.id, &recovered.id, &run.container);
-        let user = self.user_of(&framework.info, info.command.as_ref());
-        let place = (self.config.work_dir.as_str(), folder.as_str());
-        let mut executor = Executor::new(recovered.id, framework.id.clone(), info, container, place, user);
-        executor.generated_for_command_task = recovered.generated_for_command_task;
+        }
+        let (mut executor, run) = self.written_down(framework, recovered)?;
         let lives = run.forked_pid.filter(|_| !rebooted);
         if let Some(pid) = lives {
             self.meet_again(&mut executor, &run, pid, out);

@@ -143,3 +143,70 @@ fn visible_executor(executor: &Executor, info: &pb::FrameworkInfo, may: May<'_>)
     });
     executor
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::{ContainerId, ExecutorId, FrameworkId};
+
+    fn framework(id: &str, user: &str) -> Framework {
+        let info = pb::FrameworkInfo { user: user.into(), ..pb::FrameworkInfo::default() };
+        Framework::new(FrameworkId::new(id).unwrap(), Arc::new(info), None)
+    }
+
+    /// An executor with a run, as a user of its own if one is named.
+    fn executor(framework: &str, id: &str, run: &str, user: Option<&str>) -> Arc<Executor> {
+        let command = pb::CommandInfo { user: user.map(Into::into), ..pb::CommandInfo::default() };
+        let info = pb::ExecutorInfo { command: Some(command), ..pb::ExecutorInfo::default() };
+        let container = ContainerName::top(&ContainerId::new(run).unwrap());
+        let framework = FrameworkId::new(framework).unwrap();
+        Arc::new(Executor::new(ExecutorId::new(id).unwrap(), framework, info, container, ("/w", run), None))
+    }
+
+    fn snapshot() -> Snapshot {
+        let mut known = framework("F", "alice");
+        let mut add = |one: Arc<Executor>| known.executors.insert(one.id.clone(), one);
+        add(executor("F", "plain", "r1", None));
+        add(executor("F", "own", "r3", Some("carol")));
+        Arc::make_mut(&mut known.completed_executors).push_back(executor("F", "own", "r2", Some("bob")));
+        let gone = framework("G", "dave");
+        Snapshot {
+            state: crate::agent::AgentState::Running,
+            id: None,
+            info: Arc::default(),
+            resources: Arc::default(),
+            master: None,
+            registered: None,
+            recovery_time: None,
+            frameworks: [(known.id.clone(), Arc::new(known))].into(),
+            completed_frameworks: [Arc::new(gone)].into(),
+            drain: None,
+            drain_start: None,
+            operations: Vec::new(),
+            oversubscribed: None,
+            counters: crate::snapshot::Counters::default(),
+        }
+    }
+
+    #[test]
+    fn whose_a_sandbox_is() {
+        let snapshot = snapshot();
+        let of = |rest: &str| snapshot.sandbox_user(&format!("/w/slaves/S/frameworks/{rest}"));
+        // The command's user goes before the framework's, and each run of an executor has its own.
+        assert_eq!(of("F/executors/plain/runs/r1"), Some("alice"));
+        assert_eq!(of("F/executors/own/runs/r3"), Some("carol"));
+        assert_eq!(of("F/executors/own/runs/r2"), Some("bob"));
+        assert_eq!(of("F/executors/own/runs/r2/containers/c/stdout"), Some("bob"));
+        // The newest run is the living executor's.
+        assert_eq!(of("F/executors/own/runs/latest"), Some("carol"));
+        assert_eq!(of("F/executors/own"), Some("carol"));
+        // What is not known any more is its framework's.
+        assert_eq!(of("F/executors/own/runs/r9"), Some("alice"));
+        assert_eq!(of("F/executors/other/runs/r1"), Some("alice"));
+        assert_eq!(of("G/executors/e/runs/r"), Some("dave"));
+        // And else nobody's.
+        assert_eq!(of("H/executors/e/runs/r"), None);
+        assert_eq!(of("F"), None);
+        assert_eq!(snapshot.sandbox_user("/w/containers/alone"), None);
+    }
+}
