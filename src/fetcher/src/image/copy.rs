@@ -12,6 +12,10 @@ use super::layer::{ALL_GONE, GONE, OPAQUE};
 
 /// Stands beside a layer that has files as marks of what is gone.
 const FILE_MARKS: &str = "file-marks";
+/// Says beside a layer whether it has an overlay's marks.
+const OVERLAY_MARKS: &str = "overlay-marks";
+const SOME: &str = "some";
+const NONE: &str = "none";
 
 /// Copies layers, the lowest one first, into the empty folder `root`.
 ///
@@ -84,15 +88,29 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a layer has marks of what is gone that an overlay reads, and nobody else.
+/// Whether a layer has marks of what is gone that an overlay reads, and nobody else. What was found is noted beside the layer's
+/// files, which never change: looking at all of them takes long.
 ///
 /// # Errors
 /// What the system refuses.
 pub fn has_marks(layer: &Path) -> io::Result<bool> {
-    for entry in fs::read_dir(layer)? {
+    let note = layer.with_file_name(OVERLAY_MARKS);
+    match fs::read_to_string(&note).as_deref() {
+        Ok(SOME) => return Ok(true),
+        Ok(NONE) => return Ok(false),
+        _ => {}
+    }
+    let found = has_overlay_marks(layer)?;
+    // Without the note they are looked for again.
+    let _ = fs::write(note, if found { SOME } else { NONE });
+    Ok(found)
+}
+
+fn has_overlay_marks(folder: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
-        if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_marks(&entry.path())?) {
+        if kind.is_char_device() || kind.is_dir() && (is_opaque(&entry.path()) || has_overlay_marks(&entry.path())?) {
             return Ok(true);
         }
     }
@@ -127,6 +145,23 @@ fn has_file_marks(folder: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
     use std::path::PathBuf;
+
+    #[test]
+    fn marks_are_looked_for_once() {
+        let place = std::env::temp_dir().join(format!("tepui-marks-{}", std::process::id()));
+        let layer = place.join("rootfs");
+        fs::create_dir_all(layer.join("folder")).unwrap();
+        assert!(!has_marks(&layer).unwrap());
+        // It is not looked at again, even if it were gone.
+        fs::remove_dir_all(&layer).unwrap();
+        assert!(!has_marks(&layer).unwrap());
+        fs::write(place.join(OVERLAY_MARKS), SOME).unwrap();
+        assert!(has_marks(&layer).unwrap());
+        // A note that was cut off says nothing.
+        fs::write(place.join(OVERLAY_MARKS), "").unwrap();
+        assert!(has_marks(&layer).is_err());
+        fs::remove_dir_all(&place).unwrap();
+    }
 
     /// Layers in a store whose file system takes no other marks than files.
     #[test]
