@@ -250,13 +250,13 @@ impl Worker {
             }
         }
         fault::point("after a container has ended");
-        lock(&self.live).remove(&container);
+        let is_inside = {
+            let mut live = lock(&self.live);
+            live.remove(&container);
+            live.contains_key(&container.root())
+        };
         self.sessions.ended(&container).await;
-        match (container.parent(), status) {
-            (None, _) => self.records.forget(&container),
-            (Some(_), Some(status)) => self.records.note_status(&container, status),
-            (Some(_), None) => {}
-        }
+        self.records.ended(&container, status, is_inside);
         (self.report)(Input::ContainerExited { container, status });
     }
 

@@ -130,7 +130,7 @@ impl Records {
     }
 
     /// Notes how the first process of a container inside another one has ended.
-    pub(super) fn note_status(&self, container: &ContainerName, status: i32) {
+    fn note_status(&self, container: &ContainerName, status: i32) {
         // The first process may have done so, and what is there may be all that the next agent has.
         if self.status(container).is_none() {
             self.tell(container, unless_gone(std::fs::write(self.folder(container).join(STATUS), status.to_string())));
@@ -197,6 +197,16 @@ impl Records {
         let folder = self.folder(&container.root());
         let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(OWNER), &self.owner));
         self.tell(container, written);
+    }
+
+    /// The last that there is to do about a container when it has ended. `is_inside` a living one: how it has ended is noted. All that
+    /// was noted below an outermost container is forgotten with that; what was started too late to be forgotten then, with itself.
+    pub(super) fn ended(&self, container: &ContainerName, status: Option<i32>, is_inside: bool) {
+        match (is_inside, status) {
+            (false, _) => self.forget(&container.root()),
+            (true, Some(status)) => self.note_status(container, status),
+            (true, None) => {}
+        }
     }
 
     /// Forgets a container, with those inside it.
@@ -327,6 +337,26 @@ mod tests {
         own.forget(&root);
         own.forget(&root);
         assert_eq!(names(&own), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_started_after_its_root_has_ended_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("tepui-ended-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let root = ContainerName::top(&ContainerId::new("a").unwrap());
+        let child = root.child(&ContainerId::new("b").unwrap());
+        own.note_owner(&root);
+        own.note(&child, 2, &described(false));
+        own.ended(&child, Some(256), true);
+        assert_eq!(own.status(&child), Some(256));
+        own.ended(&root, Some(0), false);
+        assert!(!own.folder(&root).exists());
+        // It was on its way when its root ended.
+        own.note(&child, 3, &described(false));
+        assert_eq!(own.owned(), std::slice::from_ref(&root));
+        own.ended(&child, Some(9), false);
+        assert!(!own.folder(&root).exists() && own.owned().is_empty());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

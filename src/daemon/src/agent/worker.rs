@@ -147,6 +147,11 @@ impl Worker {
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
         if let Err(error) = started {
             self.records.forget(&container);
+            let root = container.root();
+            if !lock(&self.live).contains_key(&root) {
+                // Its executor has ended meanwhile, and nobody else forgets what was noted for it since.
+                self.records.forget(&root);
+            }
             self.isolator.images().remove(&container);
             self.isolator.take_back(&container);
             if self.isolator.networks().has(&container) {
@@ -201,6 +206,10 @@ impl Worker {
     }
 
     fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
+        if let Some(parent) = container.parent() {
+            // The core may not have heard yet that it has ended.
+            anyhow::ensure!(lock(&self.live).contains_key(&parent), "Parent container {parent} does not run");
+        }
         let spec = &*whole;
         let limits = if self.isolator.limits() { rlimits(spec)? } else { Vec::new() };
         let rotation = self.rotation_of(container, spec)?;
