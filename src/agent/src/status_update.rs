@@ -27,9 +27,7 @@ impl Agent {
             return self.invalid_update("its framework is unknown");
         };
         if known.state == FrameworkState::Terminating {
-            // What its executors still say is no surprise, and for nobody.
-            self.counters.invalid_status_updates += 1;
-            return tracing::debug!("dropped a status update of a framework that is being shut down");
+            return self.update_for_nobody(&update, out);
         }
         let other_agent = update.slave_id.as_ref().is_some_and(|id| *id != self.slave_id());
         if other_agent {
@@ -133,6 +131,19 @@ impl Agent {
             self.queue_update((framework, task), uuid, update, None, now, out);
         }
         self.confirm_update(framework, &executor.link, task, uuid, out);
+    }
+
+    /// What executors of a framework that is being shut down still say is no surprise, and for nobody. They may wait with their end
+    /// until it is confirmed.
+    fn update_for_nobody(&mut self, update: &StatusUpdate, out: &mut Outbox) {
+        self.counters.invalid_status_updates += 1;
+        tracing::debug!("dropped a status update of a framework that is being shut down");
+        let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else { return };
+        let executor = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
+        let uuid = uuid_of(update.uuid.as_deref().or(update.status.uuid.as_deref()));
+        if let (Some(executor), Some(uuid), Ok(task)) = (executor, uuid, TaskId::of(&update.status.task_id.value)) {
+            self.confirm_update(&known.id, &executor.link, &task, uuid, out);
+        }
     }
 
     fn invalid_update(&mut self, why: &str) {
