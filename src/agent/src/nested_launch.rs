@@ -32,12 +32,13 @@ impl Agent {
             Ok(container) => container,
             Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
         };
-        if let Some(known) = self.nested.get(&container) {
-            let running = known.ended.is_none();
-            return match running {
-                true => self.respond(request, Answer::Accepted, out),
-                false => self.refuse(request, 400, &format!("Container {container} has ended already"), out),
-            };
+        match self.nested.get(&container).map(|known| known.ended.is_some()) {
+            Some(false) => return self.respond(request, Answer::Accepted, out),
+            // The id of one by itself may be used again: nobody else counts on it.
+            Some(true) if container.parent().is_some() => {
+                return self.refuse(request, 400, &format!("Container {container} has ended already"), out);
+            }
+            _ => {}
         }
         match self.spec_of(&container, wanted) {
             Ok((spec, nested)) => {
@@ -55,11 +56,12 @@ impl Agent {
         if !shares && (depth > 2 || wanted.session) {
             return Err("Only containers directly inside a task's may have cgroups of their own".to_owned());
         }
+        check_program(&wanted)?;
         let Some(parent) = container.parent() else {
             if self.containers.contains_key(container) {
                 return Err(format!("Container {container} is an executor's"));
             }
-            let known = self.nested.keys().filter(|name| name.parent().is_none()).count();
+            let known = self.nested.keys().filter(|name| name.parent().is_none() && *name != container).count();
             if known >= MAX_INSIDE {
                 return Err(format!(
                     "There are {MAX_INSIDE} standalone containers already; remove those that have ended"
@@ -220,6 +222,25 @@ impl Agent {
         let Around::Executor(executor) = around else { return Vec::new() };
         let checkpoints = self.frameworks.get(&executor.framework_id).is_some_and(|known| known.checkpoints());
         executor_environment(self, executor, checkpoints)
+    }
+}
+
+/// Whether it is said what is to run: an image may know by itself, but not for a shell.
+///
+/// # Errors
+/// What is missing.
+fn check_program(wanted: &Wanted) -> Result<(), &'static str> {
+    if wanted.command.value.is_some() {
+        return Ok(());
+    }
+    let mesos = wanted.container.as_ref().and_then(|container| container.mesos.as_ref());
+    let has_image = mesos.is_some_and(|mesos| mesos.image.is_some()) && !wanted.session;
+    let says_nothing = wanted.command == pb::CommandInfo::default();
+    match wanted.command.shell() {
+        _ if has_image && says_nothing => Ok(()),
+        true => Err("Shell command is not specified"),
+        false if has_image => Ok(()),
+        false => Err("Executable path is not specified"),
     }
 }
 

@@ -260,13 +260,39 @@ impl Stage {
         let id = |name: &str| self.container(name).to_proto();
         let mut call = operator::Call::default();
         match words {
-            ["launch", name] => {
-                call.set_type(Type::LaunchNestedContainer);
-                call.launch_nested_container = Some(operator::call::LaunchNestedContainer {
-                    container_id: id(name),
-                    command: Some(pb::CommandInfo { value: Some("sleep".to_owned()), ..pb::CommandInfo::default() }),
-                    container: None,
-                });
+            ["launch", name, what @ ..] => {
+                let shell = pb::CommandInfo { value: Some("sleep".to_owned()), ..pb::CommandInfo::default() };
+                let image = pb::ContainerInfo {
+                    mesos: Some(pb::container_info::MesosInfo { image: Some(pb::Image::default()) }),
+                    ..pb::ContainerInfo::default()
+                };
+                let (command, container) = match what {
+                    [] => (Some(shell), None),
+                    ["nothing"] => (None, None),
+                    ["no-program"] => (Some(pb::CommandInfo { shell: Some(false), ..Default::default() }), None),
+                    ["image"] => (None, Some(image)),
+                    ["image", "shell"] => {
+                        (Some(pb::CommandInfo { shell: Some(true), ..Default::default() }), Some(image))
+                    }
+                    what => panic!("unknown command {what:?}"),
+                };
+                let container_id = id(name);
+                match container_id.parent.is_some() {
+                    true => {
+                        call.set_type(Type::LaunchNestedContainer);
+                        let launch = operator::call::LaunchNestedContainer { container_id, command, container };
+                        call.launch_nested_container = Some(launch);
+                    }
+                    false => {
+                        call.set_type(Type::LaunchContainer);
+                        call.launch_container = Some(operator::call::LaunchContainer {
+                            container_id,
+                            command,
+                            container,
+                            ..operator::call::LaunchContainer::default()
+                        });
+                    }
+                }
             }
             ["wait", name] => {
                 call.set_type(Type::WaitNestedContainer);

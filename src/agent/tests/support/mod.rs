@@ -263,10 +263,10 @@ impl Stage {
     pub(crate) fn container(&self, name: &str) -> ContainerName {
         match self.executors.get(name) {
             Some(container) => container.clone(),
-            None => {
-                let (executor, child) = name.rsplit_once('.').expect("a container");
-                self.container(executor).child(&base::ContainerId::new(child).unwrap())
-            }
+            None => match name.rsplit_once('.') {
+                Some((around, child)) => self.container(around).child(&base::ContainerId::new(child).unwrap()),
+                None => ContainerName::top(&base::ContainerId::new(name).expect("a container")),
+            },
         }
     }
 
