@@ -69,11 +69,7 @@ impl Wanted<'_> {
         }
         isolation.namespaces.mount |= !isolation.mounts.is_empty();
         let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
-        let size = linux.and_then(|linux| linux.shm_size).map(|megabytes| u64::from(megabytes) << 20);
-        anyhow::ensure!(
-            size.is_none() || isolation.namespaces.ipc,
-            "'shm_size' needs a private ipc namespace (the isolator namespaces/ipc and ipc_mode PRIVATE)"
-        );
+        let size = linux.map_or(Ok(None), |linux| own_memory(linux, isolation.namespaces.ipc))?;
         if isolation.namespaces.ipc {
             let size = size.or(isolators.shared_memory).map(|bytes| format!(",size={bytes}")).unwrap_or_default();
             let target = self.view.root().map_or("/dev/shm".into(), |root| root.path().join("dev/shm"));
@@ -144,6 +140,19 @@ impl Wanted<'_> {
     }
 }
 
+/// The bytes of `/dev/shm` that a container asks for; `is_private` if it gets one of its own.
+///
+/// # Errors
+/// If it has not asked for that one, too.
+fn own_memory(linux: &LinuxInfo, is_private: bool) -> anyhow::Result<Option<u64>> {
+    let size = linux.shm_size.map(|megabytes| u64::from(megabytes) << 20);
+    anyhow::ensure!(
+        size.is_none() || is_private && linux.ipc_mode() == IpcMode::Private,
+        "'shm_size' needs a private ipc namespace (the isolator namespaces/ipc and ipc_mode PRIVATE)"
+    );
+    Ok(size)
+}
+
 fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
     if !path.starts_with('/') {
         return sandbox_path(spec, path);
@@ -162,4 +171,23 @@ fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool
     let sandbox = Path::new(&spec.sandbox);
     containers::make_inside(sandbox, Path::new(path))?;
     Ok((Place::without_links(sandbox.join(path)), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_of_shared_memory_goes_with_a_private_one() {
+        let asked = |mode: Option<IpcMode>, size, is_private| {
+            let linux = LinuxInfo { ipc_mode: mode.map(|mode| mode as i32), shm_size: size, ..LinuxInfo::default() };
+            own_memory(&linux, is_private).map_err(|error| error.to_string())
+        };
+        assert_eq!(asked(Some(IpcMode::Private), Some(2), true), Ok(Some(2 << 20)));
+        assert_eq!(asked(Some(IpcMode::Private), None, true), Ok(None));
+        assert_eq!(asked(None, None, false), Ok(None));
+        for (mode, is_private) in [(None, true), (Some(IpcMode::ShareParent), false), (Some(IpcMode::Private), false)] {
+            assert!(asked(mode, Some(2), is_private).unwrap_err().contains("'shm_size'"), "{mode:?}");
+        }
+    }
 }
