@@ -47,6 +47,32 @@ fn session(cluster: &OneAgent, id: &Value) -> TcpStream {
 }
 
 #[test]
+fn documents_about_an_agent_and_their_methods() {
+    let cluster = OneAgent::start("methods", &["--launcher=posix".to_owned()]);
+    let answer = |method: &str, path: &str, body: &str| {
+        let answer = request(&cluster.agent_address(), method, path, body).expect("the agent answers");
+        answer.lines().next().unwrap_or_default().to_owned()
+    };
+    for path in ["/monitor/statistics", "/containers"] {
+        assert!(answer("GET", path, "").contains("200"), "{path}");
+        assert!(answer("POST", path, "").contains("405"), "{path}");
+    }
+    // Clients of /state send what they like.
+    assert!(answer("POST", "/state", "x").contains("200"));
+    // What is attached to has to be there, and to have streams.
+    let attach =
+        json!({"type": "ATTACH_CONTAINER_OUTPUT", "attach_container_output": {"container_id": {"value": "a"}}});
+    assert!(call(&cluster, &attach).0.contains("404"));
+    let alone = json!({"type": "LAUNCH_CONTAINER", "launch_container":
+        {"container_id": {"value": "a"}, "command": {"value": "sleep 1000"}}});
+    assert!(call(&cluster, &alone).0.contains("200"));
+    assert!(call(&cluster, &attach).0.contains("500"));
+    let gone = json!({"type": "MARK_RESOURCE_PROVIDER_GONE", "mark_resource_provider_gone":
+        {"resource_provider_id": {"value": "p"}}});
+    assert!(call(&cluster, &gone).0.contains("500"));
+}
+
+#[test]
 fn containers_are_told_of_and_taken_up_again() {
     let mut cluster = OneAgent::start("runtime", &["--launcher=posix".to_owned()]);
     let containers = cluster.folder.path().join("r/containers");
@@ -131,6 +157,9 @@ fn containers_are_told_of_and_taken_up_again() {
     let kill = json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": {"value": "alone"}}});
     assert!(call(&cluster, &kill).0.contains("200"));
     until("nothing is told of it any more", || !containers.join("alone").exists());
+    until("its id may be used again", || call(&cluster, &alone).0.contains("200 OK"));
+    assert!(call(&cluster, &kill).0.contains("200"));
+    until("nothing is told of that one either", || !containers.join("alone").exists());
     let mut task = task;
     task.signal("-INT");
     until("nothing is told of the task any more", || !top.exists());

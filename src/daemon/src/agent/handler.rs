@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
 use base::Time;
-use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
+use wire::http::{Body, HeaderMap, Method, RECORDIO, Request, Response, StatusCode, last_value};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
@@ -143,9 +143,6 @@ impl Handler {
     }
 
     async fn state(&self, request: &Request, asker: Asker) -> Response {
-        if !common::reads(request) {
-            return Response::method_not_allowed(&["GET"], request.method.as_str());
-        }
         let snapshot = self.snapshot().await;
         if snapshot.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");
@@ -164,13 +161,13 @@ impl Handler {
         }
     }
 
-    /// Writes a document about what containers use.
+    /// Writes a document about what containers use. Other than most of what is only read it is only for who asks by GET.
     async fn measured(
         &self,
         request: &Request,
         write: impl FnOnce(&views::statistics::Measured) -> Vec<u8> + Send + 'static,
     ) -> Response {
-        if !common::reads(request) {
+        if !matches!(request.method, Method::GET | Method::HEAD) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         match self.measure(write).await {
