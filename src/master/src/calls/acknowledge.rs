@@ -7,7 +7,7 @@ use protos::mesos::scheduler::call::Acknowledge;
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{FrameworkKey, is_terminal};
+use crate::state::{FrameworkKey, TaskKey, is_terminal};
 
 impl Master {
     /// Passes it on to the agent. With a terminal update's the task is done with.
@@ -23,12 +23,15 @@ impl Master {
 
     fn pass_acknowledgement(&mut self, key: FrameworkKey, call: Acknowledge, out: &mut Outbox) -> Result<(), String> {
         let (agent_id, task_id) = (call.slave_id.value.as_str(), call.task_id.value.as_str());
-        let agent = self.agent_by_id(agent_id).and_then(|agent| self.agent(agent));
+        let agent_key = self.agent_by_id(agent_id);
+        let agent = agent_key.and_then(|agent| self.agent(agent));
         let agent = agent.ok_or_else(|| format!("agent {agent_id} of task {task_id} is not registered"))?;
         if !agent.connected {
             return Err(format!("agent {agent_id} of task {task_id} is not connected"));
         }
-        let task = self.task_by_id(key, task_id);
+        // Another agent's task is none of that agent's: what it may have to say of one is for it to know.
+        let on_agent = |task: &TaskKey| self.task(key, *task).is_some_and(|row| Some(row.agent) == agent_key);
+        let task = self.task_by_id(key, task_id).filter(on_agent);
         let row = task.and_then(|task| self.task(key, task));
         if row.is_some_and(|row| row.proto.status_update_state.is_none()) {
             return Err(format!("no update of task {task_id} has been sent"));

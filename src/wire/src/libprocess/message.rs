@@ -93,7 +93,7 @@ impl Message {
     /// A message out of the parts of its request: the raw path, `Libprocess-From`, `User-Agent`.
     ///
     /// # Errors
-    /// When no sender is named, or the path does not name a process and a message.
+    /// When no sender is named, or the path cannot be decoded.
     pub fn from_request(
         path: &str,
         from: Option<&str>,
@@ -107,10 +107,10 @@ impl Message {
     }
 }
 
-/// The process id, decoded, and the message name, as it is.
+/// The process id, decoded, and the message name, as it is; without one it is empty, which is nothing that anybody knows.
 fn target(path: &str) -> Result<(String, String), Refusal> {
     let path = path.strip_prefix('/').ok_or(Refusal::BadPath)?;
-    let (to, name) = path.split_once('/').ok_or(Refusal::BadPath)?;
+    let (to, name) = path.split_once('/').unwrap_or((path, ""));
     let to = percent_decode(to).map_err(|_| Refusal::BadPath)?;
     Ok((to, name.to_owned()))
 }
@@ -158,6 +158,8 @@ mod tests {
         assert_eq!((to.as_str(), name.as_str(), from.as_str()), ("slave(1)", "a.b%20c/d", "x@1.2.3.4:5"));
         let (_, _, from) = read("/m/n", None, Some("libprocess/y@1.1.1.1:1")).unwrap();
         assert_eq!(from, "y@1.1.1.1:1");
+        let (to, name, _) = read("/master", Some("x@1.2.3.4:5"), None).unwrap();
+        assert_eq!((to.as_str(), name.as_str()), ("master", ""));
     }
 
     #[test]
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(read("/m/n", Some("@0.0.0.0:0"), None), Err(Refusal::NoSender));
         assert_eq!(read("/m/n", None, Some("curl")), Err(Refusal::NoSender));
         assert_eq!(read("/m/n", None, None), Err(Refusal::NoSender));
-        assert_eq!(read("/master", Some("x@1.2.3.4:5"), None), Err(Refusal::BadPath));
+        assert_eq!(read("master/n", Some("x@1.2.3.4:5"), None), Err(Refusal::BadPath));
         assert_eq!(read("/%zz/n", Some("x@1.2.3.4:5"), None), Err(Refusal::BadPath));
     }
 }
