@@ -55,6 +55,8 @@ pub(super) struct Handler {
     pub(super) info: Arc<mesos::MasterInfo>,
     pub(super) started: Time,
     pub(super) documents: Documents,
+    /// Acknowledgements that the core has not seen.
+    pub(super) refused: scheduler_api::Refused,
     /// What documents share.
     pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
@@ -73,8 +75,20 @@ impl Handler {
         standby: Option<Arc<Standby>>,
     ) -> Handler {
         let (common, info, started) = (parts.common.clone(), Arc::new(parts.info.clone()), parts.started);
-        let (documents, pieces, routes) = (Documents::new(), Arc::default(), routes());
-        Handler { common, driver, shell, authentication, realms, info, started, documents, pieces, routes, standby }
+        Handler {
+            common,
+            driver,
+            shell,
+            authentication,
+            realms,
+            info,
+            started,
+            documents: Documents::new(),
+            refused: scheduler_api::Refused::default(),
+            pieces: Arc::default(),
+            routes: routes(),
+            standby,
+        }
     }
 
     /// What the cluster looks like after everything that was asked for before.

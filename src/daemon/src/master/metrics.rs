@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use allocator::RoleView;
 use allocator::fairness::Report;
-use master::{Framework, Snapshot};
+use master::{Counter, Framework, Snapshot};
 use protos::mesos::{OperationState, TaskState, offer, scheduler};
 use resources::{Name, Resources};
 use wire::http::{Request, Response};
@@ -82,6 +82,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
         standby: handler.standby.as_ref().map(|standby| standby.dropped()),
         uptime: handler.driver.now().since(handler.started),
         cache_hits: handler.documents.hits(),
+        refused: handler.refused.counts(),
         registry_bytes,
         per_framework: handler.common.flags.on("publish_per_framework_metrics"),
     };
@@ -95,6 +96,7 @@ struct Facts {
     standby: Option<u64>,
     uptime: Duration,
     cache_hits: u64,
+    refused: [(Counter, u64); 2],
     registry_bytes: usize,
     per_framework: bool,
 }
@@ -110,6 +112,9 @@ fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     metrics.set("master/http_cache_hits", facts.cache_hits as f64);
     for (name, count) in snapshot.counters.iter() {
         metrics.set(format!("master/{name}"), count as f64);
+    }
+    for (counter, refused) in facts.refused {
+        metrics.set(format!("master/{}", counter.name()), (snapshot.counters.get(counter) + refused) as f64);
     }
     if let Some(dropped) = facts.standby {
         metrics.set("master/dropped_messages", dropped as f64);

@@ -3,8 +3,9 @@
 //! It does not know frameworks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use master::{Answer, Input, RequestId, StreamId};
+use master::{Answer, Counter, Input, RequestId, StreamId};
 use protos::mesos::scheduler::{Call, call::Type};
 use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::negotiate::{accepted_encoding, decode_call};
@@ -13,19 +14,45 @@ use super::handler::Handler;
 use super::world::Outcome;
 use crate::codec;
 
+/// Acknowledgements that never reach the core, which counts the others that are invalid.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    updates: AtomicU64,
+    operations: AtomicU64,
+}
+
+impl Refused {
+    fn count(&self, kind: Type) {
+        match kind {
+            Type::Acknowledge => self.updates.fetch_add(1, Ordering::Relaxed),
+            Type::AcknowledgeOperationStatus => self.operations.fetch_add(1, Ordering::Relaxed),
+            _ => return,
+        };
+    }
+
+    /// How many there were, by the core's counter for them.
+    pub(super) fn counts(&self) -> [(Counter, u64); 2] {
+        [
+            (Counter::InvalidStatusUpdateAcknowledgements, self.updates.load(Ordering::Relaxed)),
+            (Counter::InvalidOperationStatusUpdateAcknowledgements, self.operations.load(Ordering::Relaxed)),
+        ]
+    }
+}
+
 const STREAM_ID: &str = "mesos-stream-id";
 
 pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
-    match check(request, principal.as_deref()) {
+    match check(handler, request, principal.as_deref()) {
         Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call, principal).await,
         Ok(call) => other(handler, request, call, principal).await,
         Err(refusal) => *refusal,
     }
 }
 
-fn check(request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
+fn check(handler: &Handler, request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
     if let Err(why) = master::validate_call(&call).and_then(|()| validate_principal(&call, principal)) {
+        handler.refused.count(call.r#type());
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
     }
     if matches!(call.r#type(), Type::Subscribe | Type::ReconcileOperations) {
@@ -95,5 +122,23 @@ pub(super) fn respond(answer: Answer) -> Response {
         (true, _) => Response::empty(status),
         (false, true) => Response::error(status),
         (false, false) => Response::text(status, answer.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acknowledgements_are_counted_by_kind() {
+        let refused = Refused::default();
+        for kind in [Type::Acknowledge, Type::Kill, Type::AcknowledgeOperationStatus, Type::Acknowledge] {
+            refused.count(kind);
+        }
+        assert_eq!(refused.counts().map(|(_, count)| count), [2, 1]);
+        assert_eq!(
+            refused.counts().map(|(counter, _)| counter.name()),
+            ["invalid_status_update_acknowledgements", "invalid_operation_status_update_acknowledgements"]
+        );
     }
 }
