@@ -24,6 +24,7 @@ fn lists(user: &str) -> String {
         "view_flags": none("flags"),
         "set_log_level": none("level"),
         "prune_images": none("images"),
+        "modify_resource_provider_configs": none("resource_providers"),
         "get_endpoints": [{"principals": {"values": ["dev"]}, "paths": {"values": ["/containers"]}},
                           {"principals": {"values": ["dev"]}, "paths": {"type": "NONE"}}],
         "misspelt": [],
@@ -53,6 +54,7 @@ fn an_agent_holds_requests_and_tasks_against_its_lists() {
         "--authenticate_http_readwrite".to_owned(),
         format!("--http_credentials={}", file.0),
         format!("--acls={}", lists("somebody-else")),
+        r#"--firewall_rules={"disabled_endpoints":{"paths":["/system/stats.json"]}}"#.to_owned(),
     ];
     let cluster = OneAgent::start("access", &flags);
     let address = cluster.agent_address();
@@ -86,12 +88,18 @@ fn an_agent_holds_requests_and_tasks_against_its_lists() {
     for path in [format!("/files/read?path={file}&offset=0"), format!("/files/browse?path={}", sandbox.display())] {
         assert_eq!((get("ops", &path).0, get("dev", &path).0), ("200".into(), "403".into()), "{path}");
     }
+    assert_eq!(get("ops", "/system/stats.json"), ("403".to_owned(), Value::Null), "nobody may ask for it");
     let level = json!({"level": 0, "duration": {"nanoseconds": 1_000_000}});
     for (done, made) in [
         (200, json!({"type": "GET_FLAGS"})),
         (200, json!({"type": "SET_LOGGING_LEVEL", "set_logging_level": level})),
         (200, json!({"type": "READ_FILE", "read_file": {"path": file, "offset": 0}})),
         (200, json!({"type": "PRUNE_IMAGES", "prune_images": {}})),
+        (
+            500,
+            json!({"type": "REMOVE_RESOURCE_PROVIDER_CONFIG",
+            "remove_resource_provider_config": {"type": "disks", "name": "one"}}),
+        ),
         (404, json!({"type": "KILL_CONTAINER", "kill_container": {"container_id": nested}})),
         (
             200,

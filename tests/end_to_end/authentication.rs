@@ -56,9 +56,10 @@ fn only_agents_with_the_right_secret_are_admitted() {
     let right = folder.write("right", r#"{"principal": "agents", "secret": "s3 cret"}"#);
     let words = agent_words(&folder, "right", &address, Some(right));
     let _right = Daemon::start(&folder.path().join("right.log"), &words, &[]);
-    let words = agent_words(&folder, "lines", &address, Some(folder.write("lines", "old x\n")));
-    let _lines = Daemon::start(&folder.path().join("lines.log"), &words, &[]);
-    until("both agents are registered", || names(&address) == ["lines", "right"]);
+    let words =
+        agent_words(&folder, "other", &address, Some(folder.write("other", r#"{"principal": "old", "secret": "x"}"#)));
+    let _other = Daemon::start(&folder.path().join("other.log"), &words, &[]);
+    until("both agents are registered", || names(&address) == ["other", "right"]);
     assert!(has(&log, "Successfully authenticated principal 'agents'"));
 
     let wrong = folder.write("wrong", r#"{"principal": "agents", "secret": "another"}"#);
@@ -72,14 +73,14 @@ fn only_agents_with_the_right_secret_are_admitted() {
     let none_at = none.address().expect("the agent runs");
     let refusal = format!("Refusing registration of agent at slave(1)@{none_at} because it is not authenticated");
     until("an agent without a credential is refused", || has(&log, &refusal));
-    assert_eq!(names(&address), ["lines", "right"]);
+    assert_eq!(names(&address), ["other", "right"]);
 
     // To another master they prove it anew.
     drop(master);
     let log = folder.path().join("m2.log");
     let mut master = Daemon::start(&log, &master_words(&folder, port, &more), &[]);
     master.address().expect("the master runs again");
-    until("both agents are registered again", || names(&address) == ["lines", "right"]);
+    until("both agents are registered again", || names(&address) == ["other", "right"]);
     until("the other one is refused again", || has(&log, &refusal));
 }
 

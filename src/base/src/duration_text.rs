@@ -19,11 +19,16 @@ const UNITS: [(&str, u64); 8] = [
 /// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationTextError {
-    /// The text does not start with a decimal number.
-    #[error("'{0}' does not start with a number; write for example 15secs")]
+    /// No unit follows the number, or nothing is there at all.
+    #[error("Invalid duration '{0}'")]
+    Bare(String),
+    /// What should be the decimal number is none.
+    #[error("Failed to convert '{0}' to number")]
     Number(String),
-    /// No known unit follows the number.
-    #[error("'{0}' has no known unit; use one of ns, us, ms, secs, mins, hrs, days, weeks")]
+    /// What follows the number is no unit.
+    #[error(
+        "Unknown duration unit '{0}'; supported units are 'ns', 'us', 'ms', 'secs', 'mins', 'hrs', 'days', and 'weeks'"
+    )]
     Unit(String),
     /// More than 292 years.
     #[error("'{0}' is longer than a duration can be")]
@@ -47,9 +52,12 @@ fn split(text: &str) -> (&str, &str) {
 
 /// So much of that unit; `text` is what it was read from.
 fn measured(text: &str, number: &str, unit: &str) -> Result<Duration, DurationTextError> {
-    let number: f64 = number.parse().map_err(|_| DurationTextError::Number(text.to_owned()))?;
+    if unit.is_empty() {
+        return Err(DurationTextError::Bare(text.to_owned()));
+    }
+    let number: f64 = number.parse().map_err(|_| DurationTextError::Number(number.to_owned()))?;
     let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        return Err(DurationTextError::Unit(text.to_owned()));
+        return Err(DurationTextError::Unit(unit.to_owned()));
     };
     let total = number * *nanos as f64;
     if total > i64::MAX as f64 {

@@ -18,6 +18,7 @@ pub use log_level::LogLevel;
 pub use query::{form, number};
 
 use crate::files::Files;
+use crate::firewall::Firewall;
 use crate::flags::{Flags, Part};
 use crate::host;
 
@@ -33,6 +34,8 @@ pub struct Common {
     pub flags: Flags,
     /// What `/files` shows.
     pub files: Files,
+    /// What nobody may ask for.
+    pub(crate) firewall: Firewall,
     /// How much is logged.
     pub log_level: Arc<LogLevel>,
     /// Whether messages from another address than their sender names are refused.
@@ -118,9 +121,9 @@ impl Common {
     }
 }
 
-/// Whether a legacy endpoint that only reads takes this method: clients POST an empty body to them (client-quirks 2.19).
-pub fn reads(request: &Request) -> bool {
-    request.method == Method::GET || request.method == Method::HEAD || request.body.full().is_empty()
+/// Whether a request is a GET. Most endpoints that only read answer any method, as Mesos's do (client-quirks 2.19); a few do not.
+pub fn gets(request: &Request) -> bool {
+    request.method == Method::GET || request.method == Method::HEAD
 }
 
 /// What was built, when and by whom, as `/version` and `/state` tell.

@@ -1,4 +1,4 @@
-//! Files of credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON or as lines of old.
+//! Files of credentials: a master's `--credentials`, an agent's `--credential` and `--http_credentials`, as JSON.
 //!
 //! It checks no secret; it only reads.
 
@@ -15,7 +15,7 @@ use crate::flags::{FlagError, Flags, read_limited};
 /// nobody.
 ///
 /// # Errors
-/// The file cannot be read, or is of neither form.
+/// The file cannot be read, or has another form.
 pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>>, FlagError> {
     of_list(flags, "credentials")
 }
@@ -23,36 +23,24 @@ pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>
 /// The same for the flag of this name.
 ///
 /// # Errors
-/// The file cannot be read, or is of neither form.
+/// The file cannot be read, or has another form.
 pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeMap<String, String>>, FlagError> {
     let Some(text) = content(name, flags)? else { return Ok(None) };
-    let list = if is_json(&text) {
-        let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
-        read.map_err(|error| unread(name, &error, r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#))?
-            .credentials
-    } else {
-        lines(name, &text)?
-    };
-    Ok(Some(list.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
+    let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
+    let list =
+        read.map_err(|error| unread(name, &error, r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#))?;
+    Ok(Some(list.credentials.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }
 
 /// An agent's `--credential`; none if there is no such flag.
 ///
 /// # Errors
-/// The file cannot be read, or is of neither form, or has several.
+/// The file cannot be read, or has another form.
 pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagError> {
     const NAME: &str = "credential";
     let Some(text) = content(NAME, flags)? else { return Ok(None) };
-    let one = if is_json(&text) {
-        let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
-        read.map_err(|error| unread(NAME, &error, r#"{"principal": "NAME", "secret": "SECRET"}"#))?
-    } else {
-        let mut lines = lines(NAME, &text)?;
-        match (lines.pop(), lines.len()) {
-            (Some(one), 0) => one,
-            (_, others) => return Err(refused(NAME, format!("one credential is wanted, and {others} are there"))),
-        }
-    };
+    let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
+    let one = read.map_err(|error| unread(NAME, &error, r#"{"principal": "NAME", "secret": "SECRET"}"#))?;
     Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
 }
 
@@ -70,10 +58,6 @@ fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
     }
 }
 
-fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with('{')
-}
-
 /// The text of the file that a flag names.
 fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagError> {
     let Some(given) = flags.get(name).filter(|path| !path.is_empty()) else { return Ok(None) };
@@ -84,19 +68,6 @@ fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagErro
         tracing::warn!("'--{name}': everybody may use the file '{}'; it should be its owner's only", path.display());
     }
     read_limited(path).map(Some).map_err(unreadable)
-}
-
-/// Lines of a principal, blanks and a secret.
-fn lines(name: &'static str, text: &str) -> Result<Vec<mesos::Credential>, FlagError> {
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let one = |(index, line): (usize, &str)| match line.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [principal, secret] => {
-            Ok(mesos::Credential { principal: (*principal).to_owned(), secret: Some((*secret).to_owned()) })
-        }
-        // The line itself may hold a secret.
-        _ => Err(refused(name, format!("line {} is not of the form <principal> <secret>", index + 1))),
-    };
-    lines.map(one).collect()
 }
 
 #[cfg(test)]
@@ -124,26 +95,24 @@ mod tests {
     }
 
     #[test]
-    fn both_forms() {
+    fn forms() {
         let two = BTreeMap::from([("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y z".to_owned())]);
         let json =
             r#"{"credentials":[{"principal":"a","secret":"x"},{"principal":"b","secret":"y z"},{"principal":"c"}]}"#;
         assert_eq!(master(json), Ok(two));
-        let two = BTreeMap::from([("a".to_owned(), "x".to_owned()), ("b".to_owned(), "y".to_owned())]);
-        assert_eq!(master("a x\n\n b\ty \n"), Ok(two));
         let one = Ok(("a".to_owned(), Some("x".to_owned())));
         assert_eq!(agent(r#"{"principal":"a","secret":"x"}"#), one);
-        assert_eq!(agent("a x\n"), one);
         assert_eq!(agent(r#"{"principal":"a"}"#), Ok(("a".to_owned(), None)));
     }
 
     #[test]
     fn what_is_wrong_is_named_without_secrets() {
-        for text in ["a\n", "a x y", r#"{"credentials":[{"secret":"x"}]}"#, "{"] {
+        // Mesos has given up the form of lines, too.
+        for text in ["a\n", "a x\n", "", r#"{"credentials":[{"secret":"x"}]}"#, "{"] {
             let error = master(text).unwrap_err();
             assert!(error.starts_with("flag '--credentials'"), "{error}");
         }
-        for text in ["", "a x\nb y", "{}"] {
+        for text in ["", "a x\n", "{}"] {
             let error = agent(text).unwrap_err();
             assert!(error.starts_with("flag '--credential'"), "{error}");
         }

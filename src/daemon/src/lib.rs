@@ -14,6 +14,7 @@ mod credentials;
 mod driver;
 mod fault;
 mod files;
+mod firewall;
 pub mod flags;
 mod host;
 mod lists;

@@ -17,7 +17,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::common::LogLevel;
-use crate::flags::Flags;
+use crate::flags::{FlagError, Flags};
 
 /// What is logged now: 0 errors, 1 warnings, 2 what changes in the cluster, 3 what happens to tasks, 4 everything.
 static VERBOSITY: AtomicU8 = AtomicU8::new(2);
@@ -40,12 +40,16 @@ fn is_wanted(target: &str, level: &Level) -> bool {
 /// Sets logging up for this process and gives the switch of its level. Only the first call in a process counts.
 ///
 /// # Errors
-/// A log folder that cannot be used.
+/// A level that there is not, or a log folder that cannot be used.
 pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     let base = match flags.text("logging_level") {
         "ERROR" => 0,
         "WARNING" => 1,
-        _ => 2,
+        "INFO" => 2,
+        other => {
+            let why = format!("there is no level '{other}': use INFO, WARNING or ERROR");
+            return Err(FlagError::Refused { name: "logging_level", why }.into());
+        }
     };
     VERBOSITY.store(base, Ordering::Relaxed);
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
@@ -53,7 +57,8 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {
         Some(path) => {
-            let open = OpenOptions::new().create(true).append(true).open(&path);
+            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let open = made.and_then(|()| OpenOptions::new().create(true).append(true).open(&path));
             let file = open.with_context(|| format!("cannot write the log '{}'", path.display()))?;
             Some(layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).with_filter(wanted()))
         }

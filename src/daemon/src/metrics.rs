@@ -146,7 +146,7 @@ pub async fn answer(request: &Request, collect: impl Future<Output = Metrics>) -
     if let Some(text) = request.query.get("timeout")
         && let Err(error) = base::parse_duration(text)
     {
-        return Response::bad_request(format!("Invalid timeout '{text}': {error}."));
+        return Response::bad_request(format!("Invalid timeout '{text}': {error}.\n"));
     }
     Response::ok_jsonp(collect.await.json(), request.query.get("jsonp"))
 }

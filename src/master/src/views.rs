@@ -2,7 +2,8 @@
 
 use base::Time;
 use protos::mesos::master::response::{get_agents, get_frameworks};
-use protos::mesos::{Resource, TimeInfo};
+use protos::mesos::resource::{ReservationInfo, reservation_info};
+use protos::mesos::{Resource, SlaveInfo, TimeInfo};
 use resources::{Format, Resources};
 
 use crate::state::{Agent, Framework};
@@ -11,10 +12,25 @@ fn time(time: Time) -> TimeInfo {
     TimeInfo { nanoseconds: time.as_nanos() }
 }
 
+/// What an agent has said of itself; whom its resources are reserved for stands in `reservations`, however it has said so.
+#[allow(deprecated, reason = "the fields are how agents say it")]
+fn info(agent: &Agent) -> SlaveInfo {
+    let mut info = (*agent.info).clone();
+    for resource in &mut info.resources {
+        let role = resource.role.take().filter(|role| role != "*" && resource.reservations.is_empty());
+        resource.reservations.extend(role.map(|role| {
+            let mut fixed = ReservationInfo { role: Some(role.into()), ..ReservationInfo::default() };
+            fixed.set_type(reservation_info::Type::Static);
+            fixed
+        }));
+    }
+    info
+}
+
 /// An agent, its resources in this format.
 pub fn agent(agent: &Agent, format: Format) -> get_agents::Agent {
     get_agents::Agent {
-        agent_info: (*agent.info).clone(),
+        agent_info: info(agent),
         active: agent.active(),
         deactivated: Some(agent.deactivated),
         version: agent.version.clone(),

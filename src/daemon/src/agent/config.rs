@@ -160,7 +160,11 @@ pub(super) fn info(
     let domain = match flags.get("domain") {
         Some(text) => {
             let domain = mesos::DomainInfo::from_json(text.as_bytes(), Dialect::V0);
-            Some(domain.map_err(|error| refused("domain", error.to_string()))?)
+            let domain = domain.map_err(|error| refused("domain", error.to_string()))?;
+            if domain.fault_domain.is_none() {
+                return Err(refused("domain", "`domain` must define `fault_domain`"));
+            }
+            Some(domain)
         }
         None => None,
     };

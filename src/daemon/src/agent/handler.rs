@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent::{Agent, AgentState, AuthMessage, Incoming, Input, Snapshot};
 use authorizer::{Action, Authorizer};
 use base::Time;
-use wire::http::{Body, HeaderMap, Method, RECORDIO, Request, Response, StatusCode, last_value};
+use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_value};
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
@@ -167,7 +167,7 @@ impl Handler {
         request: &Request,
         write: impl FnOnce(&views::statistics::Measured) -> Vec<u8> + Send + 'static,
     ) -> Response {
-        if !matches!(request.method, Method::GET | Method::HEAD) {
+        if !common::gets(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         match self.measure(write).await {
@@ -178,7 +178,7 @@ impl Handler {
 
     /// `/metrics`: the agent's metrics and what its containers use, in Prometheus's text format.
     async fn prometheus(&self, request: &Request) -> Response {
-        if !common::reads(request) {
+        if !common::gets(request) {
             return Response::method_not_allowed(&["GET"], request.method.as_str());
         }
         let mut text = Text::default();
@@ -225,6 +225,9 @@ impl wire::http::Handler for Handler {
     }
 
     async fn handle(&self, request: Request) -> Response {
+        if let Err(refusal) = self.common.firewall.check(&request) {
+            return *refusal;
+        }
         let found = self.routes.find(&request.path);
         let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
         let principal = match self.realms.principal(realm(*found.route), &request) {

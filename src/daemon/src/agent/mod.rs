@@ -61,6 +61,7 @@ use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::driver::{Driver, World as _};
 use crate::files::Files;
+use crate::firewall::Firewall;
 use crate::flags::{Flags, Part};
 use crate::streams::Streams;
 use containers::{Containers, Report, Tools};
@@ -114,6 +115,7 @@ pub enum Stop {
 pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
     let masters = detector::masters(&flags)?;
     unsupported::check(&flags)?;
+    let firewall = Firewall::read(&flags)?;
     let work_dir = work_dir(&flags)?;
     let identity = identity(&flags)?;
     let server = Server::bind(identity.bind.into(), Limits::default())
@@ -196,8 +198,14 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
-    let common =
-        Arc::new(Common { part: Part::Agent, flags, files: Files::default(), log_level, strict_peers: strict_peers() });
+    let common = Arc::new(Common {
+        part: Part::Agent,
+        flags,
+        files: Files::default(),
+        firewall,
+        log_level,
+        strict_peers: strict_peers(),
+    });
     common.attach_log("/slave/log");
     let shell = Arc::new(Shell {
         network,

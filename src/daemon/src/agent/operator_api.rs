@@ -47,6 +47,10 @@ pub(super) async fn must(handler: &Handler, call: &Call, asker: &Asker) -> Resul
         Type::GetFlags => asker.must(Action::ViewFlags, None),
         Type::SetLoggingLevel => asker.must(Action::SetLogLevel, None),
         Type::PruneImages => asker.must(Action::PruneImages, None),
+        Type::AddResourceProviderConfig | Type::UpdateResourceProviderConfig | Type::RemoveResourceProviderConfig => {
+            asker.must(Action::ModifyResourceProviderConfig, None)
+        }
+        Type::MarkResourceProviderGone => asker.must(Action::MarkResourceProvidersGone, None),
         Type::ListFiles => handler.must_read(call.list_files.as_ref().map_or("", |list| &list.path), asker).await,
         Type::ReadFile => handler.must_read(call.read_file.as_ref().map_or("", |read| &read.path), asker).await,
         _ => {

@@ -4,7 +4,7 @@
 use crate::flags::{FlagError, Flags};
 
 /// What tasks get, who may do what, or what others see would not be as the flag says.
-const MISSING: [&str; 34] = [
+const MISSING: [&str; 33] = [
     "agent_subsystems",
     "authenticate_http_executors",
     "authenticatee",
@@ -18,7 +18,6 @@ const MISSING: [&str; 34] = [
     "egress_unique_flow_per_container",
     "ephemeral_ports_per_container",
     "eth0_name",
-    "firewall_rules",
     "hooks",
     "http_authenticators",
     "http_executor_domain_sockets",

@@ -84,8 +84,12 @@ pub(super) fn operator_call(call: &agent::Call) -> Result<(), String> {
         OperatorType::SetLoggingLevel => call.set_logging_level.is_some(),
         OperatorType::ListFiles => call.list_files.is_some(),
         OperatorType::ReadFile => call.read_file.is_some(),
-        OperatorType::AddResourceProviderConfig => call.add_resource_provider_config.is_some(),
-        OperatorType::UpdateResourceProviderConfig => call.update_resource_provider_config.is_some(),
+        OperatorType::AddResourceProviderConfig => {
+            return provider(call.add_resource_provider_config.as_ref().map(|add| &add.info), &name);
+        }
+        OperatorType::UpdateResourceProviderConfig => {
+            return provider(call.update_resource_provider_config.as_ref().map(|update| &update.info), &name);
+        }
         OperatorType::RemoveResourceProviderConfig => call.remove_resource_provider_config.is_some(),
         OperatorType::MarkResourceProviderGone => call.mark_resource_provider_gone.is_some(),
         OperatorType::AttachContainerInput => {
@@ -194,6 +198,15 @@ fn launched(call: &agent::Call, name: &str) -> Result<(), String> {
     match container.as_ref().map(master::validate_container) {
         Some(Err(why)) => Err(format!("'{name}.container' is invalid: {why}")),
         _ => Ok(()),
+    }
+}
+
+/// The calls that describe a resource provider: the agent gives it its id.
+fn provider(info: Option<&mesos::ResourceProviderInfo>, name: &str) -> Result<(), String> {
+    let info = info.ok_or_else(|| format!("Expecting '{name}' to be present"))?;
+    match info.id {
+        Some(_) => Err(format!("Expecting '{name}.info.id' to be unset")),
+        None => Ok(()),
     }
 }
 

@@ -21,10 +21,6 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
     let defaults = Config::default();
     let duration = |name, default| flags.duration(name).unwrap_or(default);
     let size = |name, default: usize| flags.count(name).and_then(|n| usize::try_from(n).ok()).unwrap_or(default);
-    let names = |name| -> Vec<String> {
-        let text = flags.text(name);
-        text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-    };
     Ok(Config {
         agent_ping_timeout: ranged(
             "agent_ping_timeout",
@@ -60,11 +56,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
             "max_operator_event_stream_subscribers",
             defaults.max_operator_event_stream_subscribers,
         ),
-        roles: flags.get("roles").map(|_| {
-            let mut roles: BTreeSet<String> = names("roles").into_iter().collect();
-            roles.insert("*".to_owned());
-            roles
-        }),
+        roles: roles(flags)?,
         root_submissions: flags.on("root_submissions"),
         authenticate_agents: flags.on("authenticate_agents"),
         authenticate_frameworks: flags.on("authenticate_frameworks"),
@@ -79,7 +71,9 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         filter_gpu_resources: flags.on("filter_gpu_resources"),
         allocator_agent_recovery_factor: recovery_factor(flags)?,
         allocator_recovery_timeout: duration("allocator_recovery_timeout", defaults.allocator_recovery_timeout),
-        fair_sharing_excluded_resource_names: names("fair_sharing_excluded_resource_names"),
+        fair_sharing_excluded_resource_names: listed(flags.text("fair_sharing_excluded_resource_names"))
+            .map(str::to_owned)
+            .collect(),
         offer_constraints_limits: allocator::RegexLimits {
             max_memory: flags
                 .get("offer_constraints_re2_max_mem")
@@ -173,6 +167,28 @@ fn recovery_factor(flags: &Flags) -> Result<f64, FlagError> {
     }
 }
 
+/// `--roles`: the only roles that there are, beside the default role; none if any may be.
+///
+/// # Errors
+/// One that cannot be a role.
+pub(super) fn roles(flags: &Flags) -> Result<Option<BTreeSet<String>>, FlagError> {
+    let Some(text) = flags.get("roles") else { return Ok(None) };
+    let mut names: BTreeSet<String> = listed(text).map(str::to_owned).collect();
+    names.iter().try_for_each(|name| role("roles", name))?;
+    names.insert("*".to_owned());
+    Ok(Some(names))
+}
+
+/// The parts of a list with commas.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
+}
+
+/// Whether a flag's text is a role.
+fn role(flag: &'static str, name: &str) -> Result<(), FlagError> {
+    name.parse::<resources::Role>().map(|_| ()).map_err(|error| refused(flag, error.to_string()))
+}
+
 fn removal_limit(flags: &Flags) -> Result<f64, FlagError> {
     const NAME: &str = "recovery_agent_removal_limit";
     let text = flags.get(NAME).unwrap_or("100%");
@@ -202,7 +218,9 @@ fn weights(flags: &Flags) -> Result<Vec<(String, f64)>, FlagError> {
             if !weight.is_finite() || weight <= 0.0 {
                 return Err(wrong());
             }
-            Ok((role.trim().to_owned(), weight))
+            let name = role.trim();
+            self::role("weights", name)?;
+            Ok((name.to_owned(), weight))
         })
         .collect()
 }
@@ -249,8 +267,11 @@ mod tests {
             ("allocator_agent_recovery_factor", "1.5"),
             ("offer_timeout", "0secs"),
             ("role_sorter", "fair"),
+            ("roles", "a,b c"),
+            ("roles", "a,/b"),
             ("weights", "a=0"),
             ("weights", "a"),
+            ("weights", "a b=1"),
             ("rate_limits", r#"{"limits":[{"principal":"a","qps":0}]}"#),
             ("rate_limits", r#"{"limits":[{"principal":"a"},{"principal":"a"}]}"#),
             ("rate_limits", r#"{"aggregate_default_qps":-1}"#),

@@ -186,9 +186,6 @@ impl Handler {
         asker: Asker,
         write: fn(&views::Context, &mut Vec<u8>),
     ) -> Response {
-        if !common::reads(request) {
-            return Response::method_not_allowed(&["GET"], request.method.as_str());
-        }
         let (common, started, query) = (self.common.clone(), self.started, request.query.clone());
         let pieces = self.pieces.clone();
         let sight = Sight::of(asker);
@@ -263,6 +260,9 @@ fn realm(route: Route) -> Realm {
 
 impl wire::http::Handler for Handler {
     async fn handle(&self, request: Request) -> Response {
+        if let Err(refusal) = self.common.firewall.check(&request) {
+            return *refusal;
+        }
         match self.routes.find(&request.path) {
             Some(found) => self.answer(*found.route, found.rest, &request).await,
             None => Response::error(StatusCode::NOT_FOUND),

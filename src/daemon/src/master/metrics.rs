@@ -42,7 +42,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
 
 /// `/metrics`: the same figures in Prometheus's text format.
 pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response {
-    if !crate::common::reads(request) {
+    if !crate::common::gets(request) {
         return Response::method_not_allowed(&["GET"], request.method.as_str());
     }
     let (snapshot, report, facts) = look(handler).await;

@@ -47,6 +47,7 @@ use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
 use crate::credentials;
 use crate::driver::Driver;
 use crate::files::Files;
+use crate::firewall::Firewall;
 use crate::flags::{FlagError, Flags, Part};
 use crate::streams::Streams;
 use authentication::Authentication;
@@ -89,6 +90,7 @@ struct Served {
 pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
     check_unsupported(&flags)?;
     config::config(&flags)?;
+    let firewall = Firewall::read(&flags)?;
     let group = election::group(&flags)?;
     let identity = identity(&flags)?;
     let standby = Arc::new(Standby::default());
@@ -107,6 +109,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         part: Part::Master,
         flags,
         files: Files::default(),
+        firewall,
         log_level,
         strict_peers: strict_peers(),
     });
@@ -293,10 +296,17 @@ fn master_info(identity: &Identity, pid: &Pid) -> mesos::MasterInfo {
 /// Flags that would change what the cluster does, if only this master could do it: refused rather than ignored.
 fn check_unsupported(flags: &Flags) -> Result<(), FlagError> {
     const WHY: &str = "is not supported by this version of tepui";
-    for name in ["master_contender", "master_detector", "modules", "modules_dir", "hooks", "firewall_rules"] {
+    for name in ["master_contender", "master_detector", "modules", "modules_dir", "hooks"] {
         if flags.get(name).is_some_and(|text| !text.is_empty()) {
             return Err(FlagError::Refused { name, why: WHY.to_owned() });
         }
+    }
+    // Mesos refuses a strict registry, too: it was never finished.
+    if flags.on("registry_strict") {
+        return Err(FlagError::Refused { name: "registry_strict", why: WHY.to_owned() });
+    }
+    if !matches!(flags.text("allocator"), "" | "hierarchical") {
+        return Err(FlagError::Refused { name: "allocator", why: "there is only hierarchical".to_owned() });
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ impl Master {
         if self.subscribers.is_empty() {
             return;
         }
-        let Some(agent) = self.agent(key).map(|agent| views::agent(agent, Format::PostRefinement)) else { return };
+        let Some(agent) = self.agent(key).map(|agent| views::agent(agent, Format::Endpoint)) else { return };
         let added = event::AgentAdded { agent };
         self.announce(Type::AgentAdded, |_| true, |event| event.agent_added = Some(added), out);
     }

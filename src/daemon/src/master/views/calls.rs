@@ -174,6 +174,7 @@ fn framework(
         inverse_offers: own.inverse_offers.iter().filter_map(|key| snapshot.inverse_offer_to_proto(*key)).collect(),
         allocated_resources: endpoint_form(&own.used),
         offered_resources: endpoint_form(&own.offered),
+        offer_constraints: Some(framework.offer_constraints.as_deref().cloned().unwrap_or_default()),
         ..master::views::framework(framework, Format::Endpoint)
     }
 }

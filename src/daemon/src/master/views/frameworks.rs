@@ -81,9 +81,11 @@ fn full(w: &mut Writer<'_>, context: &Context, index: &Index<'_>, key: Framework
         w.key("labels");
         parts::labels(w, labels);
     }
-    if let Some(constraints) = &framework.offer_constraints {
-        w.key("offer_constraints").message(&**constraints, Dialect::V0);
-    }
+    let constraints = w.key("offer_constraints");
+    match &framework.offer_constraints {
+        Some(set) => constraints.message(&**set, Dialect::V0),
+        None => constraints.object(|_| {}),
+    };
 }
 
 fn info_fields(w: &mut Writer<'_>, framework: &Framework) {

@@ -8,6 +8,7 @@ use protos::json::Writer;
 use protos::mesos;
 use resources::{Quantities, Resource, Resources, Role, Value};
 
+use super::super::config;
 use super::pieces::Pieces;
 use super::{Context, index::Index};
 use crate::parts;
@@ -66,6 +67,16 @@ pub(in crate::master) fn collect(snapshot: &Snapshot, pieces: &Pieces) -> BTreeM
     roles
 }
 
+/// The roles to tell of: those of `--roles` if there is that flag, else all that [`collect`] finds; of them what somebody may see.
+fn told(context: &Context) -> impl Iterator<Item = (String, RoleView)> {
+    let mut roles = collect(&context.snapshot, &context.pieces);
+    if let Ok(Some(listed)) = config::roles(&context.common.flags) {
+        roles =
+            listed.into_iter().map(|name| roles.remove_entry(&name).unwrap_or((name, RoleView::default()))).collect();
+    }
+    roles.into_iter().filter(|(name, _)| context.sight.role(name))
+}
+
 /// Changes a role and all roles above it.
 fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change: impl FnMut(&mut RoleView)) {
     change(roles.entry(role.to_owned()).or_default());
@@ -78,11 +89,10 @@ fn with_ancestors(roles: &mut BTreeMap<String, RoleView>, role: &str, mut change
 
 /// `/roles`
 pub(in crate::master) fn write(context: &Context, out: &mut Vec<u8>) {
-    let roles = collect(&context.snapshot, &context.pieces);
     Writer::new(out).object(|w| {
         w.key("roles").array(|w| {
-            for (name, view) in roles.iter().filter(|(name, _)| context.sight.role(name)) {
-                w.object(|w| role(w, name, view));
+            for (name, view) in told(context) {
+                w.object(|w| role(w, &name, &view));
             }
         });
     });
@@ -136,6 +146,5 @@ pub(super) fn messages(context: &Context) -> Vec<mesos::Role> {
             resources: resources.to_proto(resources::Format::PostRefinement),
         }
     };
-    let roles = collect(&context.snapshot, &context.pieces).into_iter();
-    roles.filter(|(name, _)| context.sight.role(name)).map(message).collect()
+    told(context).map(message).collect()
 }
