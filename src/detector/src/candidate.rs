@@ -21,7 +21,10 @@ pub(crate) fn rights(url: &Url) -> Vec<Acl> {
 pub(crate) async fn enter(client: &Client, url: &Url, info: &str) -> Result<String, Error> {
     let rights = rights(url);
     let rights = Acls::new(&rights);
-    client.mkdir(url.path(), &CreateMode::Persistent.with_acls(rights)).await?;
+    // Asked for first: whoever may not make it may still be let into one that is there.
+    if client.check_stat(url.path()).await?.is_none() {
+        client.mkdir(url.path(), &CreateMode::Persistent.with_acls(rights)).await?;
+    }
     let path = format!("{}/{LABEL}", url.path());
     let (_, number) = client.create(&path, info.as_bytes(), &CreateMode::EphemeralSequential.with_acls(rights)).await?;
     Ok(format!("{LABEL}{number}"))

@@ -25,6 +25,8 @@ pub enum Known {
     Nobody,
     /// This one leads. It stands for as long as the session does, with or without a connection.
     Leader(Leader),
+    /// A candidate is refused, and will not be let in by asking again. This is the last word.
+    Refused(String),
 }
 
 impl Known {
@@ -32,7 +34,7 @@ impl Known {
     pub fn leader(&self) -> Option<&Leader> {
         match self {
             Known::Leader(leader) => Some(leader),
-            Known::Nothing | Known::Nobody => None,
+            Known::Nothing | Known::Nobody | Known::Refused(_) => None,
         }
     }
 }
@@ -91,6 +93,11 @@ async fn watch_on(url: Url, session_timeout: Duration, seed: u64, info: Option<S
                 let mut group = Group { client, path: url.path(), sender: &sender, own: None };
                 let error = match group.enter(&url, info.as_deref()).await {
                     Ok(()) => group.watch(&mut backoff, &mut told).await,
+                    Err(error @ (Error::NoAuth | Error::AuthFailed | Error::InvalidAcl)) => {
+                        let why =
+                            format!("ZooKeeper at {} lets no candidate in at {}: {error}", url.servers(), url.path());
+                        return tell(&sender, Known::Refused(why));
+                    }
                     Err(error) => error.into(),
                 };
                 tell(&sender, Known::Nothing);

@@ -157,3 +157,11 @@ async fn a_candidate_that_has_lost_its_place_enters_anew() {
     assert_eq!(next(&mut follower).await, leader);
     assert!(entered(&server).unwrap() > after);
 }
+
+#[tokio::test]
+async fn a_candidate_that_is_refused_is_told_so() {
+    let server = ZooKeeper::start(0).await;
+    server.close();
+    let told = next(&mut contend(&server, 1)).await;
+    assert!(told.starts_with("Refused(") && told.contains("lets no candidate in at /mesos"), "{told}");
+}

@@ -137,7 +137,7 @@ pub(super) async fn contend(
     let mut detector = Detector::contend(group.0.clone(), group.1, seed, node(&parts)?);
     let idle = tokio::spawn(idle.run());
     let _idle = Abort(idle.abort_handle());
-    elected(&mut detector, &standby).await;
+    elected(&mut detector, &standby).await?;
     tracing::info!("elected as the leading master");
     standby.set(Place::Here);
     let (flags, owner) = (parts.common.clone(), parts.pid.to_string());
@@ -164,14 +164,18 @@ fn node(parts: &Parts) -> anyhow::Result<String> {
 }
 
 /// Returns when this master leads.
-async fn elected(detector: &mut Detector, standby: &Standby) {
+///
+/// # Errors
+/// It is not let in.
+async fn elected(detector: &mut Detector, standby: &Standby) -> anyhow::Result<()> {
     loop {
         match detector.known() {
-            Known::Leader(leader) if leader.is_own => return,
+            Known::Leader(leader) if leader.is_own => return Ok(()),
             Known::Leader(Leader { host, port, pid, .. }) => {
                 tracing::info!("the leading master is {pid}");
                 standby.set(Place::Elsewhere(host, port));
             }
+            Known::Refused(why) => anyhow::bail!(why),
             Known::Nobody | Known::Nothing => standby.set(Place::Unknown),
         }
         detector.changed().await;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,6 +18,7 @@ use tokio::task::{JoinHandle, JoinSet};
 const GROUP: &str = "/mesos";
 /// Codes of errors and events.
 const NO_NODE: i32 = -101;
+const NO_AUTH: i32 = -102;
 const NODE_EXISTS: i32 = -110;
 const CREATED: i32 = 1;
 const CHILDREN: i32 = 4;
@@ -33,6 +35,8 @@ struct Held {
     sessions: Mutex<BTreeSet<i64>>,
     /// Each `user:password` that somebody has said.
     asked_as: Mutex<BTreeSet<String>>,
+    /// Whether no candidate is let in.
+    closed: AtomicBool,
 }
 
 /// The members with their data, if there is a group, and how often they have changed.
@@ -48,7 +52,12 @@ impl ZooKeeper {
     /// At this port, or at any if it is 0. Without a group.
     pub async fn start(port: u16) -> ZooKeeper {
         let group = watch::Sender::new(Group { version: 1, ..Group::default() });
-        let held = Arc::new(Held { group, sessions: Mutex::default(), asked_as: Mutex::default() });
+        let held = Arc::new(Held {
+            group,
+            sessions: Mutex::default(),
+            asked_as: Mutex::default(),
+            closed: AtomicBool::default(),
+        });
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap();
         ZooKeeper { address, serving: tokio::spawn(serve(listener, held.clone())), held }
@@ -105,6 +114,12 @@ impl ZooKeeper {
     pub fn forget_sessions(&self) {
         self.held.sessions.lock().unwrap().clear();
         self.held.end_candidates(|_| true);
+    }
+
+    /// No candidate is let in from now on.
+    #[allow(dead_code, reason = "not every test has candidates")]
+    pub fn close(&self) {
+        self.held.closed.store(true, Ordering::Relaxed);
     }
 
     /// The members and what they say.
@@ -276,6 +291,10 @@ type Watch = Option<(i32, Option<i64>)>;
 /// older one.
 fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
     let (xid, kind) = (int(request, 0), int(request, 4));
+    if kind == 15 && held.closed.load(Ordering::Relaxed) {
+        let version = held.group.borrow().version;
+        return (version, header(xid, version, NO_AUTH), None);
+    }
     if kind == 15 {
         let (path, end) = string(request, 8);
         let made = held.create(&path, string(request, end).0, session);
