@@ -94,7 +94,8 @@ fn who_need_not_may_all_the_same_and_unknown_ones_are_refused() {
     let _none = Daemon::start(&folder.path().join("none.log"), &agent_words(&folder, "none", &address, None), &[]);
     until("an agent without a credential is registered", || names(&address) == ["none"]);
     let mut command = tepui();
-    let words = agent_words(&folder, "some", &address, Some(folder.write("some", "some secret")));
+    let some = folder.write("some", r#"{"principal": "some", "secret": "x"}"#);
+    let words = agent_words(&folder, "some", &address, Some(some));
     let mut some = Process::start(command.args(words));
     some.line(Stream::Stderr, &["refused authentication"]);
     assert_eq!(some.end().code(), Some(1));
