@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
-use wire::client::{Address, Client, Subscription};
+use wire::client::{Address, Client, Reply, Subscription};
 
 use super::exec::show;
 use super::input::{self, Typed, Typing};
@@ -38,6 +38,11 @@ pub struct Args {
     task: String,
 }
 
+/// Whether an agent of Mesos's or ours refuses because the container has no streams to attach to.
+fn has_no_streams(reply: &Reply) -> bool {
+    reply.status == 500 && reply.text().contains("I/O switchboard server was disabled")
+}
+
 /// Shows the terminal until the task ends, or the keys are typed.
 ///
 /// # Errors
@@ -51,7 +56,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let opened = Client::at(address.clone()).subscribe(PATH, JSON, JSON, &[], body.to_string().into()).await;
         let mut records = match opened.with_context(|| format!("the agent at {address} gave no answer"))? {
             Subscription::Stream(records) => records,
-            Subscription::Refused(reply) if reply.status == 400 => bail!(
+            Subscription::Refused(reply) if has_no_streams(&reply) => bail!(
                 "task '{}' has no terminal (its container has no 'tty_info'): its output is in its sandbox. For a shell in its \
                  container: tepui task exec -it {} sh",
                 task.id,
