@@ -21,7 +21,7 @@ use crate::timers::Timer;
 pub struct RateLimit {
     /// The time from one to the next.
     pub interval: Duration,
-    /// So many wait at the most; none: any number.
+    /// So many wait at the most; none: 100,000.
     pub capacity: Option<u64>,
 }
 
@@ -33,6 +33,9 @@ pub struct RateLimits {
     /// What all others share.
     pub others: Option<RateLimit>,
 }
+
+/// So many wait at the most where nothing else is said: what waits takes memory.
+const WAITING_MAX: u64 = 100_000;
 
 /// The gates, by principal; that without one is for all others.
 pub(crate) type Gates = BTreeMap<Option<String>, Gate>;
@@ -67,7 +70,8 @@ impl Master {
             gate.next = self.now + limit.interval;
             return Some(message);
         }
-        if let Some(capacity) = limit.capacity.filter(|capacity| gate.waiting.len() as u64 >= *capacity) {
+        let capacity = limit.capacity.unwrap_or(WAITING_MAX);
+        if gate.waiting.len() as u64 >= capacity {
             let message = format!("Message {} dropped: capacity({capacity}) exceeded", message.full_name());
             out.warn(format!("{message} (of {from})"));
             self.count(Counter::DroppedMessages);

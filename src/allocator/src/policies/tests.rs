@@ -102,7 +102,7 @@ fn what_contradicts_itself_is_refused_with_the_reason() {
         ("[frameworks.f]\noffer_timeout = \"0secs\"", "frameworks.f.offer_timeout must be greater than zero"),
         ("[roles.\"a//b\"]\n", "role 'a//b'"),
         (r#"ofer_timeout = "1secs""#, "unknown field `ofer_timeout`"),
-        (r#"offer_timeout = "5""#, "'5'"),
+        (r#"offer_timeout = "5""#, "Invalid duration '5'"),
     ] {
         let error = read(text).expect_err(text);
         assert!(error.starts_with(why), "{text}: {error}");
