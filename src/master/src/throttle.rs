@@ -89,14 +89,10 @@ impl Master {
 
     /// Lets messages go whose time has come.
     pub(crate) fn open_gates(&mut self, out: &mut Outbox) {
-        let Some(limits) = self.config.rate_limits.clone() else { return };
         let mut gates = std::mem::take(&mut self.gates);
         for (name, gate) in &mut gates {
-            let limit = match name {
-                Some(name) => limits.named.get(name).copied().flatten(),
-                None => limits.others,
-            };
-            let Some(limit) = limit.filter(|_| !gate.waiting.is_empty()) else { continue };
+            let set = self.config.rate_limits.as_ref().and_then(|limits| limits.gate(name.as_deref()));
+            let Some((_, limit)) = set.filter(|_| !gate.waiting.is_empty()) else { continue };
             while gate.next <= self.now
                 && let Some((from, message)) = gate.waiting.pop_front()
             {
