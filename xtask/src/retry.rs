@@ -22,6 +22,8 @@ struct Seen {
     /// The tests with real processes run now.
     real: bool,
     failed: Vec<String>,
+    /// Tests of other programs that failed.
+    others: Vec<String>,
     /// Something failed that may not be tried again: another test, or a build.
     other: bool,
 }
@@ -36,11 +38,20 @@ impl Failures {
         } else if let Some(name) = failed_test(line) {
             match seen.real {
                 true => seen.failed.push(name.to_owned()),
-                false => seen.other = true,
+                false => {
+                    seen.other = true;
+                    seen.others.push(name.to_owned());
+                }
             }
         } else if is_other(words) || (seen.real && failures(line).is_some_and(|number| number != seen.failed.len())) {
             seen.other = true;
         }
+    }
+
+    /// Every test that failed, so that none is overlooked in a long log.
+    pub(crate) fn all(&self) -> Vec<String> {
+        let seen = lock(&self.seen);
+        seen.others.iter().chain(&seen.failed).cloned().collect()
     }
 
     /// The tests to try again; none if there are too many, or something else failed.
@@ -98,5 +109,15 @@ mod tests {
         assert_eq!(to_retry(&[BEGIN, failed, &sum(1)]), Some(vec!["containers::roots".to_owned()]));
         assert_eq!(to_retry(&[BEGIN, failed, "wordtest video::cut ... FAILED", &sum(2)]), None);
         assert_eq!(to_retry(&[[BEGIN].as_slice(), &[failed; MOST + 1]].concat()), None);
+    }
+
+    #[test]
+    fn all_that_failed_is_named() {
+        let failures = Failures::default();
+        let unit = "     Running unittests src/lib.rs (/t/debug/deps/a-1)";
+        for line in [unit, "test a::b ... FAILED", "test a::c ... ok", BEGIN, "test containers::roots ... FAILED"] {
+            failures.see(line);
+        }
+        assert_eq!(failures.all(), ["a::b", "containers::roots"]);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::retry::Failures;
 use crate::{binary, cargo, machine, steps, target, tidy};
@@ -39,7 +39,9 @@ fn tests(python: Option<&Path>) -> Result<()> {
     let theirs = seen.clone();
     let all = &mut cargo(&["test", "--workspace", "--no-fail-fast"]);
     let result = steps::run_seen(with_programs(all, python), move |line| theirs.see(line));
-    let Some(again) = result.as_ref().err().and_then(|_| seen.to_retry()) else { return result };
+    let Some(again) = result.as_ref().err().and_then(|_| seen.to_retry()) else {
+        return result.with_context(|| format!("{} tests failed: {}", seen.all().len(), seen.all().join(", ")));
+    };
     println!("failed, and tried once more by themselves: {}", again.join(", "));
     let mut alone = cargo(&["test", "--package", "tepui", "--test", "end_to_end", "--", "--exact", "--test-threads=1"]);
     steps::run(with_programs(alone.args(again), python))

@@ -88,13 +88,23 @@ async fn refused() {
         ("POST /master/n HTTP/1.1\r\nLibprocess-From: nobody\r\n\r\n", 500),
         ("POST /master/n HTTP/1.1\r\nUser-Agent: libprocess/\r\n\r\n", 500),
         ("POST /%zz/n HTTP/1.1\r\nLibprocess-From: a@1.2.3.4:5\r\n\r\n", 500),
-        ("POST /master HTTP/1.1\r\nLibprocess-From: a@1.2.3.4:5\r\n\r\n", 500),
     ] {
         let response = raw.ask(request).await;
         assert_eq!(response.status(), status, "{request}");
         assert!(!response.text().is_empty());
     }
     assert_eq!(raw.ask(message("master", "n", "x")).await.status(), 202);
+}
+
+#[tokio::test]
+async fn a_message_without_a_name_arrives_as_one() {
+    let mut fixture = serve();
+    let mut raw = Raw::connect(fixture.address).await;
+    for path in ["/master", "/master/"] {
+        let request = format!("POST {path} HTTP/1.1\r\nLibprocess-From: a@1.2.3.4:5\r\n\r\n");
+        assert_eq!(raw.ask(&request).await.status(), 202, "{request}");
+        assert_eq!(soon("the message", fixture.messages.recv()).await.unwrap().name, "");
+    }
 }
 
 #[tokio::test]
