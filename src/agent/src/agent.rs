@@ -121,6 +121,8 @@ pub struct Agent {
     pub(crate) registration_wait: std::time::Duration,
     /// Whether this process has asked the present master to admit it.
     pub(crate) asked: bool,
+    /// Whether the log says that the master is out of reach or silent, since the agent was last registered.
+    pub(crate) has_complained: bool,
     /// What it had when it last asked to be admitted.
     pub(crate) told: Option<Arc<Resources>>,
     pub(crate) ping: Option<TimerKey>,
@@ -182,6 +184,7 @@ impl Agent {
             registration: None,
             registration_wait,
             asked: false,
+            has_complained: false,
             told: None,
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),

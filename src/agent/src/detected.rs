@@ -78,6 +78,12 @@ impl Agent {
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
             self.asked_for_long();
         }
+        let is_late = self.registration_wait > self.config.registration_backoff_factor.saturating_mul(4);
+        if is_late && !self.has_complained {
+            self.has_complained = true;
+            let master = master.address();
+            tracing::warn!("the master at {master} has not answered yet, and is asked again; its log may say why");
+        }
         let wait = self.random.up_to(self.registration_wait);
         self.registration_wait = (self.registration_wait * 2).min(REGISTRATION_WAIT_MAX);
         self.registration = Some(self.timers.set(now + wait, Timer::Register));

@@ -42,6 +42,10 @@ impl Agent {
         if self.master.as_ref() != Some(pid) {
             return;
         }
+        if matches!(self.state, AgentState::Running | AgentState::Disconnected) && !self.has_complained {
+            self.has_complained = true;
+            tracing::warn!("no connection to the master at {}: it is tried again, and tasks go on", pid.address());
+        }
         match self.state {
             AgentState::Running => out.outputs.push(Output::RedetectMaster),
             AgentState::Disconnected => self.forget_proof(),

@@ -76,6 +76,10 @@ impl Agent {
         self.timers.cancel(self.registration.take());
         self.state = AgentState::Running;
         self.registered = Some(now);
+        self.has_complained = false;
+        if let (Some(master), Some(id)) = (&self.master, &self.id) {
+            tracing::info!("registered with the master at {} as agent {id}", master.address());
+        }
         if let Some(seconds) = connection.and_then(|connection| connection.total_ping_timeout_seconds)
             && let Ok(timeout) = Duration::try_from_secs_f64(seconds)
         {

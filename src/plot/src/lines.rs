@@ -80,7 +80,9 @@ impl Lines {
             self.draw(&mut text, x, y)
         } else {
             let low = if y.0 < 0.0 { y.0 * 1.1 } else { 0.0 };
-            self.draw(&mut text, x.0..x_most, low..(y_most * 1.1).max(1e-3))
+            // Where all is 0 the axis goes to 1: labels of next to nothing would all read the same.
+            let high = if y_most <= 1e-9 { 1.0 } else { (y_most * 1.1).max(1e-3) };
+            self.draw(&mut text, x.0..x_most, low..high)
         };
         match drawn {
             Ok(()) => text,
@@ -209,7 +211,8 @@ mod tests {
         assert_eq!(svg, lines.svg());
         assert!(Lines::default().svg().contains("nothing to draw"));
         let flat = Line::new("flat", vec![(1.0, 0.0)]);
-        assert!(Lines { lines: vec![flat], ..Lines::default() }.svg().starts_with("<svg"));
+        let flat = Lines { lines: vec![flat], ..Lines::default() }.svg();
+        assert!(flat.starts_with("<svg") && flat.contains("\n0.2\n") && !flat.contains("0.001"), "{flat}");
         let wide = Line { whiskers: vec![0.5, 0.0], ..Line::new("", vec![(1.0, 0.2), (2.0, 1.0)]) };
         let plain = Line { whiskers: Vec::new(), ..wide.clone() };
         let paths =
