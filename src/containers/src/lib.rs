@@ -7,7 +7,7 @@
 //! This crate knows nothing of tasks, frameworks, protobuf or any async runtime, and keeps no state of its own. It is the
 //! only crate with unsafe code: clone and execve in `spawn/`, the user database in `user.rs`, a thread's network in `network.rs`,
 //! signal descriptors in `signals.rs`, the end of a process in `child.rs`, memory advice in `trim.rs`,
-//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`, the allocator in `memory.rs`.
+//! `large_pages.rs` and `template/hand_down.rs`, a pidfd's question in `exit_info.rs`, the kernel's programs in `cgroups/device_filter.rs`, the allocator in `memory.rs`.
 //!
 //! Everything here may block for short times (a fork, a scan of `/proc`), [`destroy`] for longer.
 

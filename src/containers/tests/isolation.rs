@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use containers::cgroups::{Controller, Hierarchies};
+use containers::cgroups::{Controller, Device, Hierarchies};
 use containers::isolation::{Capabilities, FilterStep, Isolation, Mount, Namespaces, Place};
 use containers::{Launcher, Output, Program, Spec};
 
@@ -215,4 +215,37 @@ fn ended_by_the_group() {
         assert!(!group.exists());
         host.group("").remove().unwrap();
     }
+}
+
+/// With version 2, too: what no rule allows cannot be opened, and later rules take the place of earlier ones.
+#[test]
+fn devices_of_a_unified_group() {
+    let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(std::path::Path::new);
+    let unified = unified.into_iter().find(|mount| mount.join("cgroup.procs").exists());
+    let Some(unified) = unified.filter(|_| is_root()) else { return };
+    let host = Hierarchies::unified(unified, &format!("tepui-devices-{}", std::process::id()));
+    if !host.available().contains(&Controller::Devices) {
+        return;
+    }
+    let own = [Controller::Freezer, Controller::Devices];
+    host.prepare(&own).unwrap();
+    let group = host.group("a");
+    group.create(&own).unwrap();
+    // The kernel's messages: what is there on every host, and not among the usual devices.
+    let folder = Folder::new("devices");
+    let script = "[ -e log ] || mknod log c 1 11; true < log && true > /dev/null && exit 7; true > /dev/null && exit 8";
+    let run = || {
+        let cgroup = Some(group.entry(&own, &[], &group).unwrap());
+        folder.run(script, Isolation { cgroup, ..Isolation::default() }).1
+    };
+    assert_eq!(run(), Some(7), "nothing is restricted");
+    group.allow_devices(&[]).unwrap();
+    assert_eq!(run(), Some(8), "only what is usual");
+    group.allow_devices(&[Device("c 1:11 r".into())]).unwrap();
+    assert_eq!(run(), Some(7), "and what is allowed");
+    group.allow_devices(&[Device("c 1:11 w".into())]).unwrap();
+    assert_eq!(run(), Some(8), "for what it is allowed");
+    group.end(LIMIT).unwrap();
+    group.remove().unwrap();
+    host.group("").remove().unwrap();
 }

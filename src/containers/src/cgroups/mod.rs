@@ -5,6 +5,7 @@
 //! their own. It starts no process: the launcher makes a new one enter a group by itself.
 
 mod cpu;
+mod device_filter;
 mod end;
 mod group;
 mod memory;
@@ -95,6 +96,9 @@ pub enum CgroupError {
     /// No control groups at all.
     #[error("Neither cgroups v1 with a freezer nor cgroups v2 are mounted")]
     None,
+    /// Version 2 restricts devices by a program, and the kernel takes none.
+    #[error("This kernel takes no program that checks devices; leave cgroups/devices out of --isolation")]
+    NoDeviceFilter(#[source] io::Error),
     /// A file or folder of the hierarchy refused.
     #[error("Failed to {step} '{}'", path.display())]
     Step {
@@ -201,7 +205,8 @@ impl Hierarchies {
             Mounts::V1(mounts) => mounts.contains_key(controller),
             Mounts::V2(_) => {
                 let listed = |name: &str| there.split_ascii_whitespace().any(|other| other == name);
-                controller.unified_name().is_none_or(listed)
+                let lacks = || *controller == Controller::Devices && device_filter::check().is_err();
+                controller.unified_name().map_or_else(|| !lacks(), listed)
             }
         };
         Controller::ALL.into_iter().filter(|controller| *controller != Controller::Freezer && has(controller)).collect()
@@ -225,6 +230,9 @@ impl Hierarchies {
                 Ok(())
             }
             Mounts::V2(mount) => {
+                if controllers.contains(&Controller::Devices) {
+                    device_filter::check()?;
+                }
                 let mut folder = mount.clone();
                 for part in Path::new(&self.root) {
                     hand_down(&folder, controllers)?;

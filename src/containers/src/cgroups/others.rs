@@ -1,6 +1,6 @@
 //! The smaller controllers: numbers of processes, block devices, processor sets, device nodes, marks of packets.
 //!
-//! Version 2 has no file for device nodes: there they are not restricted.
+//! Version 2 has no file for device nodes: there `device_filter.rs` restricts them.
 
 use std::path::Path;
 
@@ -164,12 +164,14 @@ impl Group {
     /// Lets the group use the usual devices and these, and no others.
     ///
     /// # Errors
-    /// What the system refuses, and that version 2 cannot do it.
+    /// What the system refuses.
     pub fn allow_devices(&self, more: &[Device]) -> Result<(), CgroupError> {
-        let folder = self.folder(Controller::Devices).filter(|_| !self.is_v2());
-        let folder = folder.ok_or(CgroupError::Missing("devices"))?;
-        write(&folder.join("devices.deny"), "a")?;
+        let folder = self.folder(Controller::Devices).ok_or(CgroupError::Missing("devices"))?;
         let all = USUAL.into_iter().chain([RANDOM]).chain(more.iter().map(|device| device.0.as_str()));
+        if self.is_v2() {
+            return super::device_filter::allow(folder, all);
+        }
+        write(&folder.join("devices.deny"), "a")?;
         for device in all {
             write(&folder.join("devices.allow"), device)?;
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use containers::cgroups::{Controller, Device, Hierarchies};
+use containers::cgroups::{Controller, Device};
 
 use crate::flags::{FlagError, Flags};
 
@@ -239,10 +239,8 @@ impl Isolators {
     }
 
     /// The freezer, by which containers are ended, and then those of isolators.
-    pub(super) fn with_freezer(&self, groups: &Hierarchies) -> Vec<Controller> {
-        let own = self.controllers.iter().copied();
-        let own = own.filter(|controller| groups.version() == 1 || *controller != Controller::Devices);
-        [Controller::Freezer].into_iter().chain(own).collect()
+    pub(super) fn with_freezer(&self) -> Vec<Controller> {
+        [Controller::Freezer].into_iter().chain(self.controllers.iter().copied()).collect()
     }
 }
 

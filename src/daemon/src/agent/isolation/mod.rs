@@ -92,7 +92,7 @@ impl Isolator {
                 if isolators.all_controllers {
                     isolators.controllers = groups.available();
                 }
-                groups.prepare(&isolators.with_freezer(&groups))?;
+                groups.prepare(&isolators.with_freezer())?;
                 Some(groups)
             }
             false => None,
@@ -268,11 +268,7 @@ impl Isolator {
         };
         let mut devices = self.isolators.devices.clone();
         devices.extend(self.parts.gpus.devices(held)?);
-        // With version 2 devices are not restricted.
-        if self.groups.as_ref().is_some_and(|groups| groups.version() == 1) {
-            group.allow_devices(&devices)?;
-        }
-        Ok(())
+        Ok(group.allow_devices(&devices)?)
     }
 
     fn enter_group(
@@ -283,7 +279,7 @@ impl Isolator {
         spec: &ContainerSpec,
         isolation: &mut Isolation,
     ) -> anyhow::Result<Option<OomWatch>> {
-        let all = self.isolators.with_freezer(groups);
+        let all = self.isolators.with_freezer();
         let linux = spec.container.as_ref().and_then(|container| container.linux_info.as_ref());
         let shares = container.parent().is_some() && linux.is_none_or(|linux| linux.share_cgroups());
         let own: Vec<Controller> = if shares { vec![Controller::Freezer] } else { all.clone() };
