@@ -19,6 +19,7 @@ mod floods;
 mod lab_bundled;
 mod lab_live;
 mod marathon;
+mod masters;
 mod mpi;
 mod networks;
 mod one_agent;

@@ -1,19 +1,26 @@
 //! Watches a group for as long as somebody wants to know, through every failure.
 
-use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::Backoff;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use zookeeper_client::{Client, Error, OneshotWatcher, SessionState, StateWatcher};
+use tokio::time::Instant;
+use zookeeper_client::{Client, Error, OneshotWatcher};
 
 use crate::Url;
 use crate::candidate;
+use crate::lease::Lease;
 use crate::member::{DetectError, Leader, first};
+use crate::session::{Session, is_lost};
 
 /// The first and the longest wait after a failure.
 const WAITS: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// The wait after a session that is over.
+const SOON: Duration = Duration::from_millis(200);
+/// How many signs of life a candidate asks for while a session lives.
+const SIGNS: u32 = 10;
 
 /// What is known of who leads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +50,7 @@ impl Known {
 #[derive(Debug)]
 pub struct Detector {
     known: watch::Receiver<Known>,
+    lease: Arc<Lease>,
     task: AbortHandle,
 }
 
@@ -66,13 +74,20 @@ impl Detector {
 
     fn run(url: Url, session_timeout: Duration, seed: u64, info: Option<String>) -> Detector {
         let (sender, known) = watch::channel(Known::Nothing);
-        let task = tokio::spawn(watch_on(url, session_timeout, seed, info, sender)).abort_handle();
-        Detector { known, task }
+        let lease = Arc::new(Lease::new());
+        let watcher = Watcher { url, session_timeout, seed, info, sender, lease: lease.clone(), told: String::new() };
+        let task = tokio::spawn(watcher.run()).abort_handle();
+        Detector { known, lease, task }
     }
 
     /// What is known now.
     pub fn known(&self) -> Known {
         self.known.borrow().clone()
+    }
+
+    /// For how long a candidate may rely on it.
+    pub fn lease(&self) -> Arc<Lease> {
+        self.lease.clone()
     }
 
     /// Returns when something else is known than when it returned before.
@@ -83,56 +98,120 @@ impl Detector {
     }
 }
 
-/// One session after the other. What is wrong is told once, until it is well or something else is wrong.
-async fn watch_on(url: Url, session_timeout: Duration, seed: u64, info: Option<String>, sender: watch::Sender<Known>) {
-    let mut backoff = Backoff::new(WAITS.0, WAITS.1, seed);
-    let mut told = String::new();
-    loop {
-        match connect(&url, session_timeout).await {
-            Ok(client) => {
-                let mut group = Group { client, path: url.path(), sender: &sender, own: None };
-                let error = match group.enter(&url, info.as_deref()).await {
-                    Ok(()) => group.watch(&mut backoff, &mut told).await,
-                    Err(error @ (Error::NoAuth | Error::AuthFailed | Error::InvalidAcl)) => {
-                        let why =
-                            format!("ZooKeeper at {} lets no candidate in at {}: {error}", url.servers(), url.path());
-                        return tell(&sender, Known::Refused(why));
-                    }
-                    Err(error) => error.into(),
-                };
-                tell(&sender, Known::Nothing);
-                once(
-                    &mut told,
-                    format!("ZooKeeper at {} does not say who leads: {error}; it is asked anew", url.servers()),
-                );
-            }
-            Err(error) => {
-                tell(&sender, Known::Nothing);
-                if !matches!(error, Error::AuthFailed | Error::NoAuth) {
-                    // It has waited already, as long as a session.
-                    backoff.reset();
+/// What the task of a detector has.
+struct Watcher {
+    url: Url,
+    session_timeout: Duration,
+    seed: u64,
+    /// What a candidate says of itself.
+    info: Option<String>,
+    sender: watch::Sender<Known>,
+    lease: Arc<Lease>,
+    /// What was told to be wrong last.
+    told: String,
+}
+
+impl Watcher {
+    /// One session after the other. What is wrong is told once, until it is well or something else is wrong.
+    async fn run(mut self) {
+        let mut backoff = Backoff::new(WAITS.0, WAITS.1, self.seed);
+        let mut soon = Backoff::new(SOON, SOON, self.seed);
+        let servers = self.url.servers().to_owned();
+        loop {
+            let (error, words) = match self.session(&mut backoff).await {
+                Ok(error) => {
+                    let words = format!("ZooKeeper at {servers} does not say who leads: {error}; it is asked anew");
+                    (error, words)
                 }
-                once(&mut told, format!("no session with ZooKeeper at {}: {error}; it is tried again", url.servers()));
-            }
+                Err(DetectError::Refused(why)) => return tell(&self.sender, Known::Refused(why)),
+                Err(error) => {
+                    let words = format!("no session with ZooKeeper at {servers}: {error}; it is tried again");
+                    (error, words)
+                }
+            };
+            tell(&self.sender, Known::Nothing);
+            self.once(words);
+            // Where no session was to be had it was tried for as long as one lives, already.
+            let is_over = match &error {
+                DetectError::Away(_) => true,
+                DetectError::ZooKeeper(error) => is_lost(error),
+                _ => false,
+            };
+            tokio::time::sleep(if is_over { soon.next_wait() } else { backoff.next_wait() }).await;
         }
-        tokio::time::sleep(backoff.next_wait()).await;
     }
-}
 
-/// Tells what is wrong, if that is not what was told last.
-fn once(told: &mut String, words: String) {
-    if *told != words {
-        tracing::warn!("{words}");
-        *told = words;
+    /// One session, from its beginning to its end. Says why it has ended.
+    ///
+    /// # Errors
+    /// Why there was none.
+    async fn session(&mut self, backoff: &mut Backoff) -> Result<DetectError, DetectError> {
+        let asked = Instant::now();
+        let session = Session::open(&self.url, self.session_timeout, self.seed).await?;
+        self.lease.extend(asked, session.timeout());
+        let own = match self.enter(&session).await {
+            Ok(own) => own,
+            Err(error @ (Error::NoAuth | Error::AuthFailed | Error::InvalidAcl)) => {
+                let (servers, path) = (self.url.servers(), self.url.path());
+                let why = format!("ZooKeeper at {servers} lets no candidate in at {path}: {error}");
+                return Err(DetectError::Refused(why));
+            }
+            Err(error) => return Ok(error.into()),
+        };
+        Ok(self.watch(session, own, backoff).await)
     }
-}
 
-pub(crate) async fn connect(url: &Url, session_timeout: Duration) -> Result<Client, Error> {
-    let mut connector = Client::connector().with_session_timeout(session_timeout);
-    if let Some(credential) = url.credential() {
-        connector = connector.with_auth("digest", credential.as_bytes());
+    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not know of.
+    async fn enter(&self, session: &Session) -> Result<Option<String>, Error> {
+        match &self.info {
+            Some(info) => candidate::enter(&session.client, &self.url, info).await.map(Some),
+            None => Ok(None),
+        }
     }
-    connector.connect(url.servers()).await
+
+    /// Tells of every change, until the session ends. Says why it did.
+    async fn watch(&mut self, mut session: Session, own: Option<String>, backoff: &mut Backoff) -> DetectError {
+        let limit = session.timeout();
+        loop {
+            let group = Group { session: &session, path: self.url.path(), own: own.as_deref(), sender: &self.sender };
+            let ended = tokio::select! {
+                error = group.look_on(backoff, &mut self.told) => error,
+                ended = session.disconnected() => ended.err().unwrap_or(Error::ConnectionLoss).into(),
+                () = group.keep(&self.lease) => DetectError::Away(limit),
+            };
+            match ended {
+                DetectError::ZooKeeper(error) if is_lost(&error) && error != Error::SessionExpired => {
+                    tracing::info!("the connection to ZooKeeper is lost: {error}");
+                }
+                other => return other,
+            }
+            // A candidate must know that its session lives; all others may hope so for as long as it can.
+            let over = async {
+                match own {
+                    Some(_) => self.lease.over().await,
+                    None => tokio::time::sleep(limit).await,
+                }
+            };
+            let asked = Instant::now();
+            session = tokio::select! {
+                resumed = session.resume(&self.url, self.seed) => match resumed {
+                    Ok(session) => session,
+                    Err(error) => return error.into(),
+                },
+                () = over => return DetectError::Away(limit),
+            };
+            self.lease.extend(asked, limit);
+            tracing::info!("ZooKeeper is connected again, and the session goes on");
+        }
+    }
+
+    /// Tells what is wrong, if that is not what was told last.
+    fn once(&mut self, words: String) {
+        if self.told != words {
+            tracing::warn!("{words}");
+            self.told = words;
+        }
+    }
 }
 
 fn tell(sender: &watch::Sender<Known>, known: Known) {
@@ -143,38 +222,22 @@ fn tell(sender: &watch::Sender<Known>, known: Known) {
     });
 }
 
-/// A group, in one session.
+/// A group, over one connection.
 struct Group<'a> {
-    client: Client,
+    session: &'a Session,
     path: &'a str,
-    sender: &'a watch::Sender<Known>,
     /// The node of this candidate.
-    own: Option<String>,
+    own: Option<&'a str>,
+    sender: &'a watch::Sender<Known>,
 }
 
 impl Group<'_> {
-    /// A candidate enters. One that cannot be sure of it gives up the session, and with that a node that it does not know of.
-    async fn enter(&mut self, url: &Url, info: Option<&str>) -> Result<(), Error> {
-        if let Some(info) = info {
-            self.own = Some(candidate::enter(&self.client, url, info).await?);
+    /// Tells of every change. Says why it cannot go on.
+    async fn look_on(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
+        // This server may be behind the one that was asked before.
+        if let Err(error) = self.session.client.sync(self.path).await {
+            return error.into();
         }
-        Ok(())
-    }
-
-    /// Tells of every change, until the session ends. Says why it did.
-    async fn watch(&self, backoff: &mut Backoff, told: &mut String) -> DetectError {
-        let limit = self.client.session_timeout();
-        let lost = without_connection(self.client.state_watcher(), limit);
-        tokio::select! {
-            ended = self.look_on(backoff, told) => match ended {
-                Err(error) => error,
-                Ok(never) => match never {},
-            },
-            () = lost => DetectError::Away(limit),
-        }
-    }
-
-    async fn look_on(&self, backoff: &mut Backoff, told: &mut String) -> Result<Infallible, DetectError> {
         loop {
             match self.look().await {
                 Ok(watcher) => {
@@ -182,24 +245,40 @@ impl Group<'_> {
                     told.clear();
                     watcher.changed().await;
                 }
-                // The session may live on, and the next question waits for its connection.
-                Err(DetectError::ZooKeeper(
-                    Error::ConnectionLoss | Error::Timeout | Error::Throttled | Error::Custom(_),
-                )) => {
-                    tokio::time::sleep(backoff.next_wait()).await;
-                }
-                Err(error) => return Err(error),
+                Err(DetectError::ZooKeeper(Error::Throttled)) => tokio::time::sleep(backoff.next_wait()).await,
+                Err(error) => return error,
             }
+        }
+    }
+
+    /// Asks for a sign of life all the time if this is a candidate. Returns when there was none for as long as the session lives.
+    async fn keep(&self, lease: &Lease) {
+        if self.own.is_none() {
+            return std::future::pending().await;
+        }
+        let limit = self.session.timeout();
+        let ask = async {
+            loop {
+                let asked = Instant::now();
+                if self.session.client.check_stat(self.path).await.is_ok() {
+                    lease.extend(asked, limit);
+                }
+                tokio::time::sleep(limit / SIGNS).await;
+            }
+        };
+        tokio::select! {
+            () = ask => {}
+            () = lease.over() => {}
         }
     }
 
     /// Looks, and tells of what it sees; the watcher says when to look again.
     async fn look(&self) -> Result<OneshotWatcher, DetectError> {
         let (members, watcher) = loop {
-            match self.client.list_and_watch_children(self.path).await {
+            match self.session.client.list_and_watch_children(self.path).await {
                 // There is no group yet: its first master makes it.
                 Err(Error::NoNode) => {
-                    let (stat, watcher) = self.client.check_and_watch_stat(self.path).await?;
+                    let (stat, watcher) = self.session.client.check_and_watch_stat(self.path).await?;
                     if stat.is_none() && self.own.is_none() {
                         tell(self.sender, Known::Nobody);
                         return Ok(watcher);
@@ -208,12 +287,12 @@ impl Group<'_> {
                 found => break found?,
             }
         };
-        if self.own.as_ref().is_some_and(|own| !members.contains(own)) {
+        if self.own.is_some_and(|own| !members.iter().any(|member| member == own)) {
             return Err(DetectError::Ousted);
         }
-        match leader(&self.client, self.path, &members).await {
+        match leader(&self.session.client, self.path, &members).await {
             Ok(Some(mut leader)) => {
-                leader.is_own = self.own.as_ref() == Some(&leader.member);
+                leader.is_own = self.own == Some(leader.member.as_str());
                 tell(self.sender, Known::Leader(leader));
             }
             Ok(None) => tell(self.sender, Known::Nobody),
@@ -230,20 +309,6 @@ impl Group<'_> {
     }
 }
 
-/// Returns when there was no connection for so long: the servers may have ended the session, and nobody can say so.
-async fn without_connection(mut states: StateWatcher, limit: Duration) {
-    let mut state = states.state();
-    loop {
-        state = match state {
-            SessionState::Disconnected => match tokio::time::timeout(limit, states.changed()).await {
-                Ok(state) => state,
-                Err(_) => return,
-            },
-            _ => states.changed().await,
-        };
-    }
-}
-
 async fn leader(client: &Client, path: &str, members: &[String]) -> Result<Option<Leader>, DetectError> {
     let Some(name) = first(members) else { return Ok(None) };
     let node = format!("{path}/{name}");
@@ -256,9 +321,9 @@ async fn leader(client: &Client, path: &str, members: &[String]) -> Result<Optio
 /// # Errors
 /// ZooKeeper says nothing, or nothing that can be understood.
 pub async fn ask(url: &Url, session_timeout: Duration) -> Result<Option<Leader>, DetectError> {
-    let client = connect(url, session_timeout).await?;
-    match client.list_children(url.path()).await {
-        Ok(members) => leader(&client, url.path(), &members).await,
+    let session = Session::open(url, session_timeout, 0).await?;
+    match session.client.list_children(url.path()).await {
+        Ok(members) => leader(&session.client, url.path(), &members).await,
         Err(Error::NoNode) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
-use zookeeper_client::{Acl, Acls, Client, CreateMode, Error, MultiWriteError, MultiWriter};
+use zookeeper_client::{Acl, Acls, CreateMode, Error, MultiWriteError, MultiWriteResult, MultiWriter};
 
 use crate::Url;
 use crate::candidate::rights;
-use crate::detector::connect;
+use crate::session::{Session, is_lost};
 
 /// The node below the group's that holds the entries. Not taken for a candidate: what follows the last `_` is no number.
 const ROOT: &str = "tepui_registry";
@@ -21,6 +21,8 @@ const WRITE_MAX: usize = 512 << 10;
 const FOLDERS: u32 = 256;
 /// What a change takes beside its content, about.
 const OVERHEAD: usize = 128;
+/// The version of a node that nobody has changed, as a candidate's.
+const UNCHANGED: i32 = 0;
 /// The wait before a write is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -33,6 +35,9 @@ pub enum EntriesError {
     /// Another master leads by now.
     #[error("another master has taken the registry over")]
     TakenOver,
+    /// This one does not lead any more.
+    #[error("this master's node '{0}' is gone, so another one may lead")]
+    NotLeading(String),
     /// An entry is too large.
     #[error("the entry '{0}' is too large for ZooKeeper")]
     TooLarge(String),
@@ -43,7 +48,10 @@ pub enum EntriesError {
 
 /// All entries. Only one process has them at a time.
 pub struct Entries {
-    client: Client,
+    session: Session,
+    url: Url,
+    /// What a new session is asked for.
+    session_timeout: Duration,
     root: String,
     rights: Vec<Acl>,
     /// The version of the root since these entries were taken over.
@@ -53,37 +61,77 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Takes the entries over and reads them. `owner` is for people who look at ZooKeeper.
+    /// Takes the entries over and reads them, for the candidate whose node in the group has the name `member`. `owner` is for
+    /// people who look at ZooKeeper.
     ///
     /// # Errors
-    /// What ZooKeeper says, or that it says nothing within `limit`.
+    /// The candidate's node is gone, what ZooKeeper says, or that it says nothing within `limit`.
     pub async fn open(
         url: &Url,
         session_timeout: Duration,
+        member: &str,
         owner: &str,
         limit: Duration,
     ) -> Result<Entries, EntriesError> {
-        let opened = tokio::time::timeout(limit, Entries::take_over(url, session_timeout, owner)).await;
-        opened.map_err(|_| EntriesError::Late(limit))?
+        let opened = tokio::time::timeout(limit, async {
+            loop {
+                match Entries::take_over(url, session_timeout, member, owner).await {
+                    Err(EntriesError::ZooKeeper(error)) if is_lost(&error) => tokio::time::sleep(PAUSE).await,
+                    opened => return opened,
+                }
+            }
+        });
+        opened.await.map_err(|_| EntriesError::Late(limit))?
     }
 
-    async fn take_over(url: &Url, session_timeout: Duration, owner: &str) -> Result<Entries, EntriesError> {
-        let client = connect(url, session_timeout).await?;
+    async fn take_over(
+        url: &Url,
+        session_timeout: Duration,
+        member: &str,
+        owner: &str,
+    ) -> Result<Entries, EntriesError> {
+        let session = Session::open(url, session_timeout, 0).await?;
         let (root, rights) = (format!("{}/{ROOT}", url.path()), rights(url));
-        client.mkdir(&root, &CreateMode::Persistent.with_acls(Acls::new(&rights))).await?;
-        // From here on nobody else can write, and what others have written is seen.
-        let version = client.set_data(&root, owner.as_bytes(), None).await?.version;
-        let mut entries = Entries { client, root, rights, version, folders: BTreeSet::new(), known: BTreeMap::new() };
+        session.client.mkdir(&root, &CreateMode::Persistent.with_acls(Acls::new(&rights))).await?;
+        // From here on nobody else can write, and what others have written is seen. Who has lost the lead meanwhile must not take
+        // the entries from its successor.
+        let node = format!("{}/{member}", url.path());
+        let mut writer = session.client.new_multi_writer();
+        writer.add_check_version(&node, UNCHANGED)?;
+        writer.add_set_data(&root, owner.as_bytes(), None)?;
+        let results = match writer.commit().await {
+            Err(MultiWriteError::OperationFailed { index: 0, .. }) => return Err(EntriesError::NotLeading(node)),
+            results => results.map_err(Error::from)?,
+        };
+        let Some(MultiWriteResult::SetData { stat }) = results.last() else {
+            return Err(Error::UnexpectedError("no version after a change".to_owned()).into());
+        };
+        let version = stat.version;
+        let (url, folders, known) = (url.clone(), BTreeSet::new(), BTreeMap::new());
+        let mut entries = Entries { session, url, session_timeout, root, rights, version, folders, known };
         entries.read().await?;
         Ok(entries)
     }
 
+    /// Another session: what is written asks for the root's version, and for nothing that a session has.
+    async fn reconnect(&mut self) -> Result<(), Error> {
+        let session = loop {
+            match Session::open(&self.url, self.session_timeout, 0).await {
+                Err(error) if is_lost(&error) => tokio::time::sleep(PAUSE).await,
+                opened => break opened?,
+            }
+        };
+        std::mem::replace(&mut self.session, session).cut().await;
+        Ok(())
+    }
+
     async fn read(&mut self) -> Result<(), Error> {
-        for folder in self.client.list_children(&self.root).await? {
+        for folder in self.session.client.list_children(&self.root).await? {
             let path = format!("{}/{folder}", self.root);
-            let names = self.client.list_children(&path).await?;
+            let names = self.session.client.list_children(&path).await?;
             // All are asked for before the first answer.
-            let asked: Vec<_> = names.iter().map(|name| self.client.get_data(&format!("{path}/{name}"))).collect();
+            let asked: Vec<_> =
+                names.iter().map(|name| self.session.client.get_data(&format!("{path}/{name}"))).collect();
             for (name, answer) in names.iter().zip(asked) {
                 let (data, _) = answer.await?;
                 if let Some(key) = key_of(name) {
@@ -124,18 +172,16 @@ impl Entries {
         let changes: BTreeMap<&str, Option<&[u8]>> =
             changes.iter().map(|(key, value)| (key.as_str(), value.as_deref())).collect();
         self.make_folders(&changes).await?;
-        loop {
-            let writer = self.transaction(&changes)?;
-            match commit(writer).await {
-                Ok(()) => break,
-                Err(MultiWriteError::OperationFailed { index: 0, source: Error::BadVersion | Error::NoNode }) => {
+        while let Err(error) = commit(self.transaction(&changes)?).await {
+            match error {
+                MultiWriteError::OperationFailed { index: 0, source: Error::BadVersion | Error::NoNode } => {
                     return Err(EntriesError::TakenOver);
                 }
-                Err(MultiWriteError::RequestFailed { source: Error::ConnectionLoss | Error::Timeout }) => {
+                MultiWriteError::RequestFailed { source } if is_lost(&source) => {
                     // It may have been made. Changes are made once more, to what there is now.
                     self.look_again(&changes).await?;
                 }
-                Err(error) => return Err(Error::from(error).into()),
+                error => return Err(Error::from(error).into()),
             }
         }
         for (key, value) in changes {
@@ -148,7 +194,7 @@ impl Entries {
     }
 
     fn transaction(&self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<MultiWriter<'_>, Error> {
-        let mut writer = self.client.new_multi_writer();
+        let mut writer = self.session.client.new_multi_writer();
         writer.add_check_version(&self.root, self.version)?;
         let options = CreateMode::Persistent.with_acls(Acls::new(&self.rights));
         for (key, value) in changes {
@@ -164,17 +210,18 @@ impl Entries {
     }
 
     async fn make_folders(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
+        let rights = self.rights.clone();
+        let options = CreateMode::Persistent.with_acls(Acls::new(&rights));
         for key in changes.keys() {
             let folder = folder_of(key);
             if self.folders.contains(&folder) {
                 continue;
             }
             let path = format!("{}/{folder}", self.root);
-            let options = CreateMode::Persistent.with_acls(Acls::new(&self.rights));
             loop {
-                match self.client.create(&path, b"", &options).await {
+                match self.session.client.create(&path, b"", &options).await {
                     Ok(_) | Err(Error::NodeExists) => break,
-                    Err(Error::ConnectionLoss | Error::Timeout) => tokio::time::sleep(PAUSE).await,
+                    Err(error) if is_lost(&error) => self.reconnect().await?,
                     Err(error) => return Err(error.into()),
                 }
             }
@@ -183,14 +230,15 @@ impl Entries {
         Ok(())
     }
 
-    /// Learns which of these entries there are.
+    /// Learns which of these entries there are, over another connection.
     async fn look_again(&mut self, changes: &BTreeMap<&str, Option<&[u8]>>) -> Result<(), EntriesError> {
+        self.reconnect().await?;
         for key in changes.keys() {
             let path = self.path(key);
             let stat = loop {
-                match self.client.check_stat(&path).await {
+                match self.session.client.check_stat(&path).await {
                     Ok(stat) => break stat,
-                    Err(Error::ConnectionLoss | Error::Timeout) => tokio::time::sleep(PAUSE).await,
+                    Err(error) if is_lost(&error) => self.reconnect().await?,
                     Err(error) => return Err(error.into()),
                 }
             };

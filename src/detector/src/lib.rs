@@ -8,10 +8,13 @@
 mod candidate;
 mod detector;
 mod entries;
+mod lease;
 mod member;
+mod session;
 mod url;
 
 pub use detector::{Detector, Known, ask};
 pub use entries::{Entries, EntriesError};
+pub use lease::Lease;
 pub use member::{DetectError, Leader};
 pub use url::{Url, UrlError, without_credential};

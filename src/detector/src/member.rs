@@ -14,6 +14,8 @@ pub struct Leader {
     pub host: String,
     /// And at which port.
     pub port: u16,
+    /// The region that its domain is in, if it has one.
+    pub region: Option<String>,
     /// Whether that is who looks: see [`Detector::contend`](crate::Detector::contend).
     pub is_own: bool,
 }
@@ -30,6 +32,9 @@ pub enum DetectError {
     /// There was no connection for as long as a session lives.
     #[error("there was no connection for {} ms, so the session is over", .0.as_millis())]
     Away(std::time::Duration),
+    /// A candidate is not let in, and asking again would not help.
+    #[error("{0}")]
+    Refused(String),
     /// Somebody has taken a candidate out.
     #[error("the node of this candidate is gone")]
     Ousted,
@@ -45,18 +50,20 @@ impl Leader {
     /// The leader by what its node says: JSON, protobuf or a pid, by its label.
     pub(crate) fn read(name: &str, data: &[u8]) -> Option<Leader> {
         let label = name.split_once('_').map_or("", |(label, _)| label);
-        let (pid, hostname, port): (Pid, Option<String>, Option<u64>) = match label {
+        let (pid, hostname, port, region): (Pid, Option<String>, Option<u64>, Option<String>) = match label {
             "json.info" => {
                 let info: serde_json::Value = serde_json::from_slice(data).ok()?;
                 let hostname = info.get("hostname").and_then(|name| name.as_str()).map(str::to_owned);
                 let port = info.get("port").and_then(serde_json::Value::as_u64);
-                (info.get("pid")?.as_str()?.parse().ok()?, hostname, port)
+                let region = info.pointer("/domain/fault_domain/region/name").and_then(|name| name.as_str());
+                (info.get("pid")?.as_str()?.parse().ok()?, hostname, port, region.map(str::to_owned))
             }
             "info" => {
                 let info = protos::mesos::MasterInfo::decode(data).ok()?;
-                (info.pid?.parse().ok()?, info.hostname, Some(info.port.into()))
+                let region = info.domain.and_then(|domain| domain.fault_domain).map(|domain| domain.region.name);
+                (info.pid?.parse().ok()?, info.hostname, Some(info.port.into()), region)
             }
-            "" => (std::str::from_utf8(data).ok()?.trim().parse().ok()?, None, None),
+            "" => (std::str::from_utf8(data).ok()?.trim().parse().ok()?, None, None, None),
             _ => return None,
         };
         if pid.id().is_empty() || pid.address().port() == 0 {
@@ -64,7 +71,7 @@ impl Leader {
         }
         let host = hostname.filter(|name| !name.is_empty()).unwrap_or_else(|| pid.address().ip().to_string());
         let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(pid.address().port());
-        Some(Leader { member: name.to_owned(), pid, host, port, is_own: false })
+        Some(Leader { member: name.to_owned(), pid, host, port, region, is_own: false })
     }
 }
 
@@ -93,6 +100,10 @@ mod tests {
         assert_eq!(host(&json), Some(("m1".to_owned(), 5050)));
         let elsewhere = r#"{"pid":"master@10.0.0.1:5050","port":5051}"#;
         assert_eq!(host(elsewhere), Some(("10.0.0.1".to_owned(), 5051)));
+        let domain = r#""domain":{"fault_domain":{"region":{"name":"r"},"zone":{"name":"z"}}}"#;
+        let far = format!(r#"{{"pid":"{text}",{domain}}}"#);
+        let region = |data: &str| Leader::read("json.info_1", data.as_bytes()).and_then(|leader| leader.region);
+        assert_eq!((region(&far).as_deref(), region(&json)), (Some("r"), None));
         for (name, data) in [
             ("json.info_0000000001", "{}"),
             ("json.info_0000000001", r#"{"pid": 7}"#),

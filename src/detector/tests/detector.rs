@@ -115,8 +115,47 @@ async fn servers_that_are_not_there_yet_are_waited_for_and_told_who_asks() {
 }
 
 fn contend(server: &ZooKeeper, host: u8) -> Detector {
+    contend_for(server, host, LONG)
+}
+
+fn contend_for(server: &ZooKeeper, host: u8, session_timeout: Duration) -> Detector {
     let info = format!(r#"{{"pid":"master@10.0.0.{host}:5050"}}"#);
-    Detector::contend(server.url().parse().unwrap(), LONG, 1, info)
+    Detector::contend(server.url().parse().unwrap(), session_timeout, 1, info)
+}
+
+#[tokio::test]
+async fn a_session_is_asked_for_again_and_again_while_it_lives() {
+    let mut server = ZooKeeper::start(0).await;
+    let mut detector = contend_for(&server, 1, Duration::from_secs(10));
+    let leader = next(&mut detector).await;
+    assert!(leader.starts_with("own json.info_"), "{leader}");
+    // Waits that double would be longer than the session by then.
+    tokio::time::timeout(Duration::from_secs(60), server.turn_away(12)).await.expect("it asks twelve times");
+    assert!(!detector.lease().is_over());
+    // What happens after that is seen.
+    let name = leader.split(' ').nth(1).unwrap();
+    server.leave(name);
+    server.enter("json.info_0000000000", "10.0.0.9:5050");
+    let mut seen = next(&mut detector).await;
+    while seen != "json.info_0000000000 master@10.0.0.9:5050" {
+        assert_eq!(seen, "Nothing");
+        seen = next(&mut detector).await;
+    }
+}
+
+#[tokio::test]
+async fn a_candidate_relies_on_what_it_heard_no_longer_than_its_session_lives() {
+    let mut server = ZooKeeper::start(0).await;
+    let mut detector = contend_for(&server, 1, SHORT);
+    let leader = next(&mut detector).await;
+    assert!(leader.starts_with("own "), "{leader}");
+    server.stop().await;
+    assert_eq!(next(&mut detector).await, "Nothing");
+    assert!(detector.lease().is_over());
+    server.forget_sessions();
+    server.resume().await;
+    assert!(next(&mut detector).await.starts_with("own "));
+    assert!(!detector.lease().is_over());
 }
 
 #[tokio::test]

@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
-use detector::{Detector, Known, Leader, Url};
+use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
+use protos::mesos::MasterInfo;
 use wire::http::{Request, Response, StatusCode};
 use wire::libprocess::{Delivery, MessageSink};
 
+use super::group_registry::Claim;
 use super::handler::Handler;
 use super::registry::RegistryStore;
 use super::{Parts, Served};
@@ -48,8 +50,8 @@ enum Place {
     Unknown,
     /// Another one leads, and is found there.
     Elsewhere(String, u16),
-    /// This one does, but has not read yet what it must remember.
-    Here,
+    /// This one does, but has not read yet what it must remember. It is found there.
+    Here(String, u16),
 }
 
 impl Standby {
@@ -61,7 +63,10 @@ impl Standby {
     pub(super) fn redirect(&self, request: Option<&Request>) -> Response {
         match &*lock(&self.leader) {
             Place::Unknown => Response::text(StatusCode::SERVICE_UNAVAILABLE, "No leader elected"),
-            Place::Here => Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery"),
+            Place::Here(host, port) => match request {
+                Some(_) => Response::text(StatusCode::SERVICE_UNAVAILABLE, "Master has not finished recovery"),
+                None => Response::redirect(host, *port, ""),
+            },
             Place::Elsewhere(host, port) => {
                 Response::redirect(host, *port, &request.map(full_path).unwrap_or_default())
             }
@@ -91,7 +96,7 @@ fn full_path(request: &Request) -> String {
 /// What answers at first, and what answers from the moment that this master leads.
 pub(super) struct Switch {
     first: Arc<Handler>,
-    leading: OnceLock<Arc<Handler>>,
+    leading: OnceLock<(Arc<Handler>, Arc<Lease>)>,
 }
 
 impl Switch {
@@ -99,15 +104,23 @@ impl Switch {
         Switch { first, leading: OnceLock::new() }
     }
 
-    fn now(&self) -> &Arc<Handler> {
-        self.leading.get().unwrap_or(&self.first)
+    /// None if this master has led and cannot be sure any more that it does: it ends, and has nothing to say until then. To who asked
+    /// it is as if it had died before, which is what all can deal with.
+    fn now(&self) -> Option<&Arc<Handler>> {
+        match self.leading.get() {
+            Some((_, lease)) if lease.is_over() => None,
+            Some((handler, _)) => Some(handler),
+            None => Some(&self.first),
+        }
     }
 }
 
 impl wire::http::Handler for Switch {
     async fn handle(&self, request: Request) -> Response {
-        let handler = self.now().clone();
-        handler.handle(request).await
+        match self.now().cloned() {
+            Some(handler) => handler.handle(request).await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -117,7 +130,7 @@ impl MessageSink for Switch {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
-        self.now().deliver(message)
+        self.now().map_or(Delivery::Accepted, |handler| handler.deliver(message))
     }
 }
 
@@ -137,18 +150,20 @@ pub(super) async fn contend(
     let mut detector = Detector::contend(group.0.clone(), group.1, seed, node(&parts)?);
     let idle = tokio::spawn(idle.run());
     let _idle = Abort(idle.abort_handle());
-    elected(&mut detector, &standby).await?;
+    let member = elected(&mut detector, &standby, &parts.info).await?;
     tracing::info!("elected as the leading master");
-    standby.set(Place::Here);
-    let (flags, owner) = (parts.common.clone(), parts.pid.to_string());
-    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&flags.flags, Some((group, owner))));
+    let host = parts.info.hostname.clone().unwrap_or_default();
+    standby.set(Place::Here(host, u16::try_from(parts.info.port).unwrap_or_default()));
+    let claim = Claim { url: group.0, session_timeout: group.1, member, owner: parts.pid.to_string() };
+    let common = parts.common.clone();
+    let opening = tokio::task::spawn_blocking(move || RegistryStore::open(&common.flags, Some(claim)));
     let registry = tokio::select! {
         opened = opening => opened.context("the registry's reader has failed")??,
         () = deposed(&mut detector) => anyhow::bail!(DEPOSED),
     };
     let served = parts.serve(registry, None)?;
     // It is set once, here.
-    let _ = switch.leading.set(served.handler.clone());
+    let _ = switch.leading.set((served.handler.clone(), detector.lease()));
     tokio::select! {
         ended = served.run() => ended,
         () = deposed(&mut detector) => anyhow::bail!(DEPOSED),
@@ -163,14 +178,21 @@ fn node(parts: &Parts) -> anyhow::Result<String> {
     Ok(info.to_string())
 }
 
-/// Returns when this master leads.
+/// Returns when this master leads, with the name of its node.
 ///
 /// # Errors
-/// It is not let in.
-async fn elected(detector: &mut Detector, standby: &Standby) -> anyhow::Result<()> {
+/// It is not let in, or the leader is in another region.
+async fn elected(detector: &mut Detector, standby: &Standby, own: &MasterInfo) -> anyhow::Result<String> {
+    let region = own.domain.as_ref().and_then(|domain| domain.fault_domain.as_ref()).map(|domain| &domain.region.name);
     loop {
         match detector.known() {
-            Known::Leader(leader) if leader.is_own => return Ok(()),
+            Known::Leader(leader) if leader.is_own => return Ok(leader.member),
+            Known::Leader(Leader { pid, region: Some(other), .. }) if region.is_some_and(|region| *region != other) => {
+                anyhow::bail!(
+                    "the leading master {pid} is in the region '{other}', and this one in '{}': masters of a group are in one region (--domain)",
+                    region.map_or("", |region| region.as_str())
+                );
+            }
             Known::Leader(Leader { host, port, pid, .. }) => {
                 tracing::info!("the leading master is {pid}");
                 standby.set(Place::Elsewhere(host, port));

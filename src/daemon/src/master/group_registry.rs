@@ -23,6 +23,17 @@ pub(super) struct Limits {
     pub store: Duration,
 }
 
+/// Who takes a registry over, and where.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub url: Url,
+    pub session_timeout: Duration,
+    /// The name of the leading master's node in the group.
+    pub member: String,
+    /// Its pid.
+    pub owner: String,
+}
+
 /// A registry in ZooKeeper, taken over by this master.
 pub(super) struct GroupRegistry {
     jobs: mpsc::UnboundedSender<Job>,
@@ -44,18 +55,13 @@ impl GroupRegistry {
     ///
     /// # Errors
     /// ZooKeeper refuses, or does not answer in time.
-    pub(super) fn open(
-        url: Url,
-        session_timeout: Duration,
-        owner: String,
-        limits: Limits,
-    ) -> Result<GroupRegistry, StoreError> {
+    pub(super) fn open(claim: Claim, limits: Limits) -> Result<GroupRegistry, StoreError> {
         let (jobs, todo) = mpsc::unbounded_channel();
         let (fetched, seen) = blocking::sync_channel(1);
         let serve = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             match runtime {
-                Ok(runtime) => runtime.block_on(serve(url, session_timeout, owner, limits, todo, fetched)),
+                Ok(runtime) => runtime.block_on(serve(claim, limits, todo, fetched)),
                 Err(error) => tracing::warn!("the registry's reactor cannot be started: {error}"),
             }
         };
@@ -71,14 +77,13 @@ fn elsewhere(error: impl std::error::Error + Send + Sync + 'static) -> StoreErro
 
 /// Writes what is asked for, until nobody can ask any more.
 async fn serve(
-    url: Url,
-    session_timeout: Duration,
-    owner: String,
+    claim: Claim,
     limits: Limits,
     mut todo: mpsc::UnboundedReceiver<Job>,
     fetched: blocking::SyncSender<Fetched>,
 ) {
-    let mut entries = match Entries::open(&url, session_timeout, &owner, limits.fetch).await {
+    let Claim { url, session_timeout, member, owner } = claim;
+    let mut entries = match Entries::open(&url, session_timeout, &member, &owner, limits.fetch).await {
         Ok(entries) => entries,
         Err(error) => {
             // If nobody waits any more, nobody has to know.

@@ -15,7 +15,7 @@ use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 use store::{FileRegistry, MemoryRegistry, Update};
 
-use super::group_registry::{GroupRegistry, Limits};
+use super::group_registry::{Claim, GroupRegistry, Limits};
 use crate::clock::Stopwatch;
 use crate::flags::{FlagError, Flags};
 use crate::metrics::{Metrics, Timings};
@@ -53,21 +53,18 @@ impl RegistryStore {
         RegistryStore::read(Box::new(MemoryRegistry::default()))
     }
 
-    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one; the text says who takes
-    /// it over. May block.
+    /// Opens the store that `--registry` and `--work_dir` name, and reads it. Masters of a group share one, which is taken over
+    /// with a claim. May block.
     ///
     /// # Errors
     /// Flags that do not fit, or a store that cannot be read.
-    pub(super) fn open(
-        flags: &Flags,
-        group: Option<((detector::Url, Duration), String)>,
-    ) -> anyhow::Result<RegistryStore> {
-        let store: Box<dyn store::RegistryStore> = match (flags.text("registry"), group) {
+    pub(super) fn open(flags: &Flags, claim: Option<Claim>) -> anyhow::Result<RegistryStore> {
+        let store: Box<dyn store::RegistryStore> = match (flags.text("registry"), claim) {
             ("in_memory", _) => Box::new(MemoryRegistry::default()),
-            ("replicated_log", Some(((url, session_timeout), owner))) => {
+            ("replicated_log", Some(claim)) => {
                 let limit = |name| flags.duration(name).unwrap_or_default();
                 let limits = Limits { fetch: limit("registry_fetch_timeout"), store: limit("registry_store_timeout") };
-                let opened = GroupRegistry::open(url, session_timeout, owner, limits);
+                let opened = GroupRegistry::open(claim, limits);
                 Box::new(opened.context("the registry cannot be opened")?)
             }
             ("replicated_log", None) => {

@@ -37,6 +37,8 @@ struct Held {
     asked_as: Mutex<BTreeSet<String>>,
     /// Whether no candidate is let in.
     closed: AtomicBool,
+    /// Whether connections are closed as soon as they are made, and how many were.
+    turned_away: watch::Sender<(bool, usize)>,
 }
 
 /// The members with their data, if there is a group, and how often they have changed.
@@ -57,6 +59,7 @@ impl ZooKeeper {
             sessions: Mutex::default(),
             asked_as: Mutex::default(),
             closed: AtomicBool::default(),
+            turned_away: watch::Sender::default(),
         });
         let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -107,6 +110,16 @@ impl ZooKeeper {
     pub async fn resume(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.serving = tokio::spawn(serve(listener, self.held.clone()));
+    }
+
+    /// Ends all connections, and ends new ones at once until there were so many.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub async fn turn_away(&mut self, times: usize) {
+        self.stop().await;
+        self.held.turned_away.send_replace((true, 0));
+        self.resume().await;
+        self.held.turned_away.subscribe().wait_for(|(_, count)| *count >= times).await.unwrap();
+        self.held.turned_away.send_modify(|(on, _)| *on = false);
     }
 
     /// All sessions are over.
@@ -175,6 +188,10 @@ async fn serve(listener: TcpListener, held: Arc<Held>) {
     // Connections end with this task.
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
+        if held.turned_away.borrow().0 {
+            held.turned_away.send_modify(|(_, count)| *count += 1);
+            continue;
+        }
         connections.spawn(connection(stream, held.clone()));
     }
 }
@@ -330,6 +347,8 @@ fn answer(request: &[u8], held: &Held, session: i64) -> (i64, Vec<u8>, Watch) {
             let names: Vec<u8> = members.keys().flat_map(|name| text(name)).collect();
             (good(&[&count, &names, if kind == 12 { &stat } else { &[] }]), Some((CHILDREN, None)))
         }
+        // Whoever asks sees all that was written before.
+        (9, _) => (good(&[&text(&string(request, 8).0)]), None),
         (100, _) => {
             let (scheme, end) = string(request, 12);
             assert_eq!(scheme, "digest");

@@ -1,0 +1,62 @@
+//! For how long a candidate may rely on what ZooKeeper has said last.
+//!
+//! The servers end a session that they have not heard of for its time, and another one leads then. Who was stopped, or cut off
+//! without a word, must not believe that it leads just because nobody has told it otherwise.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Over when a session may be, seen from the last question that was answered.
+#[derive(Debug)]
+pub struct Lease {
+    began: Instant,
+    /// In milliseconds since then.
+    until: AtomicU64,
+}
+
+impl Lease {
+    pub(crate) fn new() -> Lease {
+        Lease { began: Instant::now(), until: AtomicU64::new(0) }
+    }
+
+    /// A question that was asked then has been answered, in a session of that length.
+    pub(crate) fn extend(&self, asked: Instant, session: Duration) {
+        let until = (asked + session).saturating_duration_since(self.began);
+        self.until.store(u64::try_from(until.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether the session may be over.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.end()
+    }
+
+    fn end(&self) -> Instant {
+        self.began + Duration::from_millis(self.until.load(Ordering::Relaxed))
+    }
+
+    /// Returns when it is over.
+    pub(crate) async fn over(&self) {
+        while !self.is_over() {
+            tokio::time::sleep_until(self.end()).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_counts_from_the_question() {
+        let lease = Lease::new();
+        assert!(lease.is_over(), "nobody was asked yet");
+        let now = Instant::now();
+        lease.extend(now, Duration::from_secs(600));
+        assert!(!lease.is_over());
+        lease.extend(now, Duration::from_millis(1));
+        lease.over().await;
+        assert!(lease.is_over());
+    }
+}

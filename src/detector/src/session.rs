@@ -1,0 +1,160 @@
+//! A session with ZooKeeper, over as many connections as it takes.
+//!
+//! The client library connects again by itself, but waits twice as long each time, so that the servers may have been back for half
+//! a session before it notices. Here a connection that is lost is given up at once, and the servers are asked for the same
+//! session at short intervals, each for a short time only: those that are gone must not use a session up.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use base::Backoff;
+use tokio::task::JoinHandle;
+use zookeeper_client::{Client, Connector, Error, SessionInfo, SessionState};
+
+use crate::Url;
+
+/// The least time that a server gets to answer.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
+/// The shortest and the longest wait between two rounds of questions.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// A session that is or was connected. It is closed with its owner if it still has a connection then.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    /// The library's tasks, which hold the connection.
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Session {
+    /// A new session. Asks all servers for as long as a session lives.
+    pub(crate) async fn open(url: &Url, timeout: Duration, seed: u64) -> Result<Session, Error> {
+        let (mut last, mut waits) = (Error::Timeout, waits(timeout, seed));
+        let asked = tokio::time::timeout(timeout, async {
+            loop {
+                match connect(connector(url, timeout), url.servers()).await {
+                    Err(error) if is_final(&error) => return Err(error),
+                    Err(error) => last = error,
+                    opened => return opened,
+                }
+                tokio::time::sleep(waits.next_wait()).await;
+            }
+        });
+        match asked.await {
+            Ok(opened) => opened,
+            Err(_) => Err(last),
+        }
+    }
+
+    /// How long the session lives without a connection.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.client.session_timeout()
+    }
+
+    /// The same session over another connection. Tries until somebody ends it, or the session is over. Watches are gone.
+    pub(crate) async fn resume(self, url: &Url, seed: u64) -> Result<Session, Error> {
+        let timeout = self.timeout();
+        let session = self.cut().await;
+        let servers: Vec<&str> = url.servers().split(',').collect();
+        let share = u32::try_from(servers.len()).unwrap_or(u32::MAX).saturating_mul(2);
+        let (mut patience, mut waits) = ((timeout / share).max(PATIENCE_MIN), waits(timeout, seed));
+        let mut first = usize::try_from(seed % servers.len().max(1) as u64).unwrap_or_default();
+        loop {
+            for server in servers.iter().cycle().skip(first).take(servers.len()) {
+                let again = connector(url, timeout).with_session(session.clone());
+                match tokio::time::timeout(patience, connect(again, server)).await {
+                    Ok(Ok(session)) => return Ok(session),
+                    Ok(Err(error)) if is_final(&error) => return Err(error),
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
+            // Servers that are only slow get more time in the next round.
+            patience = (patience * 2).min(timeout);
+            first = (first + 1) % servers.len().max(1);
+            tokio::time::sleep(waits.next_wait()).await;
+        }
+    }
+
+    /// Gives the connection up, but not the session.
+    pub(crate) async fn cut(self) -> SessionInfo {
+        for task in self.tasks {
+            task.abort();
+            // It has no result; it must be gone before the client is, or it would close the session.
+            let _ = task.await;
+        }
+        self.client.into_session()
+    }
+
+    /// Returns when there is no connection any more.
+    ///
+    /// # Errors
+    /// The session is over, too.
+    pub(crate) async fn disconnected(&self) -> Result<(), Error> {
+        let mut states = self.client.state_watcher();
+        let mut state = self.client.state();
+        loop {
+            match state {
+                SessionState::Disconnected => return Ok(()),
+                SessionState::Expired | SessionState::Closed => return Err(Error::SessionExpired),
+                SessionState::AuthFailed => return Err(Error::AuthFailed),
+                _ => state = states.changed().await,
+            }
+        }
+    }
+}
+
+/// Whether no server will answer better.
+fn is_final(error: &Error) -> bool {
+    matches!(error, Error::SessionExpired | Error::AuthFailed | Error::NoAuth | Error::BadArguments(_))
+}
+
+/// Whether an error says no more than that a question did not get through: another connection, or another session, may answer it.
+pub(crate) fn is_lost(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::ConnectionLoss
+            | Error::Timeout
+            | Error::NoHosts
+            | Error::SessionExpired
+            | Error::SessionMoved
+            | Error::ClientClosed
+            | Error::Custom(_)
+    )
+}
+
+fn waits(timeout: Duration, seed: u64) -> Backoff {
+    let first = (timeout / 40).clamp(PAUSES.0, PAUSES.1);
+    Backoff::new(first, (first * 2).min(PAUSES.1), seed)
+}
+
+fn connector(url: &Url, timeout: Duration) -> Connector {
+    let connector = Client::connector().with_session_timeout(timeout).with_fail_eagerly();
+    match url.credential() {
+        Some(credential) => connector.with_auth("digest", credential.as_bytes()),
+        None => connector,
+    }
+}
+
+/// Asks each of the servers once.
+async fn connect(connector: Connector, servers: &str) -> Result<Session, Error> {
+    let tasks = Tasks::default();
+    let mut connecting = pin!(connector.connect(servers));
+    let client = std::future::poll_fn(|context| {
+        let _scope = spawns_core::enter(&tasks);
+        connecting.as_mut().poll(context)
+    })
+    .await?;
+    Ok(Session { client, tasks: tasks.0.into_inner().unwrap_or_else(PoisonError::into_inner) })
+}
+
+/// Starts the library's tasks, and remembers them.
+#[derive(Default)]
+struct Tasks(Mutex<Vec<JoinHandle<()>>>);
+
+impl spawns_core::Spawn for Tasks {
+    fn spawn(&self, task: spawns_core::Task) {
+        let running = tokio::spawn(Box::into_pin(task.future));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(running);
+    }
+}
