@@ -30,7 +30,8 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     if let Err(error) = wire::raise_open_files_limit() {
         tracing::warn!("the limit of open files cannot be raised: {error}");
     }
-    runtime()?.block_on(async move {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async move {
         tokio::spawn(async {
             tokio::time::sleep(STARTED).await;
             // The code of the start is not needed again; what is needed comes back by itself.
@@ -53,7 +54,12 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
                 Ok(ExitCode::from(u8::try_from(ended.code).unwrap_or(1)))
             }
         }
-    })
+    });
+    if ended.is_err() {
+        // It must not go on, whatever a thread still waits for: ZooKeeper may be away.
+        runtime.shutdown_background();
+    }
+    ended
 }
 
 /// The reactor of a daemon: one thread, and others only for disks and long documents.

@@ -253,7 +253,10 @@ impl RunningMaster {
             },
         };
         self.core.abort();
-        self.server.stop().await;
+        // A master that must not go on has no answers to wait for.
+        if result.is_ok() {
+            self.server.stop().await;
+        }
         result
     }
 }
