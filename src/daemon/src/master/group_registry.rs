@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::mpsc as blocking;
 use std::time::Duration;
 
+use anyhow::Context;
 use detector::{Entries, EntriesError, Url};
 use protos::mesos::internal::Registry;
-use store::{RegistryStore, StoreError, Update};
+use store::{FileRegistry, RegistryStore, StoreError, Update};
 use tokio::sync::mpsc;
 
 const PLACE: &str = "ZooKeeper";
@@ -117,5 +118,62 @@ impl RegistryStore for GroupRegistry {
             }
         }
         Ok(())
+    }
+}
+
+/// Copies what a master without a group has left in a file to a group that has no registry yet. The file is kept under another
+/// name, so that nobody takes it for the registry later.
+///
+/// # Errors
+/// One of them cannot be read or written.
+pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path) -> anyhow::Result<()> {
+    // Each leader writes its own entry before it does anything else.
+    if group.load()?.master.is_some() || !file.exists() {
+        return Ok(());
+    }
+    let mut left = FileRegistry::open(file).and_then(|mut registry| registry.load()).context("the registry's file")?;
+    // Not that entry: if this is not finished the next leader begins anew.
+    left.master = None;
+    group.commit(&store::changes(&Registry::default(), &left))?;
+    let kept = file.with_extension("moved");
+    std::fs::rename(file, &kept).with_context(|| format!("cannot rename {}", file.display()))?;
+    tracing::info!(
+        "the registry of {} is in {PLACE} from now on; what was there is kept in {}",
+        file.display(),
+        kept.display()
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos;
+    use store::MemoryRegistry;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_adopted_by_a_group_without_a_registry() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.redb");
+        let master = mesos::internal::registry::Master { info: mesos::MasterInfo::default() };
+        let weights =
+            mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
+        let left = Registry { master: Some(master), weights: vec![weights], ..Registry::default() };
+        let mut group = MemoryRegistry::default();
+        adopt(&mut group, &path).unwrap();
+        assert_eq!(group.load().unwrap(), MemoryRegistry::default().load().unwrap(), "there is no file");
+        FileRegistry::open(&path).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
+
+        let mut used = MemoryRegistry::default();
+        let own = Registry { master: left.master.clone(), ..Registry::default() };
+        used.commit(&store::changes(&Registry::default(), &own)).unwrap();
+        adopt(&mut used, &path).unwrap();
+        assert!(used.load().unwrap().weights.is_empty() && path.exists(), "the group has a registry");
+
+        adopt(&mut group, &path).unwrap();
+        let adopted = group.load().unwrap();
+        assert_eq!((adopted.weights, adopted.master), (left.weights, None));
+        assert!(!path.exists() && folder.path().join("registry.moved").exists());
     }
 }

@@ -15,7 +15,7 @@ use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
 use store::{FileRegistry, MemoryRegistry, Update};
 
-use super::group_registry::{Claim, GroupRegistry, Limits};
+use super::group_registry::{Claim, GroupRegistry, Limits, adopt};
 use crate::clock::Stopwatch;
 use crate::flags::{FlagError, Flags};
 use crate::metrics::{Metrics, Timings};
@@ -65,7 +65,11 @@ impl RegistryStore {
                 let limit = |name| flags.duration(name).unwrap_or_default();
                 let limits = Limits { fetch: limit("registry_fetch_timeout"), store: limit("registry_store_timeout") };
                 let opened = GroupRegistry::open(claim, limits);
-                Box::new(opened.context("the registry cannot be opened")?)
+                let mut group = opened.context("the registry cannot be opened")?;
+                if let Some(work_dir) = flags.get("work_dir").filter(|text| !text.is_empty()) {
+                    adopt(&mut group, &Path::new(work_dir).join(FILE)).context("the registry cannot be taken over")?;
+                }
+                Box::new(group)
             }
             ("replicated_log", None) => {
                 let work_dir = flags.required("work_dir", " with --registry=replicated_log")?;
