@@ -58,6 +58,8 @@ fn a_leader_that_was_stopped_for_longer_than_its_session_does_not_act_any_more()
     assert!(answer.is_empty(), "{answer}");
     until("the first master ends", || first.ended());
     assert!(log(&folder, "m1").contains("has lost the lead"));
+    // By now ZooKeeper would have ended the session.
+    zookeeper.forget_sessions();
     until("the second one leads", || leads(&second_at));
 }
 
