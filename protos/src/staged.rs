@@ -5,11 +5,7 @@ use crate::mesos::{ExecutorId, FrameworkId, Task, TaskInfo, TaskState};
 impl Task {
     /// A task that has just been launched: what is known of it by its `info`, in TASK_STAGING; without its resources, which who
     /// keeps it adds in the form in which it keeps them.
-    pub fn staged(
-        info: &TaskInfo,
-        framework_id: FrameworkId,
-        executor_id: Option<ExecutorId>,
-    ) -> Task {
+    pub fn staged(info: &TaskInfo, framework_id: FrameworkId, executor_id: Option<ExecutorId>) -> Task {
         Task {
             name: info.name.clone(),
             task_id: info.task_id.clone(),
