@@ -5,12 +5,7 @@ use crate::mesos::{ExecutorId, FrameworkId, Task, TaskInfo, TaskState};
 impl Task {
     /// A task that has just been launched: what is known of it by its `info`, in TASK_STAGING; without its resources, which who
     /// keeps it adds in the form in which it keeps them.
-    pub fn staged(
-        info: &TaskInfo,
-        framework_id: FrameworkId,
-        executor_id: Option<ExecutorId>,
-        user: Option<String>,
-    ) -> Task {
+    pub fn staged(info: &TaskInfo, framework_id: FrameworkId, executor_id: Option<ExecutorId>) -> Task {
         Task {
             name: info.name.clone(),
             task_id: info.task_id.clone(),
@@ -23,9 +18,33 @@ impl Task {
             container: info.container.clone(),
             health_check: info.health_check.clone(),
             kill_policy: info.kill_policy,
-            user,
+            user: user_of(info),
             limits: info.limits.clone(),
             ..Task::default()
         }
+    }
+}
+
+/// The user that the task's command names, or its executor's: who runs it otherwise is not told.
+fn user_of(info: &TaskInfo) -> Option<String> {
+    let own = info.command.as_ref().and_then(|command| command.user.clone());
+    own.or_else(|| info.executor.as_ref()?.command.as_ref()?.user.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesos::{CommandInfo, ExecutorInfo};
+
+    #[test]
+    fn only_a_user_that_is_named_is_told() {
+        let of = |user: Option<&str>| CommandInfo { user: user.map(str::to_owned), ..CommandInfo::default() };
+        let executor = ExecutorInfo { command: Some(of(Some("e"))), ..ExecutorInfo::default() };
+        let staged = |info| Task::staged(&info, FrameworkId::default(), None).user;
+        assert_eq!(staged(TaskInfo { command: Some(of(None)), ..TaskInfo::default() }), None);
+        assert_eq!(staged(TaskInfo { command: Some(of(Some("t"))), ..TaskInfo::default() }).as_deref(), Some("t"));
+        let of_executor = TaskInfo { executor: Some(Box::new(executor)), ..TaskInfo::default() };
+        assert_eq!(staged(of_executor.clone()).as_deref(), Some("e"));
+        assert_eq!(staged(TaskInfo { command: Some(of(Some("t"))), ..of_executor }).as_deref(), Some("t"));
     }
 }

@@ -267,6 +267,8 @@ impl Agent {
             operations: self.operations.clone(),
             oversubscribed: self.oversubscribed(),
             counters: self.counters.clone(),
+            garbage: self.garbage.len(),
+            garbage_kept_for: self.kept_for(),
         });
         self.view = Some(Arc::clone(&view));
         view

@@ -165,7 +165,7 @@ impl Agent {
     fn waiting_tasks(&self) -> impl Iterator<Item = pb::Task> {
         let of = |framework: &Arc<crate::Framework>| -> Vec<pb::Task> {
             let tasks = framework.waiting_tasks();
-            tasks.map(|info| task_in_old_form(&task_for(info, &framework.id, None))).collect()
+            tasks.map(|info| task_in_old_form(&task_for(info, &framework.id))).collect()
         };
         self.frameworks.values().flat_map(of)
     }
@@ -232,11 +232,11 @@ fn task_in_old_form(task: &pb::Task) -> pb::Task {
 
 /// The record of a task that has just been launched.
 pub(crate) fn task_of(info: &pb::TaskInfo, executor: &Executor) -> pb::Task {
-    task_for(info, &executor.framework_id, executor.user.clone())
+    task_for(info, &executor.framework_id)
 }
 
-fn task_for(info: &pb::TaskInfo, framework: &FrameworkId, user: Option<String>) -> pb::Task {
+fn task_for(info: &pb::TaskInfo, framework: &FrameworkId) -> pb::Task {
     let framework = pb::FrameworkId { value: framework.into() };
     let executor = info.executor.as_ref().map(|executor| executor.executor_id.clone());
-    pb::Task { resources: info.resources.clone(), ..pb::Task::staged(info, framework, executor, user) }
+    pb::Task { resources: info.resources.clone(), ..pb::Task::staged(info, framework, executor) }
 }

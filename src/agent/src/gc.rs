@@ -61,6 +61,13 @@ pub(crate) struct Garbage {
     timer: Option<TimerKey>,
 }
 
+impl Garbage {
+    /// How many folders wait for their deletion.
+    pub(crate) fn len(&self) -> usize {
+        self.newest.len()
+    }
+}
+
 impl Agent {
     /// A folder is used no more.
     pub(crate) fn discard(&mut self, folder: Folder, now: Time) {
@@ -120,7 +127,7 @@ impl Agent {
     }
 
     /// How long garbage is kept, with the disk as full as it is.
-    fn kept_for(&self) -> Duration {
+    pub(crate) fn kept_for(&self) -> Duration {
         let room = (1.0 - self.config.gc_disk_headroom - self.garbage.usage).clamp(0.0, 1.0);
         self.config.gc_delay.mul_f64(room)
     }
@@ -137,5 +144,29 @@ impl Agent {
             Folder::Framework(framework) => self.frameworks.contains_key(framework),
             Folder::Agent(id) => self.id.as_ref().is_some_and(|own| own.as_str() == id),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::disk::Recovered;
+
+    #[test]
+    fn how_much_waits_and_for_how_long() {
+        let (now, mut out) = (Time::from_secs(1), Outbox::default());
+        let pid = "slave(1)@10.0.0.2:5051".parse().unwrap();
+        let config = Config::new(pid, "/w");
+        let mut agent =
+            Agent::new(config, protos::mesos::SlaveInfo::default(), Recovered::default(), 2, now, &mut out).unwrap();
+        let framework = FrameworkId::new("f").unwrap();
+        agent.discard(Folder::Framework(framework.clone()), now);
+        agent.discard(Folder::Framework(framework), now);
+        agent.discard(Folder::Agent("old".to_owned()), now);
+        let snapshot = agent.snapshot();
+        assert_eq!(snapshot.garbage, 2);
+        // What the recorded agent of Mesos tells before it has looked at its disk.
+        assert_eq!(snapshot.garbage_kept_for, Duration::from_secs(544_320));
     }
 }

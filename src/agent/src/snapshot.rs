@@ -43,6 +43,10 @@ pub struct Snapshot {
     pub oversubscribed: Option<Arc<resources::Resources>>,
     /// What has been counted since the start.
     pub counters: Counters,
+    /// How many folders wait for their deletion.
+    pub garbage: usize,
+    /// How long a folder waits for it, with the disk as full as it is.
+    pub garbage_kept_for: Duration,
 }
 
 /// What an agent counts; each only grows.

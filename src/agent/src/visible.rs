@@ -185,6 +185,8 @@ mod tests {
             operations: Vec::new(),
             oversubscribed: None,
             counters: crate::snapshot::Counters::default(),
+            garbage: 0,
+            garbage_kept_for: std::time::Duration::ZERO,
         }
     }
 

@@ -187,4 +187,38 @@ mod tests {
         let (name, count) = counters.iter().last().unwrap();
         assert_eq!((name.as_str(), count), ("task_lost/source_master/reason_slave_removed", 1));
     }
+
+    /// What a framework's operations, refused tasks, kills and subscriptions count for, as in the recorded history of Mesos.
+    #[test]
+    fn what_calls_count_for() {
+        let mut script = crate::testing::Script::new();
+        for line in [
+            "register a cpus:4;mem:4096;disk:1000",
+            "subscribe f roles=r principal=p failover=3600",
+            "accept f m1-O0 on=a launch=t1:cpus:1;mem:64,t2:cpus:9;mem:64,t3:cpus:1;mem:64 role=r refuse=0",
+            "after 1secs",
+            "accept f m1-O1 on=a group=e1:t4,t5:cpus:0.5;mem:64 role=r refuse=0",
+            "after 1secs",
+            "accept f m1-O2 on=a group=e2:t6:cpus:9;mem:64 role=r refuse=0",
+            "after 1secs",
+            "accept f m1-O3 on=a reserve=disk:100 create=100 role=r principal=p refuse=0",
+            "after 1secs",
+            "accept f m1-O4 on=a reserve=cpus:9 role=r principal=p refuse=0",
+            "reconcile f",
+            "kill f nothing",
+            "subscribe g id=f roles=r principal=p failover=3600",
+        ] {
+            script.line(line);
+        }
+        let snapshot = script.master().snapshot();
+        let counts = &snapshot.frameworks.values().next().unwrap().counts;
+        let operations: Vec<(Type, u64)> =
+            counts.operations.iter().map(|(kind, count)| (Type::try_from(*kind).unwrap(), *count)).collect();
+        let done = [(Type::Launch, 2), (Type::Reserve, 1), (Type::Create, 1), (Type::LaunchGroup, 1)];
+        assert_eq!(operations, done);
+        assert!(counts.terminal.is_empty(), "tasks that were never launched are none of the framework's");
+        let of = |counter| snapshot.counters.get(counter);
+        assert_eq!((of(Counter::TasksError), of(Counter::MessagesReconcileTasks)), (2, 2));
+        assert_eq!((of(Counter::MessagesRegisterFramework), of(Counter::MessagesReregisterFramework)), (1, 1));
+    }
 }

@@ -97,6 +97,11 @@ impl Fetcher {
         (self.0.succeeded.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
     }
 
+    /// A container that is started wants nothing. That counts as a fetch, too.
+    pub(super) fn nothing_wanted(&self) {
+        self.0.succeeded.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Notes that a container is about to fetch. From now on it may be cancelled.
     pub(super) fn begin(&self, container: &ContainerName) {
         lock(&self.0.running).insert(container.clone(), Running::default());

@@ -35,8 +35,8 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     }
     metrics.resources("slave/", &total, &used);
     gauges(&mut metrics, &snapshot);
-    let delay = handler.common.flags.duration("gc_delay").unwrap_or_default();
-    metrics.set("slave/executor_directory_max_allowed_age_secs", delay.as_secs_f64());
+    metrics.count("gc/path_removals_pending", snapshot.garbage);
+    metrics.set("slave/executor_directory_max_allowed_age_secs", snapshot.garbage_kept_for.as_secs_f64());
     fetches(&mut metrics, handler);
     absent(&mut metrics);
     metrics
@@ -109,7 +109,6 @@ fn absent(metrics: &mut Metrics) {
         "containerizer/mesos/provisioner/bind/remove_rootfs_errors",
         "containerizer/mesos/provisioner/remove_container_errors",
         "gc/path_removals_failed",
-        "gc/path_removals_pending",
         "resource_provider_manager/events/disconnect",
         "resource_provider_manager/events/subscribe",
         "resource_provider_manager/subscribed",

@@ -106,7 +106,10 @@ impl Worker {
     pub(super) fn work(&self, job: Job) {
         match job {
             Job::Launch(container, spec) => {
-                let started = self.prepare(&spec).and_then(|ready| self.spawn(&container, spec, ready));
+                let started = self.prepare(&spec).and_then(|ready| {
+                    self.fetcher.nothing_wanted();
+                    self.spawn(&container, spec, ready)
+                });
                 self.tell_failure(container, started);
             }
             Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
@@ -185,7 +188,10 @@ impl Worker {
                 Ok(())
             });
             let fetched = provided.and_then(|()| match spec.uris.is_empty() {
-                true => Ok(()),
+                true => {
+                    fetcher.nothing_wanted();
+                    Ok(())
+                }
                 false => fetcher.fetch(&container, &spec, user.as_ref()),
             });
             let fetched = fetched.and_then(|()| {

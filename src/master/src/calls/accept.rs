@@ -70,11 +70,7 @@ impl Master {
     }
 
     fn operate(&mut self, deal: &mut Deal, operation: Operation, out: &mut Outbox) {
-        let kind = operation.r#type();
-        if let Some(framework) = self.framework_mut(deal.framework) {
-            *framework.counts.operations.entry(kind as i32).or_default() += 1;
-        }
-        match kind {
+        match operation.r#type() {
             Type::Launch => self.launch(deal, operation, out),
             Type::LaunchGroup => self.launch_group(deal, operation, out),
             _ => {
@@ -83,6 +79,13 @@ impl Master {
             }
         }
         self.book_taken(deal);
+    }
+
+    /// Counts an operation of a framework that is carried out: of a LAUNCH each task, of others the operation.
+    pub(crate) fn count_operation(&mut self, key: FrameworkKey, kind: Type) {
+        if let Some(framework) = self.framework_mut(key) {
+            *framework.counts.operations.entry(kind as i32).or_default() += 1;
+        }
     }
 
     /// The rules for a list of offers, in order (SCH-70).
@@ -218,14 +221,11 @@ impl Master {
         self.refuse_task(key, status, out);
     }
 
-    /// A task that was never launched ends.
+    /// A task that was never launched ends. Among its framework's tasks it does not count.
     pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         self.snapshot = None;
         let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
         self.counters.terminal(state, 0, reason);
-        if let Some(framework) = self.framework_mut(key) {
-            *framework.counts.terminal.entry(state as i32).or_default() += 1;
-        }
         self.tell_status(key, status, out);
     }
 

@@ -17,7 +17,7 @@ impl Master {
         let Some(task) = task else {
             out.info(format!("Told to kill task {}, which is not known", call.task_id.value));
             let task = reconcile::Task { task_id: call.task_id, slave_id: call.slave_id };
-            self.answer_reconciliation(key, Reconcile { tasks: vec![task] }, out);
+            self.reconcile(key, Reconcile { tasks: vec![task] }, out);
             return;
         };
         if call.slave_id.as_ref().is_some_and(|id| *id != task.proto.slave_id) {

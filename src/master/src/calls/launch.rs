@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::TaskId;
 use protos::mesos::internal::{ResourceVersionUuid, RunTaskMessage};
-use protos::mesos::offer::Operation;
+use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::task_status::Reason;
 use protos::mesos::{ExecutorInfo, TaskInfo, TaskState};
 use resources::{Format, Resource, Resources};
@@ -75,6 +75,7 @@ impl Master {
         if self.book_launch(deal, &mut task, needs, out).is_none() {
             return;
         }
+        self.count_operation(deal.framework, Type::Launch);
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
         let message = RunTaskMessage {
             framework_id: None,

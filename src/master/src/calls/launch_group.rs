@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protos::mesos::TaskGroupInfo;
 use protos::mesos::internal::RunTaskGroupMessage;
-use protos::mesos::offer::Operation;
+use protos::mesos::offer::{Operation, operation::Type};
 use protos::mesos::task_status::Reason;
 
 use super::accept::Deal;
@@ -63,6 +63,7 @@ impl Master {
         needs: GroupNeeds,
         out: &mut Outbox,
     ) {
+        self.count_operation(deal.framework, Type::LaunchGroup);
         let format = self.agent_format(deal.agent);
         group.executor.resources = needs.executor.to_proto(format);
         if needs.launch_executor {

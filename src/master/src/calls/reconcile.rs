@@ -11,13 +11,9 @@ use crate::state::{FrameworkKey, TaskKey};
 use crate::tasks::{MasterStatus, lost_or};
 
 impl Master {
+    /// Without tasks all active ones are meant.
     pub(crate) fn reconcile(&mut self, key: FrameworkKey, call: Reconcile, out: &mut Outbox) {
         self.count(Counter::MessagesReconcileTasks);
-        self.answer_reconciliation(key, call, out);
-    }
-
-    /// Without tasks all active ones are meant.
-    pub(crate) fn answer_reconciliation(&mut self, key: FrameworkKey, call: Reconcile, out: &mut Outbox) {
         if call.tasks.is_empty() {
             let Some(framework) = self.framework(key) else { return };
             let tasks: Vec<TaskKey> = framework.tasks.iter().map(|(task, _)| TaskKey(task)).collect();

@@ -8,6 +8,7 @@ use base::{FrameworkId, Pid};
 use protos::mesos::internal::FrameworkErrorMessage;
 use protos::mesos::{FrameworkInfo, scheduler};
 
+use crate::counters::Counter;
 use crate::events;
 use crate::io::{Outbox, Output, RequestId, StreamId};
 use crate::master::Master;
@@ -53,6 +54,7 @@ impl Master {
     ) {
         out.push(Output::OpenStream { request, stream });
         let mut subscription = Subscription::from(*call.subscribe.unwrap_or_default());
+        self.count_subscription(&subscription);
         if subscription.info.principal.is_none() {
             subscription.info.principal = principal.map(|name| name.to_string());
         }
@@ -71,6 +73,7 @@ impl Master {
 
     /// SUBSCRIBE by message, or one of the two older messages.
     pub(crate) fn subscribe_driver(&mut self, from: Pid, mut subscription: Subscription, out: &mut Outbox) {
+        self.count_subscription(&subscription);
         if subscription.info.principal.is_none() {
             // What holds for a principal is not escaped by leaving it out.
             subscription.info.principal = self.proved_principal(&from, out);
@@ -92,6 +95,14 @@ impl Master {
             (_, None) => self.add_subscribed(subscription, Connection::Driver(from), out),
             (_, Some(key)) => self.subscribe_driver_again(key, from, subscription, out),
         }
+    }
+
+    /// By whatever way it came, and whether it is taken or not.
+    fn count_subscription(&mut self, subscription: &Subscription) {
+        self.count(match subscription.id() {
+            Some(_) => Counter::MessagesReregisterFramework,
+            None => Counter::MessagesRegisterFramework,
+        });
     }
 
     fn subscribe_driver_again(&mut self, key: FrameworkKey, from: Pid, subscription: Subscription, out: &mut Outbox) {

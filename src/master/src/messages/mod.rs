@@ -48,14 +48,8 @@ impl Master {
             Message::ExecutorToFramework(message) => self.executor_to_framework(*message, out),
             Message::UpdateOperationStatus(message) => self.update_operation_status(*message, out),
             Message::Call(call) => self.driver_call(from, *call, out),
-            Message::RegisterFramework(message) => {
-                self.count(Counter::MessagesRegisterFramework);
-                self.register_framework(from, message.framework, out);
-            }
-            Message::ReregisterFramework(message) => {
-                self.count(Counter::MessagesReregisterFramework);
-                self.reregister_framework(from, *message, out);
-            }
+            Message::RegisterFramework(message) => self.register_framework(from, message.framework, out),
+            Message::ReregisterFramework(message) => self.reregister_framework(from, *message, out),
             Message::SubmitScheduler(_) => out.send(&from, SubmitSchedulerResponse { okay: false }),
             Message::DeactivateFramework(message) => {
                 self.count(Counter::MessagesDeactivateFramework);

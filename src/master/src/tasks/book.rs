@@ -142,11 +142,5 @@ pub(crate) fn task_of(
     framework_id: mesos::FrameworkId,
     executor_id: Option<mesos::ExecutorId>,
 ) -> mesos::Task {
-    mesos::Task::staged(info, framework_id, executor_id, user_of(info))
-}
-
-/// The user of the task's command, or of its executor's.
-fn user_of(info: &mesos::TaskInfo) -> Option<String> {
-    let own = info.command.as_ref().and_then(|command| command.user.clone());
-    own.or_else(|| info.executor.as_ref()?.command.as_ref()?.user.clone())
+    mesos::Task::staged(info, framework_id, executor_id)
 }
