@@ -89,8 +89,10 @@ impl Cli {
             Command::Lab(command) => command.run(),
             Command::Demo(args) => demo::run(args),
             Command::Completions { shell } => {
-                clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut std::io::stdout());
-                Ok(ExitCode::SUCCESS)
+                // Into memory first: what writes the script panics where it cannot.
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "tepui", &mut script);
+                read::print(String::from_utf8_lossy(&script).trim_end())
             }
         }
     }

@@ -3,6 +3,7 @@
 //! It writes no line itself.
 
 use std::fs::OpenOptions;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -53,7 +54,8 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     };
     VERBOSITY.store(base, Ordering::Relaxed);
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
-    let console = layer().with_writer(std::io::stderr).with_target(false).with_filter(wanted());
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {
         Some(path) => {

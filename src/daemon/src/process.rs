@@ -3,6 +3,7 @@
 //! What it does meanwhile is in `master` and `agent`.
 
 use std::future::Future;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -79,14 +80,22 @@ fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>>
     let flags = Flags::load(part, arguments, std::env::vars())?;
     if flags.on("help") {
         let note = |name: &str| if part == Part::Agent { agent::note(name) } else { None };
-        print!("{}", help(part, note));
+        tell(&help(part, note))?;
         return Ok(None);
     }
     if flags.on("version") {
-        println!("tepui {} (Mesos {})", env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION);
+        tell(&format!("tepui {} (Mesos {})\n", env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION))?;
         return Ok(None);
     }
     Ok(Some(flags))
+}
+
+/// Writes to standard output; that nobody reads it any more, as with `head`, is no error.
+fn tell(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => Err(why).context("cannot write to standard output"),
+        _ => Ok(()),
+    }
 }
 
 /// Ready on SIGTERM or SIGINT.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use base::numbered;
 pub use base::parse_span;
-use base::{DurationTextError, numbered};
 
 /// Writes a duration so that [`parse_span`] reads it and people like it: `90s`, `1500ms`, `2h`.
 pub fn show_span(span: Duration) -> String {
@@ -24,11 +24,16 @@ pub fn show_span(span: Duration) -> String {
 #[serde(try_from = "String")]
 pub struct Span(pub Duration);
 
-impl TryFrom<String> for Span {
-    type Error = DurationTextError;
+/// A text that should be a duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no length of time: allowed are for example 250ms, 5s, 10m, 2h and 1d, and at most 292 years")]
+pub struct NoSpan(String);
 
-    fn try_from(text: String) -> Result<Span, DurationTextError> {
-        parse_span(&text).map(Span)
+impl TryFrom<String> for Span {
+    type Error = NoSpan;
+
+    fn try_from(text: String) -> Result<Span, NoSpan> {
+        parse_span(&text).map(Span).map_err(|_| NoSpan(text))
     }
 }
 

@@ -210,7 +210,10 @@ impl<'a, 'f> Fields<'a, 'f> {
                 (None, Some((alike, known))) if alike >= ALIKE => {
                     format!("there is no field '{name}'; did you mean '{known}'?")
                 }
-                _ => format!("there is no field '{name}'; there are {}", self.known.join(", ")),
+                _ => {
+                    let known: std::collections::BTreeSet<&str> = self.known.iter().copied().collect();
+                    format!("there is no field '{name}'; there are {}", Vec::from_iter(known).join(", "))
+                }
             };
             self.faults.add(field.at, rule);
         }

@@ -112,7 +112,7 @@ async fn on(master: &str, folder: &Path, agents: usize, args: &Args) -> Result<E
     std::fs::write(&args.report, report::page(&runs))
         .with_context(|| format!("cannot write {}", args.report.display()))?;
     crate::read::print(&report::summary(&runs))?;
-    println!("The report is {}", args.report.display());
+    crate::read::print(&format!("The report is {}", args.report.display()))?;
     if interrupt.wanted() {
         return Ok(ExitCode::from(130));
     }

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::say::say;
 use anyhow::{Context, Result, bail};
 
 /// How long the other ranks may take until they listen.
@@ -146,7 +147,7 @@ fn serve(gang: &Gang) -> Result<ExitCode> {
     let port = gang.addresses[gang.rank].rsplit(':').next().and_then(|port| port.parse::<u16>().ok());
     let port = port.context("TEPUI_ADDRESSES has no port for this rank")?;
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).with_context(|| format!("port {port}"))?;
-    println!("rank {} of {} waits for rank 0 on port {port}", gang.rank, gang.addresses.len());
+    say!("rank {} of {} waits for rank 0 on port {port}", gang.rank, gang.addresses.len());
     std::thread::scope(|scope| {
         for stream in listener.incoming().flatten() {
             scope.spawn(move || {

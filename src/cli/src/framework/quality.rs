@@ -19,6 +19,7 @@ use quality::service::{Options, SavedModel, Service, plot};
 use super::common::FrameworkArgs;
 use super::live::{self, Live, LiveArgs};
 use crate::interrupt::Interrupt;
+use crate::say::say;
 
 /// Flags of `tepui framework quality`.
 #[derive(Debug, clap::Args)]
@@ -129,7 +130,7 @@ fn work(args: WorkerArgs) -> Result<ExitCode> {
     let keep = u64::from(args.keep) << 20;
     let options = WorkerOptions { driver, job, task, token, cores: cores.clamp(1, 1024), pace, grace, keep };
     // It stands in the task's sandbox, for those who want to know whose the task was.
-    worker::run(&options, |job| println!("works for the job {job}"))?;
+    worker::run(&options, |job| say!("works for the job {job}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

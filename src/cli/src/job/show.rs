@@ -77,7 +77,7 @@ pub(crate) fn jobs_table(jobs: &[Summary]) -> String {
             age(job.age),
         ]);
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 /// What a task needs, shortly.
@@ -156,7 +156,7 @@ fn tasks_table(tasks: &[&Task], now: f64) -> String {
             task.message.chars().take(MESSAGE_SHOWN).collect(),
         ]);
     }
-    table.to_string()
+    table.trim_fmt()
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows(point).into_iter().for_each(|row| {
             table.add_row(row);
         });
-        text += &format!("{table}\n");
+        text += &format!("{}\n", table.trim_fmt());
     }
     crate::read::print(text.trim_start())
 }

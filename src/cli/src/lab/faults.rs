@@ -9,6 +9,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::interruptible;
+use crate::say::say;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -60,7 +61,7 @@ fn many(args: &Args) -> Result<ExitCode> {
     let summary = interruptible(&interrupted, || campaign(args.from, args.seeds, threads, MOST, &played));
     bar.finish_and_clear();
     if args.json {
-        println!("{}", serde_json::to_string(&summary)?);
+        say!("{}", serde_json::to_string(&summary)?);
     } else {
         print(&summary, args.from);
     }
@@ -75,7 +76,7 @@ fn many(args: &Args) -> Result<ExitCode> {
 }
 
 fn print(summary: &Summary, from: u64) {
-    println!(
+    say!(
         "{} seeds from {from} on: {} faults, {} tasks, {} updates, {} events in {:.1} days of virtual time",
         summary.seeds,
         summary.faults,
@@ -85,10 +86,10 @@ fn print(summary: &Summary, from: u64) {
         summary.seconds as f64 / 86_400.0
     );
     if summary.broken.is_empty() {
-        println!("no rule was broken");
+        say!("no rule was broken");
     }
     for (seed, why) in &summary.broken {
-        println!("BROKEN by seed {seed}: {why}");
+        say!("BROKEN by seed {seed}: {why}");
     }
 }
 
@@ -96,9 +97,9 @@ fn one(seed: u64, json: bool) -> Result<ExitCode> {
     let finding = examine(seed);
     let Some(found) = &finding else {
         if json {
-            println!("{}", serde_json::json!({ "seed": seed, "broken": null }));
+            say!("{}", serde_json::json!({ "seed": seed, "broken": null }));
         } else {
-            println!("seed {seed} breaks no rule (its log: tepui lab faults --seed {seed} --whole)");
+            say!("seed {seed} breaks no rule (its log: tepui lab faults --seed {seed} --whole)");
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -110,7 +111,7 @@ fn one(seed: u64, json: bool) -> Result<ExitCode> {
             "faults": found.plan.faults.iter().map(|fault| fault.kind.to_string()).collect::<Vec<_>>(),
             "log": found.log,
         });
-        println!("{value}");
+        say!("{value}");
     } else {
         show(seed, finding.as_ref());
     }
@@ -120,8 +121,8 @@ fn one(seed: u64, json: bool) -> Result<ExitCode> {
 /// A seed as it is, from its first event to its last.
 fn whole(seed: u64) -> ExitCode {
     let played = play(&Plan::draw(seed), true);
-    println!("{LEGEND}");
-    played.log.iter().for_each(|line| println!("{line}"));
+    say!("{LEGEND}");
+    played.log.iter().for_each(|line| say!("{line}"));
     if played.broken.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
@@ -129,7 +130,7 @@ fn whole(seed: u64) -> ExitCode {
 fn show(seed: u64, finding: Option<&Finding>) {
     let Some(found) = finding else { return };
     let (plan, log) = (&found.plan, &found.log);
-    println!(
+    say!(
         "\nseed {seed}, made small: {} of its {} faults, {} agents, {} frameworks\n{LEGEND}\n",
         plan.faults.len(),
         found.faults,
@@ -138,11 +139,11 @@ fn show(seed: u64, finding: Option<&Finding>) {
     );
     let (first, last) = LINES;
     if log.len() <= first + last {
-        log.iter().for_each(|line| println!("{line}"));
+        log.iter().for_each(|line| say!("{line}"));
     } else {
-        log[..first].iter().for_each(|line| println!("{line}"));
-        println!("        ...  {} lines", log.len() - first - last);
-        log[log.len() - last..].iter().for_each(|line| println!("{line}"));
+        log[..first].iter().for_each(|line| say!("{line}"));
+        say!("        ...  {} lines", log.len() - first - last);
+        log[log.len() - last..].iter().for_each(|line| say!("{line}"));
     }
-    println!("\nBROKEN: {}\nto see it again: tepui lab faults --seed {seed}", found.broken);
+    say!("\nBROKEN: {}\nto see it again: tepui lab faults --seed {seed}", found.broken);
 }

@@ -17,6 +17,7 @@ use ::lab::users::Preset;
 use anyhow::{Context, Result, bail};
 
 use super::live::PlaceArgs;
+use crate::say::say;
 use plan::Plan;
 use tell::Line;
 
@@ -103,10 +104,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     save_one(&args.out, &text, &scenario.about, &played.outcome)?;
     let told = tell::Told::of(&played, &plan, interrupted.load(Ordering::Relaxed));
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&told)?);
+        say!("{}", serde_json::to_string_pretty(&told)?);
     } else {
         crate::read::print(&told.text())?;
-        println!("The report is {}", args.out.join("report.html").display());
+        say!("The report is {}", args.out.join("report.html").display());
     }
     match interrupted.load(Ordering::Relaxed) {
         true => Ok(ExitCode::from(130)),

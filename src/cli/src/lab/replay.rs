@@ -10,6 +10,7 @@ use ::lab::report::number;
 use anyhow::{Context, Result};
 
 use crate::read::table::table;
+use crate::say::say;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -31,7 +32,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let replayed = replay(&mut BufReader::new(file), &config, &policies, other)
         .with_context(|| format!("cannot replay {}", args.file.display()))?;
     if args.json {
-        println!("{}", serde_json::to_string(&replayed)?);
+        say!("{}", serde_json::to_string(&replayed)?);
     } else {
         print(&replayed, args.policies.is_some());
     }
@@ -41,13 +42,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn print(replay: &Replay, other: bool) {
     let Replay { batches, inputs, seconds, .. } = replay;
-    println!("{inputs} inputs in {batches} batches over {seconds:.1} s");
+    say!("{inputs} inputs in {batches} batches over {seconds:.1} s");
     if replay.cut {
-        println!("The recording ends in the midst of a batch: its master was ended without a word.");
+        say!("The recording ends in the midst of a batch: its master was ended without a word.");
     }
     match replay.differs {
-        None => println!("Under the recorded settings every batch leads to what it led to then."),
-        Some((batch, at)) => println!(
+        None => say!("Under the recorded settings every batch leads to what it led to then."),
+        Some((batch, at)) => say!(
             "{} batches lead to something else than then, the first of them batch {batch} after {at:.1} s: this is not the \
              version of tepui that was recorded, or a bug",
             replay.different
@@ -60,10 +61,10 @@ fn print(replay: &Replay, other: bool) {
             table.add_row(row("", "would", would));
         }
     }
-    println!("{table}");
+    say!("{}", table.trim_fmt());
     if other {
-        println!("{} calls had no offer to answer under the other policies, and were not made there.", replay.dropped);
-        println!("What frameworks did is as recorded: they do not know of the other master.");
+        say!("{} calls had no offer to answer under the other policies, and were not made there.", replay.dropped);
+        say!("What frameworks did is as recorded: they do not know of the other master.");
     }
 }
 

@@ -175,7 +175,7 @@ fn own(first: &Outcome, all: &[Spread]) -> String {
             own.add_row([framework.name.clone(), name.clone(), mean]);
         }
     }
-    if own.is_empty() { String::new() } else { format!("\n{own}\n") }
+    if own.is_empty() { String::new() } else { format!("\n{}\n", own.trim_fmt()) }
 }
 
 fn tables(results: &Results) -> String {
@@ -206,7 +206,7 @@ fn tables(results: &Results) -> String {
                 of("offers.held"),
             ]);
         }
-        let _ = writeln!(text, "{frameworks}");
+        let _ = writeln!(text, "{}", frameworks.trim_fmt());
         if first.frameworks.len() > ROWS {
             let _ = writeln!(text, "and {} more", first.frameworks.len() - ROWS);
         }
@@ -225,7 +225,7 @@ fn tables(results: &Results) -> String {
                 of("offered"),
             ]);
         }
-        let _ = writeln!(text, "\n{windows}\n");
+        let _ = writeln!(text, "\n{}\n", windows.trim_fmt());
     }
     text
 }

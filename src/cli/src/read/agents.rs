@@ -48,14 +48,17 @@ fn show(agents: &Agents) -> String {
             agent.version.clone(),
         ]);
     }
-    format!("{}\n\n{} agents; used/all", table.trim_fmt(), agents.slaves.len())
+    let many = if agents.slaves.len() == 1 { "agent" } else { "agents" };
+    format!("{}\n\n{} {many}; used/all", table.trim_fmt(), agents.slaves.len())
 }
 
 fn state(agent: &Agent) -> &'static str {
-    match (agent.active, agent.deactivated) {
-        (_, true) => "deactivated",
-        (true, false) => "active",
-        (false, false) => "disconnected",
+    match (agent.drain_info.state.as_str(), agent.active, agent.deactivated) {
+        ("DRAINING", ..) => "draining",
+        ("DRAINED", ..) => "drained",
+        (_, _, true) => "deactivated",
+        (_, true, false) => "active",
+        (_, false, false) => "disconnected",
     }
 }
 
@@ -73,5 +76,16 @@ mod tests {
         let text = show(&agents);
         let line = text.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "S0 host 127.0.0.1:5051 active 1.5/4 0/512 0/0 0/0 1.11.0");
+        assert!(text.ends_with("\n1 agent; used/all"), "{text}");
+    }
+
+    #[test]
+    fn what_becomes_of_an_agent() {
+        let of = |fields: &str| state(&serde_json::from_str(&format!("{{\"id\":\"S0\",{fields}}}")).unwrap());
+        assert_eq!(of(r#""active":true"#), "active");
+        assert_eq!(of(r#""active":false"#), "disconnected");
+        assert_eq!(of(r#""active":true,"deactivated":true"#), "deactivated");
+        assert_eq!(of(r#""active":true,"deactivated":true,"drain_info":{"state":"DRAINING"}"#), "draining");
+        assert_eq!(of(r#""active":true,"deactivated":true,"drain_info":{"state":"DRAINED"}"#), "drained");
     }
 }

@@ -13,7 +13,7 @@ pub mod tasks;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::connect::MasterArgs;
 
@@ -30,7 +30,9 @@ pub struct ListArgs {
 /// Prints a text, and ends quietly if nobody reads it any more, as when piped into `head`.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
     match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -85,10 +85,18 @@ pub(crate) struct Agent {
     pub(crate) pid: String,
     pub(crate) active: bool,
     pub(crate) deactivated: bool,
+    pub(crate) drain_info: DrainInfo,
     pub(crate) version: String,
     pub(crate) resources: Amounts,
     pub(crate) used_resources: Amounts,
     pub(crate) offered_resources: Amounts,
+}
+
+/// How far the draining of an agent is.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DrainInfo {
+    pub(crate) state: String,
 }
 
 impl Agent {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::connect::MasterArgs;
 use crate::read::model::Agents;
@@ -23,6 +23,9 @@ pub struct Args {
     /// How many to show
     #[arg(long, short = 'n', default_value_t = 20, value_name = "COUNT")]
     count: usize,
+    /// Print a JSON list instead of a table
+    #[arg(long)]
+    json: bool,
 }
 
 /// One executor's entry of an agent's `/monitor/statistics`.
@@ -58,7 +61,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let first = measure(&agents).await;
         tokio::time::sleep(interval).await;
         let second = measure(&agents).await;
-        Ok(show(&first, &second, args.count))
+        let mut used = rows(&first, &second);
+        used.truncate(args.count);
+        Ok(if args.json { serde_json::to_string_pretty(&used)? } else { show(&used, second.len()) })
     })?;
     print(&text)
 }
@@ -86,38 +91,70 @@ async fn statistics(address: &str) -> Result<Vec<Entry>> {
     Ok(serde_json::from_slice(&reply.body)?)
 }
 
-fn show(first: &Measured, second: &Measured, count: usize) -> String {
-    const MEBIBYTE: f64 = 1_048_576.0;
-    let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
-    for (key, now) in second {
-        let Some(before) = first.get(key) else { continue };
+/// What one executor used between two measurements.
+#[derive(Debug, Serialize)]
+struct Row {
+    executor_id: String,
+    framework_id: String,
+    hostname: String,
+    /// Processors used, in the mean.
+    cpus: f64,
+    /// Of how many.
+    cpus_limit: f64,
+    /// The part of the time in which it was kept from them.
+    throttled: f64,
+    mem_rss_bytes: f64,
+    mem_limit_bytes: f64,
+    processes: u32,
+}
+
+/// A row for each executor that was there both times, the busiest first.
+fn rows(first: &Measured, second: &Measured) -> Vec<Row> {
+    let row = |(key, now): (&(String, String, String), &Statistics)| {
+        let before = first.get(key)?;
         let wall = (now.timestamp - before.timestamp).max(1e-3);
         let cpu = |s: &Statistics| s.cpus_user_time_secs + s.cpus_system_time_secs;
         let share = |difference: f64| (difference / wall).max(0.0);
-        let used = share(cpu(now) - cpu(before));
-        let limit = if now.cpus_limit > 0.0 { now.cpus_limit } else { now.cpus_soft_limit };
         let (host, framework, executor) = key;
-        let row = [
-            executor.clone(),
-            host.clone(),
-            format!("{used:.2}"),
-            number(limit),
-            format!("{:.0} %", 100.0 * share(now.cpus_throttled_time_secs - before.cpus_throttled_time_secs)),
-            format!("{:.1}", now.mem_rss_bytes / MEBIBYTE),
-            number((now.mem_limit_bytes / MEBIBYTE).round()),
-            now.processes.to_string(),
-            framework.clone(),
-        ];
-        rows.push((used, row.to_vec()));
-    }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Some(Row {
+            executor_id: executor.clone(),
+            framework_id: framework.clone(),
+            hostname: host.clone(),
+            cpus: share(cpu(now) - cpu(before)),
+            cpus_limit: if now.cpus_limit > 0.0 { now.cpus_limit } else { now.cpus_soft_limit },
+            throttled: share(now.cpus_throttled_time_secs - before.cpus_throttled_time_secs),
+            mem_rss_bytes: now.mem_rss_bytes,
+            mem_limit_bytes: now.mem_limit_bytes,
+            processes: now.processes,
+        })
+    };
+    let mut rows: Vec<Row> = second.iter().filter_map(row).collect();
+    rows.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
+    rows
+}
+
+/// The rows as a table; `all` executors have a container.
+fn show(rows: &[Row], all: usize) -> String {
+    const MEBIBYTE: f64 = 1_048_576.0;
     let titles = ["TASK", "HOST", ">CPU", ">OF", ">THROTTLED", ">MIB", ">OF", ">PROCESSES", "FRAMEWORK"];
     let mut table = table(&titles);
-    let shown = rows.len().min(count);
-    for (_, row) in rows.into_iter().take(count) {
-        table.add_row(row);
+    for row in rows {
+        table.add_row([
+            row.executor_id.clone(),
+            row.hostname.clone(),
+            format!("{:.2}", row.cpus),
+            number(row.cpus_limit),
+            format!("{:.0} %", 100.0 * row.throttled),
+            format!("{:.1}", row.mem_rss_bytes / MEBIBYTE),
+            number((row.mem_limit_bytes / MEBIBYTE).round()),
+            row.processes.to_string(),
+            row.framework_id.clone(),
+        ]);
     }
-    format!("{table}\n{shown} of {} with a container\n", second.len())
+    match all {
+        0 => "no tasks are running".to_owned(),
+        _ => format!("{}\n\n{} of {all} with a container", table.trim_fmt(), rows.len()),
+    }
 }
 
 #[cfg(test)]
@@ -136,9 +173,13 @@ mod tests {
         let key = |name: &str| ("host".to_owned(), "f".to_owned(), name.to_owned());
         let first = [(key("lazy"), at(10.0, 1.0)), (key("busy"), at(10.0, 1.0))].into();
         let second = [(key("lazy"), at(12.0, 1.1)), (key("busy"), at(12.0, 2.5)), (key("new"), at(12.0, 0.0))].into();
-        let text = show(&first, &second, 20);
+        let text = show(&rows(&first, &second), second.len());
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[1].starts_with("busy") && lines[1].contains("0.75") && lines[1].contains("3.0"), "{text}");
-        assert!(lines[2].starts_with("lazy") && lines[3].is_empty() || lines[3].contains("2 of 3"), "{text}");
+        assert!(lines[2].starts_with("lazy") && lines[3].is_empty() && lines[4].starts_with("2 of 3"), "{text}");
+        assert!(lines.iter().all(|line| line.trim_end() == *line), "{text}");
+        let json = serde_json::to_value(rows(&first, &second)).unwrap();
+        assert_eq!((json[0]["executor_id"].as_str(), json[0]["cpus"].as_f64()), (Some("busy"), Some(0.75)), "{json}");
+        assert_eq!(show(&[], 0), "no tasks are running");
     }
 }

@@ -36,7 +36,7 @@ impl Recording {
         let Some(path) = flags.get("record") else { return Ok(None) };
         // Calls may hold secrets, such as variables of tasks.
         let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-        let file = file.with_context(|| format!("--record: cannot make the file '{path}'"))?;
+        let file = file.with_context(|| format!("--record: cannot make the file '{path}', which must be a new one"))?;
         let mut recording =
             Recording { file: Some(file), recorder: Recorder::default(), frame: Vec::new(), written: 0 };
         let mut flags: Vec<(String, String)> = head.flags;

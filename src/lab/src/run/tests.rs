@@ -165,6 +165,14 @@ fn bad_scenarios_are_refused_with_their_line() {
         ("until_done = true", "roles.a.weight = 0", "x.toml:4:", "must be positive"),
         (
             "until_done = true",
+            "roles.a = { guarantee = 'cpus:8;mem:64', limit = 'cpus:4' }",
+            "x.toml:4:",
+            "more cpus is guaranteed than",
+        ),
+        ("until_done = true", "roles.a.limit = 'cpus:0;mem:64'", "x.toml:4:", "must be more than 0"),
+        ("duration = \"20m\"", "duration = \"20x\"", "x.toml:3:", "'20x' is no length of time"),
+        (
+            "until_done = true",
             "faults = [{ what = 'crash', who = 'agnt', at = '1s', for = '1s' }]",
             "x.toml:4:",
             "agent0",

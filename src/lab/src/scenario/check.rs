@@ -90,12 +90,21 @@ fn role_part(part: &RolePart) -> Checked {
     if part.weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
         return Err(Broken::new("weight", "must be positive"));
     }
-    for (field, text) in [("guarantee", &part.guarantee), ("limit", &part.limit)] {
-        if let Some(Err(why)) = text.as_deref().map(parse_quantities) {
-            return Err(Broken::new(field, why.to_string()));
-        }
+    let read = |field: &str, text: &Option<String>| {
+        let amounts = text.as_deref().map(parse_quantities).transpose();
+        amounts.map_err(|why| Broken::new(field, why.to_string()))
+    };
+    let (guarantee, limit) = (read("guarantee", &part.guarantee)?, read("limit", &part.limit)?);
+    let is_nothing = |amount: &str| amount.rsplit_once(':').is_some_and(|(_, value)| value.trim().parse() == Ok(0.0));
+    if part.limit.as_deref().is_some_and(|text| text.split(';').any(is_nothing)) {
+        return Err(Broken::new("limit", "must be more than 0"));
     }
-    Ok(())
+    let (Some(guarantee), Some(limit)) = (guarantee, limit) else { return Ok(()) };
+    // What a limit does not name is not limited; the master refuses such a quota whole.
+    match guarantee.iter().find(|(name, most)| limit.iter().any(|(of, least)| of == *name && least < *most)) {
+        Some((name, _)) => Err(Broken::new("guarantee", format!("more {name} is guaranteed than the limit allows"))),
+        None => Ok(()),
+    }
 }
 
 fn frameworks(frameworks: &[Framework]) -> Checked {

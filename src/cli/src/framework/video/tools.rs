@@ -13,6 +13,7 @@ use video::scene::{SceneOptions, generate as generate_scene};
 use video::vision::Detector;
 
 use crate::read::table::table;
+use crate::say::say;
 
 /// Flags of `tepui framework video generate`.
 #[derive(Debug, clap::Args)]
@@ -122,8 +123,8 @@ pub(super) fn generate(args: &GenerateArgs) -> Result<ExitCode> {
     let (truth, beside) = generate_scene(&options, &args.output).context("no scene")?;
     let vehicles = truth.objects.iter().filter(|o| o.kind.is_vehicle()).count();
     let people = truth.objects.len() - vehicles;
-    println!("{}: {} s, {vehicles} vehicles, {people} people", args.output.display(), args.seconds);
-    println!("{}: the truth", beside.display());
+    say!("{}: {} s, {vehicles} vehicles, {people} people", args.output.display(), args.seconds);
+    say!("{}: the truth", beside.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -135,8 +136,8 @@ pub(super) fn profile(args: &ProfileArgs) -> Result<ExitCode> {
         let config = point.config.describe(profile.video.fps, profile.video.width);
         rows.add_row([format!("{:.3}", point.quality), format!("{:.4}", point.cores), config]);
     }
-    println!("{rows}");
-    println!(
+    say!("{}", rows.trim_fmt());
+    say!(
         "{} of {} configurations tried in {:.2} core-seconds",
         profile.tried,
         Knobs::default().all().len(),

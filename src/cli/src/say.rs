@@ -1,0 +1,24 @@
+//! Writing lines to standard output, whose reader may go away at any moment, as `head` does.
+
+use std::fmt::Arguments;
+use std::io::{ErrorKind, Write};
+use std::process::exit;
+
+/// What `println!` does, but without a panic where the reader has gone or the disk is full.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::say::line(format_args!($($text)*))
+    };
+}
+pub(crate) use say;
+
+/// Writes a line. One that nobody reads any more is no error: the command goes on to its end and its exit status.
+pub(crate) fn line(text: Arguments<'_>) {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("tepui: cannot write to standard output: {why}");
+            exit(1);
+        }
+        _ => {}
+    }
+}
