@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{binary, root, steps};
+use crate::{binary, root, steps, unified};
 
 /// Runs the cases whose name starts with one of `texts`, or those of `tests/conformance.txt`, with the release binary.
 /// `--profile linux` before them is the other profile.
@@ -20,8 +20,9 @@ pub(crate) fn run(texts: &[String]) -> Result<()> {
     match texts {
         [flag, name, rest @ ..] if flag == "--profile" => match name.as_str() {
             "linux" => run_isolated(rest),
+            "unified" => run_unified(rest),
             "posix" => run_with(rest, None),
-            other => bail!("there is no profile '{other}': use posix or linux"),
+            other => bail!("there is no profile '{other}': use posix, linux or unified"),
         },
         texts => run_with(texts, None),
     }
@@ -36,14 +37,45 @@ fn run_isolated(texts: &[String]) -> Result<()> {
         println!("conformance: NOT RUN with isolation, which needs root and cgroups v1");
         return Ok(());
     }
-    let texts = if texts.is_empty() { OF_AGENTS.map(str::to_owned).to_vec() } else { texts.to_vec() };
-    let Some(all) = ids(&texts)? else { return run_with(&texts, None) };
-    // A case is chosen by a text in its name: one whose name is a part of another's goes where that one goes.
-    let outside = |id: &String| LOOK_FOR_PIDS.iter().any(|known| known.contains(id.as_str()));
-    let (without, with): (Vec<String>, Vec<String>) = all.into_iter().partition(outside);
-    let first = run_profile(&with, ",namespaces/pid");
-    let second = run_profile(&without, "");
+    let Some(cases) = Isolated::chosen(texts)? else { return run_with(texts, None) };
+    let first = run_profile(&cases.with, ",namespaces/pid");
+    let second = run_profile(&cases.beside, "");
     first.and(second)
+}
+
+/// The same on a host with cgroups v2 alone.
+fn run_unified(texts: &[String]) -> Result<()> {
+    let (Some(suite), Some(mut cases)) = (suite(), Isolated::chosen(texts)?) else { return run_with(texts, None) };
+    if texts.is_empty() {
+        // No agent of ours runs in the others, whatever it isolates by.
+        cases.with.retain(|id| id.starts_with("agent.") || id.starts_with("scheduler."));
+    }
+    unified::run(&suite, &cases)
+}
+
+/// Cases for agents that isolate their tasks.
+pub(crate) struct Isolated {
+    /// Those whose containers may be in pid namespaces of their own.
+    pub(crate) with: Vec<String>,
+    /// The others.
+    pub(crate) beside: Vec<String>,
+}
+
+impl Isolated {
+    /// Those whose name has one of `texts`, or those of agents; none without a suite.
+    fn chosen(texts: &[String]) -> Result<Option<Isolated>> {
+        let texts = if texts.is_empty() { OF_AGENTS.map(str::to_owned).to_vec() } else { texts.to_vec() };
+        let Some(all) = ids(&texts)? else { return Ok(None) };
+        // A case is chosen by a text in its name: one whose name is a part of another's goes where that one goes.
+        let outside = |id: &String| LOOK_FOR_PIDS.iter().any(|known| known.contains(id.as_str()));
+        let (beside, with) = all.into_iter().partition(outside);
+        Ok(Some(Isolated { with, beside }))
+    }
+}
+
+/// The suite's own profile, with agents that isolate by `isolation` below the control group `root`.
+pub(crate) fn profile(root: &str, isolation: &str) -> String {
+    PROFILE.replace("ROOT", root).replace("ISOLATION", isolation)
 }
 
 /// Whether this host lets containers be isolated as the profile wants it.
@@ -58,7 +90,7 @@ fn run_profile(ids: &[String], more: &str) -> Result<()> {
     }
     let name = format!("tepui-conformance-{}", std::process::id());
     let profile = std::env::temp_dir().join(format!("{name}.json"));
-    let text = PROFILE.replace("ROOT", &name).replace("MORE", more);
+    let text = self::profile(&name, &format!("cgroups/cpu,cgroups/mem,posix/rlimits{more}"));
     std::fs::write(&profile, text).with_context(|| format!("cannot write {}", profile.display()))?;
     let outcome = run_with(ids, Some(&profile));
     // A file in the temporary folder is no reason to fail.
@@ -84,7 +116,7 @@ const PROFILE: &str = r#"{
   "features": ["posix", "http", "libprocess", "zookeeper", "cgroups", "mounts"],
   "master": {"argv": ["$TEPUI", "master"], "flags": {}},
   "agent": {"argv": ["$TEPUI", "agent"], "flags": {"launcher": "linux", "cgroups_root": "ROOT",
-            "isolation": "cgroups/cpu,cgroups/mem,posix/rlimitsMORE"}}
+            "isolation": "ISOLATION"}}
 }"#;
 
 /// Cases that look for, or kill, a process by the pid that a task has printed or an executor of the suite has told: inside of

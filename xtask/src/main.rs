@@ -13,6 +13,7 @@ mod retry;
 mod steps;
 mod test;
 mod tidy;
+mod unified;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -24,9 +25,10 @@ usage: cargo xtask <command>
 
   test [--no-install]      format, house rules, lints, release build, all tests; installs what the tests need
                            (--no-install: only say what is missing)
-  conformance [--profile linux] [TEXT...]
+  conformance [--profile linux|unified] [TEXT...]
                            the conformance cases of tests/conformance.txt, or those whose name has a TEXT; with
-                           agents that isolate their tasks, if wanted: those of agents, then
+                           agents that isolate their tasks, if wanted: those of agents, then (unified: in an
+                           emulated machine with cgroups v2 alone, a quarter of an hour)
   ci [--no-install]        test, then conformance with both profiles
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
