@@ -18,7 +18,6 @@ mod read;
 mod say;
 mod task;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -47,7 +46,7 @@ fn show_warnings() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_ansi(daemon::console::has_colours())
         .with_target(false)
         .without_time();
     // Fails only where a subscriber is set already, as in tests.

@@ -1,7 +1,6 @@
 //! Writing lines to standard output, whose reader may go away at any moment, as `head` does.
 
 use std::fmt::Arguments;
-use std::io::{ErrorKind, Write};
 use std::process::exit;
 
 /// What `println!` does, but without a panic where the reader has gone or the disk is full.
@@ -14,11 +13,8 @@ pub(crate) use say;
 
 /// Writes a line. One that nobody reads any more is no error: the command goes on to its end and its exit status.
 pub(crate) fn line(text: Arguments<'_>) {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(why) if why.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("tepui: cannot write to standard output: {why}");
-            exit(1);
-        }
-        _ => {}
+    if let Err(why) = daemon::console::write(format_args!("{text}\n")) {
+        eprintln!("tepui: cannot write to standard output: {why}");
+        exit(1);
     }
 }

@@ -3,7 +3,6 @@
 //! It writes no line itself.
 
 use std::fs::OpenOptions;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -54,7 +53,7 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     };
     VERBOSITY.store(base, Ordering::Relaxed);
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
-    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let has_colours = crate::console::has_colours();
     let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {

@@ -3,7 +3,6 @@
 //! What it does meanwhile is in `master` and `agent`.
 
 use std::future::Future;
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Stop};
+use crate::console;
 use crate::flags::{Flags, Part, help};
 use crate::{logging, master};
 
@@ -80,22 +80,15 @@ fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>>
     let flags = Flags::load(part, arguments, std::env::vars())?;
     if flags.on("help") {
         let note = |name: &str| if part == Part::Agent { agent::note(name) } else { None };
-        tell(&help(part, note))?;
+        console::write(format_args!("{}", help(part, note))).context("cannot write to standard output")?;
         return Ok(None);
     }
     if flags.on("version") {
-        tell(&format!("tepui {} (Mesos {})\n", env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION))?;
+        let (own, theirs) = (env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION);
+        console::write(format_args!("tepui {own} (Mesos {theirs})\n")).context("cannot write to standard output")?;
         return Ok(None);
     }
     Ok(Some(flags))
-}
-
-/// Writes to standard output; that nobody reads it any more, as with `head`, is no error.
-fn tell(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(why) if why.kind() != ErrorKind::BrokenPipe => Err(why).context("cannot write to standard output"),
-        _ => Ok(()),
-    }
 }
 
 /// Ready on SIGTERM or SIGINT.

@@ -10,7 +10,6 @@ pub mod offers;
 pub(crate) mod table;
 pub mod tasks;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -29,10 +28,6 @@ pub struct ListArgs {
 
 /// Prints a text, and ends quietly if nobody reads it any more, as when piped into `head`.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(error).context("cannot write to standard output")
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    daemon::console::write(format_args!("{text}\n")).context("cannot write to standard output")?;
+    Ok(ExitCode::SUCCESS)
 }
