@@ -10,6 +10,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cargo, root, steps, target};
 
+/// What all this makes.
+const JOINED: &str = "profile/tepui.profdata";
+/// Beside it: the compiler that it holds for.
+const COMPILER: &str = "profile/compiler";
+/// Packages that it has to know: most of what runs, and on which most others stand.
+const KNOWN: [&str; 6] = ["allocator", "master", "agent", "sdk", "daemon", "lab"];
 /// Worlds of the laboratory, in `profile/`.
 const WORLDS: [&str; 2] = ["small", "large"];
 /// Where a program that counts writes what it has counted.
@@ -61,10 +67,73 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         run.env("CARGO_PROFILE_BENCH_LTO", "off").env("CARGO_PROFILE_BENCH_CODEGEN_UNITS", "16");
         steps::run(run.args(&bench[1..]).env("TEPUI", &program).env(INTO, into("live")))?;
     }
-    let joined = root().join("profile/tepui.profdata");
+    let joined = root().join(JOINED);
     join(&merge, &raw, &joined)?;
+    std::fs::write(root().join(COMPILER), compiler()?).with_context(|| format!("cannot write {COMPILER}"))?;
     println!("written: {}; the next release build takes it", joined.display());
     Ok(())
+}
+
+/// Looks whether the profile knows the packages of the released program that run most, after a build of it.
+///
+/// A function that it does not know is built without it, and no compiler says so: one that is unknown may be new. But a package of
+/// which no function is known has another name than it had (see `.cargo/rustc`), and the program is larger and slower than it could be.
+///
+/// # Errors
+/// Names such a package. With another compiler than the profile's it says so, and that is no error.
+pub(crate) fn check() -> Result<()> {
+    let made_with =
+        std::fs::read_to_string(root().join(COMPILER)).with_context(|| format!("cannot read {COMPILER}"))?;
+    let now = compiler()?;
+    if made_with != now {
+        println!("the profile is of {}, and not used by {}: cargo xtask profile", made_with.trim(), now.trim());
+        return Ok(());
+    }
+    let profile = std::fs::read(root().join(JOINED)).with_context(|| format!("cannot read {JOINED}"))?;
+    for package in KNOWN {
+        let library = newest_library(package)?;
+        let code = std::fs::read(&library).with_context(|| format!("cannot read {}", library.display()))?;
+        let name = unit(&code, package).with_context(|| format!("no code in {}", library.display()))?;
+        if !contains(&profile, name.as_bytes()) {
+            bail!("{JOINED} knows no function of '{package}': it is built without; make it anew: cargo xtask profile");
+        }
+    }
+    Ok(())
+}
+
+/// The newest library of a package that was built for release.
+fn newest_library(package: &str) -> Result<PathBuf> {
+    let folder = target().join("release/deps");
+    let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let prefix = format!("lib{package}-");
+    let libraries = entries.flatten().filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(&prefix) && name.ends_with(".rlib"))
+    });
+    let newest = libraries.max_by_key(|entry| entry.metadata().and_then(|known| known.modified()).ok());
+    newest.map(|entry| entry.path()).with_context(|| format!("{} has no {prefix}*.rlib", folder.display()))
+}
+
+/// What the compiler calls a package's only unit of code, as it stands in the library: `NAME.HASH-cgu.0`.
+fn unit(library: &[u8], package: &str) -> Option<String> {
+    let (prefix, rest) = (format!("{package}."), b"-cgu.0");
+    let mut places = library.windows(prefix.len()).enumerate().filter(|(_, bytes)| *bytes == prefix.as_bytes());
+    places.find_map(|(place, _)| {
+        let after = &library[place + prefix.len()..];
+        let digits = after.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let name = std::str::from_utf8(&after[..digits]).ok()?;
+        (digits > 0 && after[digits..].starts_with(rest)).then(|| format!("{prefix}{name}-cgu.0"))
+    })
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// Which compiler builds here, in its own words.
+fn compiler() -> Result<String> {
+    let output = Command::new("rustc").arg("-V").current_dir(root()).output().context("cannot run rustc")?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Makes one profile of the counts below `raw`.
@@ -116,6 +185,14 @@ fn profdata() -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_unit_of_a_library_is_found() {
+        let library = b"!<arch>\n//  lib.rmeta/\nlab.rs lab.9f-x lab-06e3.lab.d5345f33cfa71d74-cgu.0.rcgu.o/\n";
+        assert_eq!(unit(library, "lab").as_deref(), Some("lab.d5345f33cfa71d74-cgu.0"));
+        assert_eq!(unit(library, "master"), None);
+        assert!(contains(library, b"d5345f33cfa71d74-cgu.0") && !contains(library, b"d5345f33cfa71d75"));
+    }
 
     #[test]
     fn small_functions_that_never_ran_are_left_out() {

@@ -1,7 +1,7 @@
 //! The queue of what will happen: by time, and in the order of scheduling where times are equal.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use base::Time;
@@ -9,6 +9,8 @@ use slab::Slab;
 
 /// What happens within so many nanoseconds may wait in [`Queue::soon`].
 const SOON: u64 = 5_000_000;
+/// How many nanoseconds belong to one of the parts of [`Queue::far`], as a power of two: an eighth of a second.
+const PART: u32 = 27;
 
 /// What will happen, earliest first.
 #[derive(Debug)]
@@ -16,9 +18,15 @@ pub struct Queue<E> {
     /// Nanoseconds, sequence number, event, in order. Most of what is put in happens soon, and not before what was put in
     /// before it, because it takes the same way through the network: then it costs no more than a place at the end.
     soon: VecDeque<(u64, u64, E)>,
-    /// All else: nanoseconds, sequence number, place in `events`: small, because the heap moves them about.
+    /// What else happens before `horizon`: nanoseconds, sequence number, place in `events`: small, because the heap moves them
+    /// about.
     heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
     events: Slab<E>,
+    /// What happens later, by parts of time and in no order: hundreds of thousands may wait there, and in a heap each would be
+    /// moved past a dozen others that are in no cache.
+    far: BTreeMap<u64, Vec<(u64, u64, E)>>,
+    /// Where the first part of `far` may begin.
+    horizon: u64,
     sequence: u64,
     /// When the last event that was taken out happened.
     now: u64,
@@ -26,7 +34,15 @@ pub struct Queue<E> {
 
 impl<E> Default for Queue<E> {
     fn default() -> Queue<E> {
-        Queue { soon: VecDeque::new(), heap: BinaryHeap::new(), events: Slab::new(), sequence: 0, now: 0 }
+        Queue {
+            soon: VecDeque::new(),
+            heap: BinaryHeap::new(),
+            events: Slab::new(),
+            far: BTreeMap::new(),
+            horizon: 0,
+            sequence: 0,
+            now: 0,
+        }
     }
 }
 
@@ -45,12 +61,30 @@ impl<E> Queue<E> {
         self.sequence += 1;
         let last = self.soon.back().map_or(self.now, |(last, ..)| *last);
         if (last..=self.now.saturating_add(SOON)).contains(&at) {
-            return self.soon.push_back((at, sequence, event));
+            self.soon.push_back((at, sequence, event));
+        } else if at < self.horizon {
+            self.come_near(at, sequence, event);
+        } else {
+            self.far.entry(at >> PART).or_default().push((at, sequence, event));
         }
+        self.look_ahead();
+    }
+
+    fn come_near(&mut self, at: u64, sequence: u64, event: E) {
         let place = self.events.insert(event);
         // Four thousand million events never wait at once: the memory would end before.
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         self.heap.push(Reverse((at, sequence, place)));
+    }
+
+    /// Makes sure that the next event is not one of the far ones.
+    fn look_ahead(&mut self) {
+        while self.head().is_none_or(|(at, _)| at >= self.horizon) {
+            let Some((part, events)) = self.far.pop_first() else { return };
+            // The last part of all time has no end that is a number.
+            self.horizon = (part + 1).checked_mul(1 << PART).unwrap_or(u64::MAX);
+            events.into_iter().for_each(|(at, sequence, event)| self.come_near(at, sequence, event));
+        }
     }
 
     /// When the next event happens.
@@ -90,6 +124,7 @@ impl<E> Queue<E> {
             let Reverse((_, _, place)) = self.heap.pop()?;
             self.events.remove(place as usize)
         };
+        self.look_ahead();
         Some((time(at), event))
     }
 }
@@ -110,15 +145,31 @@ mod tests {
     }
 
     #[test]
+    fn time_has_an_end() {
+        let mut queue = Queue::default();
+        for (n, at) in [Time::NEVER, Time::from_secs(1), Time::NEVER].into_iter().enumerate() {
+            queue.push(at, n);
+        }
+        assert_eq!(queue.pop_until(Time::from_secs(2)), Some((Time::from_secs(1), 1)));
+        queue.push(Time::NEVER, 3);
+        let rest: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|(_, n)| n).collect();
+        assert_eq!(rest, [0, 2, 3]);
+    }
+
+    #[test]
     fn what_happens_soon_and_what_happens_later_come_in_one_order() {
-        // Some of each: soon and in order, soon and before something, later, and at the same instants.
+        // Some of each: soon and in order, soon and before something, later, in another part of time, and at the same instants.
         let mut queue = Queue::default();
         let mut wanted = Vec::new();
         let (mut now, mut draw) = (Time::from_secs(1), 7_u64);
         for n in 0..5_000_u32 {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let steps = (draw >> 33) % 8;
-            let delay = Duration::from_micros(if draw >> 62 == 0 { 2_500 * steps } else { 250 * (steps % 2) });
+            let delay = Duration::from_micros(match draw >> 61 {
+                0 => 2_500 * steps,
+                1 => 70_000 * steps,
+                _ => 250 * (steps % 2),
+            });
             queue.push(now + delay, n);
             wanted.push((now + delay, n));
             if n % 3 == 0 {
