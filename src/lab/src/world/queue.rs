@@ -82,7 +82,7 @@ impl<E> Queue<E> {
         while self.head().is_none_or(|(at, _)| at >= self.horizon) {
             let Some((part, events)) = self.far.pop_first() else { return };
             // The last part of all time has no end that is a number.
-            self.horizon = (part + 1).checked_mul(1 << PART).unwrap_or(u64::MAX);
+            self.horizon = (part + 1).saturating_mul(1 << PART);
             events.into_iter().for_each(|(at, sequence, event)| self.come_near(at, sequence, event));
         }
     }
