@@ -43,6 +43,11 @@ const PACKAGES: &[Package] = &[
     Package { name: "libopenmpi-dev", why: "compiles that program", probe: &["mpicc", "--version"] },
     Package { name: "ffmpeg", why: "decodes what is not decoded in process", probe: &["ffmpeg", "-version"] },
     Package { name: "curl", why: "fetches what is served by FTP", probe: &["curl", "--version"] },
+    Package {
+        name: "zookeeper",
+        why: "is what masters find each other by, in conformance cases; nothing starts it by itself",
+        probe: &["test", "-e", "/usr/share/java/zookeeper.jar"],
+    },
     Package { name: "gcc", why: "compiles that extension module", probe: &["cc", "--version"] },
 ];
 
