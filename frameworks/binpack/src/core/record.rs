@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::Time;
 use serde::{Deserialize, Serialize};
@@ -203,9 +204,19 @@ pub enum Outcome {
 pub(super) struct Version {
     /// Counts from 1.
     pub(super) number: u64,
+    /// In whole milliseconds and later than the version before: Marathon's clients know a version by this.
     #[serde(with = "stamp")]
     pub(super) since: Time,
     pub(super) job: Arc<Job>,
+}
+
+/// The instant that a version is known by: two in one millisecond, or one from before the clock was set back, would be
+/// taken for each other.
+fn name_of_version(now: Time, before: Option<Time>) -> Time {
+    let millis = |time: Time| u64::try_from(time.since_epoch().as_millis()).unwrap_or(u64::MAX);
+    // What was kept by an earlier release may have parts of milliseconds, which are rounded where it is shown.
+    let next = before.map_or(0, |before| millis(before + Duration::from_micros(500)).saturating_add(1));
+    Time::from_epoch(Duration::from_millis(millis(now).max(next)))
 }
 
 /// A gang's gathering, and what became of it.
@@ -292,7 +303,7 @@ impl Record {
     /// A job that was just submitted; tasks of jobs with a fixed number of them are made.
     pub(super) fn new(serial: u64, job: Job, now: Time) -> Record {
         let count = if job.kind == Kind::Service { 0 } else { job.count };
-        let version = Version { number: 1, since: now, job: Arc::new(job) };
+        let version = Version { number: 1, since: name_of_version(now, None), job: Arc::new(job) };
         let head = Head {
             serial,
             versions: vec![version],
@@ -373,7 +384,8 @@ impl Record {
         self.push_version(Version { number: self.current().number, since: now, job });
     }
 
-    fn push_version(&mut self, version: Version) {
+    fn push_version(&mut self, mut version: Version) {
+        version.since = name_of_version(version.since, Some(self.current().since));
         let versions = &mut self.head.versions;
         versions.push(version);
         if versions.len() > VERSIONS_MAX {

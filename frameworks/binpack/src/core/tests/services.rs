@@ -180,6 +180,20 @@ fn a_service_of_no_tasks_is_as_wanted() {
 }
 
 #[test]
+fn versions_of_one_instant_are_told_apart() {
+    let mut world = World::new(Knobs::default(), &["cpus:8;mem:1000"]);
+    world.submit(vec![service("s", 1, 1.0)]);
+    for count in 2..5 {
+        world.request(scale("s", count)).unwrap();
+    }
+    world.request(Request::Restart { name: "s".to_owned() }).unwrap();
+    let Ok(Reply::Job(view)) = world.request(Request::Show { name: "s".to_owned() }) else { panic!("no view") };
+    let millis: Vec<u64> = view.versions.iter().map(|v| (v.since * 1_000.0).round() as u64).collect();
+    assert_eq!(millis.len(), 5);
+    assert!(millis.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{millis:?}");
+}
+
+#[test]
 fn a_new_version_that_is_not_well_keeps_the_old_one_running() {
     let mut world = World::new(Knobs::default(), &["cpus:50;mem:10000"]);
     let health = Health {
