@@ -133,6 +133,18 @@ impl Campaign {
         Campaign { way: format!("# {}\n", way.replace('\n', " ")), ..self }
     }
 
+    /// What can be run and is hardly meant, with file, line and reason, of all points of the sweep; each once.
+    #[must_use]
+    pub fn doubts(&self, file: &Path) -> Vec<ScenarioError> {
+        let mut all: Vec<ScenarioError> = Vec::new();
+        for doubt in self.points.iter().flat_map(|point| point.scenario.doubts(&self.text, file)) {
+            if !all.contains(&doubt) {
+                all.push(doubt);
+            }
+        }
+        all
+    }
+
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.runs.len()

@@ -1,9 +1,10 @@
 //! Scenarios: what a laboratory run consists of, read from TOML.
 //!
-//! `schema.rs` is the file's form, `check.rs` its rules, `jobs.rs` makes the jobs that arrive, `sweep.rs` varies fields. A
-//! scenario is refused whole, with file, line and rule, before anything runs.
+//! `schema.rs` is the file's form, `check.rs` its rules, `doubts.rs` what they allow and is hardly meant, `jobs.rs` makes the
+//! jobs that arrive, `sweep.rs` varies fields. A scenario is refused whole, with file, line and rule, before anything runs.
 
 mod check;
+mod doubts;
 mod error;
 mod faults;
 mod jobs;
@@ -35,6 +36,12 @@ impl Scenario {
         let scenario: Scenario = toml::from_str(text).map_err(|why| ScenarioError::of_toml(file, text, &why))?;
         check::check(&scenario).map_err(|broken| broken.at(file, text))?;
         Ok(scenario)
+    }
+
+    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere.
+    #[must_use]
+    pub fn doubts(&self, text: &str, file: &Path) -> Vec<ScenarioError> {
+        doubts::doubts(self).into_iter().map(|doubt| doubt.at(file, text)).collect()
     }
 
     /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.

@@ -33,6 +33,8 @@ pub(super) enum Like {
     Spark,
     Scylla,
     Hoarder,
+    Greedy,
+    Slow,
 }
 
 impl From<Like> for Preset {
@@ -44,6 +46,8 @@ impl From<Like> for Preset {
             Like::Spark => Preset::Spark,
             Like::Scylla => Preset::Scylla,
             Like::Hoarder => Preset::Hoarder,
+            Like::Greedy => Preset::Greedy,
+            Like::Slow => Preset::Slow,
         }
     }
 }
