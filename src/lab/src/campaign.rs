@@ -13,7 +13,7 @@ use crate::inputs;
 use crate::measure::Outcome;
 use crate::report;
 use crate::run::run;
-use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, check_bundled, check_traces, points};
+use crate::scenario::{MOST_REPETITIONS, Point, Scenario, ScenarioError, Traces, check_bundled, points};
 
 /// Why a campaign did not come to its end.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,7 @@ pub struct Campaign {
     text: String,
     folder: PathBuf,
     traces: PathBuf,
+    in_traces: Traces,
     points: Vec<Point>,
     /// Point and seed of each run.
     runs: Vec<(usize, u64)>,
@@ -98,7 +99,8 @@ impl Campaign {
         let scenario = Scenario::read(text, file)?;
         let mut points = points(text, file)?;
         let traces = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-        let mut files = check_traces(points.iter().map(|point| &point.scenario), &traces)?;
+        let in_traces = Traces::read(points.iter().map(|point| &point.scenario), &traces)?;
+        let mut files = in_traces.files().clone();
         for point in &mut points {
             point.scenario.catalog = catalog;
             files.extend(check_bundled(&point.scenario, text, file)?);
@@ -119,6 +121,7 @@ impl Campaign {
             text: text.to_owned(),
             folder: folder.to_owned(),
             traces,
+            in_traces,
             points,
             runs,
             way: String::new(),
@@ -137,7 +140,7 @@ impl Campaign {
     #[must_use]
     pub fn doubts(&self, file: &Path) -> Vec<ScenarioError> {
         let mut all: Vec<ScenarioError> = Vec::new();
-        for doubt in self.points.iter().flat_map(|point| point.scenario.doubts(&self.text, file)) {
+        for doubt in self.points.iter().flat_map(|point| point.scenario.doubts(&self.text, file, &self.in_traces)) {
             if !all.contains(&doubt) {
                 all.push(doubt);
             }

@@ -2,24 +2,42 @@
 //!
 //! Nothing is refused for it: work that waits for ever is something to study, too.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use resources::{Quantities, Role, parse_quantities, parse_text};
 
 use super::error::Broken;
+use super::jobs::Traces;
+use super::kinds_of;
 use super::schema::{AgentGroup, Framework, Scenario};
+use crate::bundled::Kind;
 
 /// So many kinds of agents are named in one doubt.
 const MOST_NAMED: usize = 3;
 
-/// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough. What traces and the files of
-/// bundled frameworks say is not looked at.
-pub(super) fn doubts(scenario: &Scenario) -> Vec<Broken> {
+/// Kinds of jobs whose tasks no agent has room for, or whose role may never have enough; also those that only a trace or
+/// the file of a bundled framework names. One for each kind of the scenario.
+pub(super) fn doubts(scenario: &Scenario, folder: &Path, traces: &Traces) -> Vec<Broken> {
     let mut all = Vec::new();
     for (n, framework) in scenario.frameworks.iter().enumerate() {
-        for (k, kind) in framework.jobs.iter().enumerate() {
-            // A bundled framework's own form of them was checked by itself.
-            let Some(needs) = kind.needs.as_deref().and_then(|text| parse_quantities(text).ok()) else { continue };
-            let doubt = too_large(&scenario.agents, &needs).or_else(|| beyond_limit(scenario, framework, &needs));
-            all.extend(doubt.map(|rule| Broken::new(format!("frameworks.{n}.jobs.{k}.needs"), rule)));
+        // They could be read when the scenario was checked.
+        let kinds = kinds_of(scenario, framework, folder).unwrap_or_default();
+        let mut told = BTreeSet::new();
+        for Kind { of, jobs } in &kinds {
+            let own = jobs.needs.as_deref().and_then(|text| parse_quantities(text).ok());
+            let needs = own.as_slice().iter().chain(if own.is_none() { traces.largest(jobs) } else { &[] });
+            let doubt = |needs| too_large(&scenario.agents, needs).or_else(|| beyond_limit(scenario, framework, needs));
+            if !told.contains(of)
+                && let Some(rule) = needs.map(doubt).find_map(|doubt| doubt)
+            {
+                told.insert(of);
+                let said = framework.jobs.get(*of).is_some_and(|kind| kind.needs.is_some());
+                let field = if said { ".needs" } else { "" };
+                let from = jobs.trace.as_ref().filter(|_| own.is_none()).map(|file| format!("{file}: "));
+                let rule = from.unwrap_or_default() + &rule;
+                all.push(Broken::new(format!("frameworks.{n}.jobs.{of}{field}"), rule));
+            }
         }
     }
     all
@@ -59,6 +77,7 @@ fn beyond_limit(scenario: &Scenario, framework: &Framework, needs: &Quantities) 
 mod tests {
     use std::path::Path;
 
+    use super::super::Traces;
     use super::super::schema::Scenario;
 
     const BASE: &str = "
@@ -80,11 +99,14 @@ mod tests {
         needs = 'NEEDS'
     ";
 
+    fn doubts_in(text: &str, folder: &Path) -> Vec<String> {
+        let scenario = Scenario::read(text, Path::new("x.toml")).unwrap();
+        let traces = Traces::read(std::iter::once(&scenario), folder).unwrap();
+        scenario.doubts(text, Path::new("x.toml"), &traces).iter().map(ToString::to_string).collect()
+    }
+
     fn doubts(needs: &str) -> Vec<String> {
-        let text = BASE.replace("NEEDS", needs);
-        let file = Path::new("x.toml");
-        let told = |doubt: super::super::ScenarioError| doubt.to_string();
-        Scenario::read(&text, file).unwrap().doubts(&text, file).into_iter().map(told).collect()
+        doubts_in(&BASE.replace("NEEDS", needs), Path::new("."))
     }
 
     #[test]
@@ -104,5 +126,24 @@ mod tests {
               tasks never run, and wait to the end"
             ]
         );
+    }
+
+    #[test]
+    fn tasks_of_traces_are_looked_at_where_the_scenario_does_not_say_what_they_need() {
+        let folder = std::env::temp_dir().join(format!("tepui-doubts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let rows = "submit_s,tasks,cpus,mem_mb,duration_s\n0,1,4,1000,1\n1,9,5,100,1\n2,1,5,600,1\n3,1,6,400,1\n";
+        std::fs::write(folder.join("jobs.csv"), rows).unwrap();
+        let of_trace = |rest: &str| {
+            let text = BASE.replace("at = '0s'\n        time = '1s'\n        needs = 'NEEDS'", rest);
+            doubts_in(&text, &folder)
+        };
+        assert_eq!(
+            of_trace("trace = 'jobs.csv'"),
+            ["x.toml:14: frameworks.0.jobs.0: jobs.csv: no agent has cpus:5; mem:600 (they have cpus:4;mem:1000 or \
+              cpus(a):8;mem:500): these tasks never run, and wait to the end"]
+        );
+        assert_eq!(of_trace("trace = 'jobs.csv'\nneeds = 'cpus:1'"), [""; 0]);
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -2,16 +2,17 @@
 //!
 //! Every kind draws from a branch of its own, one for arrivals, one for sizes, one for times.
 
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rand_distr::{Distribution, Exp1, StandardUniform};
-use resources::{Amount, Name, parse_quantities};
+use resources::{Quantities, parse_quantities};
 
 use super::error::{Broken, ScenarioError};
-use super::schema::JobKind;
+use super::schema::{JobKind, Scenario};
 use super::trace::{self, Row};
 use crate::dist::Dist;
 use crate::seeds::{Rng, Seed};
@@ -134,27 +135,51 @@ pub struct Arrivals {
     rows: std::vec::IntoIter<Row>,
 }
 
-/// Whether every trace of a scenario can be read, from beside `folder`, before anything runs. The files that they are.
-///
-/// # Errors
-/// A trace that cannot be read, or a row of it that is wrong.
-pub fn check_traces<'a>(
-    scenarios: impl Iterator<Item = &'a super::Scenario>,
-    folder: &Path,
-) -> Result<BTreeSet<PathBuf>, ScenarioError> {
-    let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
-    // The points of a sweep mostly have the same ones.
-    let (mut read, mut files) = (BTreeSet::new(), BTreeSet::new());
-    for kind in kinds {
-        let Some(file) = &kind.trace else { continue };
-        let told = (&kind.shape, &kind.machine, kind.needs.is_some(), kind.time.is_some());
-        if read.insert((file, told)) {
-            let file = folder.join(file);
-            trace::read(&file, kind)?;
-            files.insert(file);
+/// The traces of some scenarios: that they can be read, and the largest tasks that they hold.
+#[derive(Debug, Default)]
+pub struct Traces {
+    files: BTreeSet<PathBuf>,
+    largest: BTreeMap<TraceKey, Vec<Quantities>>,
+}
+
+/// All on which it depends what a trace holds: its file, `shape` and `machine`, and whether the scenario has needs and times
+/// of its own.
+type TraceKey = (String, Option<String>, Option<String>, bool, bool);
+
+fn trace_key(kind: &JobKind) -> Option<TraceKey> {
+    let file = kind.trace.clone()?;
+    Some((file, kind.shape.clone(), kind.machine.clone(), kind.needs.is_some(), kind.time.is_some()))
+}
+
+impl Traces {
+    /// Reads every trace that the scenarios name, from beside `folder`, before anything runs.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, or a row of it that is wrong.
+    pub fn read<'a>(scenarios: impl Iterator<Item = &'a Scenario>, folder: &Path) -> Result<Traces, ScenarioError> {
+        let mut traces = Traces::default();
+        let kinds = scenarios.flat_map(|scenario| &scenario.frameworks).flat_map(|framework| &framework.jobs);
+        for kind in kinds {
+            let Some(key) = trace_key(kind) else { continue };
+            // The points of a sweep mostly have the same ones.
+            if let Entry::Vacant(place) = traces.largest.entry(key) {
+                let file = folder.join(&place.key().0);
+                place.insert(trace::largest(&trace::read(&file, kind)?));
+                traces.files.insert(file);
+            }
         }
+        Ok(traces)
     }
-    Ok(files)
+
+    /// The files that they are.
+    pub fn files(&self) -> &BTreeSet<PathBuf> {
+        &self.files
+    }
+
+    /// What the largest tasks of this kind's trace need.
+    pub(super) fn largest(&self, kind: &JobKind) -> &[Quantities] {
+        trace_key(kind).and_then(|key| self.largest.get(&key)).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl Arrivals {
@@ -229,11 +254,7 @@ impl Arrivals {
         let row = self.rows.next()?;
         let needs = match self.needs.is_empty() {
             false => self.needs.clone(),
-            true => {
-                let all = [(Name::Cpus, row.cpus), (Name::Mem, row.mem_mb), (Name::Gpus, row.gpus)];
-                let named = all.into_iter().filter(|(_, amount)| *amount > 0.0);
-                Arc::new(named.map(|(name, amount)| (name, Amount::from_f64(amount))).collect())
-            }
+            true => Arc::new(row.needs()),
         };
         let span = |_| match row.duration.filter(|_| self.kind.time.is_none()) {
             Some(duration) => duration,

@@ -17,10 +17,10 @@ pub(crate) use check::MOST_REPETITIONS;
 pub use error::{Broken, ScenarioError};
 pub(crate) use faults::Whom;
 pub use faults::{FaultPart, Trouble};
-pub use jobs::{Arrival, Arrivals, check_traces, work};
+pub use jobs::{Arrival, Arrivals, Traces, work};
 pub use schema::{AgentGroup, Framework, JobKind, ManagerPart, MasterPart, RolePart, Scenario, Window};
-pub(crate) use setup::all_kinds;
 pub use setup::{Prepared, PreparedFramework, PreparedJobs, check_bundled, prepare, quotas};
+pub(crate) use setup::{all_kinds, kinds_of};
 pub use sweep::{MOST_POINTS, Point, points};
 
 use std::path::Path;
@@ -38,10 +38,12 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere.
+    /// What can be run and is hardly meant, with file, line and reason: tasks for which there is no room anywhere. `traces`
+    /// are those that it names.
     #[must_use]
-    pub fn doubts(&self, text: &str, file: &Path) -> Vec<ScenarioError> {
-        doubts::doubts(self).into_iter().map(|doubt| doubt.at(file, text)).collect()
+    pub fn doubts(&self, text: &str, file: &Path, traces: &Traces) -> Vec<ScenarioError> {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        doubts::doubts(self, folder, traces).into_iter().map(|doubt| doubt.at(file, text)).collect()
     }
 
     /// The same, whose frameworks can be those of a catalog. Whether they are right is for [`check_bundled`] to say.

@@ -89,12 +89,15 @@ fn ready(
 pub(crate) fn all_kinds(scenario: &Scenario, folder: &Path) -> Result<Vec<JobKind>, Broken> {
     let mut all = Vec::new();
     for part in &scenario.frameworks {
-        match ready(scenario, part, folder, &RefCell::default())? {
-            Some(ready) => all.extend(ready.kinds().into_iter().map(|kind| kind.jobs)),
-            None => all.extend(part.jobs.iter().cloned()),
-        }
+        all.extend(kinds_of(scenario, part, folder)?.into_iter().map(|kind| kind.jobs));
     }
     Ok(all)
+}
+
+/// The jobs of one framework, by kind, with what a bundled one fills in.
+pub(crate) fn kinds_of(scenario: &Scenario, part: &Framework, folder: &Path) -> Result<Vec<Kind>, Broken> {
+    let ready = ready(scenario, part, folder, &RefCell::default())?;
+    Ok(ready.map_or_else(|| Kind::each(part.jobs.iter()), |ready| ready.kinds()))
 }
 
 /// Makes a world out of a scenario. `folder` is where traces and other files are that it names.

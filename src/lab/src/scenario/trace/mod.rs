@@ -13,7 +13,7 @@ mod shape;
 use std::path::Path;
 use std::time::Duration;
 
-use resources::{Name, Quantities, parse_quantities};
+use resources::{Amount, Name, Quantities, parse_quantities};
 
 use super::error::ScenarioError;
 use super::schema::JobKind;
@@ -23,6 +23,8 @@ use shape::Shape;
 
 /// Rows of one trace.
 const MOST_ROWS: usize = 10_000_000;
+/// Tasks of one trace that are looked at as the largest.
+const MOST_LARGEST: usize = 64;
 
 /// A job of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +44,18 @@ impl Row {
     /// A job of one task that arrives at this moment.
     fn at(submit: Duration) -> Row {
         Row { submit, tasks: 1, ..Row::default() }
+    }
+
+    /// What one of its tasks needs.
+    pub fn needs(&self) -> Quantities {
+        let all = [(Name::Cpus, self.cpus), (Name::Mem, self.mem_mb), (Name::Gpus, self.gpus)];
+        let named = all.into_iter().filter(|(_, amount)| *amount > 0.0);
+        named.map(|(name, amount)| (name, Amount::from_f64(amount))).collect()
+    }
+
+    /// Whether its tasks need at least as much of everything as the other's.
+    fn covers(&self, other: &Row) -> bool {
+        self.cpus >= other.cpus && self.mem_mb >= other.mem_mb && self.gpus >= other.gpus
     }
 
     fn asks_for_nothing(&self) -> bool {
@@ -87,6 +101,19 @@ pub(super) fn read(file: &Path, kind: &JobKind) -> Result<Vec<Row>, ScenarioErro
         time: kind.time.is_some(),
     };
     parse(&text, &told).map_err(|(line, rule)| wrong(line, rule))
+}
+
+/// What the tasks need that no other task of these rows needs as much as, in everything; [`MOST_LARGEST`] of them.
+pub(super) fn largest(rows: &[Row]) -> Vec<Quantities> {
+    let mut largest: Vec<&Row> = Vec::new();
+    for row in rows {
+        if !largest.iter().any(|other| other.covers(row)) {
+            largest.retain(|other| !row.covers(other));
+            largest.push(row);
+            largest.truncate(MOST_LARGEST);
+        }
+    }
+    largest.into_iter().map(Row::needs).collect()
 }
 
 fn parse(text: &str, told: &Told<'_>) -> Result<Vec<Row>, Wrong> {

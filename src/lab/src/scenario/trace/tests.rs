@@ -245,3 +245,13 @@ fn requests_for_images_take_their_time() {
     assert_eq!((rows.len(), rows[1].submit.as_secs(), rows[1].duration), (2, 2, Some(Duration::from_millis(2500))));
     assert!(plain(text).unwrap_err().1.contains("`needs` must say"));
 }
+
+#[test]
+fn the_largest_tasks_are_those_that_no_other_covers() {
+    let row = |cpus, mem_mb| Row { cpus, mem_mb, ..Row::default() };
+    let rows = [row(1.0, 100.0), row(4.0, 50.0), row(1.0, 100.0), row(2.0, 100.0), row(0.5, 0.0), row(4.0, 60.0)];
+    let told: Vec<String> = largest(&rows).iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["cpus:2; mem:100", "cpus:4; mem:60"]);
+    let many: Vec<Row> = (0..1000).map(|n| row(f64::from(n), f64::from(1000 - n))).collect();
+    assert_eq!(largest(&many).len(), MOST_LARGEST);
+}
