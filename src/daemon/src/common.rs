@@ -14,6 +14,8 @@ use protos::json::Writer;
 use wire::http::{Method, Request, Response, StatusCode};
 use wire::route::Table;
 
+#[cfg(test)]
+pub use help::gaps;
 pub use log_level::LogLevel;
 pub use query::{form, number};
 

@@ -51,10 +51,15 @@ impl Part {
 
     /// The known flag whose name is nearest to `name`, if one is near enough to be a slip.
     fn nearest(self, name: &str) -> Option<&'static str> {
-        let near = |flag: &'static Flag| (strsim::jaro_winkler(name, flag.name), flag.name);
-        let (likeness, nearest) = self.flags().map(near).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (likeness > 0.8).then_some(nearest)
+        nearest(name, self.flags().map(|flag| flag.name))
     }
+}
+
+/// The one of `known` that is nearest to `name`, if it is near enough to be meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    let (likeness, nearest) = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness > 0.8).then_some(nearest)
 }
 
 /// Why the flags cannot be used.

@@ -41,6 +41,18 @@ impl<T> Table<T> {
         self.processes.contains(id)
     }
 
+    /// The shortest path to each endpoint, in no particular order.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        self.routes.keys().map(|route| {
+            let own = route.strip_prefix(&self.default).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            match own {
+                Some("") => "/".to_owned(),
+                Some(endpoint) => endpoint.to_owned(),
+                None => format!("/{route}"),
+            }
+        })
+    }
+
     /// The endpoint that a path (as it was sent, without query) leads to: the longest one that is a prefix of it, by
     /// whole segments. `None` is 404.
     pub fn find<'a>(&'a self, path: &'a str) -> Option<Found<'a, T>> {
@@ -113,6 +125,15 @@ mod tests {
             let found = table.find(path).map(|found| (*found.route, found.rest));
             assert_eq!(found, route, "{path}");
         }
+    }
+
+    #[test]
+    fn paths_of_all_endpoints() {
+        let table = agent();
+        let mut paths: Vec<String> = table.paths().collect();
+        paths.sort();
+        assert_eq!(paths, ["/", "/api/v1", "/api/v1/executor", "/files/read", "/state", "/version"]);
+        assert!(paths.iter().all(|path| table.find(path).is_some_and(|found| found.rest.is_empty())));
     }
 
     proptest! {

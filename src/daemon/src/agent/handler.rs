@@ -60,17 +60,7 @@ impl Handler {
         disk: DiskUses,
         started: Time,
     ) -> Handler {
-        let routes = common::add_routes(Table::new(PROCESS), PROCESS, Route::Shared)
-            .add(PROCESS, "/api/v1", Route::Operator)
-            .add(PROCESS, "/api/v1/executor", Route::Executor)
-            .add(PROCESS, "/state", Route::State)
-            .add(PROCESS, "/containers", Route::Containers)
-            .add(PROCESS, "/containerizer/debug", Route::ContainerizerDebug)
-            .add("monitor", "/statistics", Route::Statistics)
-            .add(PROCESS, "/monitor/statistics", Route::Statistics)
-            .add("metrics", "/snapshot", Route::Metrics)
-            .add("metrics", "", Route::Prometheus);
-        Handler { common, driver, shell, realms, authorizer, disk, started, routes }
+        Handler { common, driver, shell, realms, authorizer, disk, started, routes: routes() }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -218,6 +208,19 @@ fn realm(route: Route) -> Realm {
     }
 }
 
+fn routes() -> Table<Route> {
+    common::add_routes(Table::new(PROCESS), PROCESS, Route::Shared)
+        .add(PROCESS, "/api/v1", Route::Operator)
+        .add(PROCESS, "/api/v1/executor", Route::Executor)
+        .add(PROCESS, "/state", Route::State)
+        .add(PROCESS, "/containers", Route::Containers)
+        .add(PROCESS, "/containerizer/debug", Route::ContainerizerDebug)
+        .add("monitor", "/statistics", Route::Statistics)
+        .add(PROCESS, "/monitor/statistics", Route::Statistics)
+        .add("metrics", "/snapshot", Route::Metrics)
+        .add("metrics", "", Route::Prometheus)
+}
+
 impl wire::http::Handler for Handler {
     fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
         let found = self.routes.find(path).is_some_and(|found| *found.route == Route::Operator);
@@ -263,5 +266,16 @@ impl MessageSink for Handler {
             Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
         }
         Delivery::Accepted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    #[test]
+    fn the_help_page_is_whole() {
+        assert_eq!(common::gaps(Part::Agent, &routes()), (vec![], vec![]));
     }
 }

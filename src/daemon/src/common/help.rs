@@ -1,4 +1,4 @@
-//! `/help`: the endpoints of a daemon on one plain page.
+//! `/help`: the endpoints of a daemon on one plain page. That none is left out is tested where the routes are.
 
 use wire::http::Response;
 
@@ -8,13 +8,15 @@ const SHARED: &[(&str, &str)] = &[
     ("/health", "200 while the daemon answers"),
     ("/version", "the version whose wire this is, and this build"),
     ("/flags", "the effective flags"),
-    ("/metrics/snapshot", "all metrics"),
+    ("/metrics/snapshot?timeout=", "all metrics"),
+    ("/metrics", "all metrics, for Prometheus"),
     ("/files/browse?path=", "the entries of a folder"),
     ("/files/read?path=&offset=&length=", "a part of a file"),
     ("/files/download?path=", "a whole file"),
     ("/files/debug", "what /files shows, and where it is on disk"),
     ("/logging/toggle?level=&duration=", "more log lines for a while"),
     ("/system/stats.json", "load and memory of the machine"),
+    ("/help", "this page"),
 ];
 
 const MASTER: &[(&str, &str)] = &[
@@ -28,6 +30,18 @@ const MASTER: &[(&str, &str)] = &[
     ("/roles", "roles with weights and shares"),
     ("/redirect", "to the leading master"),
     ("/teardown", "ends a framework (POST frameworkId=)"),
+    ("/quota", "guaranteed resources of roles (GET, POST, DELETE /quota/<role>)"),
+    ("/weights", "weights of roles (GET, PUT)"),
+    ("/reserve", "reserves an agent's resources (POST slaveId=&resources=)"),
+    ("/unreserve", "takes reservations back (POST slaveId=&resources=)"),
+    ("/create-volumes", "creates persistent volumes (POST slaveId=&volumes=)"),
+    ("/destroy-volumes", "destroys persistent volumes (POST slaveId=&volumes=)"),
+    ("/maintenance/schedule", "when machines will be away (GET, POST)"),
+    ("/maintenance/status", "which machines drain or are down"),
+    ("/machine/down", "takes machines of the schedule out (POST)"),
+    ("/machine/up", "takes machines in again (POST)"),
+    ("/registrar(1)/registry", "what the master keeps on disk: agents, machines, quota, weights"),
+    ("/allocator/offer_constraints_debug", "which agents frameworks want no offers of, by their constraints"),
 ];
 
 const AGENT: &[(&str, &str)] = &[
@@ -35,18 +49,34 @@ const AGENT: &[(&str, &str)] = &[
     ("/api/v1/executor", "executor API (POST)"),
     ("/state", "everything: frameworks, executors, tasks"),
     ("/containers", "containers of executors with what they use"),
+    ("/containerizer/debug", "what containers wait for"),
     ("/monitor/statistics", "what executors use"),
 ];
 
-pub(super) fn page(part: Part) -> Response {
+fn endpoints(part: Part) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     let own = match part {
         Part::Master => MASTER,
         Part::Agent => AGENT,
     };
+    own.iter().chain(SHARED)
+}
+
+pub(super) fn page(part: Part) -> Response {
     let mut text = format!("<html><head><title>Help</title></head><body><h1>tepui {}</h1><table>\n", part.command());
-    for (path, what) in own.iter().chain(SHARED) {
-        text.push_str(&format!("<tr><td><code>{}</code></td><td>{what}</td></tr>\n", path.replace('&', "&amp;")));
+    for (path, what) in endpoints(part) {
+        let [path, what] = [path, what].map(|text| text.replace('&', "&amp;").replace('<', "&lt;"));
+        text.push_str(&format!("<tr><td><code>{path}</code></td><td>{what}</td></tr>\n"));
     }
     text.push_str("</table></body></html>\n");
     Response::ok_body("text/html", text)
+}
+
+/// The paths on the page that lead nowhere, and the endpoints that it leaves out: both should be none.
+#[cfg(test)]
+pub fn gaps<T>(part: Part, routes: &wire::route::Table<T>) -> (Vec<String>, Vec<String>) {
+    let told: Vec<&str> = endpoints(part).map(|(path, _)| path.split('?').next().unwrap_or(path)).collect();
+    let leads = |path: &str| routes.find(path).is_some_and(|found| found.rest.is_empty());
+    let idle = told.iter().filter(|path| !leads(path)).map(|path| (*path).to_owned()).collect();
+    let untold = routes.paths().filter(|path| !told.contains(&path.as_str())).collect();
+    (idle, untold)
 }

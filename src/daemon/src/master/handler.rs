@@ -301,6 +301,12 @@ impl MessageSink for Handler {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::Part;
+
+    #[test]
+    fn the_help_page_is_whole() {
+        assert_eq!(common::gaps(Part::Master, &routes()), (vec![], vec![]));
+    }
 
     #[test]
     fn who_is_asked_where() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use containers::cgroups::{Controller, Device};
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, nearest};
 
 /// Which isolators are in force, with their settings.
 #[derive(Clone, Debug, Default)]
@@ -70,6 +70,36 @@ const PLAIN: [&str; 9] = [
     "posix/rlimits",
 ];
 
+/// Isolators that need the launcher linux: what [`Isolators::turn_on`] knows.
+const LINUX: [&str; 26] = [
+    "cgroups",
+    "cgroups/all",
+    "cgroups/blkio",
+    "cgroups/cpu",
+    "cgroups/cpuset",
+    "cgroups/devices",
+    "cgroups/hugetlb",
+    "cgroups/mem",
+    "cgroups/net_cls",
+    "cgroups/net_prio",
+    "cgroups/perf_event",
+    "cgroups/pids",
+    "docker/runtime",
+    "filesystem/linux",
+    "gpu/nvidia",
+    "linux/capabilities",
+    "linux/nnp",
+    "linux/resctrl",
+    "linux/seccomp",
+    "namespaces/ipc",
+    "namespaces/pid",
+    "network/cni",
+    "network/ports",
+    "volume/host_path",
+    "volume/image",
+    "volume/secret",
+];
+
 /// Isolators that Mesos has besides.
 const ELSEWHERE: [&str; 10] = [
     "appc/runtime",
@@ -86,6 +116,20 @@ const ELSEWHERE: [&str; 10] = [
 
 fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
+}
+
+/// Why there is no such isolator, and which may be meant.
+fn unknown(name: &str) -> String {
+    if ELSEWHERE.contains(&name) {
+        return format!("the isolator '{name}' is not supported by this version of tepui");
+    }
+    match nearest(name, LINUX.into_iter().chain(PLAIN)) {
+        Some(nearest) => format!("there is no isolator '{name}', did you mean '{nearest}'?"),
+        None => {
+            let known = LINUX.into_iter().chain(PLAIN).collect::<Vec<_>>().join(", ");
+            format!("there is no isolator '{name}': use some of {known}")
+        }
+    }
 }
 
 impl Isolators {
@@ -164,13 +208,7 @@ impl Isolators {
                 "network/ports" => &mut self.ports,
                 "gpu/nvidia" => &mut self.gpus,
                 "linux/resctrl" => &mut self.resctrl,
-                _ => {
-                    let why = match ELSEWHERE.contains(&name) {
-                        true => format!("the isolator '{name}' is not supported by this version of tepui"),
-                        false => format!("there is no isolator '{name}'"),
-                    };
-                    return Err(refused("isolation", why));
-                }
+                _ => return Err(refused("isolation", unknown(name))),
             };
             *switch = true;
         }
@@ -265,12 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn every_isolator_that_is_named_is_known() {
+        for name in LINUX {
+            assert!(Isolators::default().turn_on(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit() {
         for (words, said) in [
             (&["--isolation=cgroups/cpu,cgroups/cpu"][..], "twice"),
             (&["--isolation=filesystem/linux,filesystem/posix"], "only one"),
             (&["--isolation=network/port_mapping"], "not supported"),
-            (&["--isolation=nonsense"], "there is no isolator 'nonsense'"),
+            (&["--isolation=nonsense"], "there is no isolator 'nonsense': use some of cgroups, "),
+            (&["--isolation=cgroups/memory"], "there is no isolator 'cgroups/memory', did you mean 'cgroups/mem'?"),
+            (&["--isolation=posix/cpus"], "did you mean 'posix/cpu'?"),
             (&["--isolation=gpu/nvidia"], "needs cgroups/devices"),
             (&["--launcher=posix", "--isolation=cgroups/cpu"], "needs the launcher linux"),
             (&["--launcher=docker"], "no launcher 'docker'"),
