@@ -10,7 +10,7 @@ use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
 use protos::recordio::Decoder;
 use wire::http::stream::{StreamEnd, StreamHandle};
-use wire::http::{Body, BodyStream, RECORDIO, Request, Response, StatusCode};
+use wire::http::{Body, BodyStream, HeaderName, RECORDIO, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
@@ -26,10 +26,19 @@ const RECORD_MAX: usize = 1 << 20;
 /// A client that reads nothing is cut off when so much waits for it.
 const STREAM_LIMIT: usize = 4 << 20;
 const HEARTBEAT: Duration = Duration::from_secs(30);
+/// The encoding of a RecordIO stream's records.
+const MESSAGE_CONTENT_TYPE: HeaderName = HeaderName::from_static("message-content-type");
 
-/// The content type of a stream of records.
-fn content_type(media: &Media) -> &'static str {
-    if media.response_streams { RECORDIO } else { media.response.media_type() }
+/// A stream of records, with the headers that name what it is and what its records are (http.md 7.3).
+fn open(media: &Media) -> (Arc<StreamHandle>, Response) {
+    let records = media.response.media_type();
+    let (client, response) =
+        wire::http::stream::open(if media.response_streams { RECORDIO } else { records }, STREAM_LIMIT);
+    let response = match media.response_streams {
+        true => response.with_header(MESSAGE_CONTENT_TYPE, records),
+        false => response,
+    };
+    (Arc::new(client), response)
 }
 
 /// Sends a sign of life now and then, until the stream is over.
@@ -62,8 +71,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
         return Response::bad_request("The container's id cannot be one");
     };
-    let (client, response) = wire::http::stream::open(content_type(&media), STREAM_LIMIT);
-    let client = Arc::new(client);
+    let (client, response) = open(&media);
     let added = handler.shell.containers.sessions.add(&container, client.clone(), media.response);
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
@@ -110,8 +118,7 @@ pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
         Ok(io) => io,
         Err(refusal) => return *refusal,
     };
-    let (client, response) = wire::http::stream::open(content_type(&media), STREAM_LIMIT);
-    let client = Arc::new(client);
+    let (client, response) = open(&media);
     keep_alive(handler, &client, media.response);
     io.attach(client, media.response);
     response
@@ -195,4 +202,28 @@ async fn type_in(media: &Media, records: &mut Records, io: &Io) -> Result<(), Bo
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The headers of an answer to a client that accepts `response`, by itself or in RecordIO.
+    fn headers(response: Encoding, response_streams: bool) -> [Option<String>; 2] {
+        let media = Media { request: Encoding::Json, request_streams: false, response, response_streams };
+        let answer = open(&media).1;
+        ["content-type", "message-content-type"]
+            .map(|name| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn a_stream_in_recordio_names_the_encoding_of_its_records() {
+        let some = |text: &str| Some(text.to_owned());
+        let (json, protobuf, recordio) =
+            (some("application/json"), some("application/x-protobuf"), some("application/recordio"));
+        assert_eq!(headers(Encoding::Json, true), [recordio.clone(), json.clone()]);
+        assert_eq!(headers(Encoding::Protobuf, true), [recordio, protobuf.clone()]);
+        assert_eq!(headers(Encoding::Json, false), [json, None]);
+        assert_eq!(headers(Encoding::Protobuf, false), [protobuf, None]);
+    }
 }
