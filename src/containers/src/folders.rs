@@ -241,7 +241,7 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, F
 
 /// A file or folder at `relative` below `root`, held but not opened: nothing is read, no pipe waits, and what is at that path
 /// later does not matter. `root` may be reached over links; below it they are followed as long as they lead to something
-/// below it. None: what is there lies elsewhere.
+/// below it. `..` is resolved as the kernel does, from where the link before it leads. None: what is there lies elsewhere.
 ///
 /// # Errors
 /// What the system refuses.
@@ -260,9 +260,33 @@ pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
         Err(Errno::LOOP) => return Ok(None),
         Err(errno) => return Err(errno.into()),
     }
+    // A path that climbs out does not tell what exists there.
+    if climbs_out(relative) {
+        return Ok(None);
+    }
     let found = rustix::fs::openat(&root, relative, HELD, Mode::empty())?;
     let place = |fd: &OwnedFd| std::fs::read_link(descriptor(fd.as_raw_fd()));
     Ok(place(&found)?.starts_with(place(&root)?).then(|| found.into()))
+}
+
+/// Whether the text of a path has more `..` than names before them, or begins at the top.
+fn climbs_out(relative: &Path) -> bool {
+    let mut depth = 0_usize;
+    relative.components().any(|part| match part {
+        Component::Normal(_) => {
+            depth += 1;
+            false
+        }
+        Component::ParentDir => match depth.checked_sub(1) {
+            Some(above) => {
+                depth = above;
+                false
+            }
+            None => true,
+        },
+        Component::CurDir => false,
+        Component::RootDir | Component::Prefix(_) => true,
+    })
 }
 
 /// Opens for reading what [`find_beneath`] has found.

@@ -7,7 +7,7 @@ use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -245,9 +245,6 @@ fn trimmed(path: &str) -> &str {
 fn beneath(root: PathBuf, rest: &str, asked: &str) -> Result<Found, FilesError> {
     let relative = PathBuf::from(rest.trim_start_matches('/'));
     let outside = || FilesError::Refused(format!("'{asked}' is inaccessible."));
-    if relative.components().any(|part| matches!(part, Component::ParentDir)) {
-        return Err(outside());
-    }
     let file = containers::find_beneath(&root, &relative)?.ok_or_else(outside)?;
     Ok(Found { root, relative, file })
 }
@@ -379,6 +376,61 @@ mod tests {
         }
     }
 
+    #[test]
+    fn dots_within_are_resolved_and_those_that_lead_out_are_refused() {
+        let (folder, files) = sandbox();
+        let root = folder.path();
+        let secret = tempfile::tempdir().unwrap();
+        std::fs::write(secret.path().join("inner"), "secret").unwrap();
+        std::fs::create_dir_all(root.join("deep/er")).unwrap();
+        std::fs::write(root.join("deep/file"), "deep").unwrap();
+        std::os::unix::fs::symlink("deep/er", root.join("link")).unwrap();
+        std::os::unix::fs::symlink(root.join("deep/er"), root.join("from-the-top")).unwrap();
+        std::os::unix::fs::symlink(secret.path(), root.join("away")).unwrap();
+        let own = root.file_name().unwrap().to_str().unwrap();
+        let secret = secret.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let read = |name: &str| {
+            let read = files.download(&format!("/frameworks/f/runs/latest/{name}"));
+            read.map(|(_, data)| String::from_utf8(data).unwrap()).map_err(|error| error.status())
+        };
+        for (name, text) in [
+            ("sub/../digits", "0123456789"),
+            ("./sub/.././sub/inner", "x"),
+            ("deep/er/../../digits", "0123456789"),
+            // Where the link leads decides, as for any program.
+            ("link/../file", "deep"),
+            ("link/../../digits", "0123456789"),
+            ("from-the-top/../file", "deep"),
+        ] {
+            assert_eq!(read(name), Ok(text.to_owned()), "{name}");
+        }
+        for (name, status) in [
+            ("..", 400),
+            ("../", 400),
+            ("../nothing", 400),
+            ("sub/../..", 400),
+            ("sub/../../nothing", 400),
+            ("../../../../../../etc/passwd", 400),
+            (&format!("../{own}/digits"), 400),
+            (&format!("sub/../../{secret}/inner"), 400),
+            ("away/inner", 400),
+            ("away/../digits", 404),
+            (&format!("away/../{secret}/inner"), 400),
+            ("sub/../none", 404),
+            ("none/../digits", 404),
+            ("digits/../digits", 404),
+        ] {
+            assert_eq!(read(name), Err(status), "{name}");
+        }
+        let listed = files.browse("/frameworks/f/runs/latest/deep/er/..").unwrap();
+        let paths: Vec<&str> = listed.iter().map(|info| info.path.as_str()).collect();
+        let below = "/frameworks/f/runs/latest/deep/er/..";
+        assert_eq!(paths, [format!("{below}/er"), format!("{below}/file")]);
+        assert_eq!(files.browse("/frameworks/f/runs/latest/../..").unwrap_err().status(), 400);
+        // What is attached decides, not what the text comes to.
+        assert_eq!(files.browse("/frameworks/f/x/../runs/latest").unwrap_err().status(), 404);
+    }
+
     /// A task that swaps a folder and a link as fast as it can gets nothing read that lies elsewhere.
     #[test]
     fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
@@ -401,6 +453,9 @@ mod tests {
                 if let Ok((_, data)) = files.download("/frameworks/f/runs/latest/sub/inner") {
                     assert_eq!(data, b"x");
                     read += 1;
+                }
+                if let Ok((_, data)) = files.download("/frameworks/f/runs/latest/sub/../sub/inner") {
+                    assert_eq!(data, b"x");
                 }
                 let names = files.browse("/frameworks/f/runs/latest/sub").unwrap_or_default();
                 assert!(names.iter().all(|info| !info.path.ends_with("other")), "{names:?}");
