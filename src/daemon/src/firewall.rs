@@ -1,12 +1,13 @@
-//! `--firewall_rules`: paths that nobody may ask for (LEG-27).
+//! `--firewall_rules`: endpoints that are closed to all (LEG-27).
 //!
-//! It knows no endpoints: paths are compared as they are sent, so that an endpoint with two paths is disabled by naming both.
+//! A rule names an endpoint by any of its paths, and closes it on all of them. It knows no endpoints of its own.
 
 use std::collections::BTreeSet;
 
 use protos::json::{Dialect, FromJson};
 use protos::mesos::internal;
-use wire::http::{Request, Response, StatusCode};
+use wire::http::{Response, StatusCode};
+use wire::route::{Found, Table};
 
 use crate::flags::{FlagError, Flags};
 
@@ -30,18 +31,29 @@ impl Firewall {
         Ok(Firewall { disabled })
     }
 
-    /// Whether a path may be asked for, whoever asks.
+    /// The routes that are closed: those that the rules' paths lead to. A path that leads nowhere closes itself alone.
+    pub(crate) fn closed<T: Copy>(&self, table: &Table<T>) -> Vec<T> {
+        let lead = |path: &String| table.find(path).filter(|found| found.rest.is_empty()).map(|found| *found.route);
+        for path in self.disabled.iter().filter(|path| lead(path).is_none()) {
+            tracing::warn!("'--firewall_rules': no endpoint has the path '{path}'");
+        }
+        self.disabled.iter().filter_map(lead).collect()
+    }
+
+    /// Whether an endpoint may be asked for by this path, whoever asks.
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn check(&self, request: &Request) -> Result<(), Box<Response>> {
-        match self.disabled.contains(&request.path) {
-            true => {
-                let text = format!("Endpoint '{}' is disabled", request.path);
-                Err(Box::new(Response::text(StatusCode::FORBIDDEN, text)))
-            }
-            false => Ok(()),
+    pub(crate) fn check<T: PartialEq>(
+        &self,
+        closed: &[T],
+        path: &str,
+        found: Option<&Found<'_, T>>,
+    ) -> Result<(), Box<Response>> {
+        if !self.disabled.contains(path) && !found.is_some_and(|found| closed.contains(found.route)) {
+            return Ok(());
         }
+        Err(Box::new(Response::text(StatusCode::FORBIDDEN, format!("Endpoint '{path}' is disabled"))))
     }
 }
 
@@ -68,5 +80,40 @@ mod tests {
             assert!(read(wrong).unwrap_err().starts_with("flag '--firewall_rules'"), "{wrong}");
         }
         assert!(Firewall::read(&Flags::defaults(Part::Agent)).unwrap().disabled.is_empty());
+    }
+
+    #[test]
+    fn an_endpoint_is_closed_on_all_of_its_paths() {
+        let table = Table::new("master")
+            .add("master", "/weights", "weights")
+            .add("master", "/state", "state")
+            .add("master", "/api/v1", "api")
+            .add("master", "/api/v1/scheduler", "scheduler")
+            .add("files", "/read", "read");
+        let open = |rule: &str, path: &str| {
+            let mut flags = Flags::defaults(Part::Master);
+            flags.set("firewall_rules", &format!(r#"{{"disabled_endpoints":{{"paths":["{rule}"]}}}}"#)).unwrap();
+            let firewall = Firewall::read(&flags).unwrap();
+            firewall.check(&firewall.closed(&table), path, table.find(path).as_ref()).map_err(|refusal| {
+                (refusal.status().as_u16(), String::from_utf8(refusal.body().unwrap().to_vec()).unwrap())
+            })
+        };
+        let paths = ["/weights", "/weights/", "//weights", "/master/weights", "/m%61ster/weights", "/weights/more"];
+        for rule in ["/weights", "/master/weights", "/weights/"] {
+            for path in paths {
+                assert_eq!(open(rule, path), Err((403, format!("Endpoint '{path}' is disabled"))), "{rule} {path}");
+            }
+            for path in ["/state", "/master/state", "/api/v1", "/nowhere"] {
+                assert_eq!(open(rule, path), Ok(()), "{rule} {path}");
+            }
+        }
+        // Endpoints below others are others.
+        assert_eq!(open("/api/v1", "/master/api/v1/scheduler"), Ok(()));
+        assert!(open("/api/v1", "/api/v1/xyz").is_err());
+        assert!(open("/files/read", "/files/read").is_err());
+        // A path of no endpoint, or behind one, is itself only.
+        assert!(open("/nowhere", "/nowhere").is_err());
+        assert!(open("/state/more", "/state/more").is_err());
+        assert_eq!(open("/state/more", "/state"), Ok(()));
     }
 }

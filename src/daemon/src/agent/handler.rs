@@ -17,6 +17,7 @@ use super::{attach, executor_api, metrics, operator_api, views};
 use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
+use crate::firewall::Firewall;
 use crate::prometheus::{MEDIA_TYPE, Text};
 use crate::realms::{Realm, Realms};
 
@@ -48,6 +49,8 @@ pub(super) struct Handler {
     pub(super) disk: DiskUses,
     pub(super) started: Time,
     routes: Table<Route>,
+    /// What `--firewall_rules` closes.
+    closed: Vec<Route>,
 }
 
 impl Handler {
@@ -60,7 +63,9 @@ impl Handler {
         disk: DiskUses,
         started: Time,
     ) -> Handler {
-        Handler { common, driver, shell, realms, authorizer, disk, started, routes: routes() }
+        let routes = routes();
+        let closed = closed(&common.firewall, &routes);
+        Handler { common, driver, shell, realms, authorizer, disk, started, routes, closed }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -221,6 +226,15 @@ fn routes() -> Table<Route> {
         .add("metrics", "", Route::Prometheus)
 }
 
+/// What the rules close. Metrics are closed in all their formats.
+fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
+    let mut closed = firewall.closed(routes);
+    if closed.contains(&Route::Metrics) {
+        closed.push(Route::Prometheus);
+    }
+    closed
+}
+
 impl wire::http::Handler for Handler {
     fn streams_body(&self, path: &str, headers: &HeaderMap) -> bool {
         let found = self.routes.find(path).is_some_and(|found| *found.route == Route::Operator);
@@ -228,10 +242,10 @@ impl wire::http::Handler for Handler {
     }
 
     async fn handle(&self, request: Request) -> Response {
-        if let Err(refusal) = self.common.firewall.check(&request) {
+        let found = self.routes.find(&request.path);
+        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
             return *refusal;
         }
-        let found = self.routes.find(&request.path);
         let Some(found) = found else { return Response::error(StatusCode::NOT_FOUND) };
         let principal = match self.realms.principal(realm(*found.route), &request) {
             Ok(principal) => principal,

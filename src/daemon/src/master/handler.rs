@@ -23,6 +23,7 @@ use super::{Parts, explain, legacy, metrics, operator_api, scheduler_api, views}
 use crate::acls::{self, Asker};
 use crate::common::{self, Common, Shared};
 use crate::driver::Driver;
+use crate::firewall::Firewall;
 use crate::realms::{Realm, Realms};
 
 /// An endpoint of the master.
@@ -60,6 +61,8 @@ pub(super) struct Handler {
     /// What documents share.
     pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
+    /// What `--firewall_rules` closes.
+    closed: Vec<Route>,
     /// Who leads, if it is not this master.
     pub(super) standby: Option<Arc<Standby>>,
 }
@@ -75,7 +78,9 @@ impl Handler {
         standby: Option<Arc<Standby>>,
     ) -> Handler {
         let (common, info, started) = (parts.common.clone(), Arc::new(parts.info.clone()), parts.started);
+        let routes = routes();
         Handler {
+            closed: closed(&common.firewall, &routes),
             common,
             driver,
             shell,
@@ -86,7 +91,7 @@ impl Handler {
             documents: Documents::new(),
             refused: scheduler_api::Refused::default(),
             pieces: Arc::default(),
-            routes: routes(),
+            routes,
             standby,
         }
     }
@@ -258,12 +263,22 @@ fn realm(route: Route) -> Realm {
     }
 }
 
+/// What the rules close. Metrics are closed in all their formats.
+fn closed(firewall: &Firewall, routes: &Table<Route>) -> Vec<Route> {
+    let mut closed = firewall.closed(routes);
+    if closed.contains(&Route::Metrics) {
+        closed.push(Route::Prometheus);
+    }
+    closed
+}
+
 impl wire::http::Handler for Handler {
     async fn handle(&self, request: Request) -> Response {
-        if let Err(refusal) = self.common.firewall.check(&request) {
+        let found = self.routes.find(&request.path);
+        if let Err(refusal) = self.common.firewall.check(&self.closed, &request.path, found.as_ref()) {
             return *refusal;
         }
-        match self.routes.find(&request.path) {
+        match found {
             Some(found) => self.answer(*found.route, found.rest, &request).await,
             None => Response::error(StatusCode::NOT_FOUND),
         }
