@@ -136,9 +136,15 @@ async fn get_containers(handler: &Handler, call: Call, encoding: Encoding, asker
         Ok(containers) => containers,
         Err(refusal) => return *refusal,
     };
-    let mut message = Message { get_containers: Some(response::GetContainers { containers }), ..Message::default() };
+    Response::ok_body(encoding.media_type(), encode_v1(encoding, &container_list(containers)))
+}
+
+/// The answer to GET_CONTAINERS. Without containers it has its type alone, as Mesos's has.
+fn container_list(containers: Vec<response::get_containers::Container>) -> Message {
+    let mut message = Message::default();
     message.set_type(response::Type::GetContainers);
-    Response::ok_body(encoding.media_type(), encode_v1(encoding, &message))
+    message.get_containers = (!containers.is_empty()).then_some(response::GetContainers { containers });
+    message
 }
 
 async fn containers(

@@ -193,7 +193,8 @@ fn small(context: &Context, kind: Type) -> Response {
             let info =
                 |(role, weight): (&String, &f64)| mesos::WeightInfo { role: Some(role.clone()), weight: *weight };
             let visible = snapshot.weights.iter().filter(|(role, _)| sight.role(role));
-            answer.get_weights = Some(response::GetWeights { weight_infos: visible.map(info).collect() });
+            let weight_infos: Vec<_> = visible.map(info).collect();
+            answer.get_weights = (!weight_infos.is_empty()).then_some(response::GetWeights { weight_infos });
         }
         Type::GetOperations => {
             answer.set_type(response::Type::GetOperations);
