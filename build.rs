@@ -2,6 +2,8 @@
 //!
 //! It generates nothing.
 
+#![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
+
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     // Packed, the table of relocations takes some kilobytes instead of one megabyte that every start would read

@@ -2,6 +2,7 @@
 //! folder, it goes on: what runs is taken over, what is done is not done again.
 //!
 //! Run it: cargo run --example batch -- 127.0.0.1:5050 /tmp/batch-state 'echo one' 'sleep 5' 'exit 1'
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
 use std::time::Duration;

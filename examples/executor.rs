@@ -1,5 +1,6 @@
 //! A framework with an executor of its own, the same program: one process an agent counts primes for all tasks there.
 //! Run it: cargo run --example executor -- 127.0.0.1:5050
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
 use std::sync::{Arc, mpsc};

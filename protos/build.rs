@@ -3,6 +3,8 @@
 //! prost makes the types; `codegen/` makes, from the same descriptors, the JSON readers and writers, the tables
 //! that strict decoding walks, and the pairs of v0 and v1 types. It decides nothing about what a message means.
 
+#![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
+
 use std::path::{Path, PathBuf};
 
 use prost::Message as _;

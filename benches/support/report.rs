@@ -1,5 +1,7 @@
 //! The printed table: what was measured beside what is promised, and on which machine.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::time::Duration;
 
 /// A table that is printed row by row.

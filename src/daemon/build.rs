@@ -7,6 +7,8 @@
 //! fails (a C library without its static form), agents run executors from the whole program, and the build says so.
 //! It is kept packed, at half its size, and unpacked once, when an agent starts.
 
+#![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +18,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 fn main() {
-    for path in ["build.rs", "../executor", "../containers", "../base", "../../Cargo.lock"] {
+    for path in ["build.rs", "../executor", "../containers", "../base", "../stdio", "../../Cargo.lock"] {
         println!("cargo::rerun-if-changed={path}");
     }
     let out = PathBuf::from(variable("OUT_DIR"));

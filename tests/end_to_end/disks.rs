@@ -1,16 +1,19 @@
-//! Disks that are full, read-only or damaged: an agent stops and says so, and goes on where it was when that is cured.
+//! Disks that are full, read-only or damaged: an agent stops and says so, and goes on where it was when that is cured. A line that
+//! cannot be written ends no executor and no daemon.
 //!
-//! Needs root, for a small file system in memory; without it there is nothing to run.
+//! Most needs root, for a small file system in memory; without it there is nothing to run.
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::one_agent::OneAgent;
 use crate::process::Process;
-use crate::support::{Daemon, Folder, call, free_port, tepui, until, wait_for};
+use crate::support::{Daemon, Folder, call, free_port, get, tepui, until, wait_for};
 
 /// A small file system; gone with its owner.
 struct Disk(PathBuf);
@@ -114,4 +117,56 @@ fn disks_that_fail() {
     fs::write(&info, whole).unwrap();
     let mut agent = start();
     assert!(agent.address().is_some(), "with the old file it starts again: {}", said());
+}
+
+/// Its executor says that the agent has gone, into a file that takes no byte more.
+fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value) {
+    let (full, go) = (cluster.folder.join("full"), cluster.folder.join("go"));
+    let script = format!("echo up; {fill} >&2; : > {full}; while [ ! -e {go} ]; do sleep 0.05; done");
+    let task = cluster.start_task("filler", json!({"value": script}), container);
+    until("there is no room", || Path::new(&full).exists());
+    cluster.replace_agent(|| ());
+    fs::write(go, "").unwrap();
+    let told = String::from_utf8_lossy(&task.output().stdout).into_owned();
+    assert!(told.contains("TASK_FINISHED"), "{told}");
+}
+
+#[test]
+fn an_executor_on_a_full_disk_keeps_its_task() {
+    if !nix::unistd::geteuid().is_root() {
+        return println!("not run: it needs root, to mount a small file system");
+    }
+    let cluster = OneAgent::start("full", &["--launcher=posix".to_owned()]);
+    // Sandboxes are on a disk of their own: what the agent writes for itself has room.
+    let _disk = Disk::mount(cluster.folder.path().join("a/slaves")).expect("root may mount a file system");
+    outlives_its_agent(cluster, "cat /dev/zero", json!({"type": "MESOS"}));
+}
+
+#[test]
+fn an_executor_with_a_limit_of_files_sizes_keeps_its_task() {
+    let flags = ["--launcher=posix", "--isolation=posix/cpu,posix/mem,posix/rlimits"].map(str::to_owned);
+    let limits = json!([{"type": "RLMT_FSIZE", "soft": 65536, "hard": 65536}]);
+    let container = json!({"type": "MESOS", "rlimit_info": {"rlimits": limits}});
+    outlives_its_agent(OneAgent::start("fsize", &flags), "trap '' XFSZ; cat /dev/zero", container);
+}
+
+/// Neither standard error nor the file of `--log_dir` can be written.
+#[test]
+fn a_daemon_that_cannot_write_its_log_serves() {
+    let folder = Folder::new("full-log");
+    symlink("/dev/full", folder.join("tepui-master.log")).unwrap();
+    let port = free_port();
+    let device = || Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut command = tepui();
+    command
+        .args(["master", "--ip=127.0.0.1", "--registry=in_memory", &format!("--port={port}")])
+        .args([format!("--log_dir={}", folder.path().display()), format!("--work_dir={}", folder.join("m"))]);
+    let mut master = command.stdin(Stdio::null()).stdout(device()).stderr(device()).spawn().unwrap();
+    let answer = wait_for("the master answers, or has ended", || {
+        let ended = master.try_wait().unwrap().is_some();
+        get(&format!("127.0.0.1:{port}"), "/version").map(Some).or(ended.then_some(None))
+    });
+    let _ = master.kill();
+    let _ = master.wait();
+    assert!(answer.is_some_and(|answer| answer.contains("version")), "the master has ended");
 }

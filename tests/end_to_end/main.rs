@@ -2,6 +2,7 @@
 //!
 //! One test program, so that it is linked once: `cargo test --test end_to_end video` runs a part. `TEPUI` names another binary to
 //! test, such as a release build. What a core does by itself is tested beside it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "libtest shows what a failed test has printed")]
 #![forbid(unsafe_code)]
 
 mod access;

@@ -3,6 +3,7 @@
 //!
 //! `cargo bench -p binpack` prints the fastest round (the one that other work disturbed least), the median and the
 //! slowest. The promise is 20 ms for best fit.
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;

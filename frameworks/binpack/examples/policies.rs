@@ -2,6 +2,7 @@
 //!
 //! Every agent is a box: to the right processors, upwards memory; every task is a rectangle in it, drawn from corner to
 //! corner. It runs nothing.
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
 use binpack::Need;

@@ -4,6 +4,7 @@
 //! A worker is held to 400,000 numbers a second, so that eight of them are worth eight equal cores also on a machine that
 //! has fewer: what is compared is the policies, not the machine's scheduler.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark prints what it has measured")]
 #![forbid(unsafe_code)]
 
 mod support;

@@ -5,6 +5,7 @@
 //! slot looks at 400,000 numbers a second, and a round has 10 ms of overhead, so that a slot is worth the same on every
 //! machine. `live.rs` runs the same jobs with real workers on a real cluster.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![forbid(unsafe_code)]
 
 mod support;

@@ -1,5 +1,6 @@
 //! How well is a loss ten iterations ahead predicted? And how long does a decision take for 4,000 jobs and 16,000 cores?
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p quality --example curves -- [SEED] [JOBS] > curves.csv`: the same seed gives the same file on every
 //! machine. The reproduction of SLAQ (docs/papers/slaq.md) shares cores among them.
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![forbid(unsafe_code)]
 
 use quality::job::{Job, parse};

@@ -5,6 +5,8 @@
 //! best that its equal share keeps up with, which is part of what the policy is about. Workers are threads that keep to their allotted processor time, so what is
 //! measured does not depend on the machine's size, only on its having that little time to spare.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,7 @@
 //! How long one decision takes for 8,000 queries on 1,000 agents: allocation, placement, and each agent settled.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::time::Instant;
 
 use video::pipeline::{Config, Knobs};

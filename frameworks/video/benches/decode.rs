@@ -2,6 +2,8 @@
 //!
 //! Processor time of this thread is measured, so other work on the machine matters little.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use video::media::Video;
 use video::pipeline::{Config, Pipeline, QueryKind, learn_still};
 use video::profile::core_seconds;

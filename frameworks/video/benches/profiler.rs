@@ -2,6 +2,8 @@
 //!
 //! Prints a table for each kind of query; asserts nothing.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use video::media::Video;
 use video::pipeline::{Config, Knobs, QueryKind};
 use video::profile::{Clip, ClipOptions, Point, Search, climb, exhaustive, frontier};

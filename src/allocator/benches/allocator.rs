@@ -6,6 +6,8 @@
 //! `-- docs` draws the plots of docs/images anew. Each figure is the processor time of one pass after the state was built, the
 //! best of a few where the pass can be repeated.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 mod support;
 
 use std::path::Path;

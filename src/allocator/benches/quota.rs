@@ -3,6 +3,8 @@
 //!
 //! `cargo bench -p allocator --bench quota` prints a table. Processor time of one pass.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -92,7 +92,7 @@ pub fn local(args: LocalArgs) -> Result<ExitCode> {
 async fn registered(master: SocketAddr, agents: usize) {
     let reader = MasterArgs { master: master.to_string(), principal: None, secret: None };
     if let Err(error) = reader.wait_for_agents(agents, READY).await {
-        eprintln!("tepui: {error:#}; it goes on as it is");
+        stdio::err!("tepui: {error:#}; it goes on as it is");
     }
 }
 

@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
     match cli.run() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("tepui: {error:#}");
+            stdio::err!("tepui: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -46,8 +46,10 @@ fn show_warnings() {
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_writer(std::io::stderr)
-        .with_ansi(daemon::console::has_colours())
+        .with_ansi(stdio::has_colours())
         .with_target(false)
+        // It uses `eprintln!`, which panics where standard error cannot be written.
+        .log_internal_errors(false)
         .without_time();
     // Fails only where a subscriber is set already, as in tests.
     let _ = subscriber.try_init();

@@ -13,8 +13,8 @@ pub(crate) use say;
 
 /// Writes a line. One that nobody reads any more is no error: the command goes on to its end and its exit status.
 pub(crate) fn line(text: Arguments<'_>) {
-    if let Err(why) = daemon::console::write(format_args!("{text}\n")) {
-        eprintln!("tepui: cannot write to standard output: {why}");
+    if let Err(why) = stdio::write(format_args!("{text}\n")) {
+        stdio::err!("tepui: cannot write to standard output: {why}");
         exit(1);
     }
 }

@@ -41,6 +41,13 @@ pub fn hold_signals() {
     }
 }
 
+/// Ignores SIGXFSZ, as Rust's runtime ignores SIGPIPE: a write past the limit of a file's size (`RLIMIT_FSIZE`) fails with EFBIG,
+/// and ends nothing. What this process starts has the default action.
+pub fn ignore_file_size_signal() {
+    // SAFETY: no handler is set that could run.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Blocks signals for the calling thread, and turns them into a descriptor that is readable when one has come.
 pub(crate) fn open(signals: &[i32], flags: i32) -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();

@@ -14,7 +14,7 @@ pub(crate) fn point(name: &str) {
     if let Some(wanted) = wanted
         && COME_TO.fetch_add(1, Ordering::Relaxed) + 1 == *wanted
     {
-        eprintln!("fault point {wanted}: {name}");
+        stdio::err!("fault point {wanted}: {name}");
         // No destructor runs, nothing is flushed; what the kernel has is what there is.
         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
     }

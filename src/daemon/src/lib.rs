@@ -10,7 +10,6 @@ mod answers;
 mod clock;
 mod codec;
 mod common;
-pub mod console;
 mod credentials;
 mod driver;
 mod fault;

@@ -53,7 +53,8 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     };
     VERBOSITY.store(base, Ordering::Relaxed);
     let wanted = || filter_fn(|line| is_wanted(line.target(), line.level()));
-    let has_colours = crate::console::has_colours();
+    let has_colours = stdio::has_colours();
+    // By its default a layer ignores its own errors: to tell of them it would use `eprintln!`, which panics.
     let console = layer().with_writer(std::io::stderr).with_ansi(has_colours).with_target(false).with_filter(wanted());
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {

@@ -10,7 +10,6 @@ use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agent::{self, Stop};
-use crate::console;
 use crate::flags::{Flags, Part, help};
 use crate::{logging, master};
 
@@ -23,6 +22,8 @@ const STARTED: Duration = Duration::from_secs(1);
 /// Why it cannot start or go on.
 pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
     let Some(flags) = read_flags(part, arguments)? else { return Ok(ExitCode::SUCCESS) };
+    // A limit of files' sizes is met as a full disk is.
+    containers::ignore_file_size_signal();
     let log_level = logging::start(&flags)?;
     for warning in &flags.warnings {
         tracing::warn!("{warning}");
@@ -80,12 +81,12 @@ fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>>
     let flags = Flags::load(part, arguments, std::env::vars())?;
     if flags.on("help") {
         let note = |name: &str| if part == Part::Agent { agent::note(name) } else { None };
-        console::write(format_args!("{}", help(part, note))).context("cannot write to standard output")?;
+        stdio::write(format_args!("{}", help(part, note))).context("cannot write to standard output")?;
         return Ok(None);
     }
     if flags.on("version") {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), crate::common::MESOS_VERSION);
-        console::write(format_args!("tepui {own} (Mesos {theirs})\n")).context("cannot write to standard output")?;
+        stdio::write(format_args!("tepui {own} (Mesos {theirs})\n")).context("cannot write to standard output")?;
         return Ok(None);
     }
     Ok(Some(flags))

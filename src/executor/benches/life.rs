@@ -2,6 +2,7 @@
 //! copy of a template, and the memory of one whose task runs. Prints figures; asserts none.
 //!
 //! `TEPUI_EXECUTOR` names another program than the one that cargo has built: agents carry one that is linked statically.
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods)] // a benchmark measures real time
 
 #[path = "../tests/lives/nursery.rs"]

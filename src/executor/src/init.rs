@@ -40,7 +40,7 @@ fn start(mut words: impl Iterator<Item = OsString>, mut status: Option<File>) ->
         None => Err("Which program?".to_owned()),
     };
     let ended = ended.unwrap_or_else(|words| {
-        eprintln!("{words}");
+        stdio::err!("{words}");
         WaitStatus::from_raw(i32::from(NOT_STARTED) << 8)
     });
     if let Some(file) = &mut status {

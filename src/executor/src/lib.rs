@@ -35,6 +35,8 @@ mod updates;
 /// Runs the executor called `kind`, `command` or `default`, until it has ended; or, as `init` or `keep`, the program that follows; or
 /// `switchboard`, which stands beside a terminal; or `template`, of which an agent makes the others.
 pub fn main(kind: Option<&OsStr>) -> ExitCode {
+    // The limits of a task are its executor's, too, and both write to the same files.
+    containers::ignore_file_size_signal();
     run(kind, None)
 }
 
@@ -50,7 +52,7 @@ fn run(kind: Option<&OsStr>, line: Option<OwnedFd>) -> ExitCode {
         Some("init") => init::main(std::env::args_os().skip_while(|word| word != "init").skip(1)),
         Some("keep") => init::keep(std::env::args_os().skip_while(|word| word != "keep").skip(1)),
         _ => {
-            eprintln!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
+            stdio::err!("Which executor? Write 'executor command' or 'executor default'; an agent does.");
             ExitCode::FAILURE
         }
     }
@@ -83,6 +85,6 @@ fn with_causes(error: &dyn Error) -> String {
 
 /// Says why this executor cannot start.
 fn refuse(error: &dyn Error) -> ExitCode {
-    eprintln!("The executor cannot start: {}", with_causes(error));
+    stdio::err!("The executor cannot start: {}", with_causes(error));
     ExitCode::FAILURE
 }

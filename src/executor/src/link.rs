@@ -321,7 +321,7 @@ impl Link {
         for event in events {
             match event {
                 Ok(event) => self.on_event(event),
-                Err(error) => eprintln!("An event from the agent cannot be read: {error}"),
+                Err(error) => stdio::err!("An event from the agent cannot be read: {error}"),
             }
         }
     }
@@ -370,7 +370,7 @@ impl Link {
             Part::Data(data) => keep(text, data),
             Part::End => {
                 if *status != 202 {
-                    eprintln!("The agent refuses a call: {status} {}", String::from_utf8_lossy(text));
+                    stdio::err!("The agent refuses a call: {status} {}", String::from_utf8_lossy(text));
                 }
                 not_ready |= *status == 503;
                 text.clear();
@@ -409,7 +409,7 @@ impl Link {
             }
             EventType::Shutdown => self.incoming.push_back(Incoming::Shutdown),
             EventType::Error => {
-                eprintln!("Error from the agent: {}", event.error.unwrap_or_default().message);
+                stdio::err!("Error from the agent: {}", event.error.unwrap_or_default().message);
             }
             EventType::Message | EventType::Heartbeat | EventType::Unknown => {}
         }
@@ -423,7 +423,7 @@ impl Link {
         let Some(recovery) = self.settings.recovery else { return self.end(why) };
         let now = clock::now();
         if self.is_subscribed() {
-            eprintln!("Disconnected from the agent: {why}");
+            stdio::err!("Disconnected from the agent: {why}");
             self.lost_at = now;
             self.incoming.push_back(Incoming::Disconnected);
         }
@@ -435,7 +435,7 @@ impl Link {
 
     fn end(&mut self, why: &str) {
         if !self.is_ended() {
-            eprintln!("Shutting down: {why}");
+            stdio::err!("Shutting down: {why}");
             self.state = State::Ended;
             self.incoming.push_back(Incoming::Shutdown);
         }

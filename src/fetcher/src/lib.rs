@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
             Ok(info) => {
                 sizes(&info)
                     .iter()
-                    .for_each(|size| println!("{}", size.map_or(String::new(), |size| size.to_string())));
+                    .for_each(|size| stdio::out!("{}", size.map_or(String::new(), |size| size.to_string())));
                 ExitCode::SUCCESS
             }
             Err(words) => failed(&words),
@@ -75,8 +75,8 @@ fn instructions(name: &str, text: &str) -> Result<FetcherInfo, String> {
 }
 
 fn failed(words: &str) -> ExitCode {
-    eprintln!("{words}");
-    println!("{words}");
+    stdio::err!("{words}");
+    stdio::out!("{words}");
     ExitCode::FAILURE
 }
 
@@ -98,7 +98,7 @@ pub fn sizes(info: &FetcherInfo) -> Vec<Option<u64>> {
     let one = |item: &Item| {
         let source = Source::parse(&item.uri.value, fetch.frameworks_home).map_err(|error| error.to_string());
         let told = source.and_then(|source| size::size(&source, fetch.stall));
-        told.inspect_err(|why| eprintln!("'{}' is not cached: {why}", item.uri.value)).ok()
+        told.inspect_err(|why| stdio::err!("'{}' is not cached: {why}", item.uri.value)).ok()
     };
     info.items.iter().map(one).collect()
 }
@@ -135,12 +135,12 @@ impl<'a> Fetch<'a> {
         let cached = self.cached(item)?;
         match (item.action(), &cached) {
             (Action::DownloadAndCache, Some(file)) => {
-                eprintln!("Fetching '{}' into the cache", uri.value);
+                stdio::err!("Fetching '{}' into the cache", uri.value);
                 get::get(&source, file, self.stall)?;
             }
-            (Action::RetrieveFromCache, Some(_)) => eprintln!("Taking '{}' from the cache", uri.value),
+            (Action::RetrieveFromCache, Some(_)) => stdio::err!("Taking '{}' from the cache", uri.value),
             _ => {
-                eprintln!("Fetching '{}' to '{}'", uri.value, target.display());
+                stdio::err!("Fetching '{}' to '{}'", uri.value, target.display());
                 get::get(&source, &target, self.stall)?;
             }
         }
@@ -166,7 +166,7 @@ impl<'a> Fetch<'a> {
         if let Some(kind) = kind {
             // What comes out of the cache leaves no archive in the sandbox.
             let archive = cached.as_deref().unwrap_or(target);
-            eprintln!("Extracting '{}' into '{}'", target.display(), self.sandbox.display());
+            stdio::err!("Extracting '{}' into '{}'", target.display(), self.sandbox.display());
             return unpack::unpack(kind, archive, target, self.sandbox);
         }
         if let Some(file) = &cached {
@@ -175,7 +175,7 @@ impl<'a> Fetch<'a> {
         if executable {
             get::make_executable(target)?;
         } else if uri.extract() {
-            eprintln!("'{}' is no archive and stays as it is", target.display());
+            stdio::err!("'{}' is no archive and stays as it is", target.display());
         }
         Ok(())
     }

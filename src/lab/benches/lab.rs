@@ -7,6 +7,7 @@
 //! $TEPUI names the program that plays, as `cargo xtask bench` has it; without, the worlds are played here, by code that is built
 //! without a profile and takes half as long again.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::ffi::OsStr;

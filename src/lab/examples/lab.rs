@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p lab --example lab -- lab/papers/drf.toml [SEED]`; `tepui lab run` does more.
 
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
+
 use std::path::PathBuf;
 
 use lab::report::metrics;

@@ -3,6 +3,7 @@
 //!
 //! Sockets, encoding and decoding are not in it. Run with `cargo bench -p master`.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 #![allow(missing_docs)]
 

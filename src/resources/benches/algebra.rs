@@ -2,6 +2,7 @@
 //! (cpus, mem, disk, gpus, ports) and a crowded one (with reservations and volumes).
 //!
 //! `cargo bench -p resources`; a name as argument runs only what contains it.
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::hint::black_box;

@@ -2,6 +2,7 @@
 //!
 //! Both ends of every exchange run in this process, so a message's figure holds its sending, its receiving and the
 //! answer. Run: `cargo bench -p wire`.
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use std::sync::Arc;

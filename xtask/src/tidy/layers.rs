@@ -11,6 +11,7 @@ use toml::{Table, Value};
 ///
 /// A new crate gets its line here, above all crates that it knows.
 const MAY_KNOW: &[(&str, &[&str])] = &[
+    ("stdio", &[]),
     ("base", &[]),
     ("protos", &["base"]),
     ("resources", &["base", "protos"]),
@@ -19,8 +20,8 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("master", &["base", "protos", "resources", "allocator", "authorizer"]),
     ("agent", &["base", "protos", "resources", "authorizer"]),
     ("containers", &["base", "protos"]),
-    ("executor", &["base", "protos", "containers"]),
-    ("fetcher", &["base", "protos"]),
+    ("executor", &["stdio", "base", "protos", "containers"]),
+    ("fetcher", &["stdio", "base", "protos"]),
     ("wire", &["base", "protos"]),
     ("store", &["base", "protos"]),
     ("detector", &["base", "protos"]),
@@ -32,6 +33,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "daemon",
         &[
+            "stdio",
             "base",
             "protos",
             "resources",
@@ -51,6 +53,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "stdio",
             "base",
             "protos",
             "resources",

@@ -1,5 +1,6 @@
 //! What the benchmarks share: real trainings as loss curves, on slots that work at a fixed pace.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
 #![allow(dead_code, reason = "each benchmark uses its own part")]
 
 use quality::job::{Job, parse};

@@ -1,5 +1,7 @@
 //! The table, and the HTML page with the table and the plots.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;

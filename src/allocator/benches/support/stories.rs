@@ -1,5 +1,7 @@
 //! What policies and sorters do to small clusters under virtual time: the plots of docs/allocation.md.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it has measured")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -83,13 +83,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
     let options = ClusterOptions { agents: AGENTS, resources: args.resources.clone(), ..ClusterOptions::default() };
     let cluster = daemons::start_cluster(&options).context("cannot start a cluster")?;
-    eprintln!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
+    stdio::err!("started a master on {} and {AGENTS} agents in {}", cluster.master(), cluster.work_dir().display());
     let folder = cluster.work_dir();
     let result = crate::block_on(on(&cluster.master(), &folder.join("demo"), AGENTS, &args));
     let failed = !matches!(&result, Ok(code) if *code == ExitCode::SUCCESS);
     cluster.stop(args.keep || failed)?;
     if args.keep || failed {
-        eprintln!("the sandboxes are kept in {}", folder.display());
+        stdio::err!("the sandboxes are kept in {}", folder.display());
     }
     result
 }
@@ -129,7 +129,7 @@ async fn play(
     sharing: Sharing,
     interrupt: &Interrupt,
 ) -> Result<(Story, Vec<String>)> {
-    eprintln!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
+    stdio::err!("cores are shared {}; making two streets to look at, and profiling the queries", sharing.words());
     let frameworks = Frameworks::start(&master.master, folder, sharing).await?;
     let mut view = view::new();
     let (mut story, began) = (Story::default(), now());

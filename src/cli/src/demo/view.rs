@@ -141,7 +141,7 @@ impl View for Lines {
             .map(|job| format!("{} {:.2}", job.name, job.normalised_loss.unwrap_or(1.0)))
             .collect();
         let lag = frame.video.queries.iter().map(|query| query.lag).fold(0.0, f64::max);
-        eprintln!(
+        stdio::err!(
             "{:>4.0} s  {}; {finished} of {count} tasks; normalised losses {}; largest lag {lag:.1} s",
             frame.at,
             shares.join(", "),

@@ -73,7 +73,7 @@ pub(super) async fn show<L: Live>(
     for_ever: bool,
     at_end: impl FnOnce(&L::Status) -> Result<()>,
 ) -> Result<ExitCode> {
-    eprintln!("the API is at http://{}", service.api());
+    stdio::err!("the API is at http://{}", service.api());
     let mut view = View::new(std::io::stdout().is_terminal() && !args.json, args.json);
     let interrupted = watch(&mut service, interrupt, &mut view, for_ever || args.keep_running).await;
     // What is printed at the end must be read before the scheduler has gone.

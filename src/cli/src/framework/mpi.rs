@@ -152,7 +152,7 @@ fn serve(gang: &Gang) -> Result<ExitCode> {
         for stream in listener.incoming().flatten() {
             scope.spawn(move || {
                 if let Err(error) = answer(stream, &gang.token) {
-                    eprintln!("tepui: a request of another rank failed: {error:#}");
+                    stdio::err!("tepui: a request of another rank failed: {error:#}");
                 }
             });
         }

@@ -173,7 +173,7 @@ async fn serve(framework: FrameworkArgs, args: VideoArgs) -> Result<ExitCode> {
     let for_ever = options.queries.is_empty();
     let interrupt = Interrupt::watch()?;
     if !options.queries.is_empty() {
-        eprintln!("looking for profiles of {} queries, or making them", options.queries.len());
+        stdio::err!("looking for profiles of {} queries, or making them", options.queries.len());
     }
     let service = Service::start(options).await?;
     live::show(service, &interrupt, (&framework, &args.live), for_ever, |_| Ok(())).await

@@ -70,7 +70,7 @@ pub(super) async fn run(args: &Args) -> Result<ExitCode> {
         let told = async { Log::find(task, &agents, &args.service.master, file).await?.print_from(0).await };
         if let Err(error) = told.await {
             failed = true;
-            eprintln!("task {}: {error:#}", task.number);
+            stdio::err!("task {}: {error:#}", task.number);
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })

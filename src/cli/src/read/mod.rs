@@ -28,6 +28,6 @@ pub struct ListArgs {
 
 /// Prints a text, and ends quietly if nobody reads it any more, as when piped into `head`.
 pub(crate) fn print(text: &str) -> Result<ExitCode> {
-    daemon::console::write(format_args!("{text}\n")).context("cannot write to standard output")?;
+    stdio::write(format_args!("{text}\n")).context("cannot write to standard output")?;
     Ok(ExitCode::SUCCESS)
 }

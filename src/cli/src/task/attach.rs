@@ -82,12 +82,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                     match typed? {
                         Ok(Typed::Detached) => {
                             drop(terminal);
-                            eprintln!("\nleft; task '{}' goes on", task.id);
+                            stdio::err!("\nleft; task '{}' goes on", task.id);
                             return Ok(ExitCode::SUCCESS);
                         }
                         // The end of the input is not that of the task.
                         Ok(Typed::All) => {}
-                        Err(error) => eprintln!("what is typed does not arrive any more: {error:#}\r"),
+                        Err(error) => stdio::err!("what is typed does not arrive any more: {error:#}\r"),
                     }
                 }
             }
@@ -114,12 +114,12 @@ async fn end(master: &MasterArgs, found: &Found) -> Result<ExitCode> {
             Some("finished") => return Ok(ExitCode::SUCCESS),
             Some("staging" | "starting" | "running" | "killing") => tokio::time::sleep(PAUSE).await,
             Some(state) => {
-                eprintln!("task '{}' is {state}", found.id);
+                stdio::err!("task '{}' is {state}", found.id);
                 return Ok(ExitCode::FAILURE);
             }
             None => break,
         }
     }
-    eprintln!("the terminal is closed; the master does not know how task '{}' has ended", found.id);
+    stdio::err!("the terminal is closed; the master does not know how task '{}' has ended", found.id);
     Ok(ExitCode::FAILURE)
 }

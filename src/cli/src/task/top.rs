@@ -80,7 +80,7 @@ async fn measure(agents: &Agents) -> Measured {
                     .into_iter()
                     .map(|entry| ((agent.hostname.clone(), entry.framework_id, entry.executor_id), entry.statistics)),
             ),
-            Err(error) => eprintln!("{} is left out: {error:#}", agent.hostname),
+            Err(error) => stdio::err!("{} is left out: {error:#}", agent.hostname),
         }
     }
     all

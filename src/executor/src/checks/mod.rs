@@ -94,7 +94,7 @@ impl Checks {
                 probing: None,
                 paused: false,
             }),
-            Err(why) => eprintln!("A check of the task cannot be made: {why}"),
+            Err(why) => stdio::err!("A check of the task cannot be made: {why}"),
         }
     }
 
@@ -106,7 +106,7 @@ impl Checks {
         }
         match Network::of(pid) {
             Ok(network) => self.network = network,
-            Err(error) => eprintln!("The network of the task cannot be entered, its checks stay outside: {error}"),
+            Err(error) => stdio::err!("The network of the task cannot be entered, its checks stay outside: {error}"),
         }
     }
 
@@ -234,7 +234,7 @@ impl Checks {
             Kind::Status(state) => state.on_result(item.probe.result(&outcome)),
         };
         if let Outcome::Nothing(words) = &outcome {
-            eprintln!("A check of the task failed: {words}");
+            stdio::err!("A check of the task failed: {words}");
         }
         if let Verdict::Tell(finding) = verdict {
             self.findings.push(finding);

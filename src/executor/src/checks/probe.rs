@@ -192,7 +192,7 @@ impl Probing {
         if let Probing::Process { pid, line: None } = self
             && let Err(error) = containers::destroy(pid, None, DESTROY_LIMIT)
         {
-            eprintln!("{error}");
+            stdio::err!("{error}");
         }
     }
 }

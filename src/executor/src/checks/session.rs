@@ -85,13 +85,13 @@ pub(crate) fn main() -> ExitCode {
     match run.run(command) {
         Ok(code) => ExitCode::from(code),
         Err(Failure::Refused(words)) => {
-            eprintln!("{words}");
+            stdio::err!("{words}");
             ExitCode::FAILURE
         }
         Err(Failure::Away(error)) => {
             // An executor whose agent is away ends its probes: that says nothing of the task.
             std::thread::park_timeout(QUICK);
-            eprintln!("The agent cannot be asked to run a check's command: {}", with_causes(&error));
+            stdio::err!("The agent cannot be asked to run a check's command: {}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
@@ -213,8 +213,8 @@ impl Run {
         };
         match self.ask(&call, Some(QUICK), &mut |_, _| true) {
             Ok(200 | 404) => {}
-            Ok(status) => eprintln!("The session of a check cannot be removed: the agent answers {status}"),
-            Err(error) => eprintln!("The session of a check cannot be removed: {}", with_causes(&error)),
+            Ok(status) => stdio::err!("The session of a check cannot be removed: the agent answers {status}"),
+            Err(error) => stdio::err!("The session of a check cannot be removed: {}", with_causes(&error)),
         }
     }
 

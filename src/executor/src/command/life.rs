@@ -126,7 +126,7 @@ impl CommandExecutor {
         if containers::has_children()
             && let Err(error) = containers::kill_children(LEFTOVERS_LIMIT)
         {
-            eprintln!("{error}");
+            stdio::err!("{error}");
         }
         // It goes with the process: the agent is woken once, for all of its end.
         std::mem::forget(self);
@@ -216,7 +216,7 @@ impl CommandExecutor {
     /// The executor ends when its task has and the agent knows it, or cannot be told.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
-            eprintln!("Exiting without the agent's acknowledgement");
+            stdio::err!("Exiting without the agent's acknowledgement");
             self.done = true;
         }
         let task_is_over = self.running.as_ref().is_some_and(|running| running.pid.is_none());
@@ -241,7 +241,7 @@ impl CommandExecutor {
             }
             Incoming::Launch(bytes) => self.on_launch(bytes),
             Incoming::LaunchGroup(_) => {
-                eprintln!("The command executor runs no task groups; shutting down");
+                stdio::err!("The command executor runs no task groups; shutting down");
                 self.on_shutdown();
             }
             Incoming::Kill(task_id, policy) => self.on_kill(&task_id, policy),
@@ -253,7 +253,7 @@ impl CommandExecutor {
     fn on_launch(&mut self, bytes: Vec<u8>) {
         let task = match Task::decode(bytes.as_slice()) {
             Ok(task) => task,
-            Err(error) => return eprintln!("A task from the agent cannot be read: {error}"),
+            Err(error) => return stdio::err!("A task from the agent cannot be read: {error}"),
         };
         let task_id = task.task_id.clone();
         self.link.launched(task_id.clone(), bytes);
@@ -272,7 +272,7 @@ impl CommandExecutor {
         match started {
             Ok(pid) => self.on_started(&task_id, pid),
             Err(words) => {
-                eprintln!("{words}");
+                stdio::err!("{words}");
                 self.tell(&task_id, TaskState::Failed, |status| {
                     status.message = Some(words);
                     status.reason = Some(Reason::ContainerLaunchFailed as i32);
@@ -341,7 +341,7 @@ impl CommandExecutor {
                 let grace = running.grace(policy);
                 self.kill(grace);
             }
-            Some(_) => eprintln!("Ignoring the kill of unknown task '{}'", task_id.value),
+            Some(_) => stdio::err!("Ignoring the kill of unknown task '{}'", task_id.value),
         }
     }
 
@@ -390,7 +390,7 @@ impl CommandExecutor {
             return;
         }
         if let Err(error) = containers::signal_tree(pid, SIGTERM) {
-            eprintln!("Failed to send SIGTERM to the process tree at pid {pid}: {error}");
+            stdio::err!("Failed to send SIGTERM to the process tree at pid {pid}: {error}");
         }
     }
 
@@ -403,7 +403,7 @@ impl CommandExecutor {
             return docker.kill();
         }
         if let Err(error) = containers::destroy(pid, None, LEFTOVERS_LIMIT) {
-            eprintln!("{error}");
+            stdio::err!("{error}");
         }
         self.reap();
     }

@@ -171,7 +171,7 @@ impl DefaultExecutor {
     /// The executor ends when all its tasks have and the agent knows it, or cannot be told.
     fn decide_end(&mut self, now: Instant) {
         if self.exit_at.is_some_and(|at| now >= at) {
-            eprintln!("Exiting without the agent's acknowledgement");
+            stdio::err!("Exiting without the agent's acknowledgement");
             self.done = true;
         }
         let over = self.tasks.iter().all(|task| !task.is_live()) && (self.shutting_down || !self.tasks.is_empty());
@@ -194,7 +194,7 @@ impl DefaultExecutor {
             }
             Incoming::LaunchGroup(tasks) => self.on_launch_group(tasks),
             Incoming::Launch(_) => {
-                eprintln!("The default executor runs task groups only; shutting down");
+                stdio::err!("The default executor runs task groups only; shutting down");
                 self.on_shutdown();
             }
             Incoming::Kill(task_id, policy) => self.on_kill(&task_id, policy),
@@ -229,7 +229,7 @@ impl DefaultExecutor {
             let task = match Task::decode(bytes.as_slice()) {
                 Ok(task) => task,
                 Err(error) => {
-                    eprintln!("A task from the agent cannot be read: {error}");
+                    stdio::err!("A task from the agent cannot be read: {error}");
                     continue;
                 }
             };
@@ -251,7 +251,7 @@ impl DefaultExecutor {
 
     fn on_kill(&mut self, task_id: &Id, policy: Option<KillPolicy>) {
         let Some(index) = self.tasks.iter().position(|task| task.task.task_id == *task_id && task.is_live()) else {
-            return eprintln!("Ignoring the kill of task '{}', which is not running", task_id.value);
+            return stdio::err!("Ignoring the kill of task '{}', which is not running", task_id.value);
         };
         let grace = grace_of(policy, self.tasks[index].task.kill_policy);
         self.kill(index, grace);
@@ -362,7 +362,7 @@ impl DefaultExecutor {
             // 404: it has ended; WAIT tells how.
             (Purpose::Signal(_), 200 | 202 | 404) => {}
             (Purpose::Signal(signal), _) => {
-                eprintln!("The agent refuses signal {signal}: {} {}", answer.status, answer.words());
+                stdio::err!("The agent refuses signal {signal}: {} {}", answer.status, answer.words());
                 self.signal_again(index, signal);
             }
         }
@@ -370,7 +370,7 @@ impl DefaultExecutor {
 
     /// A connection was lost. If the agent is, it is asked again when it is back; else after a pause.
     fn on_no_answer(&mut self, index: usize, purpose: Purpose, error: &ExchangeError) {
-        eprintln!("A call to the agent ({purpose:?}) was not answered: {}", crate::with_causes(error));
+        stdio::err!("A call to the agent ({purpose:?}) was not answered: {}", crate::with_causes(error));
         match purpose {
             Purpose::Signal(signal) => self.signal_again(index, signal),
             Purpose::Launch | Purpose::Wait => self.tasks[index].again_at = Some(clock::now() + AGAIN),
@@ -406,7 +406,7 @@ impl DefaultExecutor {
             .and_then(|()| std::os::unix::fs::symlink(target, folder.join(&task.task.task_id.value)));
         match made {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                eprintln!("Failed to link the sandbox of task '{}': {error}", task.task.task_id.value);
+                stdio::err!("Failed to link the sandbox of task '{}': {error}", task.task.task_id.value);
             }
             _ => {}
         }

@@ -76,7 +76,7 @@ pub(super) fn main(body: &str) -> ExitCode {
     match run.run(&variable(NAME), body) {
         Ok(code) => ExitCode::from(code),
         Err(words) => {
-            eprintln!("{words}");
+            stdio::err!("{words}");
             ExitCode::FAILURE
         }
     }
@@ -148,11 +148,11 @@ impl Run {
             Ok(Some(pid)) => {
                 let left = deadline.saturating_duration_since(clock::now());
                 if let Err(error) = containers::destroy(pid, containers::start_time(pid), left) {
-                    eprintln!("{error}");
+                    stdio::err!("{error}");
                 }
             }
             Ok(None) => {}
-            Err(words) => eprintln!("A check's command goes on in the Docker container: {words}"),
+            Err(words) => stdio::err!("A check's command goes on in the Docker container: {words}"),
         }
     }
 

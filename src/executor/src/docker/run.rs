@@ -34,12 +34,12 @@ pub(crate) fn main() -> ExitCode {
     if create.is_none()
         && let Err(error) = end_with_parent()
     {
-        eprintln!("Signals cannot be waited for: {error}");
+        stdio::err!("Signals cannot be waited for: {error}");
     }
     match container.run(create.as_deref()) {
         Ok(code) => ExitCode::from(code),
         Err(words) => {
-            eprintln!("{words}");
+            stdio::err!("{words}");
             tell("failed", &words);
             ExitCode::FAILURE
         }
@@ -142,7 +142,7 @@ impl Container {
                 let _ = attached.send(());
             });
             if let Err(why) = copied {
-                eprintln!("What the container writes is lost: {why}");
+                stdio::err!("What the container writes is lost: {why}");
             }
         });
         // Or the copier has failed: then it is over with the sender.

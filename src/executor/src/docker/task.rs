@@ -166,7 +166,7 @@ impl DockerTask {
         let stop = request("POST", &format!("/containers/{}/stop?t={seconds}", self.name), None);
         match Exchange::send(&Endpoint::Unix(self.socket.clone()), &stop) {
             Ok(exchange) => self.stopping = Some(exchange),
-            Err(error) => eprintln!("The Docker daemon cannot be asked to stop the container: {error}"),
+            Err(error) => stdio::err!("The Docker daemon cannot be asked to stop the container: {error}"),
         }
         true
     }
@@ -174,14 +174,14 @@ impl DockerTask {
     /// Ends the container. Blocks for as long as the daemon takes.
     pub(crate) fn kill(&self) {
         if let Err(error) = self.client.kill(&self.name, "SIGKILL") {
-            eprintln!("The Docker container cannot be killed: {}", crate::with_causes(&error));
+            stdio::err!("The Docker container cannot be killed: {}", crate::with_causes(&error));
         }
     }
 
     /// Deletes the container, whatever it does: for when the process beside it has ended without saying how.
     pub(crate) fn abandon(&self) {
         if let Err(error) = self.client.remove(&self.name) {
-            eprintln!("The Docker container cannot be removed: {}", crate::with_causes(&error));
+            stdio::err!("The Docker container cannot be removed: {}", crate::with_causes(&error));
         }
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn main(wanted: &str) -> ExitCode {
         .and_then(|wanted| bring(&wanted));
     match brought {
         Ok(image) => {
-            println!("{}", serde_json::to_string(&image).unwrap_or_default());
+            stdio::out!("{}", serde_json::to_string(&image).unwrap_or_default());
             ExitCode::SUCCESS
         }
         Err(error) => crate::failed(&error.to_string()),

@@ -16,6 +16,7 @@
 //! stands for the sweep's values, and a row without a word is left out. In a curve such words are where on the axis the points are; what
 //! is no number there, is drawn as a line across.
 //! What a number means and what the paper says stands in the page, and is not touched.
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
 #![allow(clippy::disallowed_methods, reason = "tells how long it took, on the clock on the wall")]
 
 mod curve;

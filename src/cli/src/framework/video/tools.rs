@@ -176,7 +176,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     }
     crate::read::print(out.trim_end())?;
     let info = Video::open(&args.video)?.info();
-    eprintln!(
+    stdio::err!(
         "{} found in {:.1} s of video; {} objects followed; {}: {:.3} cores to keep up",
         report.findings.len(),
         report.seconds,
@@ -186,7 +186,7 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     );
     if let Some(score) = report.score {
         let (right, wrong, missed) = (score.right, score.wrong, score.missed);
-        eprintln!("against the truth: {right} right, {wrong} wrong, {missed} missed (F1 {:.3})", score.f1());
+        stdio::err!("against the truth: {right} right, {wrong} wrong, {missed} missed (F1 {:.3})", score.f1());
     }
     match report.cut {
         Some(why) => Err(anyhow::Error::new(why).context("the video could not be read to its end")),

@@ -50,7 +50,7 @@ impl PlaceArgs {
     /// What a real cluster cannot do.
     pub(super) fn check(&self, text: &str, file: &Path, speed: f64) -> Result<(), ScenarioError> {
         for warning in check(text, file, self.pace(speed), self.master.is_none(), CATALOG)? {
-            eprintln!("tepui: {}: {warning}", file.display());
+            stdio::err!("tepui: {}: {warning}", file.display());
         }
         Ok(())
     }

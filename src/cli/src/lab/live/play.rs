@@ -83,11 +83,11 @@ impl Played {
     pub fn warn(&self) {
         if !self.left.is_empty() {
             let names = self.left.join(", ");
-            eprintln!("tepui: the master did not hear that these leave, and will forget them in a while: {names}");
+            stdio::err!("tepui: the master did not hear that these leave, and will forget them in a while: {names}");
         }
         let refused = self.outcome.live.as_ref().map(|live| &live.refused);
         if let Some((number, why)) = refused.filter(|(number, _)| *number > 0) {
-            eprintln!("tepui: {number} calls were refused, the last one because: {why}");
+            stdio::err!("tepui: {number} calls were refused, the last one because: {why}");
         }
     }
 }

@@ -1,0 +1,82 @@
+//! Standard output and standard error, written without a panic.
+//!
+//! The standard library's `println!` and `eprintln!` panic when the write fails: the disk is full, the reader has gone. A
+//! line for people is not worth a process, least of all one with tasks, so clippy denies them (`print_stdout` and
+//! `print_stderr` in the workspace's lints) and programs use [`out!`] and [`err!`] instead.
+//!
+//! This crate knows nothing of what is written.
+#![forbid(unsafe_code)]
+
+use std::fmt::Arguments;
+use std::io::{ErrorKind, IsTerminal, Result, Write};
+
+/// Writes a line to standard output, as `println!` does, and ignores errors.
+#[macro_export]
+macro_rules! out {
+    ($($text:tt)*) => {
+        $crate::write_line(::std::io::stdout(), ::std::format_args!($($text)*))
+    };
+}
+
+/// Writes a line to standard error, as `eprintln!` does, and ignores errors.
+#[macro_export]
+macro_rules! err {
+    ($($text:tt)*) => {
+        $crate::write_line(::std::io::stderr(), ::std::format_args!($($text)*))
+    };
+}
+
+/// Writes a line and ignores errors. The line is one write: it stays whole among the lines of other processes.
+pub fn write_line(mut to: impl Write, text: Arguments<'_>) {
+    let mut line = std::fmt::format(text);
+    line.push('\n');
+    let _ = to.write_all(line.as_bytes());
+    let _ = to.flush();
+}
+
+/// Writes to standard output. That nobody reads it any more, as with `head`, is no error.
+///
+/// # Errors
+/// What else the system reports, for example that the disk is full.
+pub fn write(text: Arguments<'_>) -> Result<()> {
+    let mut to = std::io::stdout();
+    match to.write_fmt(text).and_then(|()| to.flush()) {
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => Err(why),
+        _ => Ok(()),
+    }
+}
+
+/// Whether lines on standard error may have colours: at a terminal, unless `NO_COLOR` is set.
+pub fn has_colours() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    /// Takes one write and refuses all others.
+    struct Full(Vec<u8>, bool);
+
+    impl io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if std::mem::replace(&mut self.1, true) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.0.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_write_and_errors_are_ignored() {
+        let mut device = Full(Vec::new(), false);
+        super::write_line(&mut device, format_args!("{} of {}", 1, 2));
+        super::write_line(&mut device, format_args!("lost"));
+        assert_eq!(device.0, b"1 of 2\n");
+    }
+}
