@@ -114,7 +114,7 @@ impl Agent {
     fn check(&self, info: &pb::FrameworkInfo, versions: &[ResourceVersionUuid], launch: &Launch) -> Result<(), Drop> {
         let invalid = |message: String| Drop::new(Reason::TaskInvalid, message);
         if self.drain.is_some() {
-            return Err(Drop::new(Reason::SlaveDraining, "Agent is draining"));
+            return Err(Drop::new(Reason::SlaveDraining, "Task was received while agent was already draining"));
         }
         let own = versions.iter().find(|version| version.resource_provider_id.is_none());
         if own.is_some_and(|own| own.uuid.value[..] != self.resource_version) {

@@ -196,7 +196,14 @@ impl Master {
             match operation.r#type() {
                 Type::Launch | Type::LaunchGroup => {
                     for task in tasks_of(operation) {
-                        self.drop_task(key, task, Reason::InvalidOffers, why, out);
+                        match self.is_draining(&task.slave_id.value) {
+                            // That is why its offers were taken back.
+                            true => {
+                                let why = format!("{why}: agent {} is draining", task.slave_id.value);
+                                self.drop_task(key, task, Reason::SlaveDraining, &why, out);
+                            }
+                            false => self.drop_task(key, task, Reason::InvalidOffers, why, out),
+                        }
                     }
                 }
                 _ => {
@@ -205,6 +212,11 @@ impl Master {
                 }
             }
         }
+    }
+
+    /// Whether a registered agent drains or has drained.
+    fn is_draining(&self, agent: &str) -> bool {
+        self.agent_by_id(agent).and_then(|key| self.agent(key)).is_some_and(|agent| agent.drain.is_some())
     }
 
     fn drop_task(&mut self, key: FrameworkKey, task: TaskInfo, reason: Reason, why: &str, out: &mut Outbox) {
