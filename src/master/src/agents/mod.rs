@@ -6,6 +6,7 @@ mod disconnect;
 mod drain;
 mod gone;
 mod ping;
+pub(crate) mod providers;
 mod reconcile;
 mod recover;
 mod removals;

@@ -9,7 +9,7 @@ use resources::{Conversion, Requester, RequestingFramework, Resources, Role};
 use super::accept::Deal;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::operations::{agent_text, check, fill_allocations, well_formed};
+use crate::operations::{agent_text, check, fill_allocations, provider_of, well_formed};
 use crate::state::AgentKey;
 
 impl Master {
@@ -42,7 +42,9 @@ impl Master {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        let able = agent.capabilities.resource_provider && agent.capabilities.agent_operation_feedback;
+        // Providers give feedback by themselves.
+        let able = agent.capabilities.resource_provider
+            && (agent.capabilities.agent_operation_feedback || provider_of(operation).is_some());
         if operation.id.is_some() && !able {
             return Err("Operation requested feedback, but agent does not have the required capability".to_owned());
         }

@@ -49,6 +49,7 @@ impl Master {
         }
         if is_final(latest.state()) && !is_final(operation.latest_status.state()) {
             self.counters.operation_ended(operation.info.r#type(), latest.state());
+            self.settle_provided(agent, &operation, latest.state(), out);
         }
         let wanted = operation.info.id.is_some();
         match framework {

@@ -6,49 +6,80 @@ use protos::mesos;
 use protos::mesos::internal::{ReconcileOperationsMessage, UpdateSlaveMessage, reconcile_operations_message};
 use resources::{Resources, from_proto};
 
+use crate::agents::providers::{self, is_provided};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::operations::provider_of;
 use crate::state::AgentKey;
 
 impl Master {
     pub(crate) fn update_slave(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) {
         self.count(Counter::MessagesUpdateSlave);
         let id = message.slave_id.value.clone();
-        let Some(key) = self.agent_by_id(&id) else {
-            out.warn(format!("Ignoring an update of agent {id}: it is not registered"));
-            return;
-        };
+        let taken = self.take_update(message, out);
+        if let Err(why) = taken {
+            out.warn(format!("Ignoring an update of agent {id}: {why}"));
+        }
+    }
+
+    fn take_update(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) -> Result<(), String> {
+        let key = self.agent_by_id(&message.slave_id.value).ok_or("it is not registered")?;
         // Agents before 1.5 do not set the flag: for them it is always a matter of oversubscription.
         let oversubscribed = match message.update_oversubscribed_resources.unwrap_or(true) {
-            true => match from_proto(&message.oversubscribed_resources) {
-                Ok(resources) => Some(resources.revocable()),
-                Err(why) => {
-                    out.warn(format!("Ignoring an update of agent {id}: {why}"));
-                    return;
-                }
-            },
+            true => Some(from_proto(&message.oversubscribed_resources).map_err(|why| why.to_string())?.revocable()),
             false => None,
         };
-        let Some(agent) = self.agent_mut(key) else { return };
+        // An agent that does not tell of providers says nothing of those that it has.
+        let report = message.resource_providers.map(|list| providers::read(list.providers)).transpose()?;
+        let Some(agent) = self.agent_mut(key) else { return Ok(()) };
         if message.resource_version_uuid.is_some() {
             agent.resource_version = message.resource_version_uuid;
         }
+        let own = agent.total.filter(|resource| !is_provided(resource));
+        let mut total: Resources = match &oversubscribed {
+            Some(oversubscribed) => own.non_revocable() + oversubscribed,
+            None => own,
+        };
+        total += &match &report {
+            Some(report) => providers::total(report),
+            None => agent.total.filter(is_provided),
+        };
+        let revocable = total.revocable() != agent.total.revocable();
+        let provided = total.filter(is_provided) != agent.total.filter(is_provided);
         if let Some(listed) = message.operations {
-            self.compare_operations(key, listed.operations, out);
+            self.compare_operations(key, None, listed.operations, out);
         }
-        let (Some(oversubscribed), Some(agent)) = (oversubscribed, self.agent(key)) else { return };
-        let total: Resources = agent.total.non_revocable() + &oversubscribed;
-        if total == agent.total {
-            return;
+        let provided = provided || report.as_ref().is_some_and(|report| self.has_new_providers(key, report));
+        if let Some(report) = report {
+            self.set_providers(key, report, out);
         }
+        self.change_total(key, total, (revocable, provided), out);
+        self.check_drained(key);
+        Ok(())
+    }
+
+    /// An agent has other resources from now on. Offers of what has changed are taken back: `revocable` resources, and `provided` ones.
+    pub(crate) fn change_total(
+        &mut self,
+        key: AgentKey,
+        total: Resources,
+        (revocable, provided): (bool, bool),
+        out: &mut Outbox,
+    ) {
         let book = self.agent_books.get(&key);
-        let offers = book.map(|book| book.offers.clone()).unwrap_or_default();
+        let offers = book.filter(|_| revocable || provided).map(|book| book.offers.clone()).unwrap_or_default();
         for offer in offers {
-            let revocable = self.offers.get(offer.0).is_some_and(|o| o.resources.iter().any(|r| r.is_revocable()));
-            if revocable {
+            let changed = self.offers.get(offer.0).is_some_and(|offer| {
+                let mut offered = offer.resources.iter();
+                offered.any(|r| (revocable && r.is_revocable()) || (provided && is_provided(r)))
+            });
+            if changed {
                 self.rescind_offer(offer, out);
             }
+        }
+        if self.agent(key).is_none_or(|agent| agent.total == total) {
+            return;
         }
         if let Some(agent) = self.agent_mut(key) {
             agent.total = total;
@@ -58,18 +89,26 @@ impl Master {
         }
     }
 
-    /// Operations that the agent does not list are asked for; those that this master does not know are taken over.
-    fn compare_operations(&mut self, key: AgentKey, listed: Vec<mesos::Operation>, out: &mut Outbox) {
+    /// Operations on the agent's own resources, or on those of a provider. Those that the agent does not list are asked for; those
+    /// that this master does not know are taken over.
+    pub(crate) fn compare_operations(
+        &mut self,
+        key: AgentKey,
+        provider: Option<&str>,
+        listed: Vec<mesos::Operation>,
+        out: &mut Outbox,
+    ) {
         let Some(agent) = self.agent_mut(key) else { return };
-        let missing = agent.operations.keys().filter(|uuid| !listed.iter().any(|other| other.uuid.value == **uuid));
+        let known = agent.operations.iter().filter(|(_, operation)| provider_of(&operation.info) == provider);
+        let missing = known.filter(|(uuid, _)| !listed.iter().any(|other| other.uuid.value == **uuid));
         let operations: Vec<_> = missing
-            .map(|uuid| reconcile_operations_message::Operation {
+            .map(|(uuid, _)| reconcile_operations_message::Operation {
                 operation_uuid: Some(mesos::Uuid { value: uuid.clone() }),
                 operation_id: None,
-                resource_provider_id: None,
+                resource_provider_id: provider.map(|id| mesos::ResourceProviderId { value: id.to_owned() }),
             })
             .collect();
-        for operation in listed {
+        for operation in listed.into_iter().filter(|operation| provider_of(&operation.info) == provider) {
             agent.operations.entry(operation.uuid.value.clone()).or_insert_with(|| Arc::new(operation));
         }
         if !operations.is_empty() {

@@ -10,7 +10,7 @@ use protos::mesos::offer::Operation;
 use protos::mesos::{self, OperationState, OperationStatus};
 use resources::{Conversion, Format};
 
-use super::agent_text;
+use super::{agent_text, provider_of};
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::state::{AgentKey, FrameworkKey};
@@ -29,6 +29,12 @@ impl Master {
         for conversion in conversions {
             agent.total -= &conversion.consumed.unallocated();
             agent.total += &conversion.converted.unallocated();
+        }
+        if let Some(provider) = provider_of(&operation).and_then(|id| agent.providers.get_mut(id)) {
+            for conversion in conversions {
+                provider.total -= &conversion.consumed.unallocated();
+                provider.total += &conversion.converted.unallocated();
+            }
         }
         agent.checkpointed = agent.total.to_checkpoint();
         match agent.capabilities.resource_provider {
@@ -63,13 +69,23 @@ impl Master {
         let uuid = mesos::Uuid { value: self.next_uuid() };
         let framework_id = framework.and_then(|key| self.framework(key)).map(|framework| framework.proto_id());
         let Some(agent) = self.agent(key) else { return };
-        let version = agent.resource_version.clone().unwrap_or_default();
+        let provider = provider_of(&operation_info);
+        let uuid_of_version = match provider.map(|id| agent.providers.get(id)) {
+            None => agent.resource_version.clone().unwrap_or_default(),
+            Some(Some(provider)) => provider.version.clone(),
+            Some(None) => {
+                out.warn(format!("Not sending an operation to agent {}: its provider is not known", agent.id));
+                return;
+            }
+        };
+        let provider_id = provider.map(|id| mesos::ResourceProviderId { value: id.to_owned() });
+        let version = ResourceVersionUuid { resource_provider_id: provider_id.clone(), uuid: uuid_of_version };
         let message = ApplyOperationMessage {
             framework_id: framework_id.clone(),
             // With the allocations: agents take them off for their own books, and show the operation as it was asked for.
             operation_info: operation_info.clone(),
             operation_uuid: uuid.clone(),
-            resource_version_uuid: ResourceVersionUuid { resource_provider_id: None, uuid: version },
+            resource_version_uuid: version,
         };
         out.send(&agent.pid, message);
         self.counters.operation(operation_info.r#type());
@@ -78,6 +94,7 @@ impl Master {
             operation_id: operation_info.id.clone(),
             state: OperationState::OperationPending as i32,
             slave_id: Some(agent.proto_id()),
+            resource_provider_id: provider_id,
             ..Default::default()
         };
         let operation = mesos::Operation {

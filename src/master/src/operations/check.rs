@@ -6,6 +6,7 @@ use protos::mesos::Resource;
 use protos::mesos::offer::{Operation, operation::Type};
 use resources::{AgentAbilities, Requester};
 
+use super::provider_of;
 use crate::state::Agent;
 
 /// Whether an operation's resources are resources at all, whatever is to become of them.
@@ -32,6 +33,11 @@ pub(crate) fn well_formed(operation: &Operation) -> Result<(), String> {
 /// # Errors
 /// The rule that it breaks.
 pub(crate) fn check(operation: &Operation, requester: Requester<'_>, agent: &Agent) -> Result<(), String> {
+    if let Some(provider) = provider_of(operation)
+        && !agent.providers.contains_key(provider)
+    {
+        return Err(format!("Resource provider '{provider}' is unknown"));
+    }
     let abilities = AgentAbilities {
         hierarchical_role: agent.capabilities.hierarchical_role,
         reservation_refinement: agent.capabilities.reservation_refinement,

@@ -1,4 +1,5 @@
-//! The allocations in an operation's resources: filled in where a framework leaves them out, taken off for an agent.
+//! An operation's resources: allocations that are filled in where a framework leaves them out and taken off for an agent, and the
+//! resource provider that they come from.
 
 use protos::mesos::Resource;
 use protos::mesos::offer::Operation;
@@ -13,6 +14,21 @@ pub(crate) fn without_allocations(operation: &Operation) -> Operation {
     let mut bare = operation.clone();
     each_list(&mut bare, |list| list.iter_mut().for_each(|resource| resource.allocation_info = None));
     bare
+}
+
+/// The id of the resource provider that an operation is for; none if it is for the agent's own resources.
+pub(crate) fn provider_of(operation: &Operation) -> Option<&str> {
+    let reserve = operation.reserve.iter().flat_map(|body| body.resources.iter().chain(&body.source));
+    let unreserve = operation.unreserve.iter().flat_map(|body| &body.resources);
+    let create = operation.create.iter().flat_map(|body| &body.volumes);
+    let destroy = operation.destroy.iter().flat_map(|body| &body.volumes);
+    let grow = operation.grow_volume.iter().map(|body| &body.volume);
+    let shrink = operation.shrink_volume.iter().map(|body| &body.volume);
+    let disks = operation.create_disk.iter().map(|body| &body.source);
+    let disks = disks.chain(operation.destroy_disk.iter().map(|body| &body.source));
+    // All of an operation's resources are of one provider, or of none.
+    let mut all = reserve.chain(unreserve).chain(create).chain(destroy).chain(grow).chain(shrink).chain(disks);
+    all.next()?.provider_id.as_ref().map(|id| id.value.as_str())
 }
 
 fn each_list(operation: &mut Operation, mut change: impl FnMut(&mut [Resource])) {

@@ -7,7 +7,7 @@ mod check;
 mod forms;
 
 pub(crate) use check::{check, well_formed};
-pub(crate) use forms::{fill_allocations, without_allocations};
+pub(crate) use forms::{fill_allocations, provider_of, without_allocations};
 
 use crate::state::Agent;
 

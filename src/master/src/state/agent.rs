@@ -32,6 +32,8 @@ pub struct ResourceProvider {
     pub total: Resources,
     /// The version of its resources, which operations must name.
     pub version: mesos::Uuid,
+    /// Operations, by uuid, that were open when it last reported: what they make is not in `total` yet.
+    pub(crate) undone: BTreeSet<Vec<u8>>,
 }
 
 /// A registered agent.

@@ -10,6 +10,7 @@ use protos::mesos::scheduler::{Call, call};
 use protos::mesos::{self, executor_info, slave_info};
 use resources::{Format, Resources, Role, parse_text};
 
+use super::providers;
 use super::script::Script;
 use super::words::Words;
 use crate::Message;
@@ -163,7 +164,7 @@ pub(super) fn call(script: &mut Script, words: &Words<'_>) -> Result<Call, Strin
             let operation_id = mesos::OperationId { value: words.at(2).to_owned() };
             call.acknowledge_operation_status = Some(Box::new(call::AcknowledgeOperationStatus {
                 slave_id: agent,
-                resource_provider_id: None,
+                resource_provider_id: words.get("from").map(providers::id),
                 uuid: uuid(words),
                 operation_id,
             }));
@@ -318,6 +319,7 @@ pub(super) fn reserved(words: &Words<'_>, text: &str) -> Vec<mesos::Resource> {
         resource.role = None;
         let stack = words.get("role").unwrap_or("r").split(',').filter(|role| *role != "none");
         resource.reservations = stack.map(reservation).collect();
+        resource.provider_id = words.get("from").map(providers::id);
     }
     list
 }
@@ -453,7 +455,7 @@ pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Op
                 oversubscribed_resources: oversubscribed,
                 operations: Some(Default::default()),
                 resource_version_uuid: resource_version,
-                resource_providers: Some(Default::default()),
+                resource_providers: (!words.has("silent")).then(|| providers::report(script, words)),
             }))
         }
         "operation-status" => Message::UpdateOperationStatus(Box::new(operation_status(script, words))),

@@ -132,10 +132,23 @@ fn details(message: &Outgoing) -> String {
         Outgoing::UpdateFramework(m) => format!("{} pid={}", m.framework_id.value, m.pid()),
         Outgoing::CheckpointResources(m) => amounts(&m.resources),
         Outgoing::ApplyOperation(m) => {
-            format!("{} uuid={}", operation(&m.operation_info), base::hex(&m.operation_uuid.value))
+            let version = &m.resource_version_uuid;
+            let provider = version.resource_provider_id.as_ref().map(|id| {
+                let version = version.uuid.value.first().copied().unwrap_or_default();
+                format!(" provider={} version={version}", id.value)
+            });
+            let uuid = base::hex(&m.operation_uuid.value);
+            format!("{}{} uuid={uuid}", operation(&m.operation_info), provider.unwrap_or_default())
         }
-        Outgoing::AcknowledgeOperationStatus(m) => format!("status={}", short(&m.status_uuid.value)),
-        Outgoing::ReconcileOperations(m) => format!("{} operations", m.operations.len()),
+        Outgoing::AcknowledgeOperationStatus(m) => {
+            let provider = m.resource_provider_id.as_ref().map(|id| format!(" provider={}", id.value));
+            format!("status={}{}", short(&m.status_uuid.value), provider.unwrap_or_default())
+        }
+        Outgoing::ReconcileOperations(m) => {
+            let provider = m.operations.first().and_then(|operation| operation.resource_provider_id.as_ref());
+            let provider = provider.map(|id| format!(" provider={}", id.value)).unwrap_or_default();
+            format!("{} operations{provider}", m.operations.len())
+        }
         Outgoing::DrainSlave(m) => format!("mark_gone={}", m.config.mark_gone()),
         Outgoing::FrameworkToExecutor(m) => {
             format!("{} '{}'", m.executor_id.value, String::from_utf8_lossy(&m.data))
@@ -227,6 +240,12 @@ pub(super) fn describe_state(snapshot: &Snapshot) -> Vec<String> {
             text(&agent.used),
             text(&agent.offered),
         ));
+    }
+    for agent in snapshot.agents.values() {
+        for (id, provider) in &agent.providers {
+            let total = provider.total.to_string().replace(' ', "");
+            lines.push(format!("provider {id} of {} total=[{total}]", agent.id));
+        }
     }
     for (role, quota) in &*snapshot.quotas {
         let limits: Vec<String> = quota.limits.iter().map(|(name, limit)| format!("{name}:{limit}")).collect();

@@ -7,6 +7,7 @@ mod build;
 mod describe;
 mod events;
 mod operator;
+mod providers;
 #[cfg(test)]
 mod random;
 mod script;
