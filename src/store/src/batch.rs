@@ -4,13 +4,13 @@
 //! gives them their names in order, then makes the names durable. A crash leaves each file as it was or as it
 //! should be; a file that was appended to may have a part of what was added. After `commit` all of it is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 use crate::replace::{folder_of, sync_folder, temporary_file, temporary_link};
+use crate::trouble;
 
 /// From so many files and folders on, one syncfs(2) is cheaper than a sync of each.
 const SYNC_EACH_MAX: usize = 6;
@@ -20,7 +20,7 @@ const SYNC_EACH_MAX: usize = 6;
 pub struct Batch {
     root: PathBuf,
     /// What gets its name at the end: (temporary, final), in order.
-    names: Vec<(PathBuf, PathBuf)>,
+    names: VecDeque<(PathBuf, PathBuf)>,
     /// New contents by final path.
     replaced: BTreeMap<PathBuf, File>,
     /// Files with new ends.
@@ -29,6 +29,8 @@ pub struct Batch {
     folders: BTreeSet<PathBuf>,
     /// Folders that are known to be there.
     known: BTreeSet<PathBuf>,
+    /// How long files were before they were appended to; none if they were not there.
+    lengths: BTreeMap<PathBuf, Option<u64>>,
 }
 
 impl Batch {
@@ -36,11 +38,12 @@ impl Batch {
     pub fn new(root: &Path) -> Batch {
         Batch {
             root: root.to_owned(),
-            names: Vec::new(),
+            names: VecDeque::new(),
             replaced: BTreeMap::new(),
             appended: BTreeMap::new(),
             folders: BTreeSet::new(),
             known: BTreeSet::new(),
+            lengths: BTreeMap::new(),
         }
     }
 
@@ -53,9 +56,9 @@ impl Batch {
         let folder = folder_of(&path).to_owned();
         self.make_folder(&folder)?;
         let (temporary, mut file) = temporary_file(&folder)?;
-        file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
+        self.names.push_back((temporary.clone(), path.clone()));
+        trouble::write_all(&mut file, bytes).map_err(StoreError::io("write", &temporary))?;
         self.appended.remove(&path);
-        self.names.push((temporary, path.clone()));
         self.replaced.insert(path, file);
         self.folders.insert(folder);
         Ok(())
@@ -66,9 +69,17 @@ impl Batch {
     /// # Errors
     /// When the disk refuses.
     pub fn append(&mut self, path: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.append_at(path, None, bytes)
+    }
+
+    /// The same; of the file no more than `at` bytes count, if that is known. What follows them is a part of an earlier try.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub(crate) fn append_at(&mut self, path: &str, at: Option<u64>, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(path);
         if let Some(file) = self.replaced.get_mut(&path).or(self.appended.get_mut(&path)) {
-            return file.write_all(bytes).map_err(StoreError::io("append to", &path));
+            return trouble::write_all(file, bytes).map_err(StoreError::io("append to", &path));
         }
         let folder = folder_of(&path).to_owned();
         self.make_folder(&folder)?;
@@ -76,12 +87,19 @@ impl Batch {
         let mut file = match open(false) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.folders.insert(folder);
+                self.lengths.entry(path.clone()).or_insert(None);
                 open(true)
             }
             outcome => outcome,
         }
         .map_err(StoreError::io("open", &path))?;
-        file.write_all(bytes).map_err(StoreError::io("append to", &path))?;
+        let length = file.metadata().map_err(StoreError::io("look at", &path))?.len();
+        let known = at.map_or(length, |at| at.min(length));
+        self.lengths.entry(path.clone()).or_insert(Some(known));
+        if known < length {
+            trouble::step().and_then(|()| file.set_len(known)).map_err(StoreError::io("shorten", &path))?;
+        }
+        trouble::write_all(&mut file, bytes).map_err(StoreError::io("append to", &path))?;
         self.appended.insert(path, file);
         Ok(())
     }
@@ -103,7 +121,7 @@ impl Batch {
         let path = self.root.join(path);
         let folder = folder_of(&path).to_owned();
         self.make_folder(&folder)?;
-        self.names.push((temporary_link(&path, Path::new(target))?, path));
+        self.names.push_back((temporary_link(&path, Path::new(target))?, path));
         self.folders.insert(folder);
         Ok(())
     }
@@ -116,7 +134,7 @@ impl Batch {
         self.flush()?;
         let path = self.root.join(path);
         let gone = match fs::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
+            Ok(metadata) if metadata.is_dir() => trouble::step().and_then(|()| fs::remove_dir_all(&path)),
             Ok(_) => fs::remove_file(&path),
             Err(error) => Err(error),
         };
@@ -133,8 +151,32 @@ impl Batch {
     ///
     /// # Errors
     /// When the disk refuses: then nothing is promised of any change in this batch.
-    pub fn commit(mut self) -> Result<(), StoreError> {
+    pub fn commit(&mut self) -> Result<(), StoreError> {
         self.flush()
+    }
+
+    /// Takes back what was not committed, as far as a later try depends on it: temporary names go, and files that were
+    /// appended to have their length again. The lengths of those that could not be shortened, by path below the root.
+    pub(crate) fn roll_back(mut self) -> BTreeMap<String, u64> {
+        for (temporary, _) in std::mem::take(&mut self.names) {
+            let _ = fs::remove_file(temporary);
+        }
+        let mut longer = BTreeMap::new();
+        for (path, length) in std::mem::take(&mut self.lengths) {
+            let shorten = |length| match self.appended.get(&path) {
+                Some(file) => file.set_len(length),
+                None => OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(length)),
+            };
+            let outcome = trouble::step().and_then(|()| match length {
+                Some(length) => shorten(length),
+                None => fs::remove_file(&path),
+            });
+            let is_as_before = outcome.is_ok() || !path.exists();
+            if let (false, Ok(below)) = (is_as_before, path.strip_prefix(&self.root)) {
+                longer.insert(below.to_string_lossy().into_owned(), length.unwrap_or(0));
+            }
+        }
+        longer
     }
 
     fn flush(&mut self) -> Result<(), StoreError> {
@@ -143,13 +185,15 @@ impl Batch {
             self.sync_all()?;
         } else {
             for (path, file) in self.replaced.iter().chain(&self.appended) {
-                file.sync_data().map_err(StoreError::io("sync", path))?;
+                trouble::step().and_then(|()| file.sync_data()).map_err(StoreError::io("sync", path))?;
             }
         }
         self.replaced.clear();
         self.appended.clear();
-        for (temporary, path) in std::mem::take(&mut self.names) {
-            fs::rename(&temporary, &path).map_err(StoreError::io("replace", &path))?;
+        while let Some((temporary, path)) = self.names.front() {
+            let renamed = trouble::step().and_then(|()| fs::rename(temporary, path));
+            renamed.map_err(StoreError::io("replace", path))?;
+            self.names.pop_front();
         }
         let folders = std::mem::take(&mut self.folders);
         if folders.len() > SYNC_EACH_MAX {
@@ -159,7 +203,7 @@ impl Batch {
     }
 
     fn sync_all(&self) -> Result<(), StoreError> {
-        let root = File::open(&self.root).map_err(StoreError::io("open", &self.root))?;
+        let root = trouble::step().and_then(|()| File::open(&self.root)).map_err(StoreError::io("open", &self.root))?;
         rustix::fs::syncfs(&root).map_err(|error| StoreError::io("sync the file system of", &self.root)(error.into()))
     }
 
@@ -168,7 +212,7 @@ impl Batch {
         if self.known.contains(folder) {
             return Ok(());
         }
-        match fs::create_dir(folder) {
+        match trouble::step().and_then(|()| fs::create_dir(folder)) {
             Ok(()) => {
                 self.folders.insert(folder_of(folder).to_owned());
             }

@@ -45,6 +45,37 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the same call may succeed later although nobody repairs anything by hand: the disk, a quota or a table of open
+    /// files is full, or a device or a file system refuses for the time being.
+    ///
+    /// Anything else, such as a missing directory or a missing right, means that somebody has changed what the process relies on.
+    pub fn is_transient(&self) -> bool {
+        use rustix::io::Errno;
+        let transient =
+            [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];
+        self.code().is_some_and(|code| transient.iter().any(|errno| errno.raw_os_error() == code))
+    }
+
+    /// Whether descriptors are missing.
+    pub(crate) fn lacks_descriptors(&self) -> bool {
+        use rustix::io::Errno;
+        self.code().is_some_and(|code| [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code))
+    }
+
+    fn code(&self) -> Option<i32> {
+        match self {
+            StoreError::Io { source, .. } => source.raw_os_error(),
+            _ => None,
+        }
+    }
+
+    /// What the system says, without what was tried: "No space left on device".
+    pub fn reason(&self) -> String {
+        let StoreError::Io { source, .. } = self else { return self.to_string() };
+        let text = source.to_string();
+        text.split(" (os error").next().unwrap_or_default().to_owned()
+    }
+
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }

@@ -6,13 +6,19 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod change;
+mod checkpoints;
 mod error;
 mod framed;
+mod journal;
 mod meta;
 mod registry;
 mod replace;
+mod trouble;
 
 pub use batch::Batch;
+pub use change::Change;
+pub use checkpoints::{Checkpoints, Written};
 pub use error::StoreError;
 pub use framed::{FrameError, frame, read_frames};
 pub use meta::{MetaTree, read_meta};

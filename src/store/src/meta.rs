@@ -10,8 +10,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::change::Change;
+use crate::checkpoints::is_within;
 use crate::error::StoreError;
 
+/// The journal of checkpoints, which is read elsewhere.
+pub(crate) const JOURNAL: &str = "checkpoints.journal";
 /// The file that marks a run whose executor has ended with nothing left to tell.
 const SENTINEL: &str = "executor.sentinel";
 /// How many ended executors of each framework are read whole: as many as an agent shows by default.
@@ -40,6 +44,49 @@ pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
     Ok(tree)
 }
 
+impl MetaTree {
+    /// Shows a change that is not on the disk yet as if it were.
+    pub(crate) fn apply(&mut self, root: &Path, change: &Change) {
+        match change {
+            Change::Replace { path, bytes } => {
+                self.note_parents(path);
+                self.files.insert(path.clone(), bytes.clone());
+                if path.rsplit('/').nth(1) == Some("pids") {
+                    // Written when the journal was, or before.
+                    self.times.insert(path.clone(), written(&root.join(JOURNAL)).unwrap_or_default());
+                }
+            }
+            Change::Append { path, at, bytes } => {
+                self.note_parents(path);
+                let on_disk = || fs::read(root.join(path)).unwrap_or_default();
+                let file = self.files.entry(path.clone()).or_insert_with(on_disk);
+                file.truncate(at.and_then(|at| usize::try_from(at).ok()).unwrap_or(file.len()));
+                file.extend_from_slice(bytes);
+            }
+            Change::Folder { path } => {
+                self.note_parents(path);
+                self.folders.insert(path.clone());
+            }
+            Change::Link { path, target } => {
+                self.note_parents(path);
+                self.links.insert(path.clone(), target.clone());
+            }
+            Change::Remove { path } => {
+                self.files.retain(|known, _| !is_within(known, path));
+                self.links.retain(|known, _| !is_within(known, path));
+                self.folders.retain(|known| !is_within(known, path));
+                self.times.retain(|known, _| !is_within(known, path));
+            }
+        }
+    }
+
+    fn note_parents(&mut self, path: &str) {
+        for (at, _) in path.match_indices('/') {
+            self.folders.insert(path[..at].to_owned());
+        }
+    }
+}
+
 /// What a folder holds.
 struct Names {
     files: Vec<String>,
@@ -53,7 +100,7 @@ fn read_folder(root: &Path, path: &str, tree: &mut MetaTree) -> Result<(), Store
     // Only what `latest` leads to is of interest where there is one.
     let latest = names.links.get("latest").and_then(|target| target.rsplit('/').next().map(str::to_owned));
     let is_choice = path == "slaves" || path.ends_with("/runs");
-    for name in &names.files {
+    for name in names.files.iter().filter(|name| !path.is_empty() || *name != JOURNAL) {
         if let Some(bytes) = read_file(&root.join(at(name)))? {
             tree.files.insert(at(name), bytes);
         }

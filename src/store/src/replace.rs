@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::StoreError;
+use crate::trouble;
 
 /// Makes temporary names differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
@@ -45,7 +46,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
     let folder = folder_of(path);
     loop {
         let temporary = folder.join(temporary_name());
-        match symlink(target, &temporary) {
+        match trouble::step().and_then(|()| symlink(target, &temporary)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
                 return outcome.map(|()| temporary.clone()).map_err(StoreError::io("create the link", &temporary));
@@ -58,7 +59,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
 pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreError> {
     loop {
         let temporary = folder.join(temporary_name());
-        match OpenOptions::new().write(true).create_new(true).open(&temporary) {
+        match trouble::step().and_then(|()| OpenOptions::new().write(true).create_new(true).open(&temporary)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
                 return outcome.map(|file| (temporary.clone(), file)).map_err(StoreError::io("create", &temporary));
@@ -69,8 +70,8 @@ pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreErro
 
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StoreError> {
-    let open = File::open(folder).map_err(StoreError::io("open", folder))?;
-    open.sync_all().map_err(StoreError::io("sync", folder))
+    let open = trouble::step().and_then(|()| File::open(folder)).map_err(StoreError::io("open", folder))?;
+    trouble::step().and_then(|()| open.sync_all()).map_err(StoreError::io("sync", folder))
 }
 
 /// The folder that a file lies in.

@@ -1,0 +1,196 @@
+//! Checkpoints on a disk that refuses at any system call, for a while or until it is healed.
+//!
+//! Invariants: what was written is read back, by the same process and by the next one, however far the disk got; what was
+//! refused can be written again; at the end all is where it belongs, and nothing else is there.
+
+use std::collections::BTreeSet;
+
+use rustix::io::Errno;
+
+use super::*;
+use crate::trouble::{fail, heal};
+
+fn replace(path: &str, bytes: &[u8]) -> Change {
+    Change::Replace { path: path.to_owned(), bytes: bytes.to_vec() }
+}
+
+fn append(path: &str, bytes: &[u8]) -> Change {
+    Change::Append { path: path.to_owned(), at: None, bytes: bytes.to_vec() }
+}
+
+fn remove(path: &str) -> Change {
+    Change::Remove { path: path.to_owned() }
+}
+
+/// Batches of all kinds, one after the other.
+fn script() -> Vec<Vec<Change>> {
+    let many = (0..8).map(|n| replace(&format!("many/{n}"), b"x")).collect();
+    vec![
+        vec![replace("a/b/info", b"one"), append("a/b/updates", b"first ")],
+        vec![append("a/b/updates", b"second "), append("a/b/updates", b"third "), append("c/updates", b"c")],
+        vec![Change::Folder { path: "d/e".into() }, Change::Link { path: "latest".into(), target: "/w/a".into() }],
+        many,
+        vec![replace("a/b/info", b"two"), Change::Link { path: "latest".into(), target: "/w/d".into() }],
+        vec![append("c/updates", b"more"), remove("c"), append("c/updates", b"again")],
+        vec![append("a/b/updates", b"fourth"), remove("many")],
+    ]
+}
+
+/// What a tree comes to after these batches.
+fn model(batches: &[Vec<Change>]) -> MetaTree {
+    let mut tree = MetaTree::default();
+    batches.iter().flatten().for_each(|change| tree.apply(Path::new("/nowhere"), change));
+    tree
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        // Nothing here waits for a real disk, if there is a choice.
+        let memory = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir());
+        let path = memory.unwrap_or_else(std::env::temp_dir).join(format!("tepui-checkpoints-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+
+    /// All names in it, but for the journal's.
+    fn names(&self) -> BTreeSet<String> {
+        fn walk(root: &Path, folder: &Path, names: &mut BTreeSet<String>) {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                names.insert(entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned());
+                if entry.file_type().unwrap().is_dir() {
+                    walk(root, &entry.path(), names);
+                }
+            }
+        }
+        let mut names = BTreeSet::new();
+        walk(&self.0, &self.0, &mut names);
+        names.remove(JOURNAL);
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is followed
+/// by another one. Whether any call was refused.
+fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
+    let _ = fs::remove_dir_all(&folder.0);
+    let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");
+    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    if journal {
+        checkpoints.tend().unwrap();
+    }
+    let script = script();
+    fail(good, bad, error.raw_os_error());
+    let mut refused = false;
+    for (index, batch) in script.iter().enumerate() {
+        let mut tries = 0;
+        while let Err(error) = checkpoints.write(batch) {
+            assert!(error.is_transient(), "{case}: {error}");
+            tries += 1;
+            if tries > 4 {
+                refused |= heal(bad);
+            }
+        }
+        assert_eq!(checkpoints.read().unwrap(), model(&script[..=index]), "{case}: after batch {index}");
+        if index % 3 == 2 {
+            let _ = checkpoints.tend();
+        }
+        if index == dies {
+            checkpoints = Checkpoints::open(&folder.0).unwrap();
+            assert_eq!(checkpoints.read().unwrap(), model(&script[..=index]), "{case}: opened after batch {index}");
+        }
+    }
+    refused |= heal(bad);
+    checkpoints.tend().unwrap();
+    assert!(checkpoints.aside.is_empty() && !checkpoints.is_in_trouble(), "{case}");
+    let wanted = model(&script);
+    let names: BTreeSet<String> =
+        wanted.files.keys().chain(wanted.links.keys()).chain(&wanted.folders).cloned().collect();
+    assert_eq!(read_meta(&folder.0).unwrap(), wanted, "{case}");
+    assert_eq!(folder.names(), names, "{case}");
+    refused
+}
+
+#[test]
+fn nothing_is_lost_wherever_the_disk_refuses() {
+    let folder = Folder::new("refuses");
+    let mut cases = 0;
+    for journal in [true, false] {
+        for error in [Errno::NOSPC, Errno::MFILE, Errno::IO] {
+            for bad in [1, 2, 7, 10_000] {
+                for good in 0.. {
+                    cases += 1;
+                    if !play(&folder, journal, good, bad, error, good as usize % 7) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(cases > 500, "{cases}");
+}
+
+#[test]
+fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
+    let folder = Folder::new("aside");
+    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    checkpoints.tend().unwrap();
+    for round in 0..3 {
+        // Only the journal's own calls succeed, as on a full disk.
+        let batch = [append("updates", format!("round {round} ").as_bytes())];
+        fail(0, 1, Errno::NOSPC.raw_os_error());
+        let written = checkpoints.write(&batch).unwrap();
+        assert!(matches!(&written, Written::Aside(why) if why == "No space left on device"), "{written:?}");
+        assert!(checkpoints.is_in_trouble());
+        heal(1);
+        assert!(matches!(checkpoints.write(&[append("updates", b"and ")]).unwrap(), Written::Aside(_)));
+        let text = |tree: MetaTree| String::from_utf8(tree.files["updates"].clone()).unwrap();
+        let wanted: String = (0..=round).map(|n| format!("round {n} and ")).collect();
+        assert_eq!(text(checkpoints.read().unwrap()), wanted);
+        checkpoints.tend().unwrap();
+        assert_eq!(text(read_meta(&folder.0).unwrap()), wanted);
+        assert!(matches!(checkpoints.write(&[replace("other", b"x")]).unwrap(), Written::InPlace));
+    }
+}
+
+#[test]
+fn a_journal_that_is_full_refuses_and_loses_nothing() {
+    let folder = Folder::new("full");
+    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    checkpoints.tend().unwrap();
+    let (mut taken, piece) = (0, vec![b'x'; 5000]);
+    fail(0, 1, Errno::NOSPC.raw_os_error());
+    while (taken + 1) * 5100 < crate::journal::SIZE {
+        assert!(matches!(checkpoints.write(&[append("updates", &piece)]), Ok(Written::Aside(_))), "{taken}");
+        taken += 1;
+    }
+    // There is no place left in it, and the disk refuses.
+    fail(0, 1, Errno::NOSPC.raw_os_error());
+    assert!(checkpoints.write(&[append("updates", &piece)]).unwrap_err().is_transient());
+    heal(1);
+    // Two more: there is room on the disk again, so they are written there, after all that is aside.
+    for _ in 0..2 {
+        checkpoints.write(&[append("updates", &piece)]).unwrap();
+        taken += 1;
+    }
+    assert_eq!(checkpoints.read().unwrap().files["updates"].len() as u64, taken * 5000);
+    checkpoints.tend().unwrap();
+    assert_eq!(fs::metadata(folder.0.join("updates")).unwrap().len(), taken * 5000);
+}
+
+#[test]
+fn what_does_not_pass_is_an_error_at_once() {
+    let folder = Folder::new("stays");
+    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    checkpoints.tend().unwrap();
+    fs::write(folder.0.join("file"), b"").unwrap();
+    let error = checkpoints.write(&[replace("file/below", b"x")]).unwrap_err();
+    assert!(!error.is_transient(), "{error}");
+}
