@@ -27,6 +27,7 @@ use crate::snapshot::{Counters, Snapshot};
 use crate::streams::Streams;
 use crate::texts::Texts;
 use crate::timers::{Timer, TimerKey, Timers};
+use crate::trouble::Trouble;
 
 /// How far an agent has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +126,11 @@ pub struct Agent {
     pub(crate) has_complained: bool,
     /// What it had when it last asked to be admitted.
     pub(crate) told: Option<Arc<Resources>>,
+    /// Why checkpoints cannot be written, while they cannot; and what of that it said when it last asked to be admitted.
+    pub(crate) trouble: Option<Trouble>,
+    pub(crate) told_trouble: Option<Trouble>,
+    /// Tasks that this batch has refused because of that.
+    pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,
     pub(crate) ping: Option<TimerKey>,
     pub(crate) ping_timeout: std::time::Duration,
     pub(crate) drain: Option<pb::DrainConfig>,
@@ -186,6 +192,9 @@ impl Agent {
             asked: false,
             has_complained: false,
             told: None,
+            trouble: None,
+            told_trouble: None,
+            refused: Vec::new(),
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),
             drain: None,
@@ -228,6 +237,8 @@ impl Agent {
             Input::ContainerUpdateFailed { container, why } => self.container_update_failed(&container, &why, out),
             Input::Measured { measurement } => self.measured(*measurement, now, out),
             Input::DiskUsage { fraction } => self.disk_usage(fraction, now, out),
+            Input::CheckpointsFailing { why, needs_room } => self.checkpoints_failing(&why, needs_room, now, out),
+            Input::CheckpointsWork => self.checkpoints_work(now, out),
             Input::Shutdown { unregister } => self.shut_down(unregister, now, out),
             Input::Wake => {}
         }

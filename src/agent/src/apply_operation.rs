@@ -35,6 +35,9 @@ impl Agent {
         if let Some(known) = self.operations.iter().find(|known| known.uuid == message.operation_uuid) {
             return self.send_operation_status(known, known.latest_status.clone(), out);
         }
+        if let Some(why) = self.refusal("Operation") {
+            return self.refuse_operation(&message, why, out);
+        }
         let conversions = resources::conversions(&message.operation_info).map_err(|why| why.to_string());
         let changed = conversions.and_then(|conversions| {
             let conversions: Vec<_> = conversions.into_iter().map(of_nobody).collect();
@@ -75,6 +78,29 @@ impl Agent {
             // The master has booked it as done.
             self.correct_master(out);
         }
+    }
+
+    /// An operation that is not carried out leaves nothing behind: it is dropped, as one that has never arrived.
+    fn refuse_operation(&mut self, message: &ApplyOperationMessage, why: String, out: &mut Outbox) {
+        let status = pb::OperationStatus {
+            operation_id: message.operation_info.id.clone(),
+            state: OperationState::OperationDropped as i32,
+            message: Some(why),
+            slave_id: Some(self.slave_id()),
+            ..pb::OperationStatus::default()
+        };
+        let update = UpdateOperationStatusMessage {
+            framework_id: message.framework_id.clone(),
+            slave_id: Some(self.slave_id()),
+            latest_status: Some(status.clone()),
+            status,
+            operation_uuid: Some(message.operation_uuid.clone()),
+        };
+        if let Some(master) = &self.master {
+            out.at_once.push(Output::Send { to: master.clone(), message: Arc::new(update.into()) });
+        }
+        // The master has booked it as done.
+        self.correct_master(out);
     }
 
     /// Tells the master of an operation's outcome, and sets the time of the next report.

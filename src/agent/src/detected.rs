@@ -74,7 +74,7 @@ impl Agent {
             Some(_) => self.send(&master, self.reregister_slave(), out),
         }
         self.asked = true;
-        self.told = Some(Arc::clone(&self.total));
+        self.note_told();
         if self.registration_wait >= REGISTRATION_WAIT_MAX {
             self.asked_for_long();
         }
@@ -99,9 +99,14 @@ impl Agent {
     /// Tells a master that has admitted the agent what there is now: its books may say something else.
     pub(crate) fn correct_master(&mut self, out: &mut Outbox) {
         if self.state == AgentState::Running {
-            self.told = Some(Arc::clone(&self.total));
+            self.note_told();
             self.send_to_master(self.reregister_slave(), out);
         }
+    }
+
+    fn note_told(&mut self) {
+        self.told = Some(Arc::clone(&self.total));
+        self.told_trouble.clone_from(&self.trouble);
     }
 
     fn register_slave(&self) -> RegisterSlaveMessage {
@@ -205,6 +210,9 @@ impl Agent {
     fn info_in_old_form(&self) -> pb::SlaveInfo {
         let mut info = pb::SlaveInfo::clone(&self.info);
         in_old_form(&mut info.resources);
+        if let Some(unhealthy) = self.unhealthy_attribute() {
+            info.attributes.push(unhealthy);
+        }
         info
     }
 

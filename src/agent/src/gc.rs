@@ -128,6 +128,9 @@ impl Agent {
 
     /// How long garbage is kept, with the disk as full as it is.
     pub(crate) fn kept_for(&self) -> Duration {
+        if self.needs_room() {
+            return Duration::ZERO;
+        }
         let room = (1.0 - self.config.gc_disk_headroom - self.garbage.usage).clamp(0.0, 1.0);
         self.config.gc_delay.mul_f64(room)
     }

@@ -143,6 +143,16 @@ pub enum Input {
         /// The part in use.
         fraction: f64,
     },
+    /// Checkpoints cannot be written where they belong. Until `CheckpointsWork` the shell keeps them elsewhere, or holds back
+    /// what depends on them.
+    CheckpointsFailing {
+        /// What the system says.
+        why: String,
+        /// Whether there is too little room on the disk.
+        needs_room: bool,
+    },
+    /// Checkpoints can be written again.
+    CheckpointsWork,
     /// The process has been asked to end.
     Shutdown {
         /// Whether the agent leaves the cluster for good (SIGUSR1), or only stops (SIGTERM).

@@ -32,6 +32,12 @@ impl Agent {
             Ok(container) => container,
             Err(why) => return self.refuse(request, 400, &format!("The container's id cannot be one: {why}"), out),
         };
+        // Sessions leave nothing on the disk, and health checks of running tasks are such.
+        if let Some(why) = self.refusal("Launch").filter(|_| !wanted.session && !self.nested.contains_key(&container)) {
+            let answer = Answer::Refused { status: 503, text: why };
+            out.at_once.push(Output::Respond { request, answer });
+            return;
+        }
         match self.nested.get(&container).map(|known| known.ended.is_some()) {
             Some(false) => return self.respond(request, Answer::Accepted, out),
             // The id of one by itself may be used again: nobody else counts on it.

@@ -1,6 +1,7 @@
 //! What an agent wants done.
 //!
-//! An outbox is a transaction: everything in `persist` must be durable before anything in `outputs` is done.
+//! An outbox is a transaction: everything in `persist` must be durable before anything in `outputs` is done. What says
+//! nothing about the agent's state need not wait, and does not wait behind a disk that is slow or full.
 
 use std::sync::Arc;
 
@@ -19,12 +20,14 @@ pub struct Outbox {
     pub persist: Vec<Persist>,
     /// What must be done, in this order.
     pub outputs: Vec<Output>,
+    /// What must be done at once, in this order, also while a write is under way: it promises nothing about the agent's state.
+    pub at_once: Vec<Output>,
 }
 
 impl Outbox {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.persist.is_empty() && self.outputs.is_empty()
+        self.persist.is_empty() && self.outputs.is_empty() && self.at_once.is_empty()
     }
 }
 

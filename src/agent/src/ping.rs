@@ -1,5 +1,7 @@
 //! PingSlaveMessage, and its absence.
 
+use std::sync::Arc;
+
 use base::{Pid, Time};
 use protos::mesos::internal::{PingSlaveMessage, PongSlaveMessage};
 
@@ -10,7 +12,13 @@ use crate::timers::Timer;
 impl Agent {
     /// A ping is answered to its sender in every state. One that says "not connected" makes the agent register anew.
     pub(crate) fn ping(&mut self, from: &Pid, ping: PingSlaveMessage, now: Time, out: &mut Outbox) {
-        self.send(from, PongSlaveMessage {}, out);
+        let pong = Output::Send { to: from.clone(), message: Arc::new(PongSlaveMessage {}.into()) };
+        match ping.connected {
+            // However long a write takes, the agent is there.
+            true => out.at_once.push(pong),
+            // For this master it means that what is listed from now on is true; what was listed before goes first.
+            false => out.outputs.push(pong),
+        }
         if self.state != AgentState::Running {
             return;
         }

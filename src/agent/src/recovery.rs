@@ -40,7 +40,9 @@ impl Agent {
             None => {}
         }
         self.recover_nested(if rebooted { Vec::new() } else { recovered.nested }, now, out);
-        self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
+        if recovered.boot_id.as_ref() != Some(&self.config.boot_id) {
+            self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
+        }
         let timeout = self.config.executor_reregistration_timeout;
         self.recovery = Some(self.timers.set(now + timeout, Timer::ExecutorReregistration));
         if self.config.executor_reregistration_retry_interval.is_some() {

@@ -31,6 +31,7 @@ impl Agent {
             None => self.take_id(id, out),
         }
         self.connected(answer.connection, now, out);
+        self.tell_health(out);
     }
 
     /// The answer to ReregisterSlaveMessage.
@@ -54,6 +55,7 @@ impl Agent {
             // An operation came between question and answer: the master has taken what there was before for all that there is.
             self.correct_master(out);
         }
+        self.tell_health(out);
     }
 
     fn wrong_id(&mut self, id: &AgentId, out: &mut Outbox) {

@@ -116,6 +116,10 @@ impl Agent {
         if self.drain.is_some() {
             return Err(Drop::new(Reason::SlaveDraining, "Task was received while agent was already draining"));
         }
+        if let Some(why) = self.refusal("Launch") {
+            // The reason that Mesos has for an agent whose disk does not do what it must.
+            return Err(Drop::new(Reason::GcError, why));
+        }
         let own = versions.iter().find(|version| version.resource_provider_id.is_none());
         if own.is_some_and(|own| own.uuid.value[..] != self.resource_version) {
             return Err(Drop::new(Reason::InvalidOffers, "Task assumes outdated resource state"));
@@ -200,6 +204,9 @@ impl Agent {
             if !told.contains(&id) {
                 told.push(id);
                 self.report(framework, executor.as_ref(), id, &verdict, now, out);
+                if let Some(id) = TaskId::new(id).ok().filter(|_| self.trouble.is_some()) {
+                    self.refused.push((framework.clone(), id));
+                }
             }
         }
         if launch.expects_new == Some(true) && !launch.made_up {

@@ -30,7 +30,12 @@ impl Agent {
                 out.outputs.push(Output::Destroy { container: executor.container.clone() });
             }
         }
+        let held_back = out.outputs.len();
         self.exit(0, "stopped by a signal".to_owned(), out);
+        if self.trouble.is_some() {
+            // What waits for the disk is lost with the process, as in a crash, and nobody was told of it.
+            out.at_once.extend(out.outputs.split_off(held_back));
+        }
     }
 
     /// Ends all frameworks, and then the agent.

@@ -13,7 +13,7 @@ use crate::agent::Agent;
 use crate::disk::{frame, frame_update, paths};
 use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
-use crate::output::{Outbox, Persist};
+use crate::output::{Outbox, Output, Persist};
 use crate::status::{Verdict, is_terminal, update_of};
 use crate::streams::{Received, uuid_of};
 
@@ -305,14 +305,24 @@ impl Agent {
             return;
         }
         let due = self.streams.take_due(now);
+        let refused = std::mem::take(&mut self.refused);
         if due.is_empty() {
             return;
         }
         for (update, latest_state) in due {
+            let (framework, task) = (&update.framework_id.value, &update.status.task_id.value);
+            let is_refused =
+                refused.iter().any(|(f, t)| f.as_str() == framework.as_str() && t.as_str() == task.as_str());
             let mut update = StatusUpdate::clone(&update);
             update.latest_state = Some(latest_state);
             let message = StatusUpdateMessage { update, pid: Some(self.texts.pid.clone()) };
-            self.send_to_master(message, out);
+            match &self.master {
+                // Nothing was begun, so nothing can be taken back: it need not wait for a disk that refuses.
+                Some(master) if is_refused => {
+                    out.at_once.push(Output::Send { to: master.clone(), message: Arc::new(message.into()) });
+                }
+                _ => self.send_to_master(message, out),
+            }
         }
     }
 }

@@ -114,6 +114,8 @@ pub struct AgentOptions {
     pub zone: Option<String>,
     /// Its attributes, in the order of its info; only offer constraints look at them.
     pub attributes: Vec<Attribute>,
+    /// Why it wants no tasks for the time being, if it does not; only explanations look at it.
+    pub unhealthy: Option<String>,
 }
 
 impl AgentOptions {

@@ -25,11 +25,9 @@ pub trait Core: Send + 'static {
     type Output: Send + 'static;
 
     /// Handles a batch of inputs, in order, and then what a batch's end asks for.
-    fn batch(
-        &mut self,
-        inputs: &mut dyn Iterator<Item = Self::Input>,
-        now: Time,
-    ) -> (Vec<Self::Persist>, Vec<Self::Output>);
+    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Self::Input>, now: Time) -> Batch<Self>
+    where
+        Self: Sized;
 
     /// When it wants to be woken although nothing happens.
     fn next_wake(&self) -> Option<Time>;
@@ -40,7 +38,7 @@ pub trait Core: Send + 'static {
 
 /// The world's side of a core.
 pub trait World<C: Core>: Send + Sync + 'static {
-    /// Makes entries durable, in order. Called on a thread that may block.
+    /// Makes entries durable, in order. Called on a thread that may block, for as long as it takes.
     ///
     /// # Errors
     /// Ends the process: a core that cannot keep its promises must not go on.
@@ -76,9 +74,13 @@ struct Shared<C: Core> {
 }
 
 /// What one batch led to.
-struct Batch<C: Core> {
-    persist: Vec<C::Persist>,
-    outputs: Vec<C::Output>,
+pub struct Batch<C: Core> {
+    /// What must be durable before `outputs` are carried out.
+    pub persist: Vec<C::Persist>,
+    /// What is carried out after that, and after all that waits from earlier batches.
+    pub outputs: Vec<C::Output>,
+    /// What is carried out at once, whatever is being written.
+    pub at_once: Vec<C::Output>,
 }
 
 impl<C: Core> Driver<C> {
@@ -163,13 +165,22 @@ impl<C: Core> Driver<C> {
     fn handle(&self, inputs: Vec<C::Input>) {
         let now = self.now();
         let mut core = lock(&self.shared.core);
-        let (persist, outputs) = core.batch(&mut inputs.into_iter(), now);
-        if !persist.is_empty() {
+        let batch = core.batch(&mut inputs.into_iter(), now);
+        self.queue(batch);
+        drop(core);
+    }
+
+    /// Queues what a core has led to before the driver had it. To be called before [`Driver::run`].
+    pub fn begin(&self, batch: Batch<C>) {
+        self.queue(batch);
+    }
+
+    fn queue(&self, batch: Batch<C>) {
+        if !batch.persist.is_empty() {
             self.shared.to_write.fetch_add(1, Ordering::Relaxed);
         }
-        drop(core);
-        if !persist.is_empty() || !outputs.is_empty() {
-            lock(&self.shared.pending).push(Batch { persist, outputs });
+        if !batch.persist.is_empty() || !batch.outputs.is_empty() || !batch.at_once.is_empty() {
+            lock(&self.shared.pending).push(batch);
             self.shared.notify.notify_one();
         }
     }
@@ -270,7 +281,8 @@ impl<C: Core> Committer<C> {
 
     /// Carries out at once what need not be written first, and sends the rest to the disk.
     fn commit_all(&mut self, shared: &Shared<C>) {
-        for batch in std::mem::take(&mut *lock(&shared.pending)) {
+        for mut batch in std::mem::take(&mut *lock(&shared.pending)) {
+            batch.at_once.drain(..).for_each(|output| self.world.carry_out(output));
             if batch.persist.is_empty() && self.in_flight == 0 {
                 batch.outputs.into_iter().for_each(|output| self.world.carry_out(output));
                 continue;
@@ -293,7 +305,7 @@ impl<C: Core> Committer<C> {
 mod tests {
     use super::*;
 
-    /// A core that persists even numbers and echoes every number.
+    /// A core that persists even numbers and echoes every number, those from 1000 on at once.
     struct Echo;
 
     impl Core for Echo {
@@ -301,9 +313,9 @@ mod tests {
         type Persist = u32;
         type Output = u32;
 
-        fn batch(&mut self, inputs: &mut dyn Iterator<Item = u32>, _: Time) -> (Vec<u32>, Vec<u32>) {
-            let all: Vec<u32> = inputs.collect();
-            (all.iter().copied().filter(|n| n % 2 == 0).collect(), all)
+        fn batch(&mut self, inputs: &mut dyn Iterator<Item = u32>, _: Time) -> Batch<Echo> {
+            let (at_once, outputs): (Vec<u32>, Vec<u32>) = inputs.partition(|n| *n >= 1000);
+            Batch { persist: outputs.iter().copied().filter(|n| n % 2 == 0).collect(), outputs, at_once }
         }
 
         fn next_wake(&self) -> Option<Time> {
@@ -315,15 +327,25 @@ mod tests {
         }
     }
 
-    /// Notes what happens; refuses to write the number 13 times 2.
+    /// Notes what happens; refuses to write the number 13 times 2, and writes 100 once it may.
     struct Notes {
         log: Mutex<Vec<String>>,
         seen: Notify,
+        room: std::sync::Barrier,
+    }
+
+    impl Notes {
+        fn new() -> Arc<Notes> {
+            Arc::new(Notes { log: Mutex::default(), seen: Notify::new(), room: std::sync::Barrier::new(2) })
+        }
     }
 
     impl World<Echo> for Notes {
         fn persist(&self, entries: Vec<u32>) -> anyhow::Result<()> {
             anyhow::ensure!(!entries.contains(&26), "disk full");
+            if entries.contains(&100) {
+                self.room.wait();
+            }
             lock(&self.log).extend(entries.iter().map(|n| format!("write {n}")));
             Ok(())
         }
@@ -336,7 +358,7 @@ mod tests {
 
     #[tokio::test]
     async fn durable_before_visible_and_in_order() {
-        let world = Arc::new(Notes { log: Mutex::default(), seen: Notify::new() });
+        let world = Notes::new();
         let driver = Driver::new(Echo, Clock::start());
         let running = tokio::spawn({
             let (driver, world) = (driver.clone(), world.clone());
@@ -358,5 +380,28 @@ mod tests {
         driver.submit(26);
         assert_eq!(running.await.unwrap().unwrap_err().to_string(), "disk full");
         assert!(!shown().contains(&"show 26".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn what_promises_nothing_passes_a_write_that_does_not_end() {
+        let world = Notes::new();
+        let driver = Driver::new(Echo, Clock::start());
+        driver.begin(Batch { persist: vec![100], outputs: vec![100], at_once: Vec::new() });
+        let running = tokio::spawn({
+            let (driver, world) = (driver.clone(), world.clone());
+            async move { driver.run(world).await }
+        });
+        for n in [1, 1001] {
+            driver.submit(n);
+        }
+        world.seen.notified().await;
+        assert_eq!(*lock(&world.log), ["show 1001"]);
+        let room = world.clone();
+        tokio::task::spawn_blocking(move || room.room.wait()).await.unwrap();
+        while lock(&world.log).len() < 4 {
+            world.seen.notified().await;
+        }
+        assert_eq!(*lock(&world.log), ["show 1001", "write 100", "show 100", "show 1"]);
+        running.abort();
     }
 }

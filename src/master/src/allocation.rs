@@ -331,6 +331,7 @@ fn agent_options(agent: &Agent) -> AgentOptions {
         region: fault_domain(&agent.info).map(|domain| domain.region.name.clone()),
         zone: fault_domain(&agent.info).map(|domain| domain.zone.name.clone()),
         attributes: agent.info.attributes.iter().map(attribute).collect(),
+        unhealthy: agent.unhealthy().map(str::to_owned),
     }
 }
 

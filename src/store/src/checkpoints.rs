@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::Batch;
 use crate::change::{Change, decode, encode};
-use crate::error::StoreError;
+use crate::error::{StoreError, Trouble};
 use crate::journal::Journal;
 use crate::meta::{JOURNAL, MetaTree, read_meta};
 use crate::trouble;
@@ -23,13 +23,13 @@ const ROOM: u64 = 1 << 20;
 /// The file that is made, and removed, to see whether there is room.
 const PROBE: &str = "checkpoints.probe";
 
-/// How a batch was written.
-#[derive(Debug)]
+/// Where a batch was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// Where it belongs.
     InPlace,
-    /// Into the journal, because of this.
-    Aside(String),
+    /// Into the journal.
+    Aside,
 }
 
 /// The checkpoints below one meta directory.
@@ -44,8 +44,10 @@ pub struct Checkpoints {
     /// How much of a file counts, where a part of a failed try could not be cut off.
     longer: BTreeMap<String, u64>,
     /// Why the disk was not well when it was last used.
-    trouble: Option<String>,
+    trouble: Option<Trouble>,
     spare: Vec<File>,
+    /// Hears of each step of a write, by name.
+    on_step: fn(&str),
 }
 
 /// The lengths of files after changes that are not yet where they belong.
@@ -98,8 +100,9 @@ impl Checkpoints {
             longer: BTreeMap::new(),
             trouble: None,
             spare: Vec::new(),
+            on_step: |_| {},
         };
-        checkpoints.take_spare();
+        let _ = checkpoints.take_spare();
         let path = root.join(JOURNAL);
         if let Some((journal, records)) = Journal::open(&path)? {
             checkpoints.journal = Some(journal);
@@ -137,7 +140,7 @@ impl Checkpoints {
             match self.apply(changes).and_then(|()| self.clear()) {
                 Ok(()) => return Ok(Written::InPlace),
                 Err(error) if !error.is_transient() => return Err(error),
-                Err(error) => self.trouble = Some(error.reason()),
+                Err(error) => self.trouble = Some(error.trouble()),
             }
         }
         let changes = self.with_lengths(changes);
@@ -152,7 +155,7 @@ impl Checkpoints {
         }
         changes.iter().for_each(|change| self.ahead.note(change));
         self.aside.push_back(changes);
-        Ok(Written::Aside(self.trouble.clone().unwrap_or_default()))
+        Ok(Written::Aside)
     }
 
     /// Does what was left undone while the disk refused: writes what is aside where it belongs, makes the journal, and after
@@ -162,17 +165,22 @@ impl Checkpoints {
     /// What still cannot be done.
     pub fn tend(&mut self) -> Result<(), StoreError> {
         let outcome = self.catch_up().and_then(|()| self.restock());
-        self.trouble = outcome.as_ref().err().map(StoreError::reason);
+        self.trouble = outcome.as_ref().err().map(StoreError::trouble);
         outcome
     }
 
-    /// Whether the disk was not well when it was last used.
-    pub fn is_in_trouble(&self) -> bool {
-        self.trouble.is_some()
+    /// What the disk said, if it was not well when it was last used and nothing has shown since that it is.
+    pub fn trouble(&self) -> Option<&Trouble> {
+        self.trouble.as_ref()
+    }
+
+    /// Has this called with the name of each step of a write: a test may end the process there.
+    pub fn on_step(&mut self, hear: fn(&str)) {
+        self.on_step = hear;
     }
 
     fn restock(&mut self) -> Result<(), StoreError> {
-        self.take_spare();
+        self.take_spare().map_err(StoreError::io("open", Path::new("/dev/null")))?;
         if self.journal.is_none() {
             self.journal = Some(Journal::create(&self.root.join(JOURNAL))?);
         }
@@ -221,9 +229,10 @@ impl Checkpoints {
     fn apply(&mut self, changes: &[Change]) -> Result<(), StoreError> {
         match self.apply_once(changes) {
             Err(error) if error.lacks_descriptors() && !self.spare.is_empty() => {
+                self.trouble = Some(error.trouble());
                 self.spare.clear();
                 let outcome = self.apply_once(changes);
-                self.take_spare();
+                let _ = self.take_spare();
                 outcome
             }
             outcome => outcome,
@@ -234,6 +243,7 @@ impl Checkpoints {
         let mut batch = Batch::new(&self.root);
         let mut write = || {
             for change in changes {
+                (self.on_step)("before an entry");
                 match change {
                     Change::Replace { path, bytes } => batch.replace(path, bytes)?,
                     Change::Append { path, at, bytes } => {
@@ -244,7 +254,10 @@ impl Checkpoints {
                     Change::Remove { path } => batch.remove(path)?,
                 }
             }
-            batch.commit()
+            (self.on_step)("before the entries are durable");
+            batch.commit()?;
+            (self.on_step)("after the entries are durable");
+            Ok(())
         };
         let outcome = write();
         match outcome {
@@ -269,13 +282,11 @@ impl Checkpoints {
         changes.iter().map(complete).collect()
     }
 
-    fn take_spare(&mut self) {
+    fn take_spare(&mut self) -> std::io::Result<()> {
         while self.spare.len() < SPARE {
-            match File::open("/dev/null") {
-                Ok(file) => self.spare.push(file),
-                Err(_) => return,
-            }
+            self.spare.push(trouble::step().and_then(|()| File::open("/dev/null"))?);
         }
+        Ok(())
     }
 }
 

@@ -44,6 +44,15 @@ pub enum StoreError {
     },
 }
 
+/// Why a disk refuses for the time being.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// What the system says: "No space left on device".
+    pub why: String,
+    /// Whether there is too little room.
+    pub needs_room: bool,
+}
+
 impl StoreError {
     /// Whether the same call may succeed later although nobody repairs anything by hand: the disk, a quota or a table of open
     /// files is full, or a device or a file system refuses for the time being.
@@ -51,8 +60,7 @@ impl StoreError {
     /// Anything else, such as a missing directory or a missing right, means that somebody has changed what the process relies on.
     pub fn is_transient(&self) -> bool {
         use rustix::io::Errno;
-        let transient =
-            [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];
+        let transient = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];
         self.code().is_some_and(|code| transient.iter().any(|errno| errno.raw_os_error() == code))
     }
 
@@ -69,11 +77,17 @@ impl StoreError {
         }
     }
 
-    /// What the system says, without what was tried: "No space left on device".
-    pub fn reason(&self) -> String {
-        let StoreError::Io { source, .. } = self else { return self.to_string() };
-        let text = source.to_string();
-        text.split(" (os error").next().unwrap_or_default().to_owned()
+    /// Why the disk is in trouble.
+    pub fn trouble(&self) -> Trouble {
+        use rustix::io::Errno;
+        let why = match self {
+            StoreError::Io { source, .. } => source.to_string(),
+            other => other.to_string(),
+        };
+        let why = why.split(" (os error").next().unwrap_or_default().to_owned();
+        let full = [Errno::NOSPC, Errno::DQUOT];
+        let needs_room = self.code().is_some_and(|code| full.iter().any(|errno| errno.raw_os_error() == code));
+        Trouble { why, needs_room }
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {

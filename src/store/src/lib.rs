@@ -19,7 +19,7 @@ mod trouble;
 pub use batch::Batch;
 pub use change::Change;
 pub use checkpoints::{Checkpoints, Written};
-pub use error::StoreError;
+pub use error::{StoreError, Trouble};
 pub use framed::{FrameError, frame, read_frames};
 pub use meta::{MetaTree, read_meta};
 pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes, registry_of};

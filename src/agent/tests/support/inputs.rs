@@ -154,6 +154,10 @@ impl Stage {
             ["exited", pid] if pid.contains('@') => Input::Exited { pid: pid.parse().unwrap() },
             ["signal", "USR1"] => Input::Shutdown { unregister: true },
             ["signal", "TERM"] => Input::Shutdown { unregister: false },
+            ["checkpoints", "work"] => Input::CheckpointsWork,
+            ["checkpoints", "fail", why @ ..] => {
+                Input::CheckpointsFailing { why: why.join(" "), needs_room: why.contains(&"space") }
+            }
             ["volumes-changed", change] => Input::VolumesChanged { change: change.parse().unwrap() },
             ["update-failed", name, why @ ..] => {
                 Input::ContainerUpdateFailed { container: self.container(name), why: why.join(" ") }

@@ -210,6 +210,10 @@ impl Stage {
                 lines.push(self.show_persist(entry));
             }
         }
+        for output in &out.at_once {
+            self.note(output);
+            lines.push(format!("at once: {}", self.show_output(output)));
+        }
         for output in &out.outputs {
             self.note(output);
             lines.push(self.show_output(output));

@@ -86,13 +86,14 @@ fn message_text(message: &Outgoing) -> String {
             let frameworks: Vec<_> =
                 m.frameworks.iter().filter_map(|info| Some(info.id.as_ref()?.value.as_str())).collect();
             format!(
-                "{} frameworks [{}] executors [{}] tasks [{}] checkpointed {} completed {}",
+                "{} frameworks [{}] executors [{}] tasks [{}] checkpointed {} completed {}{}",
                 m.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default(),
                 frameworks.join(","),
                 executors.join(","),
                 tasks(&m.tasks),
                 m.checkpointed_resources.len(),
-                m.completed_frameworks.len()
+                m.completed_frameworks.len(),
+                if m.slave.attributes.iter().any(|attribute| attribute.name == agent::UNHEALTHY) { " unhealthy" } else { "" }
             )
         }
         Outgoing::StatusUpdate(m) => format!(

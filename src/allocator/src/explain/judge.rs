@@ -30,7 +30,8 @@ impl Allocator {
         let framework = &self.frameworks[state.framework as usize];
         let can = framework.capabilities;
         if !agent.active {
-            return Some(Obstacle::Inactive);
+            let why = agent.options.unhealthy.clone();
+            return Some(why.map_or(Obstacle::Inactive, Obstacle::Unhealthy));
         }
         if self.whitelist.as_ref().is_some_and(|hosts| !hosts.contains(&agent.options.hostname)) {
             return Some(Obstacle::NotWhitelisted);

@@ -84,6 +84,8 @@ pub enum Obstacle {
     Offered(Time),
     /// The agent is disconnected, draining or deactivated, or has come back and is asked what runs there.
     Inactive,
+    /// The agent wants no tasks, and says why.
+    Unhealthy(String),
     /// Its host is not on the whitelist.
     NotWhitelisted,
     /// The framework's offer constraints exclude it.

@@ -85,6 +85,7 @@ impl Explanation {
         match first {
             Obstacle::Offered(_) => format!("offered to it, {}", self.longest(agents.iter().map(|(_, o)| *o))),
             Obstacle::Inactive => "disconnected, draining, deactivated or just back".to_owned(),
+            Obstacle::Unhealthy(why) => format!("unhealthy: {why}"),
             Obstacle::NotWhitelisted => "not on the whitelist".to_owned(),
             Obstacle::Constraints => "excluded by its offer constraints".to_owned(),
             Obstacle::OldAgent(lacks) => format!("without the capability {lacks}"),
@@ -158,6 +159,7 @@ impl<'a> Key<'a> {
             Obstacle::Nothing(_) => Key(0, "", vec![]),
             Obstacle::Offered(_) => Key(1, "", vec![]),
             Obstacle::Inactive => Key(2, "", vec![]),
+            Obstacle::Unhealthy(why) => Key(2, why, vec![]),
             Obstacle::NotWhitelisted => Key(3, "", vec![]),
             Obstacle::Constraints => Key(4, "", vec![]),
             Obstacle::OldAgent(lacks) => Key(5, lacks, vec![]),

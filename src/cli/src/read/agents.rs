@@ -48,8 +48,10 @@ fn show(agents: &Agents) -> String {
             agent.version.clone(),
         ]);
     }
+    let why = |agent: &Agent| Some(format!("\nunhealthy: {}: {}", agent.id, unhealthy(agent)?));
+    let reasons: String = agents.slaves.iter().filter_map(why).collect();
     let many = if agents.slaves.len() == 1 { "agent" } else { "agents" };
-    format!("{}\n\n{} {many}; used/all", table.trim_fmt(), agents.slaves.len())
+    format!("{}\n\n{} {many}; used/all{reasons}", table.trim_fmt(), agents.slaves.len())
 }
 
 fn state(agent: &Agent) -> &'static str {
@@ -58,8 +60,14 @@ fn state(agent: &Agent) -> &'static str {
         ("DRAINED", ..) => "drained",
         (_, _, true) => "deactivated",
         (_, true, false) => "active",
+        (_, false, false) if unhealthy(agent).is_some() => "unhealthy",
         (_, false, false) => "disconnected",
     }
+}
+
+/// Why an agent wants no tasks, in its own words.
+fn unhealthy(agent: &Agent) -> Option<&str> {
+    agent.attributes.get("unhealthy").and_then(Value::as_str)
 }
 
 #[cfg(test)]
@@ -84,6 +92,7 @@ mod tests {
         let of = |fields: &str| state(&serde_json::from_str(&format!("{{\"id\":\"S0\",{fields}}}")).unwrap());
         assert_eq!(of(r#""active":true"#), "active");
         assert_eq!(of(r#""active":false"#), "disconnected");
+        assert_eq!(of(r#""active":false,"attributes":{"unhealthy":"no space"}"#), "unhealthy");
         assert_eq!(of(r#""active":true,"deactivated":true"#), "deactivated");
         assert_eq!(of(r#""active":true,"deactivated":true,"drain_info":{"state":"DRAINING"}"#), "draining");
         assert_eq!(of(r#""active":true,"deactivated":true,"drain_info":{"state":"DRAINED"}"#), "drained");

@@ -87,6 +87,7 @@ pub(crate) struct Agent {
     pub(crate) deactivated: bool,
     pub(crate) drain_info: DrainInfo,
     pub(crate) version: String,
+    pub(crate) attributes: BTreeMap<String, Value>,
     pub(crate) resources: Amounts,
     pub(crate) used_resources: Amounts,
     pub(crate) offered_resources: Amounts,

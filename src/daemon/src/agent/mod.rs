@@ -20,6 +20,7 @@ mod helpers;
 mod image_gc;
 mod images;
 mod isolation;
+mod keeper;
 mod layers;
 mod lines;
 mod metrics;
@@ -59,7 +60,7 @@ use wire::libprocess::Network;
 use crate::address::identity;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
-use crate::driver::{Driver, World as _};
+use crate::driver::{Batch, Driver};
 use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{Flags, Part};
@@ -71,6 +72,7 @@ use fetch::Fetcher;
 use handler::Handler;
 use images::Images;
 use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Perf, Resctrl, Shortages};
+use keeper::Keeper;
 use lines::Lines;
 use ports::Ports;
 use records::Records;
@@ -88,6 +90,7 @@ pub struct RunningAgent {
     tasks: Vec<tokio::task::JoinHandle<()>>,
     driver: Driver<Agent>,
     docker: Docker,
+    keeper: Arc<Keeper>,
 }
 
 /// How an agent came to its end.
@@ -155,7 +158,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
 
     let meta = PathBuf::from(config.meta_dir());
     let records = Records::new(&runtime_dir(&flags), &meta);
-    let mut recovered = read_checkpoints(&meta, flags.on("strict"))?;
+    let (checkpoints, found) = keeper::open(&meta).context("the checkpoints cannot be read")?;
+    let mut recovered = read_checkpoints(found, &meta, flags.on("strict"))?;
     recovered.nested = records.read();
     let own = resources::from_proto(&info.resources).unwrap_or_default();
     volumes::delete_later(volumes::left_overs(&work_dir, &own));
@@ -194,6 +198,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         secrets,
         systemd,
     };
+    let keeper = Keeper::new(checkpoints, report.clone());
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
     containers.end_left_overs(left_overs);
     let (exit, exit_seen) = watch::channel(None);
@@ -216,7 +221,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         report,
         clock,
         fetcher,
-        meta,
+        keeper: keeper.clone(),
         redetect: redetect.clone(),
         exit,
         common: common.clone(),
@@ -231,13 +236,13 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let collecting = image_gc::watch(shell.containers.images());
     let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, uses, started));
     attach_sandboxes(&handler).await;
-    shell.persist(out.persist)?;
-    out.outputs.into_iter().for_each(|output| shell.carry_out(output));
+    driver.begin(Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once });
 
     let running = driver.clone();
     let core = tokio::spawn(async move { running.run(shell).await });
     let mut tasks = vec![
         detector::watch(masters, seed, driver.clone(), redetect),
+        keeper.watch(),
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
     tasks.extend(disk_watch);
@@ -246,7 +251,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     tasks.extend(counting);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
-    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped })
+    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped, keeper })
 }
 
 impl RunningAgent {
@@ -274,6 +279,7 @@ impl RunningAgent {
                 exit = exited(&mut self.exit) => break Ok(Ended { code: exit.code, message: exit.message }),
             }
         };
+        self.keeper.end();
         self.core.abort();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
         self.server.stop().await;
@@ -323,8 +329,7 @@ fn left_overs(records: &Records, out: &Outbox) -> Vec<ContainerName> {
     records.owned().into_iter().filter(|name| !wanted(name)).collect()
 }
 
-fn read_checkpoints(meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
-    let found = store::read_meta(meta).context("the checkpoints cannot be read")?;
+fn read_checkpoints(found: store::MetaTree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
     let times = found.times.into_iter().map(|(path, since)| (path, Time::from_epoch(since))).collect();
     let tree = Tree { files: found.files, links: found.links, folders: found.folders, times };
     Recovered::read(&tree, strict).with_context(|| {

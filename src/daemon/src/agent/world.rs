@@ -3,7 +3,7 @@
 //!
 //! It decides nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use ::containers::User;
@@ -16,12 +16,13 @@ use wire::libprocess::Network;
 
 use super::containers::{Containers, Report};
 use super::fetch::Fetcher;
+use super::keeper::Keeper;
 use super::views::statistics::used;
 use super::volumes;
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::Common;
-use crate::driver::{Core, World};
+use crate::driver::{Batch, Core, World};
 use crate::fault;
 use crate::files::Files;
 use crate::streams::Streams;
@@ -31,13 +32,13 @@ impl Core for Agent {
     type Persist = Persist;
     type Output = Output;
 
-    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> (Vec<Persist>, Vec<Output>) {
+    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Batch<Agent> {
         let mut out = Outbox::default();
         for input in inputs {
             self.handle(input, now, &mut out);
         }
         self.end_batch(now, &mut out);
-        (out.persist, out.outputs)
+        Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once }
     }
 
     fn next_wake(&self) -> Option<Time> {
@@ -67,8 +68,8 @@ pub(super) struct Shell {
     pub(super) report: Report,
     pub(super) clock: Clock,
     pub(super) fetcher: Fetcher,
-    /// `<work_dir>/meta`.
-    pub(super) meta: PathBuf,
+    /// What is on the disk.
+    pub(super) keeper: Arc<Keeper>,
     /// Asks leader detection to report anew.
     pub(super) redetect: Arc<Notify>,
     pub(super) exit: watch::Sender<Option<Exit>>,
@@ -79,21 +80,7 @@ pub(super) struct Shell {
 
 impl World<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
-        let mut batch = store::Batch::new(&self.meta);
-        for entry in &entries {
-            fault::point("before an entry");
-            match entry {
-                Persist::Replace { path, bytes } => batch.replace(path, bytes)?,
-                Persist::Append { path, bytes } => batch.append(path, bytes)?,
-                Persist::Folder { path } => batch.folder(path)?,
-                Persist::Link { path, target } => batch.link(path, target)?,
-                Persist::Remove { path } => batch.remove(path)?,
-            }
-        }
-        fault::point("before the entries are durable");
-        batch.commit()?;
-        fault::point("after the entries are durable");
-        Ok(())
+        self.keeper.write(entries)
     }
 
     fn carry_out(&self, output: Output) {

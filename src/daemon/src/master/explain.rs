@@ -53,6 +53,7 @@ fn reason(obstacle: &Obstacle) -> Value {
         Obstacle::Nothing(offer) => json!({ "reason": "NOTHING", "would_be_offered": offer.to_string() }),
         Obstacle::Offered(since) => json!({ "reason": "OFFERED", "since": since.as_secs_f64() }),
         Obstacle::Inactive => json!({ "reason": "INACTIVE" }),
+        Obstacle::Unhealthy(why) => json!({ "reason": "UNHEALTHY", "why": why }),
         Obstacle::NotWhitelisted => json!({ "reason": "NOT_WHITELISTED" }),
         Obstacle::Constraints => json!({ "reason": "CONSTRAINTS" }),
         Obstacle::OldAgent(lacks) => json!({ "reason": "OLD_AGENT", "lacks": lacks }),

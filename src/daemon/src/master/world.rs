@@ -20,7 +20,7 @@ use super::views::sight::Sight;
 use crate::acls::Asker;
 use crate::answers::Answers;
 use crate::clock::Stopwatch;
-use crate::driver::{Core, World};
+use crate::driver::{Batch, Core, World};
 use crate::metrics::{Metrics, Timings};
 use crate::streams::Streams;
 use crate::sync::lock;
@@ -93,7 +93,7 @@ impl Core for Live {
     type Persist = RegistryOp;
     type Output = Output;
 
-    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> (Vec<RegistryOp>, Vec<Output>) {
+    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Batch<Live> {
         let mut out = Outbox::default();
         let began = Stopwatch::start();
         match &mut self.recording {
@@ -112,7 +112,7 @@ impl Core for Live {
         if let Some(recording) = &mut self.recording {
             recording.led_to(&out);
         }
-        (out.persist, out.outputs)
+        Batch { persist: out.persist, outputs: out.outputs, at_once: Vec::new() }
     }
 
     fn next_wake(&self) -> Option<Time> {

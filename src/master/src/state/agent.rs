@@ -36,6 +36,9 @@ pub struct ResourceProvider {
     pub(crate) undone: BTreeSet<Vec<u8>>,
 }
 
+/// The attribute of an agent that wants no tasks; its text says why.
+pub const UNHEALTHY: &str = "unhealthy";
+
 /// A registered agent.
 #[derive(Clone, Debug)]
 pub struct Agent {
@@ -86,7 +89,14 @@ pub struct Agent {
 impl Agent {
     /// Whether it is offered to anybody.
     pub fn active(&self) -> bool {
-        self.connected && !self.deactivated
+        self.connected && !self.deactivated && self.unhealthy().is_none()
+    }
+
+    /// Why it wants no tasks for the time being: the attribute `unhealthy`, with which an agent registers while its disk
+    /// refuses checkpoints.
+    pub fn unhealthy(&self) -> Option<&str> {
+        let named = self.info.attributes.iter().find(|attribute| attribute.name == UNHEALTHY);
+        Some(named?.text.as_ref()?.value.as_str())
     }
 
     /// One of its executors.

@@ -1,0 +1,79 @@
+//! The disk refuses checkpoints: what runs goes on, nothing new begins, and the master offers the agent to nobody.
+//!
+//! The shell keeps checkpoints safe meanwhile, or holds back what depends on them. The master learns of it by an attribute
+//! that the agent registers with and does not checkpoint: a master of Mesos shows it to frameworks.
+
+use std::sync::Arc;
+
+use base::Time;
+use protos::mesos as pb;
+use protos::mesos::value::{Text, Type};
+
+use crate::agent::{Agent, AgentState};
+use crate::output::Outbox;
+
+/// The attribute's name. Its text says why.
+pub const UNHEALTHY: &str = "unhealthy";
+
+/// Why checkpoints cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// "cannot write checkpoints to /w: No space left on device".
+    pub why: Arc<str>,
+    /// Whether there is too little room on the disk.
+    pub needs_room: bool,
+}
+
+impl Agent {
+    /// Checkpoints cannot be written where they belong.
+    pub(crate) fn checkpoints_failing(&mut self, why: &str, needs_room: bool, now: Time, out: &mut Outbox) {
+        let why = format!("cannot write checkpoints to {}: {why}", self.config.work_dir);
+        let trouble = Trouble { why: why.into(), needs_room };
+        if self.trouble.as_ref() == Some(&trouble) {
+            return;
+        }
+        if self.trouble.is_none() {
+            tracing::error!("{}: tasks go on, new ones are refused until it works again", trouble.why);
+        }
+        self.trouble = Some(trouble);
+        self.collect_garbage(now, out);
+        self.tell_health(out);
+    }
+
+    /// Checkpoints can be written again, and there is some room.
+    pub(crate) fn checkpoints_work(&mut self, now: Time, out: &mut Outbox) {
+        if self.trouble.take().is_some() {
+            tracing::info!("checkpoints can be written again: new tasks are taken");
+            self.collect_garbage(now, out);
+            self.tell_health(out);
+        }
+    }
+
+    /// Why nothing new may begin.
+    pub(crate) fn refusal(&self, what: &str) -> Option<String> {
+        self.trouble.as_ref().map(|trouble| format!("{what} refused: {}", trouble.why))
+    }
+
+    /// Whether old sandboxes are in the way of checkpoints.
+    pub(crate) fn needs_room(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.needs_room)
+    }
+
+    /// Tells a master that has admitted the agent how it is, if that master was told something else.
+    pub(crate) fn tell_health(&mut self, out: &mut Outbox) {
+        if self.state == AgentState::Running && self.told_trouble != self.trouble {
+            self.correct_master(out);
+        }
+    }
+
+    /// The attribute, while there is a reason.
+    pub(crate) fn unhealthy_attribute(&self) -> Option<pb::Attribute> {
+        let trouble = self.trouble.as_ref()?;
+        Some(pb::Attribute {
+            name: UNHEALTHY.to_owned(),
+            r#type: Type::Text as i32,
+            text: Some(Text { value: trouble.why.to_string() }),
+            ..pb::Attribute::default()
+        })
+    }
+}

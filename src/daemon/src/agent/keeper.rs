@@ -1,0 +1,146 @@
+//! The agent's checkpoints on their disk, and what the core is told of that disk.
+//!
+//! A write that the disk refuses for the time being is tried until it succeeds, and the core hears of it; a thread looks
+//! after what was put aside meanwhile. What cannot pass by itself, such as a missing right, ends the agent.
+
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use agent::{Input, Persist};
+use store::{Change, Checkpoints, MetaTree, StoreError, Trouble};
+use tokio::sync::Notify;
+
+use super::containers::Report;
+use crate::fault;
+use crate::sync::lock;
+
+/// The first wait before a write is tried again, and the longest one.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// The agent's checkpoints.
+pub(super) struct Keeper {
+    checkpoints: Mutex<Checkpoints>,
+    /// What the core was told last, while checkpoints fail.
+    told: Mutex<Option<Trouble>>,
+    report: Report,
+    /// There is something to look after.
+    wanted: Notify,
+    /// Whether the process ends, and how those who wait hear of it.
+    ending: Mutex<bool>,
+    ends: Condvar,
+}
+
+/// Opens the checkpoints below a meta directory, and reads them.
+///
+/// # Errors
+/// When what is there cannot be read.
+pub(super) fn open(meta: &Path) -> Result<(Checkpoints, MetaTree), StoreError> {
+    let mut checkpoints = Checkpoints::open(meta)?;
+    checkpoints.on_step(fault::point);
+    let tree = checkpoints.read()?;
+    Ok((checkpoints, tree))
+}
+
+impl Keeper {
+    /// Keeps checkpoints, and reports of them.
+    pub(super) fn new(checkpoints: Checkpoints, report: Report) -> Arc<Keeper> {
+        Arc::new(Keeper {
+            checkpoints: Mutex::new(checkpoints),
+            told: Mutex::default(),
+            report,
+            wanted: Notify::new(),
+            ending: Mutex::default(),
+            ends: Condvar::new(),
+        })
+    }
+
+    /// Makes entries durable. Blocks until that is done or the process ends.
+    ///
+    /// # Errors
+    /// What does not pass by itself.
+    pub(super) fn write(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
+        let changes: Vec<Change> = entries.into_iter().map(change_of).collect();
+        let mut wait = FIRST_WAIT;
+        loop {
+            let (outcome, trouble) = {
+                let mut checkpoints = lock(&self.checkpoints);
+                let outcome = checkpoints.write(&changes);
+                (outcome, checkpoints.trouble().cloned())
+            };
+            if let Some(trouble) = trouble {
+                self.fails(trouble);
+            }
+            match outcome {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_transient() => self.fails(error.trouble()),
+                Err(error) => return Err(error.into()),
+            }
+            if self.ends_within(wait) {
+                anyhow::bail!("the agent ends before its checkpoints are written");
+            }
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    /// Whoever waits for the disk waits no longer.
+    pub(super) fn end(&self) {
+        *lock(&self.ending) = true;
+        self.ends.notify_all();
+    }
+
+    fn ends_within(&self, wait: Duration) -> bool {
+        let waited = self.ends.wait_timeout_while(lock(&self.ending), wait, |ending| !*ending);
+        waited.is_ok_and(|(ending, _)| *ending)
+    }
+
+    fn fails(&self, trouble: Trouble) {
+        let mut told = lock(&self.told);
+        self.wanted.notify_one();
+        if told.as_ref() != Some(&trouble) {
+            *told = Some(trouble.clone());
+            (self.report)(Input::CheckpointsFailing { why: trouble.why, needs_room: trouble.needs_room });
+        }
+    }
+
+    fn works(&self) {
+        if lock(&self.told).take().is_some() {
+            (self.report)(Input::CheckpointsWork);
+        }
+    }
+
+    /// Looks after the checkpoints, now and whenever a write was refused, until all is well.
+    pub(super) fn watch(self: &Arc<Keeper>) -> tokio::task::JoinHandle<()> {
+        let keeper = Arc::clone(self);
+        tokio::spawn(async move {
+            let mut wait = FIRST_WAIT;
+            loop {
+                let tends = Arc::clone(&keeper);
+                let tended = tokio::task::spawn_blocking(move || lock(&tends.checkpoints).tend()).await;
+                match tended {
+                    Ok(Err(error)) => {
+                        keeper.fails(error.trouble());
+                        tokio::time::sleep(wait).await;
+                        wait = (wait * 2).min(LONGEST_WAIT);
+                    }
+                    _ => {
+                        keeper.works();
+                        wait = FIRST_WAIT;
+                        keeper.wanted.notified().await;
+                    }
+                }
+            }
+        })
+    }
+}
+
+fn change_of(entry: Persist) -> Change {
+    match entry {
+        Persist::Replace { path, bytes } => Change::Replace { path, bytes },
+        Persist::Append { path, bytes } => Change::Append { path, at: None, bytes },
+        Persist::Folder { path } => Change::Folder { path },
+        Persist::Link { path, target } => Change::Link { path, target },
+        Persist::Remove { path } => Change::Remove { path },
+    }
+}
