@@ -68,6 +68,8 @@ pub use role::{Role, RoleError};
 pub use summary::SummaryValue;
 pub use text_in::{ResourceTextError, from_flag_messages, parse_flag, parse_text};
 pub use to_proto::{Format, resource_to_proto};
-pub use validate::{Fault, InvalidResource, MAX_MEMBERS, MAX_RESOURCES, validate, validate_resource};
+pub use validate::{
+    Fault, InvalidResource, MAX_MEMBERS, MAX_RESOURCES, rounds_to_nothing, validate, validate_resource,
+};
 pub use value::{Kind, Value};
 pub use value_text::ValueTextError;

@@ -178,6 +178,12 @@ pub enum OperationFault {
         /// The rule.
         fault: Fault,
     },
+    /// A volume without a size.
+    #[error("The size of each volume must be greater than zero")]
+    EmptyVolume,
+    /// The volume has no size.
+    #[error("The size of 'GrowVolume.volume' field must be greater than zero")]
+    GrowNothing,
     /// Nothing is added.
     #[error("The size of 'GrowVolume.addition' field must be greater than zero")]
     GrowByNothing,

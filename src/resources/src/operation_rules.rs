@@ -105,6 +105,10 @@ pub fn check_create(
     agent: AgentAbilities,
 ) -> Checked {
     let volumes = take_list(&create.volumes)?;
+    let size = |volume: &mesos::Resource| volume.scalar.map_or(Amount::ZERO, |scalar| Amount::from_f64(scalar.value));
+    if create.volumes.iter().any(|volume| size(volume).is_zero()) {
+        return Err(OperationFault::EmptyVolume);
+    }
     volumes.iter().try_for_each(check_volume).map_err(OperationFault::NotAVolume)?;
     (checkpointed.unallocated() + &volumes.unallocated()).check_unique_persistence_ids()?;
     for volume in &volumes {
@@ -152,6 +156,10 @@ pub fn check_grow(grow: &GrowVolume, agent: AgentAbilities) -> Checked {
     let addition = take_field(&grow.addition, "GrowVolume.addition")?;
     if !addition.amount().is_some_and(Amount::is_positive) {
         return Err(OperationFault::GrowByNothing);
+    }
+    // Of one that is not there the addition alone would be taken from the offer, and become a volume that no CREATE has made.
+    if !volume.amount().is_some_and(Amount::is_positive) {
+        return Err(OperationFault::GrowNothing);
     }
     if volume.provider().is_some() {
         return Err(OperationFault::ResizeOfProvider("Growing"));

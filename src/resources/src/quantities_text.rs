@@ -50,7 +50,11 @@ pub fn parse_quantities(text: &str) -> Result<Quantities, QuantitiesError> {
         };
         let name = name.trim();
         match read(value) {
-            Ok(Written::Number(number)) => sums.add(&Name::from(name), amount(name, number)?),
+            Ok(Written::Number(number)) => {
+                let refused = |fault| QuantitiesError::Amount { name: name.to_owned(), fault };
+                crate::validate::check_written(number).map_err(refused)?;
+                sums.add(&Name::from(name), Amount::from_f64(number));
+            }
             _ => return Err(QuantitiesError::NotScalar { name: name.to_owned(), value: value.to_owned() }),
         }
     }
@@ -119,6 +123,7 @@ mod tests {
             (":1", "Failed to parse ':1': missing or extra ':'"),
             ("ports:[1-2]", "Failed to parse 'ports:[1-2]': only scalar values are allowed"),
             ("cpus:a", "Failed to parse 'cpus:a': only scalar values are allowed"),
+            ("mem:0.0004", "Invalid amount of 'mem': Invalid scalar resource: value rounds to 0"),
             ("cpus:-1", "Invalid amount of 'cpus': Invalid scalar resource: value < 0"),
         ] {
             assert_eq!(parse_quantities(text).unwrap_err().to_string(), why, "{text}");

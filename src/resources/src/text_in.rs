@@ -120,6 +120,7 @@ pub fn parse_text(text: &str, default_role: &Role) -> Result<Resources, Resource
 pub fn from_flag_messages(messages: Vec<mesos::Resource>, default_role: &Role) -> Result<Resources, ResourceTextError> {
     let mut all = Resources::new();
     for mut message in messages {
+        message.scalar.as_ref().map_or(Ok(()), |scalar| crate::validate::check_written(scalar.value))?;
         if message.role.is_none() && message.reservations.is_empty() {
             message.role = Some(default_role.into());
         }
@@ -154,7 +155,7 @@ fn parse_value(name: &str, value: &str) -> Result<Value, ResourceTextError> {
         read(value).map_err(|why| ResourceTextError::Value { name: name.to_owned(), value: value.to_owned(), why })?;
     match written {
         Written::Number(number) => {
-            crate::validate::check_number(number)?;
+            crate::validate::check_written(number)?;
             Ok(Value::Scalar(Amount::from_f64(number)))
         }
         Written::Ranges(pairs) if pairs.iter().any(|(begin, end)| begin > end) => Err(Fault::InvertedRange.into()),
@@ -243,7 +244,7 @@ mod tests {
             ("cpus:4;mem:1024", "cpus:4; mem:1024"),
             (" cpus : 4 ; mem:1 024;; \n", "cpus:4; mem:1024"),
             ("", "{}"),
-            ("cpus:0;mem:0.0004", "{}"),
+            ("cpus:0;mem:0", "{}"),
             ("cpus:1;cpus:1.5", "cpus:2.5"),
             ("cpus(*):1;cpus(a/b):2", "cpus:1; cpus(reservations: [(STATIC,a/b)]):2"),
             ("disk( role ):10", "disk(reservations: [(STATIC,role)]):10"),
@@ -271,6 +272,7 @@ mod tests {
             ("cpus():1", "Role names cannot be the empty string"),
             ("cpus(/a):1", "Role '/a' cannot start with a slash"),
             ("(a):1", "Empty resource name"),
+            ("cpus:1;mem:0.0004", "Invalid scalar resource: value rounds to 0"),
             ("cpus:four", "Bad type for resource cpus value four type TEXT"),
             ("cpus:nan", "Bad type for resource cpus value nan type TEXT"),
             ("ports:[1-", "Failed to parse resource ports value [1- error Mismatched brackets"),
@@ -297,6 +299,8 @@ mod tests {
         );
         assert_eq!(flag("cpus(*):1").unwrap().to_string(), "cpus:1");
         assert_eq!(flag("[]").unwrap(), Resources::new());
+        let tiny = r#"[{"name":"cpus","type":"SCALAR","scalar":{"value":1e-9}}]"#;
+        assert_eq!(flag(tiny).unwrap_err(), "Invalid scalar resource: value rounds to 0");
         let missing = "Some JSON resources were not formatted properly: Missing required fields: resources[0].type";
         assert_eq!(flag(r#"[{"name":"cpus"}]"#).unwrap_err(), missing);
         for bad in ["[", "[{}", r#"[],"resources":[]"#, "[1]", &format!("[{cpus}] x")] {

@@ -9,7 +9,7 @@ use protos::mesos::resource::disk_info::source::Type as SourceType;
 use protos::mesos::resource::reservation_info::Type as ReservationType;
 use protos::mesos::value::Type;
 
-use crate::{Labels, Role, RoleError};
+use crate::{Amount, Labels, Role, RoleError};
 
 /// The most resources that one list may have: merging compares each with each.
 pub const MAX_RESOURCES: usize = 4096;
@@ -37,6 +37,9 @@ pub enum Fault {
     /// Below 0.
     #[error("Invalid scalar resource: value < 0")]
     Negative,
+    /// Above 0, and 0 in thousandths.
+    #[error("Invalid scalar resource: value rounds to 0")]
+    RoundsToNothing,
     /// Type RANGES without ranges, or with another value too.
     #[error("Invalid ranges resource")]
     Ranges,
@@ -248,6 +251,19 @@ pub(crate) fn check_number(value: f64) -> Result<(), Fault> {
         return Err(Fault::NotNormal);
     }
     if value < 0.0 { Err(Fault::Negative) } else { Ok(()) }
+}
+
+/// Of a number that somebody writes by hand: it also does not round to 0 unless it is 0. In messages such amounts are what
+/// differences of floating-point numbers leave; there they count as nothing.
+pub(crate) fn check_written(value: f64) -> Result<(), Fault> {
+    check_number(value)?;
+    if rounds_to_nothing(value) { Err(Fault::RoundsToNothing) } else { Ok(()) }
+}
+
+/// Whether a number is above 0 and comes to no amount.
+#[must_use]
+pub fn rounds_to_nothing(value: f64) -> bool {
+    value > 0.0 && Amount::from_f64(value).is_zero()
 }
 
 fn check_ranges(ranges: &mesos::value::Ranges) -> Result<(), Fault> {

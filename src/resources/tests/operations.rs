@@ -248,6 +248,7 @@ fn volumes_are_checked() {
             "Not a persistent volume: Resource disk(reservations: [(DYNAMIC,a,me)]):1 does not have DiskInfo",
         ),
         (read_only, "Not a persistent volume: Read-only persistent volume not supported"),
+        (volume("w", 0.0004), "Operation contains no resources"),
         (volume("w", 1.0), "Invalid volume resources: The resources are not allocated to a role"),
         (
             allocated(shared(volume("w", 1.0)), "a"),
@@ -257,6 +258,11 @@ fn volumes_are_checked() {
     ] {
         assert_eq!(check(message), Err(why.to_owned()));
     }
+    let both = Create { volumes: vec![allocated(volume("w", 1.0), "a"), allocated(volume("x", 1e-9), "a")] };
+    assert_eq!(
+        check_create(&both, &there, by_framework(&roles), AgentAbilities::ALL).unwrap_err().to_string(),
+        "The size of each volume must be greater than zero"
+    );
     let end = |id: &str, used: &[Resources]| {
         let volumes = vec![allocated(volume(id, 10.0), "a")];
         check_destroy(&Destroy { volumes }, &there, used).map_err(|e| e.to_string())
@@ -274,6 +280,9 @@ fn resizing_is_checked() {
     assert_eq!(grow(volume("v", 10.0), more(1.0)), Ok(()));
     for (volume, addition, why) in [
         (volume("v", 10.0), more(0.0), "The size of 'GrowVolume.addition' field must be greater than zero"),
+        (volume("v", 10.0), more(1e-9), "The size of 'GrowVolume.addition' field must be greater than zero"),
+        (volume("new", 0.0), more(1.0), "The size of 'GrowVolume.volume' field must be greater than zero"),
+        (volume("new", 1e-9), more(1.0), "The size of 'GrowVolume.volume' field must be greater than zero"),
         (
             volume("v", 10.0),
             amount("disk", 1.0),

@@ -40,6 +40,10 @@ pub(crate) fn executor(
         return Err("ExecutorInfo's 'shutdown_grace_period' must be non-negative".to_owned());
     }
     let resources = validate_list(&info.resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
+    if resources.is_empty() && !info.resources.is_empty() {
+        // It may list none; what it lists must not round to 0 altogether.
+        return Err("Executor uses no resources".to_owned());
+    }
     task::one_kind(&resources).map_err(|why| format!("Executor uses invalid resources: {why}"))?;
     if !resources.shared().is_empty() {
         return Err("Executor resources must not contain shared resources".to_owned());

@@ -64,7 +64,8 @@ fn offer_filters(filters: &OfferFilters) -> Result<(), String> {
             return Err("Resource quantities must contain at least one quantity".to_owned());
         }
         for (name, scalar) in &quantities.quantities {
-            if !(scalar.value == 0.0 || scalar.value.is_normal()) || scalar.value < 0.0 {
+            let number = scalar.value == 0.0 || scalar.value.is_normal() && scalar.value > 0.0;
+            if !number || resources::rounds_to_nothing(scalar.value) {
                 return Err(format!("Invalid resource quantity for '{name}': {}", scalar.value));
             }
         }

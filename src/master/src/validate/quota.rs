@@ -83,6 +83,7 @@ fn amount(value: f64) -> Result<(), &'static str> {
         std::num::FpCategory::Nan => Err("NaN not supported"),
         std::num::FpCategory::Subnormal => Err("Subnormal values not supported"),
         std::num::FpCategory::Normal if value < 0.0 => Err("Negative values not supported"),
+        _ if resources::rounds_to_nothing(value) => Err("Values that round to 0 not supported"),
         _ => Ok(()),
     }
 }
@@ -128,6 +129,9 @@ fn legacy(request: &QuotaRequest) -> Result<(Role, Quota), String> {
     let scalars: BTreeMap<String, Scalar> =
         request.guarantee.iter().map(|r| (r.name.to_string(), r.scalar.unwrap_or_default())).collect();
     not_too_large(&scalars)?;
+    for (name, Scalar { value }) in &scalars {
+        amount(*value).map_err(|why| format!("QuotaInfo with invalid amount {{'{name}': {value}}}: {why}"))?;
+    }
     let limits = Limits::from_map(&scalars).map_err(|why| why.to_string())?;
     let guarantees = Quantities::from_map(&scalars).map_err(|why| why.to_string())?;
     Ok((role, Quota { guarantees, limits }))
@@ -205,6 +209,19 @@ mod tests {
             ),
             (
                 "q",
+                &[("cpus", 1e-9)],
+                &[],
+                "Invalid QuotaConfig: Invalid guarantee configuration {'cpus': 0.000000001}: Values that round to 0 not \
+                 supported",
+            ),
+            (
+                "q",
+                &[],
+                &[("mem", 0.0004)],
+                "Invalid QuotaConfig: Invalid limit configuration {'mem': 0.0004}: Values that round to 0 not supported",
+            ),
+            (
+                "q",
                 &[("cpus", 2.0), ("mem", 1.0)],
                 &[("cpus", 1.0)],
                 "Invalid QuotaConfig: 'QuotaConfig.guarantees' { cpus: 2, mem: 1 } is not contained within the \
@@ -215,6 +232,32 @@ mod tests {
                 QuotaConfig { role: role.to_owned(), guarantees: scalars(guarantees), limits: scalars(limits) };
             assert_eq!(quota_config(&config, &settings).unwrap_err(), words);
         }
+    }
+
+    #[test]
+    fn amounts_of_0_are_a_quota_and_what_rounds_to_them_is_none() {
+        let roles = Some(["q".to_owned()].into());
+        let settings = Config { roles, ..Config::default() };
+        let none = QuotaConfig {
+            role: "q".to_owned(),
+            guarantees: scalars(&[("cpus", 0.0)]),
+            limits: scalars(&[("mem", 0.0)]),
+        };
+        let (_, quota) = quota_config(&none, &settings).unwrap();
+        assert_eq!(quota.limits.get(&Name::Mem), Some(Amount::ZERO));
+        let legacy = |value| {
+            let mut resource = protos::mesos::Resource { name: "cpus".into(), ..Default::default() };
+            resource.scalar = Some(Scalar { value });
+            let request =
+                QuotaRequest { role: Some("q".to_owned()), guarantee: vec![resource], ..QuotaRequest::default() };
+            quota_request(&request, &settings).map(|(_, quota)| quota.limits.get(&Name::Cpus))
+        };
+        assert_eq!(legacy(0.0), Ok(Some(Amount::ZERO)));
+        assert_eq!(
+            legacy(1e-9).unwrap_err(),
+            "Failed to validate set quota request: QuotaInfo with invalid amount {'cpus': 0.000000001}: Values that round \
+             to 0 not supported"
+        );
     }
 
     #[test]

@@ -100,6 +100,10 @@ pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> R
         Some(last) => last.clone(),
         None => listed(task).map_err(|why| format!("Task uses invalid resources: {why}"))?,
     };
+    if resources.is_empty() {
+        // All it lists is 0, or rounds to it.
+        return Err("Task uses no resources".to_owned());
+    }
     if let Some(info) = &task.command {
         command::command(info).map_err(|why| format!("Task's `CommandInfo` is invalid: {why}"))?;
     }
@@ -225,6 +229,11 @@ mod tests {
                 "Task uses invalid health check: Expecting 'http' to be set for http health check",
             ),
             (TaskInfo { resources: vec![], ..good() }, "Task uses no resources"),
+            (TaskInfo { resources: vec![scalar("cpus", 0.0)], ..good() }, "Task uses no resources"),
+            (
+                TaskInfo { resources: vec![scalar("cpus", 1e-9), scalar("mem", 0.000_499)], ..good() },
+                "Task uses no resources",
+            ),
             (
                 TaskInfo { command: Some(CommandInfo { environment, ..Default::default() }), ..good() },
                 "Task's `CommandInfo` is invalid: Environment variable 'A' of type 'VALUE' must have a value set",
@@ -263,6 +272,11 @@ mod tests {
             assert_eq!(checked(&task), Err(words.to_owned()));
         }
         assert_eq!(checked(&TaskInfo { limits: limit("cpus", f64::INFINITY), ..good() }), Ok(()));
+        // As in Mesos, what rounds to nothing is nothing beside something.
+        assert_eq!(
+            checked(&TaskInfo { resources: vec![scalar("cpus", 0.0), scalar("mem", 0.0005)], ..good() }),
+            Ok(())
+        );
     }
 
     #[test]
