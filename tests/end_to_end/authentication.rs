@@ -258,23 +258,35 @@ fn drivers_prove_who_they_are_by_mesoss_bytes() {
     let pid = format!("{own}@{}", driver.address);
     assert_eq!(told, field(2, format!("Framework at {pid} is not authenticated").as_bytes()));
 
-    let authenticate = |secret: &[u8]| {
-        let client = "crammd5-authenticatee(1)";
-        driver.send(client, "master", "AuthenticateMessage", &field(1, pid.as_bytes()));
-        let (session, told) = driver.next(client, "AuthenticationMechanismsMessage");
-        assert!(session.starts_with("crammd5-authenticator-session("), "{session}");
-        assert_eq!(told, field(1, b"CRAM-MD5"));
-        driver.send(client, &session, "AuthenticationStartMessage", &[field(1, b"CRAM-MD5"), field(2, b"")].concat());
-        let (_, told) = driver.next(client, "AuthenticationStepMessage");
-        let answer = format!("ann {}", base::cram_md5(secret, &told[2..]));
-        driver.send(client, &session, "AuthenticationStepMessage", &field(1, answer.as_bytes()));
-    };
-    authenticate(b"wrong");
-    assert!(driver.next("crammd5-authenticatee(1)", "AuthenticationFailedMessage").1.is_empty());
+    authenticate(&driver, &pid, b"wrong");
+    assert!(driver.next(AUTHENTICATEE, "AuthenticationFailedMessage").1.is_empty());
     register();
     driver.next(own, "FrameworkErrorMessage");
-    authenticate(b"s3cret");
-    assert!(driver.next("crammd5-authenticatee(1)", "AuthenticationCompletedMessage").1.is_empty());
+    authenticate(&driver, &pid, b"s3cret");
+    assert!(driver.next(AUTHENTICATEE, "AuthenticationCompletedMessage").1.is_empty());
     register();
     driver.next(own, "FrameworkRegisteredMessage");
+
+    // As mesos-go's older driver does: through a socket of its own.
+    let (second, beside) = (Driver::start(&driver.master), Driver::start(&driver.master));
+    let pid = format!("scheduler(1)@{}", second.address);
+    authenticate(&beside, &pid, b"s3cret");
+    assert!(beside.next(AUTHENTICATEE, "AuthenticationCompletedMessage").1.is_empty());
+    second.send("scheduler(1)", "master", "RegisterFrameworkMessage", &field(1, &info));
+    second.next("scheduler(1)", "FrameworkRegisteredMessage");
+}
+
+/// The process of a driver that authenticates.
+const AUTHENTICATEE: &str = "crammd5-authenticatee(1)";
+
+/// Asks for a process to be authenticated, and answers the challenge.
+fn authenticate(by: &Driver, pid: &str, secret: &[u8]) {
+    by.send(AUTHENTICATEE, "master", "AuthenticateMessage", &field(1, pid.as_bytes()));
+    let (session, told) = by.next(AUTHENTICATEE, "AuthenticationMechanismsMessage");
+    assert!(session.starts_with("crammd5-authenticator-session("), "{session}");
+    assert_eq!(told, field(1, b"CRAM-MD5"));
+    by.send(AUTHENTICATEE, &session, "AuthenticationStartMessage", &[field(1, b"CRAM-MD5"), field(2, b"")].concat());
+    let (_, told) = by.next(AUTHENTICATEE, "AuthenticationStepMessage");
+    let answer = format!("ann {}", base::cram_md5(secret, &told[2..]));
+    by.send(AUTHENTICATEE, &session, "AuthenticationStepMessage", &field(1, answer.as_bytes()));
 }
