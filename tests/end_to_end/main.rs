@@ -30,6 +30,7 @@ mod process;
 mod pymesos;
 mod quality;
 mod runtime_files;
+mod secrecy;
 mod slices;
 mod support;
 mod task_settings;

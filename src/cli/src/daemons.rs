@@ -144,7 +144,8 @@ pub fn start_cluster(options: &ClusterOptions) -> Result<Box<dyn Cluster>> {
     let mut master_flags = options.master_flags.clone();
     if let Some(text) = &options.policies {
         let file = work_dir.join("policies.json");
-        std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+        store::write_file(&file, text.as_bytes(), store::Access::Owner)
+            .with_context(|| format!("cannot write {}", file.display()))?;
         master_flags.push(("policies".to_owned(), file.to_string_lossy().into_owned()));
     }
     let options = LocalOptions {
@@ -216,7 +217,8 @@ fn temporary_folder() -> Result<PathBuf> {
     let base = std::env::temp_dir();
     let name = |attempt: u32| base.join(format!("tepui-{}-{attempt}", std::process::id()));
     for attempt in 0..100 {
-        match std::fs::create_dir(name(attempt)) {
+        // Tasks may run as other users, and reach their sandboxes through it.
+        match store::create_directory(&name(attempt), store::Access::All) {
             Ok(()) => return Ok(name(attempt)),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(|| format!("cannot make a folder in '{}'", base.display())),

@@ -2,13 +2,13 @@
 //!
 //! It writes no line itself.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use anyhow::Context;
+use store::Access;
 use tracing::Level;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
@@ -59,8 +59,8 @@ pub fn start(flags: &Flags) -> anyhow::Result<Arc<LogLevel>> {
     let console = (!flags.on("quiet")).then_some(console);
     let file = match log_file(flags) {
         Some(path) => {
-            let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-            let open = made.and_then(|()| OpenOptions::new().create(true).append(true).open(&path));
+            let made = path.parent().map_or(Ok(()), |folder| store::create_directories(folder, Access::Group));
+            let open = made.and_then(|()| store::append_file(&path, Access::Group));
             let file = open.with_context(|| format!("cannot write the log '{}'", path.display()))?;
             Some(layer().with_writer(Mutex::new(file)).with_ansi(false).with_target(false).with_filter(wanted()))
         }

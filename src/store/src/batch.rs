@@ -3,11 +3,13 @@
 //! Contents are written under temporary names, or at the end of files; `commit` makes all contents durable, then
 //! gives them their names in order, then makes the names durable. A crash leaves each file as it was or as it
 //! should be; a file that was appended to may have a part of what was added. After `commit` all of it is there.
+//! What it makes is for the owner alone: checkpoints hold the variables of tasks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use crate::create::{Access, append_file, create_directory};
 use crate::error::StoreError;
 use crate::replace::{folder_of, sync_folder, temporary_file, temporary_link};
 use crate::trouble;
@@ -83,12 +85,11 @@ impl Batch {
         }
         let folder = folder_of(&path).to_owned();
         self.make_folder(&folder)?;
-        let open = |create: bool| OpenOptions::new().append(true).create_new(create).open(&path);
-        let mut file = match open(false) {
+        let mut file = match OpenOptions::new().append(true).open(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.folders.insert(folder);
                 self.lengths.entry(path.clone()).or_insert(None);
-                open(true)
+                append_file(&path, Access::Owner)
             }
             outcome => outcome,
         }
@@ -212,7 +213,7 @@ impl Batch {
         if self.known.contains(folder) {
             return Ok(());
         }
-        match trouble::step().and_then(|()| fs::create_dir(folder)) {
+        match trouble::step().and_then(|()| create_directory(folder, Access::Owner)) {
             Ok(()) => {
                 self.folders.insert(folder_of(folder).to_owned());
             }

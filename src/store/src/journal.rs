@@ -8,6 +8,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
+use crate::create::{Access, create_directories};
 use crate::error::StoreError;
 use crate::replace::{folder_of, sync_folder};
 use crate::trouble;
@@ -67,7 +68,7 @@ impl Journal {
 
     fn fill(path: &Path) -> Result<File, StoreError> {
         let folder = folder_of(path);
-        fs::create_dir_all(folder).map_err(StoreError::io("create the folder", folder))?;
+        create_directories(folder, Access::Owner).map_err(StoreError::io("create the folder", folder))?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true).mode(0o600);
         let mut file = trouble::step().and_then(|()| options.open(path)).map_err(StoreError::io("create", path))?;

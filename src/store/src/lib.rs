@@ -1,13 +1,14 @@
 //! What must survive a crash: the registry and the agent checkpoints.
 //!
-//! It knows how bytes get onto a disk so that a crash at any instant leaves the old or the new, and in which layout
-//! an agent keeps them. It knows nothing of masters and agents, of what a message means, or of any reactor: calls
+//! It knows how bytes get onto a disk so that a crash at any instant leaves the old or the new, in which layout
+//! an agent keeps them, and how files are made that others cannot read. It knows nothing of masters and agents, of what a message means, or of any reactor: calls
 //! block until the disk has answered.
 #![forbid(unsafe_code)]
 
 mod batch;
 mod change;
 mod checkpoints;
+mod create;
 mod error;
 mod framed;
 mod journal;
@@ -19,6 +20,10 @@ mod trouble;
 pub use batch::Batch;
 pub use change::Change;
 pub use checkpoints::{Checkpoints, Written};
+pub use create::{
+    Access, append_file, create_directories, create_directory, create_file, create_new, create_private, make_private,
+    write_file,
+};
 pub use error::{StoreError, Trouble};
 pub use framed::{FrameError, frame, read_frames};
 pub use meta::{MetaTree, read_meta};

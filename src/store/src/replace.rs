@@ -2,25 +2,26 @@
 //!
 //! Several changes at once are cheaper as a [`Batch`](crate::Batch).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::create::{Access, create_directories, create_new};
 use crate::error::StoreError;
 use crate::trouble;
 
 /// Makes temporary names differ within this process.
 static COUNTER: AtomicU32 = AtomicU32::new(0);
 
-/// Gives a file this content, durably. Missing folders are made.
+/// Gives a file this content, durably. Missing folders are made; they and the file are for the owner alone.
 ///
 /// # Errors
 /// When the disk refuses; the file is then as it was.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let folder = folder_of(path);
-    fs::create_dir_all(folder).map_err(StoreError::io("create the folder", folder))?;
+    create_directories(folder, Access::Owner).map_err(StoreError::io("create the folder", folder))?;
     let (temporary, mut file) = temporary_file(folder)?;
     file.write_all(bytes).map_err(StoreError::io("write", &temporary))?;
     file.sync_all().map_err(StoreError::io("sync", &temporary))?;
@@ -59,7 +60,7 @@ pub(crate) fn temporary_link(path: &Path, target: &Path) -> Result<PathBuf, Stor
 pub(crate) fn temporary_file(folder: &Path) -> Result<(PathBuf, File), StoreError> {
     loop {
         let temporary = folder.join(temporary_name());
-        match trouble::step().and_then(|()| OpenOptions::new().write(true).create_new(true).open(&temporary)) {
+        match trouble::step().and_then(|()| create_new(&temporary, Access::Owner)) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             outcome => {
                 return outcome.map(|file| (temporary.clone(), file)).map_err(StoreError::io("create", &temporary));

@@ -23,6 +23,35 @@ const HOLLOW: &[&str] = &[
     concat!("assert!(", "true)"),
 ];
 
+/// Calls that make files and directories without naming a mode: others could read them. `store` has those that do.
+const NAMELESS_MODES: &[&str] = &[
+    "fs::write(",
+    "fs::copy(",
+    "create_dir(",
+    "create_dir_all",
+    "File::create",
+    ".create(true)",
+    ".create_new(true)",
+    "DirBuilder",
+];
+
+/// Where they may be called all the same.
+const MODES_EXCEPTED: &[(&str, &str)] = &[
+    ("src/store/src/create.rs", "it is the place"),
+    ("src/containers/src/cgroups/", "the kernel names the modes of control groups"),
+    ("src/daemon/src/agent/isolation/resctrl.rs", "the kernel names the modes of its groups"),
+    ("src/containers/src/network.rs", "a mount hides the file"),
+    ("src/executor/", "it makes directories of its task's user, in the sandbox"),
+    ("src/fetcher/src/get.rs", "it makes files of the task's user, in the sandbox"),
+    ("src/fetcher/src/unpack.rs", "it makes files of the task's user, in the sandbox"),
+    ("src/fetcher/src/lib.rs", "it makes files of the task's user, in the sandbox"),
+    ("src/fetcher/src/image/copy.rs", "copies have the modes of what an image holds"),
+    ("src/lab/", "results are for people, by their umask"),
+    ("src/cli/", "results are for people, by their umask"),
+    ("frameworks/quality/", "results are for people, by their umask"),
+    ("frameworks/video/", "results are for people, by their umask"),
+];
+
 /// The breaches in all Rust files that git knows or would add, as lines that name file and rule.
 ///
 /// # Errors
@@ -64,6 +93,7 @@ fn check_one(file: &str, text: &str) -> Vec<String> {
             breaches.push(format!("{file}:{number}: has `{hollow}`: finish it, or leave it out"));
         }
     }
+    breaches.extend(nameless_modes(file, &lines));
     if is_crate_root(file) && !file.starts_with(UNSAFE_CRATE) && !text.contains("#![forbid(unsafe_code)]") {
         breaches.push(format!("{file}: a crate's root has `#![forbid(unsafe_code)]`"));
     }
@@ -71,6 +101,22 @@ fn check_one(file: &str, text: &str) -> Vec<String> {
         breaches.extend(unexplained_unsafe(file, &lines));
     }
     breaches
+}
+
+/// Files that programs make, outside tests, without a mode.
+fn nameless_modes(file: &str, lines: &[&str]) -> Vec<String> {
+    let is_program = (file.starts_with("src/") || file.starts_with("frameworks/")) && file.contains("/src/");
+    let is_test = file.contains("/testing/") || file.contains("/tests/") || file.ends_with("tests.rs");
+    if !is_program || is_test || MODES_EXCEPTED.iter().any(|(place, _)| file.starts_with(place)) {
+        return Vec::new();
+    }
+    let code = (1..).zip(lines).take_while(|(_, line)| **line != "#[cfg(test)]");
+    let nameless = code.filter(|(_, line)| !line.contains(".mode(") && !line.trim_start().starts_with("//"));
+    let found = nameless.filter_map(|(number, line)| {
+        let call = NAMELESS_MODES.iter().find(|call| line.contains(**call))?;
+        Some(format!("{file}:{number}: has `{call}`: make it with a mode, by what `store` has for that"))
+    });
+    found.collect()
 }
 
 fn is_crate_root(file: &str) -> bool {
@@ -117,6 +163,18 @@ mod tests {
         for hollow in HOLLOW {
             assert_eq!(check_one("src/x.rs", &format!("{GOOD}    {hollow})\n")).len(), 1, "{hollow}");
         }
+    }
+
+    #[test]
+    fn files_have_modes() {
+        let breaches = |file: &str, line: &str| check_one(file, &format!("{GOOD}{line}\n")).len();
+        for call in NAMELESS_MODES {
+            assert_eq!(breaches("src/daemon/src/x.rs", call), 1, "{call}");
+            assert_eq!(breaches("src/daemon/src/x.rs", &format!("#[cfg(test)]\n{call}")), 0, "{call}");
+            assert_eq!(breaches("src/daemon/src/x.rs", &format!("{call}.mode(0o600)")), 0, "{call}");
+        }
+        assert_eq!(breaches("tests/end_to_end/x.rs", "fs::write("), 0);
+        assert_eq!(breaches("src/containers/src/cgroups/x.rs", "fs::write("), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use store::Access;
 
 use super::{Change, State, StateError};
 
@@ -28,7 +29,13 @@ impl File {
     /// When the disk refuses, another process has it, or it is no such file.
     pub fn open(folder: &Path) -> Result<File, StateError> {
         let path = folder.join(NAME);
-        std::fs::create_dir_all(folder).map_err(failed("open", &path))?;
+        // What a scheduler keeps may hold the variables of its tasks, and passwords among them.
+        store::create_directories(folder, Access::Owner).map_err(failed("open", &path))?;
+        match path.exists() {
+            true => store::make_private(&path),
+            false => store::create_new(&path, Access::Owner).map(drop),
+        }
+        .map_err(failed("open", &path))?;
         let database = Builder::new().set_cache_size(CACHE_BYTES).create(&path).map_err(failed("open", &path))?;
         // The file's name must survive a crash as well as its content.
         std::fs::File::open(folder).and_then(|f| f.sync_all()).map_err(failed("open", &path))?;
@@ -99,6 +106,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("sdk-state-{}", std::process::id()));
         assert!(File::open_existing(&folder).unwrap().is_none());
         let mut file = File::open(&folder).unwrap();
+        let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap()) & 0o777;
+        assert_eq!((mode(&folder), mode(&folder.join(NAME))), (0o700, 0o600));
         assert_eq!(file.load().unwrap(), BTreeMap::new());
         file.commit(&[Change::set("a", b"1".to_vec()), Change::set("b", b"2".to_vec()), Change::gone("a")]).unwrap();
         let second = File::open(&folder).unwrap_err();

@@ -102,7 +102,7 @@ pub(super) fn prepare(resources: &Resources, work_dir: &Path) -> Result<(), Flag
         let Some(root) = disk.root().map(|root| work_dir.join(root)) else { continue };
         let shown = root.display();
         match disk.source() {
-            Some(SourceKind::Path) => std::fs::create_dir_all(&root)
+            Some(SourceKind::Path) => store::create_directories(&root, store::Access::All)
                 .map_err(|error| refused(format!("the disk '{shown}' cannot be created: {error}")))?,
             Some(SourceKind::Mount) => {
                 let real = root.canonicalize();

@@ -4,6 +4,7 @@
 //! It keeps the books and deletes; the fetcher's processes write and read the files.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -77,6 +78,8 @@ impl FetchCache {
         }
         let folder = self.folder.join(user.map_or("agent", |user| &user.name));
         containers::create_sandbox(&folder, user)?;
+        // The user's group has no business with what he fetches, unlike with what he runs.
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
         Ok(Some(folder))
     }
 

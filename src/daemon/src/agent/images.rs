@@ -15,6 +15,7 @@ use anyhow::Context;
 use containers::isolation::{Isolation, Mount, Place};
 use fetcher::image::{Backend, Defaults, Image, Pruned, Store, Wanted};
 use protos::mesos;
+use store::Access;
 
 use super::fetch::Fetcher;
 use super::helpers::{self, Logins};
@@ -229,13 +230,13 @@ impl Images {
         let folder = self.folder(container);
         let layers = self.layers(image)?;
         let root = folder.join("rootfs");
-        for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
-            fs::create_dir_all(folder.join(part))?;
-        }
         // Others may not look into what may have set-user-id programs.
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        store::create_private(&folder)?;
+        for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
+            store::create_directories(&folder.join(part), Access::All)?;
+        }
         // Before the layers are used: who prunes asks here.
-        fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
+        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
         make_devices(&folder)?;
         let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &folder)? {
             Way::Single(layer) => return layers::check_points(&layer, &self.0.sandbox),
@@ -268,7 +269,7 @@ impl Images {
                 fs::remove_file(&path)?;
             }
             if !path.exists() {
-                fs::write(&path, b"")?;
+                store::write_file(&path, b"", Access::All)?;
             }
         }
         Ok(())
@@ -278,11 +279,11 @@ impl Images {
     fn make_volume(&self, container: &ContainerName, number: usize, image: &Image) -> anyhow::Result<()> {
         let folder = self.volume_folder(container, number);
         let layers = self.layers(image)?;
+        store::create_private(&self.folder(container))?;
         for part in ["rootfs", "upper", "work"] {
-            fs::create_dir_all(folder.join(part))?;
+            store::create_directories(&folder.join(part), Access::All)?;
         }
-        fs::set_permissions(self.folder(container), fs::Permissions::from_mode(0o700))?;
-        fs::write(folder.join(NOTE), serde_json::to_vec(image)?)?;
+        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
         let written = match Way::of(self.0.backend, &layers, &folder)? {
             Way::Single(_) => return Ok(()),
             Way::Mounted(_) => folder.join("upper"),
@@ -478,7 +479,7 @@ impl Root {
         if !is_folder && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
             // A link of that name would lead the mount elsewhere.
             let _ = fs::remove_file(&file);
-            fs::write(&file, b"").with_context(|| format!("'{}'", path.display()))?;
+            store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
         }
         Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
     }
@@ -544,7 +545,7 @@ fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
 /// What a container finds in its `/dev`.
 fn make_devices(folder: &Path) -> anyhow::Result<()> {
     for device in DEVICES {
-        fs::write(folder.join("dev").join(device), b"")?;
+        store::write_file(&folder.join("dev").join(device), b"", Access::All)?;
     }
     for (name, target) in LINKS {
         std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
@@ -561,7 +562,7 @@ fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> any
         Err(_) => {}
     }
     let below = lower.iter().rev().find_map(|layer| layer.join(point).symlink_metadata().ok());
-    fs::create_dir(&path).with_context(|| format!("'{point}'"))?;
+    store::create_directory(&path, Access::All).with_context(|| format!("'{point}'"))?;
     // A folder of the image keeps its rights.
     let mode = below.filter(fs::Metadata::is_dir).map_or(mode, |below| below.permissions().mode() & 0o7777);
     fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;

@@ -28,6 +28,7 @@ mod operator_api;
 mod oversubscription;
 mod ports;
 mod prepare;
+mod private;
 mod program;
 mod realms;
 mod records;
@@ -52,6 +53,7 @@ use agent::{Agent, ContainerName, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use base::{Pid, Time};
 use protos::mesos::slave_info::Capability;
+use store::Access;
 use tokio::sync::{Notify, watch};
 use wire::Limits;
 use wire::http::Server;
@@ -157,6 +159,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let policy = oversubscription::policy(&flags)?;
 
     let meta = PathBuf::from(config.meta_dir());
+    private::prepare(&meta, &runtime_dir(&flags))?;
     let records = Records::new(&runtime_dir(&flags), &meta);
     let (checkpoints, found) = keeper::open(&meta).context("the checkpoints cannot be read")?;
     let mut recovered = read_checkpoints(found, &meta, flags.on("strict"))?;
@@ -298,7 +301,8 @@ async fn exited(exit: &mut watch::Receiver<Option<Exit>>) -> Exit {
 /// The work folder, made if need be, as an absolute path.
 fn work_dir(flags: &Flags) -> anyhow::Result<PathBuf> {
     let given = Path::new(flags.required("work_dir", "")?);
-    std::fs::create_dir_all(given).with_context(|| format!("cannot create the work folder '{}'", given.display()))?;
+    store::create_directories(given, Access::All)
+        .with_context(|| format!("cannot create the work folder '{}'", given.display()))?;
     given.canonicalize().with_context(|| format!("cannot use the work folder '{}'", given.display()))
 }
 

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,6 +17,7 @@ use prost::Message;
 use protos::mesos::slave::ContainerTermination;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use store::{Access, create_directories, create_file, write_file};
 
 use super::described::{ContainerConfig, Described};
 use crate::sync::lock;
@@ -94,17 +94,17 @@ impl Records {
         self.note_owner(container);
         let folder = self.folder(container);
         let write = || {
-            std::fs::create_dir_all(&folder)?;
+            create_directories(&folder, Access::Owner)?;
             let config = described.config();
             if described.is_session() {
-                std::fs::write(folder.join(SESSION), b"")?;
+                write_file(&folder.join(SESSION), b"", Access::Owner)?;
             } else if container.parent().is_none() && config.executor_info.is_none() {
-                std::fs::write(folder.join(STANDALONE), b"")?;
+                write_file(&folder.join(STANDALONE), b"", Access::Owner)?;
             }
             write_for_us(&folder.join(CONFIG), &config)?;
             write_for_us(&folder.join(LAUNCH_INFO), &described.launch_info())?;
             // With it the container counts as noted.
-            std::fs::write(folder.join(PID), pid.to_string())
+            write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner)
         };
         self.tell(container, write());
     }
@@ -112,7 +112,8 @@ impl Records {
     /// Notes the process beside a container's terminal.
     pub(super) fn note_switchboard(&self, container: &ContainerName, pid: i32) {
         let folder = self.folder(container).join(SWITCHBOARD);
-        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(PID), pid.to_string()));
+        let written = create_directories(&folder, Access::Owner)
+            .and_then(|()| write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner));
         self.tell(container, written);
     }
 
@@ -120,7 +121,8 @@ impl Records {
     pub(super) fn open_status(&self, container: &ContainerName) -> Option<File> {
         self.note_owner(container);
         let folder = self.folder(container);
-        let opened = std::fs::create_dir_all(&folder).and_then(|()| File::create(folder.join(STATUS)));
+        let opened =
+            create_directories(&folder, Access::Owner).and_then(|()| create_file(&folder.join(STATUS), Access::Owner));
         opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
     }
 
@@ -133,7 +135,14 @@ impl Records {
     fn note_status(&self, container: &ContainerName, status: i32) {
         // The first process may have done so, and what is there may be all that the next agent has.
         if self.status(container).is_none() {
-            self.tell(container, unless_gone(std::fs::write(self.folder(container).join(STATUS), status.to_string())));
+            self.tell(
+                container,
+                unless_gone(write_file(
+                    &self.folder(container).join(STATUS),
+                    status.to_string().as_bytes(),
+                    Access::Owner,
+                )),
+            );
         }
     }
 
@@ -161,11 +170,9 @@ impl Records {
     /// # Errors
     /// If it cannot be made.
     pub(super) fn make_folder(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
-        use std::os::unix::fs::PermissionsExt;
         self.note_owner(container);
         let folder = self.folder(container);
-        std::fs::create_dir_all(&folder)?;
-        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
+        create_directories(&folder, Access::Owner)?;
         Ok(folder)
     }
 
@@ -180,7 +187,7 @@ impl Records {
         value: &impl Serialize,
     ) -> std::io::Result<()> {
         let folder = self.make_folder(container)?;
-        std::fs::write(folder.join(what.file()), serde_json::to_vec(value)?)
+        write_file(&folder.join(what.file()), &serde_json::to_vec(value)?, Access::Owner)
     }
 
     /// What was noted by that; none if nothing was, or if it cannot be read.
@@ -195,7 +202,8 @@ impl Records {
             return;
         }
         let folder = self.folder(&container.root());
-        let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(folder.join(OWNER), &self.owner));
+        let written = create_directories(&folder, Access::Owner)
+            .and_then(|()| write_file(&folder.join(OWNER), self.owner.as_bytes(), Access::Owner));
         self.tell(container, written);
     }
 
@@ -250,8 +258,7 @@ impl Records {
 
 /// Writes a message that nobody else may read: a container's variables may be worth something.
 fn write_for_us(path: &Path, message: &impl Message) -> io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.create(true).truncate(true).write(true).mode(0o600).open(path)?.write_all(&store::frame(message))
+    write_file(path, &store::frame(message), Access::Owner)
 }
 
 /// What is not there any more needs no note.

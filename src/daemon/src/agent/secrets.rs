@@ -184,7 +184,7 @@ pub(super) fn write(
     bytes: &[u8],
 ) -> anyhow::Result<PathBuf> {
     let own = folder.join(container.root().as_str());
-    std::fs::create_dir_all(&own).with_context(|| format!("'{}'", own.display()))?;
+    store::create_directories(&own, store::Access::Owner).with_context(|| format!("'{}'", own.display()))?;
     let number = COUNTER.fetch_add(1, Ordering::Relaxed);
     let path = own.join(format!("{}-{number}", std::process::id()));
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path)?;

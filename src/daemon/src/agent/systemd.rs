@@ -94,7 +94,8 @@ fn make_unit(runtime: &Path, path: &std::ffi::OsStr) -> anyhow::Result<()> {
     };
     let unit = runtime.join(SLICE);
     if std::fs::read_to_string(&unit).ok().as_deref() != Some(UNIT) {
-        std::fs::write(&unit, UNIT).with_context(|| format!("'{}' cannot be written", unit.display()))?;
+        store::write_file(&unit, UNIT.as_bytes(), store::Access::All)
+            .with_context(|| format!("'{}' cannot be written", unit.display()))?;
         run(&["daemon-reload"])?;
     }
     run(&["start", SLICE])

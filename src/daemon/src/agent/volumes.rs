@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use agent::{GoneVolume, Prepare, VolumeLink};
 use anyhow::Context;
 use containers::User;
+use store::Access;
 
 use super::world::delete;
 
@@ -32,7 +33,8 @@ pub(super) fn change(gone: &[GoneVolume], new: &[String]) -> anyhow::Result<Vec<
         aside.extend(moved.with_context(|| format!("the volume '{}' cannot be destroyed", volume.path))?);
     }
     for path in new {
-        std::fs::create_dir_all(path).with_context(|| format!("the volume '{path}' cannot be created"))?;
+        store::create_directories(Path::new(path), Access::All)
+            .with_context(|| format!("the volume '{path}' cannot be created"))?;
     }
     Ok(aside)
 }
@@ -46,7 +48,7 @@ fn unique(folder: &Path) -> PathBuf {
 fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
     let volumes = path.ancestors().nth(3).context("its path is too short")?;
     let folder = volumes.join(DESTROYED);
-    std::fs::create_dir_all(&folder)?;
+    store::create_directories(&folder, Access::Owner)?;
     let target = unique(&folder);
     match std::fs::rename(path, &target) {
         Ok(()) => Ok(Some(target)),
@@ -58,7 +60,7 @@ fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
 /// A mount point keeps its folder; all in it goes.
 fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let target = unique(&root.join(DESTROYED));
-    std::fs::create_dir_all(&target)?;
+    store::create_directories(&target, Access::Owner)?;
     for entry in std::fs::read_dir(root)? {
         let name = entry?.file_name();
         if name != DESTROYED && name != LOST_AND_FOUND {

@@ -5,13 +5,14 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use allocator::policies::Policies;
 use anyhow::Context;
 use base::Time;
 use master::record::{FRAME_MAX, Head, MAGIC, Recorder};
 use master::{Input, Outbox};
+use store::Access;
 
 use crate::flags::Flags;
 
@@ -35,7 +36,7 @@ impl Recording {
     pub(super) fn begin(flags: &Flags, policies: &Policies, head: Head) -> anyhow::Result<Option<Recording>> {
         let Some(path) = flags.get("record") else { return Ok(None) };
         // Calls may hold secrets, such as variables of tasks.
-        let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+        let file = store::create_new(Path::new(path), Access::Owner);
         let file = file.with_context(|| format!("--record: cannot make the file '{path}', which must be a new one"))?;
         let mut recording =
             Recording { file: Some(file), recorder: Recorder::default(), frame: Vec::new(), written: 0 };

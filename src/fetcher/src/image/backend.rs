@@ -101,7 +101,7 @@ fn is_known(kind: &str) -> Result<(), String> {
 /// Whether `folder` can be the part that is written to.
 fn can_be_written_to(folder: &Path, kind: &str, more: &[(i64, &str)]) -> Result<(), String> {
     let at = |error: std::io::Error| format!("'{}': {error}", folder.display());
-    fs::create_dir_all(folder).map_err(at)?;
+    ::store::create_directories(folder, ::store::Access::All).map_err(at)?;
     let magic = sys::statfs(folder).map_err(|errno| at(errno.into()))?.f_type;
     match UNIONS.iter().chain(more).find(|(other, _)| i128::from(*other) == i128::from(magic)) {
         Some((_, name)) => Err(format!("'{}' is on the file system {name}, which {kind} cannot use", folder.display())),
@@ -112,7 +112,7 @@ fn can_be_written_to(folder: &Path, kind: &str, more: &[(i64, &str)]) -> Result<
 /// Whether the file system of `folder` takes the marks of what is gone, and tells the kinds of a folder's entries.
 fn can_be_marked(folder: &Path) -> Result<(), String> {
     let probe = folder.join(format!(".probe-{}", std::process::id()));
-    match fs::create_dir_all(&probe) {
+    match ::store::create_directories(&probe, ::store::Access::Owner) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Ok(()),
         made => made.map_err(|error| format!("'{}': {error}", probe.display()))?,
     }

@@ -130,7 +130,7 @@ pub(super) fn copy(registry: &str, name: &Name, staging: &Path) -> Result<PathBu
 }
 
 fn unpack(archive: &Path, target: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(target)?;
+    ::store::create_directories(target, ::store::Access::Owner)?;
     let mut archive = tar::Archive::new(BufReader::new(File::open(archive)?));
     archive.set_preserve_ownerships(false);
     archive.unpack(target)

@@ -2,7 +2,6 @@
 //!
 //! Every blob is checked against its digest before anything is made of it.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -131,7 +130,7 @@ impl Registry {
         let mut response = self.get(&format!("blobs/{digest}"), "*/*")?;
         let mut reader = response.body_mut().with_config().limit(limit).reader();
         let at = |error: io::Error| ImageError::at(format_args!("The blob {digest}"), error);
-        let mut file = File::create(target).map_err(at)?;
+        let mut file = ::store::create_file(target, ::store::Access::Owner).map_err(at)?;
         let mut hash = Sha256::new();
         let mut buffer = vec![0; 1 << 18];
         loop {

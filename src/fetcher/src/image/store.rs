@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use ::store::Access;
+
 use super::{Image, ImageError, Name, copy, layer};
 
 /// How many digits of a layer's digest name its folder: an overlay names all layers within 4096 bytes.
@@ -56,7 +58,8 @@ impl Store {
     pub fn open(root: &Path) -> Result<Store, ImageError> {
         for part in ["images", "layers", "staging", "locks"] {
             let folder = root.join(part);
-            fs::create_dir_all(&folder).map_err(|error| ImageError::at(folder.display(), error))?;
+            // Images may need a login: what is in the store is not for all who are on the host.
+            ::store::create_private(&folder).map_err(|error| ImageError::at(folder.display(), error))?;
         }
         Ok(Store { root: root.to_owned() })
     }
@@ -95,14 +98,14 @@ impl Store {
 
     pub(super) fn lock_image(&self, name: &Name) -> Result<File, ImageError> {
         let path = self.file("locks", name);
-        let file = File::create(&path).map_err(|error| ImageError::at(path.display(), error))?;
+        let file = ::store::create_file(&path, Access::Owner).map_err(|error| ImageError::at(path.display(), error))?;
         file.lock().map_err(|error| ImageError::at(path.display(), error))?;
         Ok(file)
     }
 
     pub(super) fn staging(&self) -> Result<Staging, ImageError> {
         let path = self.root.join("staging").join(std::process::id().to_string());
-        fs::create_dir_all(&path).map_err(|error| ImageError::at(path.display(), error))?;
+        ::store::create_directories(&path, Access::Owner).map_err(|error| ImageError::at(path.display(), error))?;
         Ok(Staging(path))
     }
 
@@ -118,7 +121,7 @@ impl Store {
         let root = half.join("rootfs");
         let at = |error: std::io::Error| ImageError::at(root.display(), error);
         let _ = fs::remove_dir_all(&half);
-        fs::create_dir_all(&root).map_err(at)?;
+        ::store::create_directories(&root, Access::All).map_err(at)?;
         let found = layer::unpack(file, &root).map_err(|why| ImageError(format!("The layer {digest}: {why}")))?;
         if found != hex {
             return Err(ImageError(format!("The layer {digest} has the digest sha256:{found}")));
@@ -135,7 +138,7 @@ impl Store {
         let path = self.file("images", name);
         let half = path.with_extension("new");
         let text = serde_json::to_vec(image).map_err(|error| ImageError::at(path.display(), error))?;
-        let written = fs::write(&half, text).and_then(|()| fs::rename(&half, &path));
+        let written = ::store::write_file(&half, &text, Access::Owner).and_then(|()| fs::rename(&half, &path));
         written.map_err(|error| ImageError::at(path.display(), error))
     }
 

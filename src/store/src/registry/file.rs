@@ -8,6 +8,7 @@ use protos::mesos::internal::Registry;
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::{RegistryStore, Update, parts};
+use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
 use crate::replace::{folder_of, sync_folder};
 
@@ -30,8 +31,14 @@ impl FileRegistry {
     /// When the disk refuses, another process has it, or it is no such file.
     pub fn open(path: &Path) -> Result<FileRegistry, StoreError> {
         let folder = folder_of(path);
-        std::fs::create_dir_all(folder).map_err(StoreError::io("create the folder", folder))?;
+        create_directories(folder, Access::All).map_err(StoreError::io("create the folder", folder))?;
         let fresh = !path.exists();
+        // The engine would make a file that others can read; an older version has.
+        match fresh {
+            true => create_new(path, Access::Owner).map(drop),
+            false => make_private(path),
+        }
+        .map_err(StoreError::io("take the access of others away from", path))?;
         let database = Builder::new().set_cache_size(CACHE_BYTES).create(path).map_err(failed(path))?;
         if fresh {
             sync_folder(folder)?;

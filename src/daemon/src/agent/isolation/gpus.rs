@@ -16,6 +16,7 @@ use anyhow::{Context, bail, ensure};
 use containers::cgroups::Device;
 use protos::mesos;
 use serde::{Deserialize, Serialize};
+use store::Access;
 
 use crate::flags::{FlagError, Flags};
 use crate::sync::lock;
@@ -141,8 +142,8 @@ impl Gpus {
             own.share = Some((device, share));
         }
         if own != Held::default() {
-            fs::create_dir_all(&self.0.notes)?;
-            fs::write(self.0.notes.join(container.as_str()), serde_json::to_vec(&own)?)?;
+            store::create_private(&self.0.notes)?;
+            store::write_file(&self.0.notes.join(container.as_str()), &serde_json::to_vec(&own)?, Access::Owner)?;
             all.insert(container.as_str().to_owned(), own.clone());
         }
         Ok(Some(own))

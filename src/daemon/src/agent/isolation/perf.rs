@@ -142,7 +142,7 @@ impl Perf {
     fn run(&self, groups: &[String], duration: Duration) -> anyhow::Result<String> {
         let inner = &self.0;
         if let Some(folder) = inner.file.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("'{}'", folder.display()))?;
+            store::create_private(folder).with_context(|| format!("'{}'", folder.display()))?;
         }
         let program = helpers::look_up("perf", &ask::path()).context("there is no such program in PATH")?;
         let mut words: Vec<String> = ["stat", "--field-separator", ",", "--output"].map(str::to_owned).into();

@@ -160,7 +160,8 @@ fn host_path(isolators: &Isolators, spec: &ContainerSpec, path: &str) -> anyhow:
     let found = Path::new(path);
     let clean = found.components().all(|part| part != std::path::Component::ParentDir);
     if clean && !found.exists() && isolators.force_creation.iter().any(|allowed| found.starts_with(allowed)) {
-        std::fs::create_dir_all(found).with_context(|| format!("The host path '{path}' cannot be created"))?;
+        store::create_directories(found, store::Access::All)
+            .with_context(|| format!("The host path '{path}' cannot be created"))?;
     }
     let metadata = std::fs::metadata(found).with_context(|| format!("The host path '{path}' cannot be mounted"))?;
     Ok((Place::trusted(path), metadata.is_dir()))

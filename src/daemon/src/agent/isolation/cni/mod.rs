@@ -19,6 +19,7 @@ use containers::isolation::{Isolation, Mount, Place};
 use protos::mesos::{self, NetworkInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use store::Access;
 
 use super::super::dns::DefaultDns;
 use super::super::docker::Docker;
@@ -113,8 +114,7 @@ impl Networks {
 
     fn try_connect(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Vec<NetworkInfo>> {
         let folder = self.folder(container);
-        fs::create_dir_all(&folder).with_context(|| format!("'{}'", folder.display()))?;
-        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
+        store::create_private(&folder).with_context(|| format!("'{}'", folder.display()))?;
         let namespace = folder.join("ns");
         containers::make_network(&namespace).context("A network namespace cannot be made")?;
         let mut networks = Vec::new();
@@ -158,8 +158,8 @@ impl Networks {
         let resolver = resolver.unwrap_or_else(|| fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
         for (file, text) in FILES.into_iter().zip([hosts, format!("{hostname}\n"), resolver]) {
             let path = folder.join(file);
-            fs::write(&path, text).with_context(|| format!("'{}'", path.display()))?;
-            // Whoever the task runs as reads it, through a mount.
+            store::write_file(&path, text.as_bytes(), Access::All).with_context(|| format!("'{}'", path.display()))?;
+            // The task's user reads it, through a mount; the umask may have been against it.
             fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
         }
         Ok(())
@@ -253,7 +253,8 @@ fn known(mut info: NetworkInfo, attachment: &Attachment) -> NetworkInfo {
 
 fn note(folder: &Path, index: usize, attachment: &Attachment) -> anyhow::Result<()> {
     let path = folder.join(format!("{index}.json"));
-    fs::write(&path, serde_json::to_vec(attachment)?).with_context(|| format!("'{}'", path.display()))
+    store::write_file(&path, &serde_json::to_vec(attachment)?, Access::Owner)
+        .with_context(|| format!("'{}'", path.display()))
 }
 
 fn attachments(folder: &Path) -> Vec<(usize, Attachment)> {

@@ -1,0 +1,51 @@
+//! The directories that nobody but the agent's user has a look into: checkpoints and notes hold what tasks are told in confidence.
+//!
+//! Sandboxes and volumes are not among them: their owners are the tasks' users.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::Context;
+use store::{Access, create_directories, create_private, make_private};
+
+/// What lies directly in `--runtime_dir`.
+const PARTS: [&str; 3] = ["containers", "isolators", "secrets"];
+
+/// Makes the directories. What an older version left for everybody to read is closed here, and its files are narrowed beside
+/// the agent's start: nothing below a directory with mode 0700 can be reached meanwhile.
+///
+/// # Errors
+/// The disk refuses.
+pub(super) fn prepare(meta: &Path, runtime_dir: &Path) -> anyhow::Result<()> {
+    // One that is there may be shared, as /var/run/mesos is: what is in it is ours.
+    if !runtime_dir.exists() {
+        create_directories(runtime_dir.parent().unwrap_or(runtime_dir), Access::All)
+            .and_then(|()| create_private(runtime_dir))
+            .with_context(|| format!("cannot make the directory '{}'", runtime_dir.display()))?;
+    }
+    // Files that tasks see through mounts lie in `isolators`, and keep their modes.
+    for (path, with_all) in PARTS.iter().map(|part| (runtime_dir.join(part), *part == "containers")) {
+        close(&path, with_all)?;
+    }
+    close(meta, true)
+}
+
+/// Makes a directory private; and `with_all` that is in it, if it was not.
+fn close(path: &Path, with_all: bool) -> anyhow::Result<()> {
+    let was_open = std::fs::symlink_metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0);
+    create_private(path).with_context(|| format!("cannot make the directory '{}' private", path.display()))?;
+    if !was_open || !with_all {
+        return Ok(());
+    }
+    let narrow = {
+        let path = path.to_owned();
+        move || {
+            if let Err(error) = make_private(&path) {
+                tracing::warn!("files that others may read are left: {error}");
+            }
+        }
+    };
+    tracing::info!("'{}' was open to other users; its files get the modes 0600 and 0700", path.display());
+    let thread = std::thread::Builder::new().name("modes".into()).spawn(narrow);
+    thread.map(drop).context("no thread can be started")
+}
