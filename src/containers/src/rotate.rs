@@ -44,11 +44,13 @@ pub fn rotate(folder: &Path, name: &str, most: u64, keep: u32) -> io::Result<boo
     let fit = taken / most.max(1);
     let parts = fit.clamp(1, u64::from(keep.max(1)));
     let mut at = if fit > parts { taken - parts * most } else { 0 };
-    for left in (1..=parts).rev() {
-        shift(&folder, name, keep)?;
-        let bytes = (taken - at) / left;
+    // At most `keep`, which is a u32.
+    let new = u32::try_from(parts).unwrap_or(keep);
+    shift(&folder, name, new, keep)?;
+    for number in (1..=new).rev() {
+        let bytes = (taken - at) / u64::from(number);
         if keep > 0 {
-            copy(&file, (at, bytes), &folder, &format!("{name}.1"), (found.uid(), found.gid()))?;
+            copy(&file, (at, bytes), &folder, &format!("{name}.{number}"), (found.uid(), found.gid()))?;
         }
         at += bytes;
     }
@@ -59,15 +61,18 @@ pub fn rotate(folder: &Path, name: &str, most: u64, keep: u32) -> io::Result<boo
     Ok(true)
 }
 
-/// `name.1` becomes `name.2`, and so on; the last one goes.
-fn shift(folder: &OwnedFd, name: &str, keep: u32) -> io::Result<()> {
+/// Makes room for `new` parts: `name.1` becomes `name.<1 + new>`, and so on. Those that would be more than `keep` go. It takes as long
+/// as there are parts, whatever `keep` is.
+fn shift(folder: &OwnedFd, name: &str, new: u32, keep: u32) -> io::Result<()> {
     let numbered = |number: u32| format!("{name}.{number}");
-    match sys::unlinkat(folder, numbered(keep.max(1)), AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    for number in (1..keep).rev() {
-        match sys::renameat(folder, numbered(number), folder, numbered(number + 1)) {
+    let is_there = |number: &u32| sys::statat(folder, numbered(*number), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    let there = (1..=keep.max(1)).take_while(is_there).count();
+    for number in (1..=u32::try_from(there).unwrap_or(keep)).rev() {
+        let moved = match number.checked_add(new).filter(|later| *later <= keep) {
+            Some(later) => sys::renameat(folder, numbered(number), folder, numbered(later)),
+            None => sys::unlinkat(folder, numbered(number), AtFlags::empty()),
+        };
+        match moved {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -76,6 +81,11 @@ fn shift(folder: &OwnedFd, name: &str, keep: u32) -> io::Result<()> {
 }
 
 fn copy(file: &File, (at, bytes): (u64, u64), folder: &OwnedFd, name: &str, owner: (u32, u32)) -> io::Result<()> {
+    // What a rotation that was cut short has left behind a missing part has no use.
+    match sys::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut target = File::from(sys::openat(folder, name, flags, Mode::from_raw_mode(0o644))?);
     io::copy(&mut Part { file, at }.take(bytes), &mut target)?;
@@ -108,6 +118,23 @@ mod tests {
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    /// It takes as long as there are parts, and a hole among them is no harm.
+    #[test]
+    fn any_number_of_parts_may_be_kept() {
+        let folder = folder("many");
+        let read = |part: &str| fs::read_to_string(folder.join(part)).unwrap();
+        for round in 0..4 {
+            fs::write(folder.join("stdout"), format!("{round}").repeat(10)).unwrap();
+            assert!(rotate(&folder, "stdout", 5, u32::MAX).unwrap());
+        }
+        assert_eq!(["stdout.1", "stdout.8"].map(read), ["33333", "00000"]);
+        fs::remove_file(folder.join("stdout.2")).unwrap();
+        fs::write(folder.join("stdout"), "next").unwrap();
+        assert!(rotate(&folder, "stdout", 3, u32::MAX).unwrap());
+        assert_eq!(["stdout.1", "stdout.2", "stdout.3"].map(read), ["next", "33333", "22222"]);
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -3,13 +3,17 @@
 //! Mesos has a process beside each container for that; here the agent looks at the files now and then. While it is away
 //! they grow.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+
+use tokio::sync::Semaphore;
 
 use super::containers::Containers;
 use super::oversubscription::{Parameters, modules, refused};
 use crate::flags::{FlagError, Flags};
+use crate::sync::lock;
 
 /// The logger that rotates, by Mesos's name.
 pub(super) const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
@@ -22,6 +26,10 @@ const MOST: u64 = 10 << 20;
 const LEAST: u64 = 4096;
 /// How many older parts are kept, if no option says anything.
 const KEEP: u32 = 9;
+/// How many are kept at most, whatever an option says: a rotation renames them all.
+const KEEP_MAX: u32 = 1000;
+/// How many containers' files are rotated at the same time.
+const AT_ONCE: usize = 32;
 
 /// How the names of variables begin that are about a container's own output, if no parameter says anything.
 const PREFIX: &str = "CONTAINER_LOGGER_";
@@ -101,19 +109,58 @@ impl Rotation {
     /// Rotates from now on.
     pub(super) fn start(self, live: Containers, sandboxes: PathBuf) -> Option<tokio::task::JoinHandle<()>> {
         let rules = self.0?.rules;
+        let rotating = Rotating::new(look);
         Some(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(INTERVAL).await;
-                let folders = live.sandboxes(&sandboxes);
-                let look_at_all = move || folders.iter().for_each(|(folder, own)| look(folder, own.unwrap_or(rules)));
+                let folders =
+                    live.sandboxes(&sandboxes).into_iter().map(|(folder, own)| (folder, own.unwrap_or(rules)));
+                let folders: Vec<_> = folders.collect();
+                let look_at_all =
+                    move || folders.into_iter().filter(|(folder, rules)| is_due(folder, *rules)).collect();
                 // A failure of one look is no reason not to look again.
-                let _ = tokio::task::spawn_blocking(look_at_all).await;
+                let due: Vec<_> = tokio::task::spawn_blocking(look_at_all).await.unwrap_or_default();
+                due.into_iter().for_each(|(folder, rules)| rotating.begin(folder, rules));
             }
         }))
     }
 }
 
-fn look(folder: &std::path::Path, rules: Rules) {
+/// The containers whose files are being rotated: each by itself, so that none waits for another one's large files.
+#[derive(Clone)]
+struct Rotating {
+    rotate: fn(&Path, Rules),
+    folders: Arc<Mutex<BTreeSet<PathBuf>>>,
+    room: Arc<Semaphore>,
+}
+
+impl Rotating {
+    fn new(rotate: fn(&Path, Rules)) -> Rotating {
+        Rotating { rotate, folders: Arc::default(), room: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+
+    /// Rotates a container's files, unless that still goes on.
+    fn begin(&self, folder: PathBuf, rules: Rules) {
+        if !lock(&self.folders).insert(folder.clone()) {
+            return;
+        }
+        let own = self.clone();
+        tokio::spawn(async move {
+            // The semaphore is never closed.
+            let _room = own.room.acquire().await;
+            let (rotate, place) = (own.rotate, folder.clone());
+            let _ = tokio::task::spawn_blocking(move || rotate(&place, rules)).await;
+            lock(&own.folders).remove(&folder);
+        });
+    }
+}
+
+/// Whether one of the files is too long.
+fn is_due(folder: &Path, rules: Rules) -> bool {
+    rules.iter().any(|rule| folder.join(rule.name).symlink_metadata().is_ok_and(|file| file.len() > rule.most))
+}
+
+fn look(folder: &Path, rules: Rules) {
     for Rule { name, most, keep } in rules {
         match containers::rotate(folder, name, most, keep) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -143,8 +190,9 @@ fn rule<'a>(rule: Rule, [size, options]: [&str; 2], given: impl Fn(&str) -> Opti
     if let Some(text) = given(options) {
         keep = KEEP;
         for option in text.lines().map(str::trim).filter(|option| !option.is_empty()) {
-            let number = option.strip_prefix("rotate ").and_then(|number| number.trim().parse().ok());
-            keep = number.ok_or_else(|| format!("'{options}' knows 'rotate NUMBER' only, not '{option}'"))?;
+            let number = option.strip_prefix("rotate ").and_then(|number| number.trim().parse::<u64>().ok());
+            let number = number.ok_or_else(|| format!("'{options}' knows 'rotate NUMBER' only, not '{option}'"))?;
+            keep = u32::try_from(number).unwrap_or(KEEP_MAX).min(KEEP_MAX);
         }
     }
     Ok(Rule { name, most, keep })
@@ -193,6 +241,12 @@ mod tests {
         assert_eq!(rotation.variables(&all), variables(&own));
         let [stdout, stderr] = rotation.rules(&all).unwrap().unwrap();
         assert_eq!((stdout.most, stdout.keep, stderr.most, stderr.keep), (1 << 20, 3, 5 << 10, 1));
+        // More parts than can be renamed in good time are not kept.
+        for number in ["4294967295", "18446744073709551615"] {
+            let option = format!("rotate {number}");
+            let many = variables(&[("CONTAINER_LOGGER_LOGROTATE_STDOUT_OPTIONS", &option)]);
+            assert_eq!(rotation.rules(&many).unwrap().unwrap()[0].keep, KEEP_MAX);
+        }
         let bad = variables(&[("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "1")]);
         assert!(rotation.rules(&bad).unwrap_err().contains("'max_stdout_size'"));
         // Without rotation nobody looks at them; another prefix may be wanted.
@@ -200,5 +254,46 @@ mod tests {
         let other = read(LOGROTATE, r#"{"key":"environment_variable_prefix","value":"LOG_"}"#).unwrap();
         assert!(other.rules(&bad).is_ok() && other.variables(&bad).is_empty());
         assert!(other.rules(&variables(&[("LOG_MAX_STDOUT_SIZE", "1")])).is_err());
+    }
+
+    #[test]
+    fn no_container_waits_for_another_one() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        static SLOW: Mutex<()> = Mutex::new(());
+        static BEGUN: AtomicUsize = AtomicUsize::new(0);
+        static DONE: AtomicUsize = AtomicUsize::new(0);
+        let rotating = Rotating::new(|folder, _| {
+            if folder == Path::new("slow") {
+                BEGUN.fetch_add(1, Ordering::Relaxed);
+                drop(lock(&SLOW));
+            } else {
+                DONE.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let [stdout, stderr] = ["stdout", "stderr"].map(|name| Rule { name, most: MOST, keep: KEEP });
+        let begin = |folder: &str| rotating.begin(folder.into(), [stdout, stderr]);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let held = lock(&SLOW);
+        runtime.block_on(async {
+            begin("slow");
+            let until = async |reached: &dyn Fn() -> bool| {
+                while !reached() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            let all = async {
+                until(&|| BEGUN.load(Ordering::Relaxed) == 1).await;
+                for number in 0..100 {
+                    begin(&number.to_string());
+                }
+                // It goes on, and is not begun again.
+                begin("slow");
+                until(&|| DONE.load(Ordering::Relaxed) == 100).await;
+            };
+            tokio::time::timeout(Duration::from_secs(60), all).await.expect("the others wait for it");
+            drop(held);
+            until(&|| lock(&rotating.folders).is_empty()).await;
+            assert_eq!(BEGUN.load(Ordering::Relaxed), 1);
+        });
     }
 }
