@@ -215,7 +215,7 @@ impl Shared {
             slave_id,
             update_oversubscribed_resources: Some(false),
             operations: Some(update_slave_message::Operations::default()),
-            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            resource_version_uuid: Some(mesos::Uuid { value: base::uuid_from([7; 16]).to_vec() }),
             resource_providers: Some(update_slave_message::ResourceProviders::default()),
             ..Default::default()
         };
@@ -268,7 +268,7 @@ impl Shared {
             slave: self.info(n),
             version: Some("1.11.0".to_owned()),
             agent_capabilities: capabilities(),
-            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            resource_version_uuid: Some(mesos::Uuid { value: base::uuid_from([7; 16]).to_vec() }),
             ..Default::default()
         }
     }
@@ -282,7 +282,7 @@ impl Shared {
             frameworks: host.frameworks.clone(),
             version: Some("1.11.0".to_owned()),
             agent_capabilities: capabilities(),
-            resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+            resource_version_uuid: Some(mesos::Uuid { value: base::uuid_from([7; 16]).to_vec() }),
             ..Default::default()
         })
     }
@@ -297,8 +297,9 @@ impl Shared {
         out: &mut Vec<u8>,
     ) {
         let sent = self.updates.fetch_add(1, Ordering::Relaxed);
-        let mut uuid = vec![state as u8; 16];
+        let mut uuid = [state as u8; 16];
         uuid[8..].copy_from_slice(&(sent as u64).to_be_bytes());
+        let uuid = base::uuid_from(uuid).to_vec();
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs_f64();
         let status = mesos::TaskStatus {
             task_id,

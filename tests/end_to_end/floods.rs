@@ -146,8 +146,8 @@ impl Executor {
     }
 
     fn update(&mut self, task: &str, state: &str, number: u32) -> u16 {
-        // 16 bytes in base64.
-        let uuid = format!("{number:021}w==").replace('w', "A");
+        // 16 bytes in base64, of version 4.
+        let uuid = format!("00000000Q02{number:010}A==");
         self.call(json!({ "type": "UPDATE", "update": { "status": { "task_id": { "value": task }, "state": state,
             "source": "SOURCE_EXECUTOR", "uuid": uuid } } }))
     }

@@ -34,6 +34,7 @@ mod secrecy;
 mod slices;
 mod support;
 mod task_settings;
+mod uuids;
 mod video;
 #[path = "../../src/detector/tests/zookeeper/mod.rs"]
 mod zookeeper;

@@ -31,7 +31,6 @@ mod saved;
 mod session;
 pub mod state;
 pub mod task;
-mod uuid;
 
 /// Time, ids and the text form of durations.
 pub use base;

@@ -16,7 +16,6 @@ use crate::environment::{executor_environment, executor_references};
 use crate::executor::{Executor, ExecutorLink, ExecutorState, Queued};
 use crate::framework::Framework;
 use crate::output::{Outbox, Output, Persist};
-use crate::random::uuid_text;
 use crate::run_task::Drop;
 use crate::timers::Timer;
 
@@ -106,7 +105,7 @@ impl Agent {
         let Some(known) = self.frameworks.get(framework) else { return };
         let (framework_info, checkpoints) = (Arc::clone(&known.info), known.checkpoints());
         // A UUID's text is a good id.
-        let container = ContainerId::new(&uuid_text(&self.random.uuid())).expect("a good id");
+        let container = ContainerId::new(&base::uuid_text(self.random.uuid())).expect("a good id");
         let container = ContainerName::top(&container);
         let folder = paths::executor(&agent, framework, &id);
         let run = paths::run_of(&folder, container.as_str());

@@ -24,45 +24,15 @@ impl Random {
         max.mul_f64(fraction)
     }
 
-    /// The 16 bytes of a random (version 4) UUID.
+    /// The 16 bytes of a new UUID.
     pub(crate) fn uuid(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.next().to_be_bytes());
-        bytes[8..].copy_from_slice(&self.next().to_be_bytes());
-        bytes[6] = bytes[6] & 0x0f | 0x40;
-        bytes[8] = bytes[8] & 0x3f | 0x80;
-        bytes
+        base::uuid(&mut self.0)
     }
-}
-
-/// The usual text form of a UUID: `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
-pub(crate) fn uuid_text(bytes: &[u8; 16]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn uuids_have_version_and_variant() {
-        let mut random = Random::new(1);
-        for _ in 0..100 {
-            let text = uuid_text(&random.uuid());
-            assert_eq!(text.len(), 36);
-            assert_eq!(&text[14..15], "4");
-            assert!(matches!(&text[19..20], "8" | "9" | "a" | "b"), "{text}");
-        }
-    }
 
     #[test]
     fn jitter_stays_below_its_limit() {

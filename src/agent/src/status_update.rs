@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use base::{ExecutorId, FrameworkId, TaskId, Time};
+use base::{ExecutorId, FrameworkId, InvalidUuid, TaskId, Time};
 use protos::mesos::internal::{StatusUpdate, StatusUpdateAcknowledgementMessage, StatusUpdateMessage};
 use protos::mesos::{self as pb, TaskState, executor as api};
 
@@ -15,10 +15,15 @@ use crate::executor::{Executor, ExecutorLink, ExecutorState};
 use crate::framework::FrameworkState;
 use crate::output::{Outbox, Output, Persist};
 use crate::status::{Verdict, is_terminal, update_of};
-use crate::streams::{Received, uuid_of};
+use crate::streams::Received;
 
 /// The file of a task's updates, in its folder.
 pub(crate) const UPDATES: &str = "task.updates";
+
+/// The uuid of an update that comes in.
+fn uuid_of(update: &StatusUpdate) -> Result<[u8; 16], InvalidUuid> {
+    base::valid_uuid(update.uuid.as_deref().or(update.status.uuid.as_deref()).unwrap_or_default())
+}
 
 impl Agent {
     /// An executor's update.
@@ -33,8 +38,8 @@ impl Agent {
         if other_agent {
             return self.invalid_update("it is for another agent");
         }
-        let Some(uuid) = uuid_of(update.uuid.as_deref().or(update.status.uuid.as_deref())) else {
-            return self.invalid_update("it has no uuid of 16 bytes");
+        let Ok(uuid) = uuid_of(&update) else {
+            return self.invalid_update("it has no valid uuid");
         };
         let Ok(task) = TaskId::of(&update.status.task_id.value) else {
             return self.invalid_update("its task id cannot be one");
@@ -140,8 +145,8 @@ impl Agent {
         tracing::debug!("dropped a status update of a framework that is being shut down");
         let Some(known) = self.frameworks.get(update.framework_id.value.as_str()) else { return };
         let executor = update.executor_id.as_ref().and_then(|id| known.executors.get(id.value.as_str()));
-        let uuid = uuid_of(update.uuid.as_deref().or(update.status.uuid.as_deref()));
-        if let (Some(executor), Some(uuid), Ok(task)) = (executor, uuid, TaskId::of(&update.status.task_id.value)) {
+        let uuid = uuid_of(update);
+        if let (Some(executor), Ok(uuid), Ok(task)) = (executor, uuid, TaskId::of(&update.status.task_id.value)) {
             self.confirm_update(&known.id, &executor.link, &task, uuid, out);
         }
     }

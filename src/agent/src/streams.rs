@@ -123,8 +123,8 @@ impl Agenda {
     }
 }
 
-/// A uuid of an update; none if it has not 16 bytes.
-pub(crate) fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
+/// The uuid of an update that was taken once; none if it has not 16 bytes.
+fn uuid_of(bytes: Option<&[u8]>) -> Option<[u8; 16]> {
     bytes.and_then(|bytes| bytes.try_into().ok())
 }
 

@@ -156,14 +156,14 @@ impl World {
 
     fn operate(&mut self, info: pb::offer::Operation, death: Death) {
         self.operations += 1;
-        let mut uuid = vec![0; 16];
+        let mut uuid = [0; 16];
         uuid[..4].copy_from_slice(&self.operations.to_be_bytes());
         let message = ApplyOperationMessage {
             operation_info: info,
-            operation_uuid: pb::Uuid { value: uuid },
+            operation_uuid: pb::Uuid { value: base::uuid_from(uuid).to_vec() },
             resource_version_uuid: ResourceVersionUuid {
                 resource_provider_id: None,
-                uuid: pb::Uuid { value: vec![0; 16] },
+                uuid: pb::Uuid { value: base::uuid_from([0; 16]).to_vec() },
             },
             ..ApplyOperationMessage::default()
         };

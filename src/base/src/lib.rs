@@ -1,5 +1,5 @@
 //! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
-//! tries, numbers by chance, the answer to a challenge.
+//! tries, numbers by chance, UUIDs, the answer to a challenge.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod pid;
 mod split_mix;
 mod text;
 mod time;
+mod uuid;
 
 pub use backoff::Backoff;
 pub use cram_md5::{cram_md5, same_text};
@@ -25,3 +26,4 @@ pub use pid::{Pid, PidError};
 pub use split_mix::{GAMMA, scramble, split_mix};
 pub use text::Text;
 pub use time::Time;
+pub use uuid::{InvalidUuid, uuid, uuid_from, uuid_text, valid_uuid};

@@ -25,7 +25,7 @@ mod metrics;
 mod parts;
 pub mod process;
 mod prometheus;
-mod random;
+pub mod random;
 mod realms;
 mod streams;
 mod sync;

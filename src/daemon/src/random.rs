@@ -12,7 +12,7 @@ pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// A random UUID as text, lower case.
-pub(crate) fn uuid_text() -> String {
-    uuid::Builder::from_random_bytes(bytes()).into_uuid().hyphenated().to_string()
+/// A new UUID as text, lower case.
+pub fn uuid_text() -> String {
+    base::uuid_text(base::uuid_from(bytes()))
 }

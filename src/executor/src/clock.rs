@@ -14,27 +14,11 @@ pub(crate) fn timestamp() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Sixteen bytes of a random (version 4) UUID.
+/// The 16 bytes of a new UUID.
 pub(crate) fn uuid() -> [u8; 16] {
     let mut bytes = [0; 16];
     random(&mut bytes);
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    bytes
-}
-
-/// The text of a UUID: lower case, 8-4-4-4-12.
-pub(crate) fn uuid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    text
+    base::uuid_from(bytes)
 }
 
 /// A random time between nothing and `most`.
@@ -55,7 +39,6 @@ mod tests {
 
     #[test]
     fn uuids() {
-        assert_eq!(uuid_text([0xab; 16]), "abababab-abab-abab-abab-abababababab");
         let one = uuid();
         assert_eq!((one[6] >> 4, one[8] >> 6), (4, 2));
         assert_ne!(one, uuid());

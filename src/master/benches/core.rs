@@ -108,7 +108,7 @@ fn registration(number: u32) -> Input {
         slave,
         version: Some("1.11.0".to_owned()),
         agent_capabilities: (1..=8).map(|kind| slave_info::Capability { r#type: Some(kind) }).collect(),
-        resource_version_uuid: Some(mesos::Uuid { value: vec![1; 16] }),
+        resource_version_uuid: Some(mesos::Uuid { value: base::uuid_from([1; 16]).to_vec() }),
         ..Default::default()
     };
     Input::Message { from: agent_pid(number), message: Message::RegisterSlave(Box::new(message)) }
@@ -148,14 +148,14 @@ fn update(framework: &str, task: &mesos::TaskInfo, state: mesos::TaskState, mark
     let status = mesos::TaskStatus {
         task_id: task.task_id.clone(),
         state: state as i32,
-        uuid: Some(vec![mark; 16]),
+        uuid: Some(base::uuid_from([mark; 16]).to_vec()),
         ..Default::default()
     };
     let update = StatusUpdate {
         framework_id: mesos::FrameworkId { value: framework.into() },
         slave_id: Some(task.slave_id.clone()),
         status,
-        uuid: Some(vec![mark; 16]),
+        uuid: Some(base::uuid_from([mark; 16]).to_vec()),
         latest_state: Some(state as i32),
         ..Default::default()
     };
@@ -165,8 +165,11 @@ fn update(framework: &str, task: &mesos::TaskInfo, state: mesos::TaskState, mark
 }
 
 fn acknowledge(task: &mesos::TaskInfo, mark: u8) -> Call {
-    let body =
-        call::Acknowledge { slave_id: task.slave_id.clone(), task_id: task.task_id.clone(), uuid: vec![mark; 16] };
+    let body = call::Acknowledge {
+        slave_id: task.slave_id.clone(),
+        task_id: task.task_id.clone(),
+        uuid: base::uuid_from([mark; 16]).to_vec(),
+    };
     Call { r#type: Some(call::Type::Acknowledge as i32), acknowledge: Some(body), ..Call::default() }
 }
 

@@ -81,7 +81,8 @@ pub struct Master {
     pub(crate) next_framework: u64,
     pub(crate) next_agent: u64,
     pub(crate) next_observer: u64,
-    pub(crate) next_operation: u64,
+    /// The generator of the operations' UUIDs.
+    pub(crate) uuids: u64,
     pub(crate) seed: u64,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
@@ -144,7 +145,7 @@ impl Master {
             next_framework: 0,
             next_agent: 0,
             next_observer: 1,
-            next_operation: 0,
+            uuids: seed,
             seed,
             snapshot: None,
         };

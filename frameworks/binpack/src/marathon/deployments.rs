@@ -129,11 +129,10 @@ impl Deployments {
     }
 }
 
-/// An id in the form of a UUID, from what makes it unique (FNV-1a in 128 bits).
+/// A UUID's text, from what makes it unique (FNV-1a in 128 bits).
 fn uuid(text: &str) -> String {
     let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
         (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
     });
-    let hex = format!("{hash:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    base::uuid_text(base::uuid_from(hash.to_be_bytes()))
 }

@@ -10,7 +10,6 @@ use base::{Backoff, Time};
 use super::calls::{Calls, Said};
 use super::environment::Environment;
 use super::{Event, Executor};
-use crate::uuid::uuid;
 use crate::v1::executor::{self, Call, call, event::Type};
 use crate::v1::{TaskInfo, TaskStatus, task_status};
 
@@ -243,7 +242,7 @@ impl<E: Executor> Session<E> {
 
     fn update(&mut self, status: TaskStatus, now: Time) -> Call {
         let status = TaskStatus {
-            uuid: Some(uuid(&mut self.seed).to_vec()),
+            uuid: Some(base::uuid(&mut self.seed).to_vec()),
             source: Some(task_status::Source::Executor as i32),
             executor_id: Some(self.environment.executor_id.clone()),
             timestamp: Some(now.as_secs_f64()),

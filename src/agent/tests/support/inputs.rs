@@ -210,9 +210,7 @@ impl Stage {
 
     fn uuid(&mut self) -> Vec<u8> {
         self.updates += 1;
-        let mut bytes = vec![0; 16];
-        bytes[8..].copy_from_slice(&self.updates.to_be_bytes());
-        bytes
+        base::uuid_from(u128::from(self.updates).to_be_bytes()).to_vec()
     }
 
     fn status(&mut self, task: &str, state: &str) -> pb::TaskStatus {
@@ -499,16 +497,16 @@ impl Stage {
             operation_uuid: operation_uuid(name),
             resource_version_uuid: ResourceVersionUuid {
                 resource_provider_id: None,
-                uuid: pb::Uuid { value: vec![0; 16] },
+                uuid: pb::Uuid { value: base::uuid_from([0; 16]).to_vec() },
             },
         })
     }
 }
 
 fn operation_uuid(kind: &str) -> pb::Uuid {
-    let mut bytes = kind.as_bytes().to_vec();
-    bytes.resize(16, 0);
-    pb::Uuid { value: bytes }
+    let mut bytes = [0; 16];
+    bytes[..kind.len()].copy_from_slice(kind.as_bytes());
+    pb::Uuid { value: base::uuid_from(bytes).to_vec() }
 }
 
 fn executor_call(name: &str, kind: executor::call::Type) -> executor::Call {

@@ -74,11 +74,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// A new container's id inside the task's.
 fn child(task: &Found) -> Value {
-    json!({"value": format!("exec-{}", uuid()), "parent": task.container})
-}
-
-fn uuid() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/uuid").unwrap_or_default().trim().to_owned()
+    json!({"value": format!("exec-{}", daemon::random::uuid_text()), "parent": task.container})
 }
 
 fn launch(args: &Args, child: &Value, size: Option<(u16, u16)>) -> Value {

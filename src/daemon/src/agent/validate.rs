@@ -32,9 +32,7 @@ pub(super) fn executor_call(call: &executor::Call) -> Result<(), String> {
 
 fn status(call: &executor::Call, status: &mesos::TaskStatus) -> Result<(), String> {
     let uuid = status.uuid.as_ref().ok_or("Expecting 'uuid' to be present")?;
-    if uuid.len() != 16 {
-        return Err("Not a valid UUID".to_owned());
-    }
+    base::valid_uuid(uuid).map_err(|why| why.to_string())?;
     if let Some(id) = &status.executor_id
         && *id != call.executor_id
     {
@@ -251,7 +249,7 @@ mod tests {
 
     fn checked(change: impl FnOnce(&mut TaskStatus)) -> Result<(), String> {
         let mut status = TaskStatus {
-            uuid: Some(vec![1; 16]),
+            uuid: Some(base::uuid_from([1; 16]).to_vec()),
             source: Some(Source::Executor as i32),
             state: TaskState::TaskRunning as i32,
             ..TaskStatus::default()
@@ -376,6 +374,7 @@ mod tests {
         for (given, words) in [
             (checked(|status| status.uuid = None), "Expecting 'uuid' to be present"),
             (checked(|status| status.uuid = Some(vec![1])), "Not a valid UUID"),
+            (checked(|status| status.uuid = Some(vec![0; 16])), "Not a valid UUID"),
             (checked(|status| status.source = None), "with invalid source"),
             (checked(|status| status.state = TaskState::TaskStaging as i32), "TASK_STAGING"),
             (checked(|status| status.check_status = Some(found(None, true))), "CheckStatusInfo must specify 'type'"),

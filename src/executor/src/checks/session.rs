@@ -78,7 +78,7 @@ pub(crate) fn main() -> ExitCode {
     let parent = variable(PARENT)
         .split('.')
         .fold(None, |parent, id| Some(Box::new(ContainerId { value: id.to_owned(), parent })));
-    let value = format!("check-{}", clock::uuid_text(clock::uuid()));
+    let value = format!("check-{}", base::uuid_text(clock::uuid()));
     let run = Arc::new(Run { settings, id: ContainerId { value, parent }, asked: Mutex::default() });
     let watched = run.clone();
     beside::when_left(move || watched.give_up());

@@ -234,7 +234,7 @@ impl DefaultExecutor {
                 }
             };
             self.link.launched(task.task_id.clone(), bytes.clone());
-            let value = clock::uuid_text(clock::uuid());
+            let value = base::uuid_text(clock::uuid());
             let id = ContainerId { value, parent: self.own_id.clone().map(Box::new) };
             let sandbox = self.link.settings().sandbox.clone().unwrap_or_default().join("containers").join(&id.value);
             let place = if sees_other_files(&task, &bytes) { Place::Container(&id) } else { Place::Sandbox(&sandbox) };

@@ -45,7 +45,7 @@ impl Log {
 
 /// The number in a made-up uuid.
 fn number(uuid: &[u8]) -> u64 {
-    uuid.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail))
+    uuid.last_chunk::<8>().map_or(0, |tail| u64::from_be_bytes(*tail) & (u64::MAX >> 2))
 }
 
 /// The line of what a scheduler is told; none for what is of no interest.

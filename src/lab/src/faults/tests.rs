@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::play::play_with;
 use super::shrink::shrink_by;
 use super::*;
+use crate::world::uuids::Uuids;
 use crate::world::{Process, Sabotage};
 
 /// So many seeds are played where nobody says otherwise. The release binary plays many more in `cargo xtask test`.
@@ -33,6 +34,19 @@ fn no_seed_breaks_a_rule() {
     }
     assert!(summary.broken.is_empty(), "{:#?}", summary.broken);
     assert!(summary.tasks > summary.seeds, "worlds without work: {summary:?}");
+}
+
+#[test]
+fn every_uuid_on_every_wire_is_one() {
+    let found = std::rc::Rc::default();
+    for seed in 1..=8 {
+        play_with(&Plan::draw(seed), false, |world| world.uuids = Some(std::rc::Rc::clone(&found)));
+    }
+    let found: std::cell::Ref<'_, Uuids> = found.borrow();
+    assert!(found.wrong.is_empty(), "{} in all: {:?}", found.wrong.len(), found.wrong.first());
+    for field in ["uuid", "operation_uuid", "resource_version_uuid", "status_uuid", "status_update_uuid"] {
+        assert!(found.seen.contains_key(field), "no {field} in {:?}", found.seen);
+    }
 }
 
 /// What some of a few seeds must have in their logs; else the campaign has come to nothing.

@@ -416,7 +416,7 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn make_update(&mut self, executor: u32, task: &str, state: TaskState) {
-        let uuid = u128::from(self.name()).to_be_bytes().to_vec();
+        let uuid = base::uuid_from(u128::from(self.name()).to_be_bytes()).to_vec();
         let entry = &self.executors[executor as usize];
         let shown = self.agents[entry.agent as usize].clock.show(self.now);
         let note = Note::UpdateMade { framework: &entry.framework, task, state, uuid: &uuid };

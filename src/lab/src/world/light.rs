@@ -45,13 +45,14 @@ fn capabilities() -> Vec<pb::slave_info::Capability> {
 
 /// The uuid of an update: whose it is, and its number.
 fn uuid(task: u32, serial: u64) -> [u8; 16] {
-    (u128::from(task) << 64 | u128::from(serial)).to_be_bytes()
+    // Above and below the bits of version and variant.
+    base::uuid_from((u128::from(task) << 96 | u128::from(serial)).to_be_bytes())
 }
 
 /// Whose update it is that has this uuid, and its number.
 fn update_of(uuid: &[u8]) -> Option<(u32, u64)> {
     let both = u128::from_be_bytes(uuid.try_into().ok()?);
-    Some(((both >> 64) as u32, both as u64))
+    Some(((both >> 96) as u32, both as u64 & (u64::MAX >> 2)))
 }
 
 impl LightAgent {
@@ -68,7 +69,7 @@ impl<O: Observer> World<O> {
             checkpointed_resources: Vec::new(),
             version: Some("1.11.0".to_owned()),
             agent_capabilities: capabilities(),
-            resource_version_uuid: Some(pb::Uuid { value: vec![7; 16] }),
+            resource_version_uuid: Some(pb::Uuid { value: base::uuid_from([7; 16]).to_vec() }),
         };
         self.send_to_master(agent, Message::RegisterSlave(Box::new(message)), self.now);
     }

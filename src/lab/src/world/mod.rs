@@ -24,6 +24,8 @@ mod schedulers;
 #[cfg(test)]
 pub(crate) mod tape;
 mod twins;
+#[cfg(test)]
+pub(crate) mod uuids;
 mod view;
 mod writer;
 
@@ -132,6 +134,9 @@ pub struct World<O> {
     agent_out: agent::Outbox,
     #[cfg(test)]
     pub(crate) sabotage: Option<Sabotage>,
+    /// Where the UUIDs of all messages are noted.
+    #[cfg(test)]
+    pub(crate) uuids: Option<std::rc::Rc<std::cell::RefCell<uuids::Uuids>>>,
     /// Where the master's inputs are recorded.
     #[cfg(test)]
     pub(crate) tape: Option<tape::Tape>,
@@ -166,6 +171,8 @@ impl<O: Observer> World<O> {
             agent_out: agent::Outbox::default(),
             #[cfg(test)]
             sabotage: None,
+            #[cfg(test)]
+            uuids: None,
             #[cfg(test)]
             tape: None,
             observer,
@@ -251,6 +258,10 @@ impl<O: Observer> World<O> {
     }
 
     fn happen(&mut self, event: Event) {
+        #[cfg(test)]
+        if let Some(uuids) = &self.uuids {
+            uuids.borrow_mut().look(&format!("{event:?}"));
+        }
         match event.master() {
             Some(life) if self.is_deposed(life) => self.as_deposed(|world| world.happen_here(event)),
             _ => self.happen_here(event),

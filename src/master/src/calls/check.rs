@@ -11,10 +11,7 @@ fn present<T>(field: &Option<T>, name: &str) -> Result<(), String> {
 }
 
 fn uuid(bytes: &[u8]) -> Result<(), String> {
-    match bytes.len() {
-        16 => Ok(()),
-        _ => Err("Not a valid UUID".to_owned()),
-    }
+    base::valid_uuid(bytes).map(drop).map_err(|why| why.to_string())
 }
 
 /// Unset and empty ids are alike.
@@ -96,17 +93,23 @@ mod tests {
     #[test]
     fn words() {
         let other = FrameworkInfo { id: Some(FrameworkId { value: "g".into() }), ..Default::default() };
-        let acknowledge = call::Acknowledge { uuid: vec![1; 15], ..Default::default() };
-        let status = call::AcknowledgeOperationStatus { uuid: vec![1; 16], ..Default::default() };
+        let acknowledge = |uuid| Some(call::Acknowledge { uuid, ..Default::default() });
+        let status = |uuid| Some(Box::new(call::AcknowledgeOperationStatus { uuid, ..Default::default() }));
+        let valid = base::uuid_from([1; 16]).to_vec();
         for (call, words) in [
             (Call::default(), "Expecting 'type' to be present"),
             (Call { r#type: Some(99), ..Call::default() }, "Expecting 'type' to be present"),
             (call(Type::Subscribe), "Expecting 'subscribe' to be present"),
             (Call { framework_id: None, ..call(Type::Kill) }, "Expecting 'framework_id' to be present"),
             (call(Type::Kill), "Expecting 'kill' to be present"),
-            (Call { acknowledge: Some(acknowledge), ..call(Type::Acknowledge) }, "Not a valid UUID"),
+            (Call { acknowledge: acknowledge(vec![0x44; 15]), ..call(Type::Acknowledge) }, "Not a valid UUID"),
+            (Call { acknowledge: acknowledge(vec![0; 16]), ..call(Type::Acknowledge) }, "Not a valid UUID"),
             (
-                Call { acknowledge_operation_status: Some(Box::new(status)), ..call(Type::AcknowledgeOperationStatus) },
+                Call { acknowledge_operation_status: status(vec![0; 16]), ..call(Type::AcknowledgeOperationStatus) },
+                "Not a valid UUID",
+            ),
+            (
+                Call { acknowledge_operation_status: status(valid), ..call(Type::AcknowledgeOperationStatus) },
                 "Expecting 'agent_id' to be present",
             ),
             (

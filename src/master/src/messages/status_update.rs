@@ -27,11 +27,9 @@ impl Master {
         if !Pid::is_named(pid) {
             return Err(format!("that of task {task_id} names no agent's pid"));
         }
-        match update.uuid.as_ref().or(update.status.uuid.as_ref()).map(Vec::len) {
-            Some(16) => {}
-            Some(length) => return Err(format!("that of task {task_id} has a uuid of {length} bytes, not 16")),
-            None => return Err(format!("that of task {task_id} has no uuid")),
-        }
+        let uuid = update.uuid.as_ref().or(update.status.uuid.as_ref());
+        let uuid = uuid.ok_or_else(|| format!("that of task {task_id} has no uuid"))?;
+        base::valid_uuid(uuid).map_err(|why| format!("the uuid of that of task {task_id}: {why}"))?;
         let agent_id = update.slave_id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
         let agent = self.agent_by_id(agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
         let framework_id = update.framework_id.value.as_str();

@@ -26,6 +26,10 @@ impl Master {
     fn take_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) -> Result<(), String> {
         let agent_id = message.slave_id.as_ref().ok_or("it names no agent")?.value.clone();
         let agent = self.agent_by_id(&agent_id).ok_or_else(|| format!("agent {agent_id} is not registered"))?;
+        if let Some(uuid) = &message.status.uuid {
+            // Its framework could not acknowledge it.
+            base::valid_uuid(&uuid.value).map_err(|why| format!("its uuid: {why}"))?;
+        }
         let Some(uuid) = message.operation_uuid else {
             // The answer to a framework's own question about an operation that nobody keeps.
             let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;

@@ -12,6 +12,7 @@ use crate::io::Outbox;
 use crate::master::Master;
 use crate::operations::provider_of;
 use crate::state::AgentKey;
+use crate::validate;
 
 impl Master {
     pub(crate) fn update_slave(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) {
@@ -25,6 +26,7 @@ impl Master {
 
     fn take_update(&mut self, message: UpdateSlaveMessage, out: &mut Outbox) -> Result<(), String> {
         let key = self.agent_by_id(&message.slave_id.value).ok_or("it is not registered")?;
+        validate::resource_version(message.resource_version_uuid.as_ref())?;
         // Agents before 1.5 do not set the flag: for them it is always a matter of oversubscription.
         let oversubscribed = match message.update_oversubscribed_resources.unwrap_or(true) {
             true => Some(from_proto(&message.oversubscribed_resources).map_err(|why| why.to_string())?.revocable()),

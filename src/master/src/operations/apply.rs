@@ -66,7 +66,7 @@ impl Master {
         operation_info: Operation,
         out: &mut Outbox,
     ) {
-        let uuid = mesos::Uuid { value: self.next_uuid() };
+        let uuid = mesos::Uuid { value: base::uuid(&mut self.uuids).to_vec() };
         let framework_id = framework.and_then(|key| self.framework(key)).map(|framework| framework.proto_id());
         let Some(agent) = self.agent(key) else { return };
         let provider = provider_of(&operation_info);
@@ -108,14 +108,5 @@ impl Master {
         if let Some(agent) = self.agent_mut(key) {
             agent.operations.insert(uuid.value, Arc::new(operation));
         }
-    }
-
-    /// 16 bytes that this master has not made before (SplitMix64, twice).
-    fn next_uuid(&mut self) -> Vec<u8> {
-        let mut half = || {
-            self.next_operation += 1;
-            base::scramble(self.seed.wrapping_add(self.next_operation.wrapping_mul(base::GAMMA))).to_be_bytes()
-        };
-        [half(), half()].concat()
     }
 }

@@ -51,7 +51,8 @@ fn executor_id(value: &str) -> mesos::ExecutorId {
 fn uuid(words: &Words<'_>) -> Vec<u8> {
     match words.get("uuid") {
         Some("short") => vec![1; 3],
-        text => vec![text.and_then(|text| text.parse().ok()).unwrap_or(1); 16],
+        Some("nil") => vec![0; 16],
+        text => base::uuid_from([text.and_then(|text| text.parse().ok()).unwrap_or(1); 16]).to_vec(),
     }
 }
 
@@ -418,7 +419,7 @@ pub(super) fn agent_message(script: &mut Script, words: &Words<'_>) -> Result<Op
     let name = words.at(1);
     let version = Some(words.get("version").unwrap_or("1.11.0").to_owned());
     let process = words.number("process").map_or(7, |number| number as u8);
-    let resource_version = Some(mesos::Uuid { value: vec![process; 16] });
+    let resource_version = Some(mesos::Uuid { value: base::uuid_from([process; 16]).to_vec() });
     let message = match words.at(0) {
         "register" => Message::RegisterSlave(Box::new(RegisterSlaveMessage {
             slave: slave_info(script, words),
@@ -523,7 +524,7 @@ fn reregister(script: &mut Script, words: &Words<'_>) -> ReregisterSlaveMessage 
         frameworks: frameworks.collect(),
         version: Some(words.get("version").unwrap_or("1.11.0").to_owned()),
         agent_capabilities: capabilities(words),
-        resource_version_uuid: Some(mesos::Uuid { value: vec![7; 16] }),
+        resource_version_uuid: Some(mesos::Uuid { value: base::uuid_from([7; 16]).to_vec() }),
         ..Default::default()
     }
 }

@@ -2,13 +2,14 @@
 
 use base::{AgentId, ExecutorId, FrameworkId, TaskId};
 use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
-use protos::mesos::{MasterInfo, Resource, SlaveInfo};
+use protos::mesos::{MasterInfo, Resource, SlaveInfo, Uuid};
 use rustc_hash::FxHashSet;
 
 use crate::config::Config;
 
 /// A new agent: its resources are valid, and it claims no id.
 pub(crate) fn registration(message: &RegisterSlaveMessage) -> Result<(), String> {
+    resource_version(message.resource_version_uuid.as_ref())?;
     agent_info(&message.slave, &message.checkpointed_resources)
 }
 
@@ -16,6 +17,7 @@ pub(crate) fn registration(message: &RegisterSlaveMessage) -> Result<(), String>
 pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId, String> {
     let id = message.slave.id.as_ref().ok_or("it names no agent id")?;
     let id = AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
+    resource_version(message.resource_version_uuid.as_ref())?;
     agent_info(&message.slave, &message.checkpointed_resources)?;
     let mut frameworks = FxHashSet::default();
     for info in &message.frameworks {
@@ -54,6 +56,12 @@ pub(crate) fn reregistration(message: &ReregisterSlaveMessage) -> Result<AgentId
         valid(&task.resources)?;
     }
     Ok(id)
+}
+
+/// An agent gets its version back with each operation, and a reader of Mesos ends at one that is no UUID.
+pub(crate) fn resource_version(version: Option<&Uuid>) -> Result<(), String> {
+    let checked = version.map_or(Ok(()), |version| base::valid_uuid(&version.value).map(drop));
+    checked.map_err(|why| format!("its resource version: {why}"))
 }
 
 fn agent_info(info: &SlaveInfo, checkpointed: &[Resource]) -> Result<(), String> {

@@ -12,7 +12,7 @@ mod offer_constraints;
 mod quota;
 mod task;
 
-pub(crate) use agent::{agent_fits, registration, reregistration};
+pub(crate) use agent::{agent_fits, registration, reregistration, resource_version};
 pub use command::command;
 pub use container::container;
 pub(crate) use framework_info::{failover_timeout, framework_info, roles_of, subscription_update};

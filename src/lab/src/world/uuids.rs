@@ -1,0 +1,43 @@
+//! Every UUID in what processes of a world say to each other: found by the names of its fields, checked bit by bit. For tests.
+
+use std::collections::BTreeMap;
+
+/// What has been found.
+#[derive(Debug, Default)]
+pub(crate) struct Uuids {
+    /// How many by the names of their fields.
+    pub seen: BTreeMap<String, usize>,
+    /// Those that are not of version 4 and the variant of RFC 9562.
+    pub wrong: Vec<String>,
+}
+
+impl Uuids {
+    /// Looks at a message, as its derived `Debug` writes it.
+    pub fn look(&mut self, text: &str) {
+        let mut rest = text;
+        while let Some(at) = rest.find("uuid: ") {
+            let name = rest[..at].rsplit(|c: char| c != '_' && !c.is_ascii_lowercase()).next().unwrap_or_default();
+            let name = format!("{name}uuid");
+            rest = &rest[at + "uuid: ".len()..];
+            let value = rest.trim_start_matches("Some(").trim_start_matches("Uuid { value: ");
+            // A message in between has a field of its own.
+            let Some(list) = value.strip_prefix('[').and_then(|value| value.split_once(']')) else { continue };
+            *self.seen.entry(name.clone()).or_default() += 1;
+            let bytes: Vec<u8> = list.0.split(", ").filter_map(|byte| byte.parse().ok()).collect();
+            if bytes.len() != 16 || bytes[6] >> 4 != 4 || bytes[8] >> 6 != 2 {
+                self.wrong.push(format!("{name}: {bytes:02x?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn fields_are_found_and_bits_are_looked_at() {
+    let mut uuids = Uuids::default();
+    let good = format!("{:?}", base::uuid_from([7; 16]));
+    uuids.look(&format!("A {{ uuid: None, status_uuid: Uuid {{ value: {good} }}, b: B {{ uuid: Some({good}) }} }}"));
+    assert_eq!((uuids.seen.len(), uuids.wrong.len()), (2, 0));
+    uuids.look(&format!("A {{ operation_uuid: Some(Uuid {{ value: {:?} }}) }}", [7; 16]));
+    uuids.look("A { uuid: [1, 2] }");
+    assert_eq!((uuids.seen["operation_uuid"], uuids.wrong.len()), (1, 2));
+}
