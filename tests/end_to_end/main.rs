@@ -31,6 +31,7 @@ mod pymesos;
 mod quality;
 mod runtime_files;
 mod secrecy;
+mod sizes;
 mod slices;
 mod support;
 mod task_settings;

@@ -5,6 +5,7 @@
 pub mod calls;
 mod files;
 mod help;
+mod judged;
 mod log_level;
 mod query;
 
@@ -16,6 +17,7 @@ use wire::route::Table;
 
 #[cfg(test)]
 pub use help::gaps;
+pub use judged::judged;
 pub use log_level::LogLevel;
 pub use query::{form, number};
 

@@ -141,14 +141,14 @@ fn percentile(sorted: &[f64], part: f64) -> Option<f64> {
     Some(below + (above - below) * place.fract())
 }
 
-/// Answers `/metrics/snapshot?timeout=`. Nothing here takes time, so a good timeout changes nothing.
-pub async fn answer(request: &Request, collect: impl Future<Output = Metrics>) -> Response {
+/// Answers `/metrics/snapshot?timeout=` with this document. A good timeout changes nothing.
+pub async fn answer(request: &Request, document: impl Future<Output = Vec<u8>>) -> Response {
     if let Some(text) = request.query.get("timeout")
         && let Err(error) = base::parse_duration(text)
     {
         return Response::bad_request(format!("Invalid timeout '{text}': {error}.\n"));
     }
-    Response::ok_jsonp(collect.await.json(), request.query.get("jsonp"))
+    Response::ok_jsonp(document.await, request.query.get("jsonp"))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use allocator::fairness::{EndedOffer, OfferEnd};
 use allocator::policies::Policies;
 use allocator::{
     AgentOptions, Allocator, Attribute, Filter, FrameworkOptions, Held, Holder, InverseAnswer, InverseOffering,
-    Offering, Quota, RegexLimits, UpdateAvailableError, Weight,
+    Offering, Quota, UpdateAvailableError, Weight,
 };
 use base::{AgentId, FrameworkId, Time};
 use protos::mesos::domain_info::FaultDomain;
@@ -19,13 +19,11 @@ use resources::{Amount, Conversion, Name, Quantities, Resources, Role};
 
 use crate::config::Config;
 use crate::state::{Agent, Framework, Offer};
-use crate::validate;
 
 /// The allocator, and the time that its inputs are given.
 pub(crate) struct Allocation {
     allocator: Allocator,
     now: Time,
-    regex_limits: RegexLimits,
     /// Set after a failover until enough agents are back.
     hold: Option<Hold>,
 }
@@ -50,12 +48,7 @@ impl Allocation {
             framework_sorter: config.framework_sorter,
             seed,
         };
-        Allocation {
-            allocator: Allocator::new(settings),
-            now,
-            regex_limits: config.offer_constraints_limits,
-            hold: None,
-        }
+        Allocation { allocator: Allocator::new(settings), now, hold: None }
     }
 
     /// What follows happens now.
@@ -65,12 +58,12 @@ impl Allocation {
     }
 
     pub(crate) fn add_framework(&mut self, framework: &Framework) {
-        let options = framework_options(framework, self.regex_limits);
+        let options = framework_options(framework);
         self.allocator.add_framework(&framework.id, &options, framework.active, &[]);
     }
 
     pub(crate) fn update_framework(&mut self, framework: &Framework) {
-        self.allocator.update_framework(&framework.id, &framework_options(framework, self.regex_limits));
+        self.allocator.update_framework(&framework.id, &framework_options(framework));
     }
 
     pub(crate) fn activate_framework(&mut self, id: &FrameworkId) {
@@ -291,7 +284,7 @@ fn parsed(roles: &BTreeSet<String>) -> BTreeSet<Role> {
     roles.iter().filter_map(|role| Role::parse(role).ok()).collect()
 }
 
-fn framework_options(framework: &Framework, limits: RegexLimits) -> FrameworkOptions {
+fn framework_options(framework: &Framework) -> FrameworkOptions {
     let known = framework.capabilities;
     let filters = framework.info.offer_filters.iter();
     FrameworkOptions {
@@ -309,8 +302,7 @@ fn framework_options(framework: &Framework, limits: RegexLimits) -> FrameworkOpt
         min_allocatable: filters
             .filter_map(|(role, filters)| Some((Role::parse(role).ok()?, minima(filters)?)))
             .collect(),
-        // The call that brought them was refused if they are invalid.
-        constraints: validate::offer_constraints(framework.offer_constraints.as_deref(), limits).unwrap_or_default(),
+        constraints: framework.constraints.clone(),
     }
 }
 

@@ -83,7 +83,6 @@ pub struct Master {
     pub(crate) next_observer: u64,
     /// The generator of the operations' UUIDs.
     pub(crate) uuids: u64,
-    pub(crate) seed: u64,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
 }
@@ -146,7 +145,6 @@ impl Master {
             next_agent: 0,
             next_observer: 1,
             uuids: seed,
-            seed,
             snapshot: None,
         };
         master.recover(registry);

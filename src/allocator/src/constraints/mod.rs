@@ -97,11 +97,14 @@ pub struct OfferConstraints {
 
 type Groups = Vec<Vec<Test>>;
 
+/// Each expression is compiled once, however many constraints have it.
+type Patterns = BTreeMap<String, Arc<Pattern>>;
+
 /// A constraint whose expression has been compiled.
 #[derive(Debug)]
 struct Test {
     constraint: Constraint,
-    pattern: Option<Pattern>,
+    pattern: Option<Arc<Pattern>>,
 }
 
 impl PartialEq for Test {
@@ -126,7 +129,7 @@ impl OfferConstraints {
         roles: BTreeMap<String, Vec<Vec<Constraint>>>,
         limits: RegexLimits,
     ) -> Result<OfferConstraints, ConstraintsError> {
-        let mut compiled = BTreeMap::new();
+        let (mut compiled, mut patterns) = (BTreeMap::new(), Patterns::default());
         for (role, groups) in roles {
             if groups.is_empty() {
                 return Err(ConstraintsError::NoGroups { role });
@@ -134,8 +137,8 @@ impl OfferConstraints {
             if groups.iter().any(Vec::is_empty) {
                 return Err(ConstraintsError::EmptyGroup { role });
             }
-            let test = |constraint| Test::new(constraint, limits);
-            let group = |group: Vec<Constraint>| group.into_iter().map(test).collect();
+            let mut test = |constraint| Test::new(constraint, limits, &mut patterns);
+            let group = |group: Vec<Constraint>| group.into_iter().map(&mut test).collect();
             let groups: Result<Groups, PatternError> = groups.into_iter().map(group).collect();
             let groups = groups.map_err(|why| ConstraintsError::Pattern { role: role.clone(), why })?;
             compiled.insert(role, groups);
@@ -172,12 +175,19 @@ impl OfferConstraints {
 }
 
 impl Test {
-    fn new(constraint: Constraint, limits: RegexLimits) -> Result<Test, PatternError> {
-        let pattern = match &constraint.predicate {
-            Predicate::TextMatches(text) | Predicate::TextNotMatches(text) => Some(Pattern::new(text, limits)?),
-            _ => None,
+    fn new(constraint: Constraint, limits: RegexLimits, known: &mut Patterns) -> Result<Test, PatternError> {
+        let (Predicate::TextMatches(text) | Predicate::TextNotMatches(text)) = &constraint.predicate else {
+            return Ok(Test { constraint, pattern: None });
         };
-        Ok(Test { constraint, pattern })
+        let pattern = match known.get(text) {
+            Some(pattern) => Arc::clone(pattern),
+            None => {
+                let pattern = Arc::new(Pattern::new(text, limits)?);
+                known.insert(text.clone(), Arc::clone(&pattern));
+                pattern
+            }
+        };
+        Ok(Test { constraint, pattern: Some(pattern) })
     }
 
     fn holds(&self, agent: &AgentOptions) -> bool {

@@ -75,6 +75,21 @@ fn hostname_region_and_zone() {
 }
 
 #[test]
+fn an_expression_is_compiled_once() {
+    let test = |predicate: fn(String) -> Predicate, text: &str| Constraint {
+        selector: Selector::Hostname,
+        predicate: predicate(text.to_owned()),
+    };
+    let one = vec![test(Predicate::TextMatches, "a+"), test(Predicate::TextNotMatches, "a+")];
+    let compiled =
+        groups(vec![one, vec![test(Predicate::TextMatches, "b"), test(Predicate::TextMatches, "a+")]]).unwrap();
+    let tests: Vec<&Test> = compiled.roles["r"].iter().flatten().collect();
+    let pattern = |at: usize| tests[at].pattern.as_ref().unwrap();
+    assert!(Arc::ptr_eq(pattern(0), pattern(1)) && Arc::ptr_eq(pattern(0), pattern(3)));
+    assert!(!Arc::ptr_eq(pattern(0), pattern(2)));
+}
+
+#[test]
 fn one_group_must_hold_in_full() {
     let has = |name: &str| Constraint { selector: Selector::Attribute(name.into()), predicate: Predicate::Exists };
     let constraints = groups(vec![vec![has("a"), has("b")], vec![has("c")]]).unwrap();

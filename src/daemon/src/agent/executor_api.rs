@@ -10,9 +10,10 @@ use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::operator_api::respond;
 use crate::codec;
+use crate::common::judged;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    match check(request) {
+    match judged(request, check).await {
         Ok((call, Some(encoding))) => subscribe(handler, call, encoding).await,
         Ok((call, None)) => other(handler, call).await,
         Err(refusal) => *refusal,

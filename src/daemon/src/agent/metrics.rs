@@ -11,7 +11,7 @@ use super::handler::Handler;
 use crate::metrics::Metrics;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    crate::metrics::answer(request, collect(handler)).await
+    crate::metrics::answer(request, async { collect(handler).await.json() }).await
 }
 
 /// All metrics as of now.

@@ -57,7 +57,7 @@ pub(super) struct Handler {
     pub(super) started: Time,
     pub(super) documents: Documents,
     /// Acknowledgements that the core has not seen.
-    pub(super) refused: scheduler_api::Refused,
+    pub(super) refused: Arc<scheduler_api::Refused>,
     /// What documents share.
     pub(super) pieces: Arc<Pieces>,
     routes: Table<Route>,
@@ -89,7 +89,7 @@ impl Handler {
             info,
             started,
             documents: Documents::new(),
-            refused: scheduler_api::Refused::default(),
+            refused: Arc::default(),
             pieces: Arc::default(),
             routes,
             standby,

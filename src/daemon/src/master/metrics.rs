@@ -15,28 +15,36 @@ use wire::http::{Request, Response};
 
 use super::fairness;
 use super::handler::Handler;
+use super::told::Told;
 use super::world::Live;
 use crate::metrics::Metrics;
 use crate::prometheus::Text;
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
-    crate::metrics::answer(request, collect(handler)).await
+    crate::metrics::answer(request, made(handler, |metrics| metrics.json())).await
 }
 
-/// All metrics as of now; computed off the reactor's thread, because a big cluster takes a while to sum up.
+/// All metrics as of now.
+pub(super) async fn collect(handler: &Handler) -> Metrics {
+    made(handler, |metrics| metrics).await
+}
+
+/// What is made of all metrics as of now; off the reactor's thread, because a big cluster takes a while to sum up and to write.
 ///
 /// If that fails (a thread that panics), there are none.
-pub(super) async fn collect(handler: &Handler) -> Metrics {
-    let (snapshot, report, facts) = look(handler).await;
+async fn made<T: Default + Send + 'static>(handler: &Handler, make: fn(Metrics) -> T) -> T {
+    let (snapshot, mut report, facts) = look(handler).await;
     let computed = tokio::task::spawn_blocking(move || {
-        let mut metrics = compute(&snapshot, &facts);
+        let told = Told::of(&snapshot.roles);
+        let mut metrics = compute(&snapshot, &facts, &told);
+        told.limit(&mut report);
         let names = names(&snapshot);
         fairness::flat(&mut metrics, &report, facts.per_framework.then_some(&names), snapshot.time);
-        metrics
+        make(metrics)
     });
     computed.await.unwrap_or_else(|error| {
         tracing::warn!("metrics cannot be computed: {error}");
-        Metrics::default()
+        T::default()
     })
 }
 
@@ -45,12 +53,14 @@ pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response
     if !crate::common::gets(request) {
         return Response::method_not_allowed(&["GET"], request.method.as_str());
     }
-    let (snapshot, report, facts) = look(handler).await;
+    let (snapshot, mut report, facts) = look(handler).await;
     let written = tokio::task::spawn_blocking(move || {
         let mut text = Text::default();
-        for (name, value) in compute(&snapshot, &facts).iter() {
+        let told = Told::of(&snapshot.roles);
+        for (name, value) in compute(&snapshot, &facts, &told).iter() {
             text.flat(name, value);
         }
+        told.limit(&mut report);
         fairness::families(&mut text, &report, &names(&snapshot), snapshot.time);
         text.write()
     });
@@ -101,7 +111,7 @@ struct Facts {
     per_framework: bool,
 }
 
-fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
+fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
     let mut metrics = facts.timers.clone();
     metrics.system();
     metrics.set("master/elected", if facts.standby.is_some() { 0.0 } else { 1.0 });
@@ -122,11 +132,17 @@ fn compute(snapshot: &Snapshot, facts: &Facts) -> Metrics {
     cluster(&mut metrics, snapshot);
     tasks(&mut metrics, snapshot);
     operations(&mut metrics, snapshot);
-    allocator(&mut metrics, snapshot);
+    allocator(&mut metrics, snapshot, told);
     registrar(&mut metrics, facts.registry_bytes);
     per_principal(&mut metrics, snapshot);
     if facts.per_framework {
         snapshot.frameworks.values().for_each(|framework| per_framework(&mut metrics, framework));
+        let all = snapshot.frameworks.values();
+        let pairs = all.flat_map(|framework| framework.roles.iter().map(move |role| (framework, role)));
+        for (framework, role) in told.pairs(pairs) {
+            let suppressed = f64::from(u8::from(framework.suppressed.contains(role)));
+            metrics.set(format!("{}/roles/{role}/suppressed", prefix_of(framework)), suppressed);
+        }
     }
     metrics
 }
@@ -223,7 +239,7 @@ fn operations(metrics: &mut Metrics, snapshot: &Snapshot) {
     metrics.set("master/operations/total", total as f64);
 }
 
-fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
+fn allocator(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
     let (mut total, mut taken) = (Resources::default(), Resources::default());
     for agent in snapshot.agents.values() {
         total += &agent.total;
@@ -236,23 +252,27 @@ fn allocator(metrics: &mut Metrics, snapshot: &Snapshot) {
         metrics.set(format!("{label}/total"), total.get(&name).to_f64());
         metrics.set(format!("{label}/offered_or_allocated"), taken.get(&name).to_f64());
     }
-    roles(metrics, snapshot);
+    roles(metrics, snapshot, told);
+    metrics.count("allocator/mesos/roles_left_out", told.left_out());
     metrics.set("allocator/event_queue_dispatches", 0.0);
     metrics.set("allocator/mesos/event_queue_dispatches", 0.0);
 }
 
 /// What the allocator tells of each role: share, refusals, quota.
-fn roles(metrics: &mut Metrics, snapshot: &Snapshot) {
+fn roles(metrics: &mut Metrics, snapshot: &Snapshot, told: &Told<'_>) {
     let mut consumed = resources::Quantities::new();
     for view in &snapshot.roles {
         let role = &view.role;
+        if role.parent().is_none() {
+            consumed += &view.consumed;
+        }
+        if !told.has(role.as_str()) {
+            continue;
+        }
         if !view.frameworks.is_empty() {
             metrics.set(format!("allocator/mesos/roles/{role}/shares/dominant"), view.dominant_share);
         }
         metrics.set(format!("allocator/mesos/offer_filters/roles/{role}/active"), view.refusals as f64);
-        if role.parent().is_none() {
-            consumed += &view.consumed;
-        }
         quota(metrics, view);
     }
     consumption(metrics, "", &consumed);
@@ -329,9 +349,13 @@ fn kinds(metrics: &mut Metrics, prefix: &str, counts: &BTreeMap<i32, u64>, name:
     }
 }
 
-fn per_framework(metrics: &mut Metrics, framework: &Framework) {
+fn prefix_of(framework: &Framework) -> String {
     let name = percent_encoding::utf8_percent_encode(&framework.info.name, percent_encoding::NON_ALPHANUMERIC);
-    let prefix = format!("master/frameworks/{name}/{}", framework.id);
+    format!("master/frameworks/{name}/{}", framework.id)
+}
+
+fn per_framework(metrics: &mut Metrics, framework: &Framework) {
+    let prefix = prefix_of(framework);
     let counts = &framework.counts;
     metrics.count(format!("{prefix}/subscribed"), usize::from(framework.connected()));
     let name = |number| scheduler::call::Type::try_from(number).ok().map(|kind| kind.as_str_name());
@@ -363,9 +387,5 @@ fn per_framework(metrics: &mut Metrics, framework: &Framework) {
         let name = format!("{prefix}/tasks/active/{}", task.state().as_str_name().to_lowercase());
         let before = metrics.get(&name).unwrap_or(0.0);
         metrics.set(name, before + 1.0);
-    }
-    for role in &framework.roles {
-        let suppressed = f64::from(u8::from(framework.suppressed.contains(role)));
-        metrics.set(format!("{prefix}/roles/{role}/suppressed"), suppressed);
     }
 }

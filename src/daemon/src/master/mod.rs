@@ -19,6 +19,7 @@ mod realms;
 mod record;
 mod registry;
 mod scheduler_api;
+mod told;
 mod validate;
 mod views;
 mod whitelist;

@@ -19,14 +19,14 @@ use super::world::Outcome;
 use super::{metrics, own_calls, validate, views};
 use crate::acls::Asker;
 use crate::codec;
-use crate::common::calls;
+use crate::common::{calls, judged};
 use crate::streams::encode_v1;
 
 pub(super) async fn answer(handler: &Handler, request: &Request, asker: Asker) -> Response {
     if let Some((own, call)) = own_calls::find(request) {
         return own_calls::answer(handler, request, own, call, asker).await;
     }
-    match check(request) {
+    match judged(request, check).await {
         Ok((call, encoding)) => act(handler, call, encoding, asker).await,
         Err(refusal) => *refusal,
     }

@@ -13,6 +13,7 @@ use wire::negotiate::{accepted_encoding, decode_call};
 use super::handler::Handler;
 use super::world::Outcome;
 use crate::codec;
+use crate::common::judged;
 
 /// Acknowledgements that never reach the core, which counts the others that are invalid.
 #[derive(Debug, Default)]
@@ -42,17 +43,18 @@ impl Refused {
 const STREAM_ID: &str = "mesos-stream-id";
 
 pub(super) async fn answer(handler: &Handler, request: &Request, principal: Option<Arc<str>>) -> Response {
-    match check(handler, request, principal.as_deref()) {
+    let (refused, who) = (handler.refused.clone(), principal.clone());
+    match judged(request, move |request| check(&refused, request, who.as_deref())).await {
         Ok(call) if call.r#type() == Type::Subscribe => subscribe(handler, request, call, principal).await,
         Ok(call) => other(handler, request, call, principal).await,
         Err(refusal) => *refusal,
     }
 }
 
-fn check(handler: &Handler, request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
+fn check(refused: &Refused, request: &Request, principal: Option<&str>) -> Result<Box<Call>, Box<Response>> {
     let (call, _) = decode_call(request, codec::scheduler_call)?;
     if let Err(why) = master::validate_call(&call).and_then(|()| validate_principal(&call, principal)) {
-        handler.refused.count(call.r#type());
+        refused.count(call.r#type());
         return Err(Box::new(Response::bad_request(format!("Failed to validate scheduler::Call: {why}"))));
     }
     if matches!(call.r#type(), Type::Subscribe | Type::ReconcileOperations) {

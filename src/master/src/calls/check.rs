@@ -1,7 +1,9 @@
 //! Whether a scheduler call has the form that its type wants (wire/http.md 5.2). It needs no state.
 
-use protos::mesos::scheduler::{Call, call::Type};
+use protos::mesos::scheduler::{Call, OfferConstraints, call::Type};
 use protos::mesos::{FrameworkId, FrameworkInfo};
+
+use crate::validate::sizes;
 
 fn present<T>(field: &Option<T>, name: &str) -> Result<(), String> {
     match field {
@@ -12,6 +14,13 @@ fn present<T>(field: &Option<T>, name: &str) -> Result<(), String> {
 
 fn uuid(bytes: &[u8]) -> Result<(), String> {
     base::valid_uuid(bytes).map(drop).map_err(|why| why.to_string())
+}
+
+/// What is too large does not reach the core.
+fn sized(info: &FrameworkInfo, suppressed: &[String], constraints: Option<&OfferConstraints>) -> Result<(), String> {
+    sizes::framework(info)?;
+    sizes::suppressed(suppressed)?;
+    sizes::constraints(constraints)
 }
 
 /// Unset and empty ids are alike.
@@ -34,8 +43,9 @@ pub fn validate_call(call: &Call) -> Result<(), String> {
     let kind = kind.ok_or("Expecting 'type' to be present")?;
     if kind == Type::Subscribe {
         present(&call.subscribe, "subscribe")?;
-        let info = call.subscribe.as_ref().map(|subscribe| &subscribe.framework_info);
-        return info.map_or(Ok(()), |info| same_id(&call.framework_id, info, "subscribe"));
+        let Some(subscribe) = &call.subscribe else { return Ok(()) };
+        same_id(&call.framework_id, &subscribe.framework_info, "subscribe")?;
+        return sized(&subscribe.framework_info, &subscribe.suppressed_roles, subscribe.offer_constraints.as_ref());
     }
     present(&call.framework_id, "framework_id")?;
     match kind {
@@ -61,8 +71,9 @@ pub fn validate_call(call: &Call) -> Result<(), String> {
         Type::Request => present(&call.request, "request"),
         Type::UpdateFramework => {
             present(&call.update_framework, "update_framework")?;
-            let info = call.update_framework.as_ref().map(|body| &body.framework_info);
-            info.map_or(Ok(()), |info| same_id(&call.framework_id, info, "update_framework"))
+            let Some(update) = &call.update_framework else { return Ok(()) };
+            same_id(&call.framework_id, &update.framework_info, "update_framework")?;
+            sized(&update.framework_info, &update.suppressed_roles, update.offer_constraints.as_ref())
         }
         Type::Teardown | Type::Revive | Type::Suppress | Type::Unknown | Type::Subscribe => Ok(()),
     }
@@ -93,6 +104,8 @@ mod tests {
     #[test]
     fn words() {
         let other = FrameworkInfo { id: Some(FrameworkId { value: "g".into() }), ..Default::default() };
+        let id = Some(FrameworkId { value: "f".into() });
+        let large = FrameworkInfo { id, name: "x".repeat(100_000), ..Default::default() };
         let acknowledge = |uuid| Some(call::Acknowledge { uuid, ..Default::default() });
         let status = |uuid| Some(Box::new(call::AcknowledgeOperationStatus { uuid, ..Default::default() }));
         let valid = base::uuid_from([1; 16]).to_vec();
@@ -111,6 +124,13 @@ mod tests {
             (
                 Call { acknowledge_operation_status: status(valid), ..call(Type::AcknowledgeOperationStatus) },
                 "Expecting 'agent_id' to be present",
+            ),
+            (
+                Call {
+                    subscribe: Some(Box::new(call::Subscribe { framework_info: large, ..Default::default() })),
+                    ..call(Type::Subscribe)
+                },
+                "'FrameworkInfo.name' has 100000 bytes, and the limit is 8192",
             ),
             (
                 Call {

@@ -24,11 +24,13 @@ impl Master {
             .map_err(|why| Answer::bad_request(format!("Supplied FrameworkInfo is not valid: {why}")))?;
         unchanged(&framework.info, info)
             .map_err(|why| Answer::bad_request(format!("FrameworkInfo update is not valid: {why}")))?;
-        validate::offer_constraints(call.offer_constraints.as_ref(), self.config.offer_constraints_limits)
+        let compiled = self
+            .compile_constraints(Some(key), call.offer_constraints.as_ref())
             .map_err(|why| Answer::bad_request(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
         self.authorize_roles(info).map_err(|why| Answer::status(403, why))?;
         let before = framework.info.clone();
-        self.replace_info(key, call.framework_info, call.suppressed_roles, call.offer_constraints, out);
+        let constraints = (call.offer_constraints, compiled);
+        self.replace_info(key, call.framework_info, call.suppressed_roles, constraints, out);
         if self.framework(key).is_some_and(|framework| framework.info != before) {
             self.broadcast_framework(key, out);
             self.announce_framework_updated(key, out);

@@ -33,6 +33,7 @@ impl Master {
             roles: roles_of(&info).into_iter().map(str::to_owned).collect(),
             suppressed: subscription.suppressed.into_iter().collect(),
             offer_constraints: subscription.constraints.map(Arc::new),
+            constraints: subscription.compiled,
             info: Arc::new(info),
             connection: Connection::Recovered,
             active,
@@ -58,7 +59,13 @@ impl Master {
     /// A framework that agents know and no scheduler has claimed yet.
     pub(crate) fn recover_framework(&mut self, id: FrameworkId, info: FrameworkInfo, out: &mut Outbox) -> FrameworkKey {
         out.info(format!("Framework {id} is known from an agent"));
-        let subscription = Subscription { info, suppressed: Vec::new(), constraints: None, force: false };
+        let subscription = Subscription {
+            info,
+            suppressed: Vec::new(),
+            constraints: None,
+            compiled: Default::default(),
+            force: false,
+        };
         let key = self.add_framework(id, subscription, Connection::Recovered, out);
         self.announce_framework_added(key, out);
         key

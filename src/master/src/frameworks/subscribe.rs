@@ -20,6 +20,8 @@ pub(crate) struct Subscription {
     pub info: FrameworkInfo,
     pub suppressed: Vec<String>,
     pub constraints: Option<scheduler::OfferConstraints>,
+    /// The same, once they are checked.
+    pub compiled: allocator::OfferConstraints,
     pub force: bool,
 }
 
@@ -37,6 +39,7 @@ impl From<scheduler::call::Subscribe> for Subscription {
             info: call.framework_info,
             suppressed: call.suppressed_roles,
             constraints: call.offer_constraints,
+            compiled: allocator::OfferConstraints::default(),
         }
     }
 }
@@ -58,7 +61,7 @@ impl Master {
         if subscription.info.principal.is_none() {
             subscription.info.principal = principal.map(|name| name.to_string());
         }
-        if let Err(message) = self.check_subscription(&subscription) {
+        if let Err(message) = self.check_subscription(&mut subscription) {
             out.info(format!("Refusing a subscription: {message}"));
             out.push(Output::SchedulerEvent { stream, event: Arc::new(events::error(message)) });
             out.push(Output::CloseStream { stream });
@@ -78,7 +81,7 @@ impl Master {
             // What holds for a principal is not escaped by leaving it out.
             subscription.info.principal = self.proved_principal(&from, out);
         }
-        let checked = self.check_subscription(&subscription);
+        let checked = self.check_subscription(&mut subscription);
         if let Err(message) = checked.and_then(|()| self.check_driver(&from, &subscription.info)) {
             out.info(format!("Refusing a subscription of {from}: {message}"));
             out.send(&from, FrameworkErrorMessage { message });
@@ -125,8 +128,9 @@ impl Master {
         self.framework_books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(from))
     }
 
-    /// The checks of the table of wire/http.md 5.3, in its order.
-    fn check_subscription(&self, subscription: &Subscription) -> Result<(), String> {
+    /// The checks of the table of wire/http.md 5.3, in its order. Compiles the constraints.
+    fn check_subscription(&self, subscription: &mut Subscription) -> Result<(), String> {
+        let known = subscription.id().and_then(|id| self.framework_by_id(id));
         let info = &subscription.info;
         validate::framework_info(info)?;
         validate::subscription_update(info, &subscription.suppressed, &self.config)?;
@@ -135,13 +139,27 @@ impl Master {
             return Err("Framework has been removed".to_owned());
         }
         validate::failover_timeout(info)?;
-        validate::offer_constraints(subscription.constraints.as_ref(), self.config.offer_constraints_limits)?;
+        let compiled = self.compile_constraints(known, subscription.constraints.as_ref())?;
         self.authorize_roles(info)?;
-        let known = id.and_then(|id| self.framework_by_id(id)).and_then(|key| self.framework(key));
+        let known = known.and_then(|key| self.framework(key));
         if known.is_some_and(|framework| framework.info.principal != info.principal) {
             return Err("Changing framework's principal is not allowed.".to_owned());
         }
+        subscription.compiled = compiled;
         Ok(())
+    }
+
+    /// A framework's constraints, ready to be held against agents. Those that it has already are not compiled again.
+    pub(crate) fn compile_constraints(
+        &self,
+        known: Option<FrameworkKey>,
+        sent: Option<&scheduler::OfferConstraints>,
+    ) -> Result<allocator::OfferConstraints, String> {
+        let known = known.and_then(|key| self.framework(key));
+        match known.filter(|framework| framework.offer_constraints.as_deref() == sent) {
+            Some(framework) => Ok(framework.constraints.clone()),
+            None => validate::offer_constraints(sent, self.config.offer_constraints_limits),
+        }
     }
 
     /// A framework that this master has never seen, with or without an id.
@@ -187,7 +205,8 @@ impl Master {
         self.discard_offers_of(key, out);
         self.cut_connection(key, same_pid, out);
         self.connect_framework(key, connection, out);
-        self.replace_info(key, subscription.info, subscription.suppressed, subscription.constraints, out);
+        let constraints = (subscription.constraints, subscription.compiled);
+        self.replace_info(key, subscription.info, subscription.suppressed, constraints, out);
         self.activate_framework(key);
         self.tell_subscribed(key, again, out);
         self.start_heartbeats(key, out);
@@ -198,7 +217,8 @@ impl Master {
     /// The same process asks again: it may have missed the answer.
     fn reregister_driver(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
         self.rescind_offers_of(key, out);
-        self.replace_info(key, subscription.info, subscription.suppressed, subscription.constraints, out);
+        let constraints = (subscription.constraints, subscription.compiled);
+        self.replace_info(key, subscription.info, subscription.suppressed, constraints, out);
         let now = self.now;
         if let Some(framework) = self.framework_mut(key) {
             framework.reregistered = Some(now);

@@ -21,7 +21,7 @@ impl Master {
         key: FrameworkKey,
         mut info: FrameworkInfo,
         suppressed: Vec<String>,
-        constraints: Option<scheduler::OfferConstraints>,
+        constraints: (Option<scheduler::OfferConstraints>, allocator::OfferConstraints),
         out: &mut Outbox,
     ) {
         let Some(framework) = self.framework(key) else { return };
@@ -35,7 +35,8 @@ impl Master {
         framework.capabilities = FrameworkCapabilities::new(&info.capabilities);
         framework.roles = roles;
         framework.suppressed = suppressed.into_iter().collect();
-        framework.offer_constraints = constraints.map(Arc::new);
+        framework.offer_constraints = constraints.0.map(Arc::new);
+        framework.constraints = constraints.1;
         framework.info = Arc::new(info);
         if let Some(framework) = self.frameworks.get(key.0).cloned() {
             self.allocation.update_framework(&framework);

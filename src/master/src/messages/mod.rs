@@ -62,7 +62,13 @@ impl Master {
     }
 
     fn register_framework(&mut self, from: Pid, info: protos::mesos::FrameworkInfo, out: &mut Outbox) {
-        let subscription = Subscription { info, suppressed: Vec::new(), constraints: None, force: false };
+        let subscription = Subscription {
+            info,
+            suppressed: Vec::new(),
+            constraints: None,
+            compiled: Default::default(),
+            force: false,
+        };
         if subscription.id().is_some() {
             let message = "Registering with 'id' already set".to_owned();
             out.send(&from, protos::mesos::internal::FrameworkErrorMessage { message });

@@ -10,7 +10,13 @@ use crate::master::Master;
 impl Master {
     pub(crate) fn reregister_framework(&mut self, from: Pid, message: ReregisterFrameworkMessage, out: &mut Outbox) {
         let info = message.framework;
-        let subscription = Subscription { info, suppressed: Vec::new(), constraints: None, force: message.failover };
+        let subscription = Subscription {
+            info,
+            suppressed: Vec::new(),
+            constraints: None,
+            compiled: Default::default(),
+            force: message.failover,
+        };
         if subscription.id().is_none() {
             out.send(&from, FrameworkErrorMessage { message: "Re-registering without an 'id'".to_owned() });
             return;

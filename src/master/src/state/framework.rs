@@ -79,6 +79,8 @@ pub struct Framework {
     pub suppressed: BTreeSet<String>,
     /// What agents it wants.
     pub offer_constraints: Option<Arc<scheduler::OfferConstraints>>,
+    /// The same, ready to be held against agents.
+    pub constraints: allocator::OfferConstraints,
     /// How it is reached.
     pub connection: Connection,
     /// Whether it gets offers.

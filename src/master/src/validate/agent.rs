@@ -5,6 +5,7 @@ use protos::mesos::internal::{RegisterSlaveMessage, ReregisterSlaveMessage};
 use protos::mesos::{MasterInfo, Resource, SlaveInfo, Uuid};
 use rustc_hash::FxHashSet;
 
+use super::sizes;
 use crate::config::Config;
 
 /// A new agent: its resources are valid, and it claims no id.
@@ -68,6 +69,7 @@ fn agent_info(info: &SlaveInfo, checkpointed: &[Resource]) -> Result<(), String>
     if let Some(id) = &info.id {
         AgentId::new(&id.value).map_err(|why| format!("agent id: {why}"))?;
     }
+    sizes::agent(info)?;
     valid(&info.resources)?;
     if !info.checkpoint() && !checkpointed.is_empty() {
         return Err("Checkpointed resources provided when checkpointing is not enabled".to_owned());

@@ -5,7 +5,7 @@ use protos::mesos::ExecutorInfo;
 use protos::mesos::executor_info::Type;
 use resources::{Resources, validate_list};
 
-use super::{command, container, task};
+use super::{command, container, sizes, task};
 use crate::state::{Agent, Framework, FrameworkKey};
 
 /// A valid executor.
@@ -27,6 +27,7 @@ pub(crate) fn executor(
     agent: &Agent,
 ) -> Result<Checked, String> {
     let id = ExecutorId::new(&info.executor_id.value).map_err(|why| format!("Executor's id is invalid: {why}"))?;
+    sizes::executor(info)?;
     kind(info)?;
     let owner = info.framework_id.as_ref().map(|id| id.value.as_str());
     if owner != Some(framework.id.as_str()) {

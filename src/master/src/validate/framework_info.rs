@@ -8,6 +8,7 @@ use base::FrameworkId;
 use protos::mesos::{FrameworkInfo, OfferFilters};
 use resources::Role;
 
+use super::sizes;
 use crate::config::Config;
 use crate::state::FrameworkCapabilities;
 
@@ -30,6 +31,7 @@ fn set_text<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
 
 /// All checks of the info by itself: roles, id, offer filters.
 pub(crate) fn framework_info(info: &FrameworkInfo) -> Result<(), String> {
+    sizes::framework(info)?;
     let capabilities = FrameworkCapabilities::new(&info.capabilities);
     if capabilities.multi_role && info.role.is_some() {
         return Err("'FrameworkInfo.role' must not be set when the framework is MULTI_ROLE capable".to_owned());
@@ -82,8 +84,10 @@ pub(crate) fn subscription_update(info: &FrameworkInfo, suppressed: &[String], c
             return Err(format!("Roles {} are not present in the master's --roles", set_text(missing)));
         }
     }
+    sizes::suppressed(suppressed)?;
+    let roles: BTreeSet<&str> = roles.into_iter().collect();
     for role in suppressed {
-        if !roles.contains(&role.as_str()) {
+        if !roles.contains(role.as_str()) {
             return Err(format!("Suppressed role '{role}' is not contained in the list of roles"));
         }
     }

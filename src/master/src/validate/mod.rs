@@ -10,6 +10,7 @@ mod group;
 mod maintenance;
 mod offer_constraints;
 mod quota;
+pub(crate) mod sizes;
 mod task;
 
 pub(crate) use agent::{agent_fits, registration, reregistration, resource_version};

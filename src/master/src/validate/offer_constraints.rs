@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::sizes;
 use allocator::{Constraint, Predicate, RegexLimits, Selector};
 use protos::mesos::scheduler::attribute_constraint::predicate::Predicate as Wire;
 use protos::mesos::scheduler::attribute_constraint::selector::{PseudoattributeType, Selector as WireSelector};
@@ -17,6 +18,7 @@ pub(crate) fn offer_constraints(
     sent: Option<&OfferConstraints>,
     limits: RegexLimits,
 ) -> Result<allocator::OfferConstraints, String> {
+    sizes::constraints(sent)?;
     let mut roles = BTreeMap::new();
     for (role, of_role) in sent.iter().flat_map(|sent| &sent.role_constraints) {
         let group = |constraints: &[AttributeConstraint]| constraints.iter().map(constraint).collect();

@@ -6,7 +6,7 @@ use base::{ExecutorId, TaskId};
 use protos::mesos::TaskInfo;
 use resources::{Name, Resources, validate_list};
 
-use super::{checks, command, container, executor};
+use super::{checks, command, container, executor, sizes};
 use crate::state::{Agent, Framework, FrameworkKey};
 
 /// Where a task is to be launched.
@@ -77,6 +77,7 @@ pub(crate) fn task(launch: &Launch<'_>, task: &TaskInfo) -> Result<Needs, String
 /// The rules that hold for tasks of groups as well: all but those of executor and offer. Its resources. `last` is what a task
 /// takes that has been found right.
 pub(crate) fn own(agent: &Agent, task: &TaskInfo, last: Option<&Resources>) -> Result<Resources, String> {
+    sizes::task(task)?;
     if task.slave_id.value != agent.id.as_str() {
         return Err(format!("Task uses invalid agent {} while agent {} is expected", task.slave_id.value, agent.id));
     }
@@ -216,6 +217,7 @@ mod tests {
         for (task, words) in [
             (TaskInfo { task_id: mesos::TaskId::default(), ..good() }, "ID must not be empty"),
             (TaskInfo { slave_id, ..good() }, "Task uses invalid agent b while agent a is expected"),
+            (TaskInfo { name: "x".repeat(8193), ..good() }, "'TaskInfo.name' has 8193 bytes, and the limit is 8192"),
             (
                 TaskInfo { kill_policy: Some(policy), ..good() },
                 "Task's 'kill_policy.grace_period' must be non-negative",

@@ -1,0 +1,59 @@
+//! Large calls are read where they hold up nobody.
+
+use wire::http::{Body, Query, Request, Response};
+
+/// A body that is longer takes milliseconds to read, in which the reactor's thread would do nothing else.
+const LARGE: usize = 1 << 20;
+
+/// What `judge` makes of a request: off the reactor's thread, with method, headers and body alone, if the body is large.
+///
+/// # Errors
+/// What `judge` answers; 500 if it panics.
+pub async fn judged<T: Send + 'static>(
+    request: &Request,
+    judge: impl FnOnce(&Request) -> Result<T, Box<Response>> + Send + 'static,
+) -> Result<T, Box<Response>> {
+    let Body::Full(body) = &request.body else { return judge(request) };
+    if body.len() <= LARGE {
+        return judge(request);
+    }
+    let request = Request {
+        method: request.method.clone(),
+        path: request.path.clone(),
+        raw_query: None,
+        query: Query::default(),
+        headers: request.headers.clone(),
+        body: Body::Full(body.clone()),
+        peer: request.peer,
+    };
+    let judged = tokio::task::spawn_blocking(move || judge(&request)).await;
+    judged.unwrap_or_else(|error| Err(Box::new(Response::internal(error.to_string()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use wire::http::{HeaderMap, Method};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_body_is_read_on_another_thread() {
+        let here = std::thread::current().id();
+        for (length, elsewhere) in [(LARGE, false), (LARGE + 1, true)] {
+            let request = Request {
+                method: Method::POST,
+                path: "/".to_owned(),
+                raw_query: None,
+                query: Query::default(),
+                headers: HeaderMap::new(),
+                body: Body::Full(vec![b' '; length].into()),
+                peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            };
+            let judge = |request: &Request| Ok((request.body.full().len(), std::thread::current().id()));
+            let (read, thread) = judged(&request, judge).await.expect("nothing is refused");
+            assert_eq!((read, thread != here), (length, elsewhere));
+        }
+    }
+}
