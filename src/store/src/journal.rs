@@ -52,6 +52,9 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|part| part.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
+/// Records in the order in which they were added.
+type Records = Vec<Vec<u8>>;
+
 impl Journal {
     /// Makes the file with all its blocks, and opens it.
     pub(crate) fn create(path: &Path) -> Result<Journal, StoreError> {
@@ -82,7 +85,7 @@ impl Journal {
     }
 
     /// Opens the file of an earlier process: its records, in order. None if there is none, or it is not whole.
-    pub(crate) fn open(path: &Path) -> Result<Option<(Journal, Vec<Vec<u8>>)>, StoreError> {
+    pub(crate) fn open(path: &Path) -> Result<Option<(Journal, Records)>, StoreError> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             outcome => outcome.map_err(StoreError::io("open", path))?,

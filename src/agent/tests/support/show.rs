@@ -93,7 +93,11 @@ fn message_text(message: &Outgoing) -> String {
                 tasks(&m.tasks),
                 m.checkpointed_resources.len(),
                 m.completed_frameworks.len(),
-                if m.slave.attributes.iter().any(|attribute| attribute.name == agent::UNHEALTHY) { " unhealthy" } else { "" }
+                if m.slave.attributes.iter().any(|attribute| attribute.name == agent::UNHEALTHY) {
+                    " unhealthy"
+                } else {
+                    ""
+                }
             )
         }
         Outgoing::StatusUpdate(m) => format!(

@@ -13,6 +13,7 @@ use crate::master::Master;
 use crate::messages::is_final;
 use crate::operations::{provider_of, without_allocations};
 use crate::state::{AgentKey, ResourceProvider};
+use crate::validate;
 
 /// A resource provider as an agent reports it, checked.
 pub(crate) struct Reported {
@@ -37,6 +38,8 @@ pub(crate) fn read(list: Vec<update_slave_message::ResourceProvider>) -> Result<
         if total.iter().any(|resource| resource.provider().map(ProviderId::as_str) != Some(&id)) {
             return Err(format!("resource provider {id} reports resources that are not its own"));
         }
+        validate::resource_version(Some(&entry.resource_version_uuid))
+            .map_err(|why| format!("resource provider {id}: {why}"))?;
         let provider = ResourceProvider { info, total, version: entry.resource_version_uuid, undone: BTreeSet::new() };
         if report.insert(id.clone(), Reported { provider, operations: entry.operations.operations }).is_some() {
             return Err(format!("resource provider {id} is reported twice"));
