@@ -15,10 +15,12 @@ mod missing;
 mod parser;
 mod take;
 mod text;
+mod unknown;
 mod value;
 mod writer;
 
 pub use error::JsonError;
+pub use unknown::{UnknownKey, unknown_key};
 pub use value::Value;
 pub use writer::Writer;
 

@@ -1,6 +1,7 @@
 //! Reading the lists' JSON, strictly: what a rule cannot mean is refused, with key and rule (SEC-23).
 //!
-//! Unknown keys are ignored, as Mesos does (SEC-24), but not in silence.
+//! Mesos ignores keys that it does not know (SEC-24); here they are refused, because a misspelt key that restricts nothing is a hole that
+//! nobody sees. All keys of Mesos 1.11 are known.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,16 @@ pub enum AclError {
         /// What it must be.
         form: &'static str,
     },
+    /// A key that nothing has.
+    #[error("the key '{key}'{place} is not known{}", nearest.map(|name| format!(", did you mean '{name}'?")).unwrap_or_default())]
+    Unknown {
+        /// As given.
+        key: String,
+        /// Where it stands, as the end of the sentence.
+        place: String,
+        /// A key that may have been meant.
+        nearest: Option<&'static str>,
+    },
     /// A rule that means nothing.
     #[error("rule {number} of '{key}': {why}")]
     Rule {
@@ -36,26 +47,15 @@ pub enum AclError {
     },
 }
 
-/// Lists that have been read.
-#[derive(Debug)]
-pub struct Read {
-    /// They themselves.
-    pub acls: Acls,
-    /// What is in them and means nothing, for the operator.
-    pub warnings: Vec<String>,
-}
-
 impl Acls {
     /// Reads the lists' JSON.
     ///
     /// # Errors
-    /// It is no JSON, or the first rule that cannot be one.
-    pub fn parse(text: &str) -> Result<Read, AclError> {
+    /// It is no JSON, a key that is not known, or the first rule that cannot be one.
+    pub fn parse(text: &str) -> Result<Acls, AclError> {
         let value = Value::parse(text.as_bytes()).map_err(|error| AclError::Json(error.to_string()))?;
         let keys = value.as_object().ok_or_else(|| AclError::Json("it is no object".to_owned()))?;
-        let mut warnings = Vec::new();
-        let names = || KNOWN.iter().map(|known| known.key).chain(["permissive"]);
-        unknown(keys, names, "", &mut warnings);
+        known_only(keys, || KNOWN.iter().map(|known| known.key).chain(["permissive"]), "")?;
         let form = |key: &str, form| AclError::Form { key: key.to_owned(), form };
         let permissive = match given(keys, "permissive") {
             None => true,
@@ -71,12 +71,11 @@ impl Acls {
             let mut own = Vec::with_capacity(list.len());
             for (index, value) in list.iter().enumerate() {
                 let number = index + 1;
-                let read = rule(known, number, value, &mut warnings);
-                own.push(read.map_err(|why| AclError::Rule { key: known.key, number, why })?);
+                own.push(rule(known, number, value)?);
             }
             rules.push(own.into_boxed_slice());
         }
-        Ok(Read { acls: Acls { permissive, rules: rules.into_boxed_slice() }, warnings })
+        Ok(Acls { permissive, rules: rules.into_boxed_slice() })
     }
 }
 
@@ -87,36 +86,36 @@ fn given<'v>(fields: &'v Fields, name: &str) -> Option<&'v Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
-/// Warns of fields without a meaning.
-fn unknown<I: Iterator<Item = &'static str>>(
+/// Refuses fields without a meaning.
+fn known_only<I: Iterator<Item = &'static str>>(
     fields: &Fields,
     names: impl Fn() -> I,
     place: &str,
-    warnings: &mut Vec<String>,
-) {
-    for field in fields.keys().filter(|field| !names().any(|name| name == *field)) {
-        let nearest = names().map(|name| (strsim::osa_distance(name, field), name)).min();
-        let meant = match nearest {
-            Some((distance, name)) if distance <= 1 + name.len() / 4 => format!(", did you mean '{name}'?"),
-            _ => String::new(),
-        };
-        warnings.push(format!("the key '{field}'{place} is not known and has no effect{meant}"));
-    }
+) -> Result<(), AclError> {
+    let Some(field) = fields.keys().find(|field| !names().any(|name| name == *field)) else { return Ok(()) };
+    let nearest = names().map(|name| (strsim::osa_distance(name, field), name)).min();
+    let nearest = nearest.filter(|(distance, name)| *distance <= 1 + name.len() / 4).map(|(_, name)| name);
+    Err(AclError::Unknown { key: field.clone(), place: place.to_owned(), nearest })
 }
 
-fn rule(known: &Known, number: usize, value: &Value, warnings: &mut Vec<String>) -> Result<Rule, String> {
-    let fields = value.as_object().ok_or("it is no object")?;
+fn rule(known: &Known, number: usize, value: &Value) -> Result<Rule, AclError> {
+    let broken = |why: String| AclError::Rule { key: known.key, number, why };
+    let fields = value.as_object().ok_or_else(|| broken("it is no object".to_owned()))?;
     let place = format!(" in rule {number} of '{}'", known.key);
-    unknown(fields, || ["principals", known.object].into_iter(), &place, warnings);
-    let principals = entity(fields, "principals", &place, warnings)?;
-    let names = entity(fields, known.object, &place, warnings)?;
-    Ok(Rule { principals: sorted(principals), objects: objects(known, names)? })
+    known_only(fields, || ["principals", known.object].into_iter(), &place)?;
+    for name in ["principals", known.object] {
+        if let Some(fields) = given(fields, name).and_then(Value::as_object) {
+            known_only(fields, || ["type", "values"].into_iter(), &format!(" of '{name}'{place}"))?;
+        }
+    }
+    let principals = entity(fields, "principals").map_err(broken)?;
+    let names = entity(fields, known.object).map_err(broken)?;
+    Ok(Rule { principals: sorted(principals), objects: objects(known, names).map_err(broken)? })
 }
 
-fn entity(fields: &Fields, name: &str, place: &str, warnings: &mut Vec<String>) -> Result<Entity, String> {
+fn entity(fields: &Fields, name: &str) -> Result<Entity, String> {
     let value = given(fields, name).ok_or_else(|| format!("'{name}' is missing"))?;
     let fields = value.as_object().ok_or_else(|| format!("'{name}' is no object"))?;
-    unknown(fields, || ["type", "values"].into_iter(), &format!(" of '{name}'{place}"), warnings);
     let texts = || format!("'{name}.values' is no list of texts");
     let mut values: Vec<Box<str>> = Vec::new();
     if let Some(list) = given(fields, "values") {

@@ -24,11 +24,8 @@ pub(crate) fn read(flags: &Flags, authorizer: &'static str) -> Result<Authorizer
         });
     }
     let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Authorizer::default()) };
-    let read = Acls::parse(text).map_err(|error| FlagError::Refused { name: NAME, why: error.to_string() })?;
-    for warning in read.warnings {
-        tracing::warn!("'--{NAME}': {warning}");
-    }
-    Ok(read.acls.into())
+    let acls = Acls::parse(text).map_err(|error| FlagError::Refused { name: NAME, why: error.to_string() })?;
+    Ok(acls.into())
 }
 
 /// 403.
@@ -141,6 +138,8 @@ mod tests {
         assert_eq!(read("acls", ""), Ok(false));
         assert_eq!(read("acls", "{}"), Ok(true));
         assert!(read("authorizers", "other").unwrap_err().contains("there is no authorizer 'other'"));
+        let error = read("acls", r#"{"register_agent": []}"#).unwrap_err();
+        assert_eq!(error, "flag '--acls': the key 'register_agent' is not known, did you mean 'register_agents'?");
         let error = read("acls", r#"{"view_flags": [{"principals": {"type": "ANY"}, "flags": {}}]}"#).unwrap_err();
         assert!(error.starts_with("flag '--acls': rule 1 of 'view_flags'"), "{error}");
     }

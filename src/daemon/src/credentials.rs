@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use protos::json::{Dialect, FromJson, JsonError};
-use protos::mesos;
+use protos::json::{Dialect, FromJson, JsonError, UnknownKey, unknown_key};
+use protos::{Described, mesos};
 
-use crate::flags::{FlagError, Flags, read_limited};
+use crate::flags::{FlagError, Flags, json, nearest, read_limited};
 
 /// The secrets of a master's `--credentials` by principal; none if there is no such flag. A principal without a secret is
 /// nobody.
@@ -26,9 +26,10 @@ pub(crate) fn of_master(flags: &Flags) -> Result<Option<BTreeMap<String, String>
 /// The file cannot be read, or has another form.
 pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeMap<String, String>>, FlagError> {
     let Some(text) = content(name, flags)? else { return Ok(None) };
+    const FORM: &str = r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#;
     let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
-    let list =
-        read.map_err(|error| unread(name, &error, r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#))?;
+    let list = read.map_err(|error| unread(name, &error, FORM))?;
+    known_keys::<mesos::Credentials>(name, &text, FORM)?;
     Ok(Some(list.credentials.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }
 
@@ -39,8 +40,10 @@ pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeM
 pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagError> {
     const NAME: &str = "credential";
     let Some(text) = content(NAME, flags)? else { return Ok(None) };
+    const FORM: &str = r#"{"principal": "NAME", "secret": "SECRET"}"#;
     let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
-    let one = read.map_err(|error| unread(NAME, &error, r#"{"principal": "NAME", "secret": "SECRET"}"#))?;
+    let one = read.map_err(|error| unread(NAME, &error, FORM))?;
+    known_keys::<mesos::Credential>(NAME, &text, FORM)?;
     Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
 }
 
@@ -58,9 +61,27 @@ fn unread(name: &'static str, error: &JsonError, form: &str) -> FlagError {
     }
 }
 
+/// Whether all keys have a field. A key is named only if it is nearly one that is known: else it may be a secret.
+///
+/// # Errors
+/// The first that has none.
+fn known_keys<M: Described>(name: &'static str, text: &str, form: &str) -> Result<(), FlagError> {
+    let Ok(Some(UnknownKey { place, key, known })) = unknown_key::<M>(text.as_bytes()) else { return Ok(()) };
+    Err(refused(
+        name,
+        match nearest(&key, known.iter().copied()) {
+            Some(_) => json::unknown(&place, &key, known),
+            None => format!("the file has a key that is not known; its form is {form}"),
+        },
+    ))
+}
+
 /// The text of the file that a flag names.
 fn content(name: &'static str, flags: &Flags) -> Result<Option<String>, FlagError> {
     let Some(given) = flags.get(name).filter(|path| !path.is_empty()) else { return Ok(None) };
+    if given.trim_start().starts_with(['{', '[']) {
+        return Err(refused(name, "names a file; credentials on the command line can be seen by all users"));
+    }
     let path = Path::new(given.strip_prefix("file://").unwrap_or(given));
     let unreadable = |source| FlagError::File { name, path: path.display().to_string(), source };
     let mode = std::fs::metadata(path).map_err(unreadable)?.permissions().mode();
@@ -128,8 +149,21 @@ mod tests {
                 assert!(!error.contains("s3cret"), "{error}");
             }
         }
+        for text in [r#"{"principal": "a", "hunter2": ""}"#, r#"{"credentials": [{"principal": "a", "hunter2": ""}]}"#]
+        {
+            for error in [agent(text).unwrap_err(), master(text).unwrap_err()] {
+                assert!(!error.contains("hunter2"), "{error}");
+            }
+        }
+        let slip = master(r#"{"credentials": [{"principal": "a", "secrets": "x"}]}"#).unwrap_err();
+        let words = "the key 'secrets' in 'credentials[0]' is not known, did you mean 'secret'?";
+        assert_eq!(slip, format!("flag '--credentials': {words}"));
+        assert!(agent(r#"{"principle": "a", "principal": "a"}"#).unwrap_err().contains("did you mean 'principal'?"));
         let mut flags = Flags::defaults(Part::Agent);
         assert!(matches!(of_agent(&flags), Ok(None)));
+        flags.set("credential", r#"{"principal": "a", "secret": "s3cret"}"#).unwrap();
+        let inline = of_agent(&flags).unwrap_err().to_string();
+        assert!(inline.contains("names a file") && !inline.contains("s3cret"), "{inline}");
         flags.set("credential", "/does/not/exist").unwrap();
         assert!(of_agent(&flags).unwrap_err().to_string().contains("'/does/not/exist'"));
     }

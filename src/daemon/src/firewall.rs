@@ -4,12 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use protos::json::{Dialect, FromJson};
 use protos::mesos::internal;
 use wire::http::{Response, StatusCode};
 use wire::route::{Found, Table};
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, json};
 
 /// Which paths are disabled.
 #[derive(Debug, Default)]
@@ -25,8 +24,7 @@ impl Firewall {
     pub(crate) fn read(flags: &Flags) -> Result<Firewall, FlagError> {
         const NAME: &str = "firewall_rules";
         let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(Firewall::default()) };
-        let rules = internal::Firewall::from_json(text.as_bytes(), Dialect::V0)
-            .map_err(|error| FlagError::Refused { name: NAME, why: error.to_string() })?;
+        let rules: internal::Firewall = json::message(NAME, text)?;
         let disabled = rules.disabled_endpoints.map(|rule| rule.paths.into_iter().collect()).unwrap_or_default();
         Ok(Firewall { disabled })
     }
@@ -76,7 +74,13 @@ mod tests {
         for nothing in ["", "{}", r#"{"disabled_endpoints":{}}"#] {
             assert_eq!(read(nothing), Ok(vec![]), "{nothing}");
         }
-        for wrong in ["{", "[]", r#"{"disabled_endpoints":["/state"]}"#, r#"{"disabled_endpoints":{"paths":[1]}}"#] {
+        for wrong in [
+            "{",
+            "[]",
+            r#"{"disabled_endpoints":["/state"]}"#,
+            r#"{"disabled_endpoints":{"paths":[1]}}"#,
+            r#"{"disabled_endpoint":{}}"#,
+        ] {
             assert!(read(wrong).unwrap_err().starts_with("flag '--firewall_rules'"), "{wrong}");
         }
         assert!(Firewall::read(&Flags::defaults(Part::Agent)).unwrap().disabled.is_empty());

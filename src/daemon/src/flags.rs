@@ -4,6 +4,7 @@
 //! What a flag means is decided by its reader, not here.
 
 mod agent;
+pub(crate) mod json;
 mod logging;
 mod master;
 mod spec;

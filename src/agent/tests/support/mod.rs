@@ -124,7 +124,7 @@ impl Stage {
             "estimator" => self.estimator = Some(parse_text(value, &Role::star()).unwrap()),
             "load" => self.load = Some(value.parse().unwrap()),
             "registration_backoff_factor" => self.config.registration_backoff_factor = duration(),
-            "acls" => self.config.authorizer = authorizer::Acls::parse(value).unwrap().acls.into(),
+            "acls" => self.config.authorizer = authorizer::Acls::parse(value).unwrap().into(),
             "gc_delay" => self.config.gc_delay = duration(),
             "gc_non_executor_container_sandboxes" => self.config.gc_sandboxes_inside = value.parse().unwrap(),
             "executor_heartbeat" => self.config.executor_heartbeat = Some(duration()),

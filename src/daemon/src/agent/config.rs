@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use agent::{Config, Reconfiguration, RecoverMode};
 use base::Pid;
-use protos::json::{Dialect, FromJson, Value};
+use protos::json::Value;
 use protos::mesos;
+use protos::mesos::internal;
 use protos::mesos::slave_info::capability::Type;
 use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
 
 use crate::address::Identity;
 use crate::common::MESOS_VERSION;
 use crate::credentials;
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, json};
 use crate::host;
 
 /// How often executors are told that their streams are still there (mesos-features.md EXE-07).
@@ -123,6 +124,7 @@ fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
     let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(all) };
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| refused(NAME, error.to_string()))?;
     let list = value["capabilities"].as_array().ok_or_else(|| refused(NAME, "has no list 'capabilities'"))?;
+    json::message::<internal::SlaveCapabilities>(NAME, text)?;
     let names: Vec<&str> = list.iter().map(|one| one["type"].as_str().unwrap_or_default()).collect();
     if let Some(other) = names.iter().find(|name| !all.iter().any(|kind| kind.as_str_name() == **name)) {
         return Err(refused(NAME, format!("there is no capability '{other}'")));
@@ -139,8 +141,7 @@ fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
 fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>, FlagError> {
     const NAME: &str = "default_container_info";
     let Some(text) = flags.get(NAME) else { return Ok(None) };
-    let info = mesos::ContainerInfo::from_json(text.as_bytes(), Dialect::V0);
-    info.map(Some).map_err(|error| refused(NAME, error.to_string()))
+    json::message(NAME, text).map(Some)
 }
 
 /// What the agent registers with.
@@ -159,8 +160,7 @@ pub(super) fn info(
     };
     let domain = match flags.get("domain") {
         Some(text) => {
-            let domain = mesos::DomainInfo::from_json(text.as_bytes(), Dialect::V0);
-            let domain = domain.map_err(|error| refused("domain", error.to_string()))?;
+            let domain: mesos::DomainInfo = json::message("domain", text)?;
             if domain.fault_domain.is_none() {
                 return Err(refused("domain", "`domain` must define `fault_domain`"));
             }
@@ -209,11 +209,7 @@ fn own_resources(flags: &Flags, work_dir: &Path, gpus: Option<(usize, usize)>) -
 fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
     let value = Value::parse(text.as_bytes()).map_err(|error| error.to_string())?;
     let items = value.as_array().ok_or("is not a JSON array")?;
-    let read = |item: &Value| {
-        let mut text = Vec::new();
-        item.write(&mut text);
-        mesos::Resource::from_json(&text, Dialect::V0).map_err(|error| error.to_string())
-    };
+    let read = |item: &Value| json::read::<mesos::Resource>(&item.to_string());
     items.iter().map(read).collect()
 }
 

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use protos::json::{Dialect, FromJson};
 use protos::mesos::internal::ImageGcConfig;
 
 use super::images::Images;
+use crate::flags::json;
 
 /// The shortest time between two looks at the disk.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -27,7 +27,7 @@ impl Collection {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn read(text: &str) -> Result<Collection, String> {
-        let config = ImageGcConfig::from_json(text.as_bytes(), Dialect::V0).map_err(|error| error.to_string())?;
+        let config = json::read::<ImageGcConfig>(text)?;
         let headroom = config.image_disk_headroom;
         if !(0.0..=1.0).contains(&headroom) {
             return Err("'image_disk_headroom' must be between 0 and 1".to_owned());

@@ -9,7 +9,7 @@ use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use protos::json::Value;
 use resources::{Resources, Role};
 
-use crate::flags::{FlagError, Flags};
+use crate::flags::{FlagError, Flags, json};
 
 /// The estimator that always offers the same; its parameter is `resources`.
 const FIXED: &str = "org_apache_mesos_FixedResourceEstimator";
@@ -49,6 +49,7 @@ pub(super) fn policy(flags: &Flags) -> Result<Policy, FlagError> {
 pub(super) fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, FlagError> {
     let Some(text) = flags.get("modules").filter(|text| !text.is_empty()) else { return Ok(BTreeMap::new()) };
     let value = Value::parse(text.as_bytes()).map_err(|error| refused("modules", error.to_string()))?;
+    known_keys(&value).map_err(|why| refused("modules", why))?;
     let mut found = BTreeMap::new();
     for module in list(&value, "libraries").iter().flat_map(|library| list(library, "modules")) {
         let name = text_of(module, "name");
@@ -62,6 +63,24 @@ pub(super) fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, Fla
         }
     }
     Ok(found)
+}
+
+/// Whether all keys are those of Mesos's `Modules`.
+///
+/// # Errors
+/// The first that is not.
+fn known_keys(value: &Value) -> Result<(), String> {
+    json::only(value, "", &["libraries"])?;
+    for library in list(value, "libraries") {
+        json::only(library, "libraries", &["file", "name", "modules"])?;
+        for module in list(library, "modules") {
+            json::only(module, "modules", &["name", "parameters"])?;
+            for parameter in list(module, "parameters") {
+                json::only(parameter, "parameters", &["key", "value"])?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The items of a field that is an array; none if it is missing or something else.

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use allocator::SorterKind;
 use master::{Config, RateLimit, RateLimits};
-use protos::json::{Dialect, FromJson};
 use protos::mesos;
 
 use super::policies;
-use crate::flags::{FlagError, Flags, parse_bytes};
+use crate::flags::{FlagError, Flags, json, parse_bytes};
 
 /// Reads the settings of the core from flags.
 ///
@@ -98,8 +97,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
 pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagError> {
     const NAME: &str = "domain";
     let Some(text) = flags.get(NAME) else { return Ok(None) };
-    let domain = mesos::DomainInfo::from_json(text.as_bytes(), Dialect::V0);
-    let domain = domain.map_err(|error| refused(NAME, error.to_string()))?;
+    let domain: mesos::DomainInfo = json::message(NAME, text)?;
     if domain.fault_domain.is_none() {
         return Err(refused(NAME, "`domain` must define `fault_domain`"));
     }
@@ -110,8 +108,7 @@ pub(super) fn domain(flags: &Flags) -> Result<Option<mesos::DomainInfo>, FlagErr
 fn rate_limits(flags: &Flags) -> Result<Option<RateLimits>, FlagError> {
     const NAME: &str = "rate_limits";
     let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let given = mesos::RateLimits::from_json(text.as_bytes(), Dialect::V0);
-    let given = given.map_err(|error| refused(NAME, error.to_string()))?;
+    let given: mesos::RateLimits = json::message(NAME, text)?;
     let limit = |what: &str, qps: Option<f64>, capacity| match qps {
         None => Ok(None),
         Some(qps) => match Duration::try_from_secs_f64(1.0 / qps) {

@@ -146,7 +146,7 @@ impl Script {
         config.authenticate_agents |= words.has("authenticate_agents");
         config.authenticate_frameworks |= words.has("authenticate_frameworks");
         if let Some(text) = words.get("acls") {
-            config.authorizer = authorizer::Acls::parse(text).map_err(|why| why.to_string())?.acls.into();
+            config.authorizer = authorizer::Acls::parse(text).map_err(|why| why.to_string())?.into();
         }
         if words.has("no_root") {
             config.root_submissions = false;

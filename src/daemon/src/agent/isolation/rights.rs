@@ -7,6 +7,7 @@ use protos::mesos::capability_info::Capability;
 use protos::mesos::{CapabilityInfo, LinuxInfo};
 
 use super::Isolators;
+use crate::flags::json;
 
 /// Capability 0 has the number 1000 in messages.
 const FIRST: i32 = 1000;
@@ -69,6 +70,7 @@ pub(super) fn number(name: &str) -> Option<u32> {
 /// The value of a flag: JSON of the message `CapabilityInfo`.
 pub(super) fn of_flag(text: &str) -> Result<u64, String> {
     let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
+    json::only(&value, "", &["capabilities"])?;
     let names = value.get("capabilities").and_then(Value::as_array).ok_or("has no list 'capabilities'")?;
     let mut info = CapabilityInfo::default();
     for name in names {
