@@ -7,6 +7,7 @@ mod agent;
 pub(crate) mod json;
 mod logging;
 mod master;
+mod shown;
 mod spec;
 
 use std::borrow::Cow;
@@ -255,9 +256,9 @@ impl Flags {
         self.get(name).ok_or(FlagError::Missing { name, why })
     }
 
-    /// All set flags by name, as `/flags` shows them: URLs of ZooKeeper without user and password.
+    /// All set flags by name, as `/flags` shows them: without passwords and other secrets.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
-        self.values.iter().map(|(name, value)| (*name, detector::without_credential(value)))
+        self.values.iter().map(|(name, value)| (*name, shown::shown(name, value)))
     }
 }
 

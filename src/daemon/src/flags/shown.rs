@@ -1,0 +1,89 @@
+//! Flags as others may see them: by `/flags`, `/state`, GET_FLAGS and in the log. Secrets are not shown.
+//!
+//! Flags that name the file of a secret show its name.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// What stands in the place of a secret.
+pub(crate) const HIDDEN: &str = "***";
+
+/// Names of JSON fields whose text is a secret, in small letters.
+const SECRETS: [&str; 8] =
+    ["auth", "data", "identitytoken", "password", "registrytoken", "secret", "token", "authorization"];
+
+/// A flag's value without what is secret.
+pub(super) fn shown<'v>(name: &str, value: &'v str) -> Cow<'v, str> {
+    match name {
+        // Logins to registries, in any of Docker's forms.
+        "docker_config" if !value.is_empty() => Cow::Borrowed(HIDDEN),
+        // Any variable may hold a password; the names are shown.
+        "executor_environment_variables" => {
+            masked(value, |value| value.as_object_mut().map(|fields| fields.values_mut().for_each(hide)).is_some())
+        }
+        "default_container_info" => masked(value, mask),
+        _ => detector::without_credential(value),
+    }
+}
+
+/// The JSON text after `change`, which says whether it has changed anything. What is no JSON is not shown at all.
+fn masked(text: &str, change: impl FnOnce(&mut Value) -> bool) -> Cow<'_, str> {
+    if text.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let Ok(mut value) = serde_json::from_str::<Value>(text) else { return Cow::Borrowed(HIDDEN) };
+    if change(&mut value) { Cow::Owned(value.to_string()) } else { Cow::Borrowed(text) }
+}
+
+fn hide(value: &mut Value) {
+    *value = Value::from(HIDDEN);
+}
+
+/// Hides the secrets of volumes and the variables of Docker's parameters; whether there was one.
+fn mask(value: &mut Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter_mut().fold(false, |any, item| mask(item) || any),
+        Value::Object(fields) => {
+            let variable = fields.get("key").and_then(Value::as_str).is_some_and(|key| matches!(key, "env" | "e"));
+            fields.iter_mut().fold(false, |any, (name, value)| {
+                let secret = SECRETS.contains(&name.to_ascii_lowercase().as_str()) || (variable && name == "value");
+                if secret && value.is_string() {
+                    hide(value);
+                    return true;
+                }
+                mask(value) || any
+            })
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_hidden_and_all_else_is_shown() {
+        for (name, value, expected) in [
+            ("docker_config", r#"{"auths":{"r":{"auth":"czNjcmV0"}}}"#, HIDDEN),
+            ("docker_config", "", ""),
+            ("executor_environment_variables", r#"{"A":"s3cret","B":""}"#, r#"{"A":"***","B":"***"}"#),
+            ("executor_environment_variables", "s3cret", HIDDEN),
+            ("executor_environment_variables", "", ""),
+            ("zk", "zk://u:s3cret@h:1/m", "zk://h:1/m"),
+            ("master", "zk://u:s3cret@h:1/m", "zk://h:1/m"),
+            ("credentials", "/etc/tepui/credentials", "/etc/tepui/credentials"),
+            ("default_container_info", r#"{"type": "MESOS"}"#, r#"{"type": "MESOS"}"#),
+            (
+                "default_container_info",
+                r#"{"docker":{"parameters":[{"key":"env","value":"P=s3cret"},{"key":"cpus","value":"1"}]},"volumes":[{"source":{"secret":{"value":{"data":"s3cret"}}}}]}"#,
+                r#"{"docker":{"parameters":[{"key":"env","value":"***"},{"key":"cpus","value":"1"}]},"volumes":[{"source":{"secret":{"value":{"data":"***"}}}}]}"#,
+            ),
+            ("modules", r#"{"libraries":[]}"#, r#"{"libraries":[]}"#),
+        ] {
+            let text = shown(name, value);
+            assert_eq!(text, expected, "{name}");
+        }
+    }
+}
