@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod explain;
 pub mod frameworks;
+mod maintenance;
 pub(crate) mod model;
 pub mod offers;
 pub(crate) mod table;

@@ -1,0 +1,84 @@
+//! What is planned for machines, beside the agents on them.
+
+use serde::Deserialize;
+
+use super::model::Agent;
+use super::table::age;
+
+/// What the two documents say.
+#[derive(Debug, Default)]
+pub(crate) struct Maintenance {
+    pub(crate) planned: Schedule,
+    pub(crate) status: Status,
+}
+
+/// `/maintenance/schedule`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Schedule {
+    pub(crate) windows: Vec<Window>,
+}
+
+/// Machines that will be away.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Window {
+    machine_ids: Vec<Machine>,
+    unavailability: Unavailability,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Unavailability {
+    start: Nanoseconds,
+    duration: Option<Nanoseconds>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Nanoseconds {
+    nanoseconds: f64,
+}
+
+/// `/maintenance/status`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Status {
+    pub(crate) down_machines: Vec<Machine>,
+}
+
+/// A machine, by what its agents announce.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Machine {
+    hostname: String,
+    ip: String,
+}
+
+impl Machine {
+    /// `host (address)`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} ({})", self.hostname, self.ip)
+    }
+}
+
+impl Maintenance {
+    /// When an agent's machine will be away; `now` in seconds since the epoch. Empty if nothing is planned.
+    pub(crate) fn of(&self, agent: &Agent, now: f64) -> String {
+        let ip = agent.address().rsplit_once(':').map_or("", |(ip, _)| ip);
+        let is_its = |machine: &Machine| machine.hostname.eq_ignore_ascii_case(&agent.hostname) && machine.ip == ip;
+        let window = self.planned.windows.iter().find(|window| window.machine_ids.iter().any(is_its));
+        let Some(Window { unavailability: Unavailability { start, duration }, .. }) = window else {
+            return String::new();
+        };
+        let seconds = |span: &Nanoseconds| span.nanoseconds / 1e9;
+        let (wait, duration) = (seconds(start) - now, duration.as_ref().map(seconds));
+        match (wait > 0.0, duration) {
+            (true, Some(duration)) => format!("in {} for {}", age(wait), age(duration)),
+            (true, None) => format!("in {}", age(wait)),
+            (false, Some(duration)) if wait + duration > 0.0 => format!("now, for another {}", age(wait + duration)),
+            (false, Some(_)) => "overdue".to_owned(),
+            (false, None) => "now".to_owned(),
+        }
+    }
+}
