@@ -15,6 +15,7 @@ mod detection;
 mod disks;
 mod docker;
 mod docker_checks;
+mod documents;
 mod examples;
 mod floods;
 mod lab_bundled;

@@ -3,7 +3,7 @@
 //! What the files hold is tested beside the code that writes them.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,13 @@ fn session(cluster: &OneAgent, id: &Value) -> TcpStream {
     stream
 }
 
+/// The head of an answer that goes on.
+fn head(stream: &TcpStream) -> String {
+    let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let lines: Vec<String> = lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
 #[test]
 fn documents_about_an_agent_and_their_methods() {
     let cluster = OneAgent::start("methods", &["--launcher=posix".to_owned()]);
@@ -57,6 +64,10 @@ fn documents_about_an_agent_and_their_methods() {
         assert!(answer("GET", path, "").contains("200"), "{path}");
         assert!(answer("POST", path, "").contains("405"), "{path}");
     }
+    // Without containers, and without weights, there is no field for them, as with Mesos.
+    assert_eq!(call(&cluster, &json!({"type": "GET_CONTAINERS"})).1, json!({"type": "GET_CONTAINERS"}));
+    let weights = request(&cluster.address, "POST", "/api/v1", r#"{"type": "GET_WEIGHTS"}"#).unwrap();
+    assert!(weights.ends_with("\r\n\r\n{\"type\":\"GET_WEIGHTS\"}"), "{weights}");
     // Clients of /state send what they like.
     assert!(answer("POST", "/state", "x").contains("200"));
     // What is attached to has to be there, and to have streams.
@@ -111,6 +122,10 @@ fn containers_are_told_of_and_taken_up_again() {
     until("the short one's end is noted", || top.join("containers/short/termination").exists());
     assert_eq!(text(&top.join("containers/short/status")), "768");
     let open = session(&cluster, &inside("session"));
+    let head = head(&open);
+    for line in ["200 OK", "content-type: application/recordio", "message-content-type: application/json"] {
+        assert!(head.to_lowercase().contains(&line.to_lowercase()), "{head}");
+    }
     let marker = top.join("containers/session/force_destroy_on_recovery");
     let of_session = wait_for("the session is noted", || {
         let pid = text(&top.join("containers/session/pid"));
