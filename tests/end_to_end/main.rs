@@ -10,6 +10,7 @@ mod agent_faults;
 mod authentication;
 mod backends;
 mod binpack;
+mod cleanup;
 mod containers;
 mod detection;
 mod disks;

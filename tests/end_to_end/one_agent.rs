@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
@@ -77,6 +77,13 @@ impl OneAgent {
         drop(self.agent.take());
         meanwhile();
         self.start_agent();
+    }
+
+    /// Kills the agent and runs another one in its place, which ends by itself: what it has said.
+    pub fn end_with_an_agent(&mut self, flags: &[&str]) -> Output {
+        drop(self.agent.take());
+        let mut agent = tepui();
+        agent.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere").args(&self.flags).args(flags).run()
     }
 
     /// Has the agent end as a service is stopped.

@@ -6,6 +6,7 @@ use base::{ExecutorId, FrameworkId, TaskId, Text, Time};
 use protos::mesos::{self as pb, TaskState, task_status::Reason};
 
 use crate::agent::Agent;
+use crate::config::RecoverMode;
 use crate::container::ContainerName;
 use crate::disk::paths;
 use crate::executor::{Early, ExecutorLink, ExecutorState, Queued};
@@ -127,6 +128,9 @@ impl Agent {
             // A session has its parent's sandbox, and names none.
             let sandbox = self.nested.get(container).map(|nested| nested.sandbox.clone()).unwrap_or_default();
             self.discard_sandbox(&sandbox, now);
+            if self.config.recover == RecoverMode::Cleanup && self.frameworks.is_empty() {
+                self.finish_shut_down(out);
+            }
             return;
         }
         let Some((framework, executor)) = self.containers.remove(container) else {

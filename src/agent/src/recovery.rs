@@ -31,15 +31,14 @@ impl Agent {
         for old in &recovered.old_agents {
             self.discard(Folder::Agent(old.clone()), now);
         }
-        match recovered.agent {
-            Some(agent) if self.config.recover == RecoverMode::Cleanup => {
-                self.clean_up(&agent, rebooted, out);
-                return Ok(());
-            }
-            Some(agent) => self.recover_agent(agent, rebooted, now, out)?,
-            None => {}
+        if let Some(agent) = recovered.agent {
+            self.recover_agent(agent, rebooted, now, out)?;
         }
         self.recover_nested(if rebooted { Vec::new() } else { recovered.nested }, now, out);
+        if self.config.recover == RecoverMode::Cleanup {
+            self.clean_up(now, out);
+            return Ok(());
+        }
         if recovered.boot_id.as_ref() != Some(&self.config.boot_id) {
             self.checkpoint(paths::BOOT_ID.to_owned(), self.config.boot_id.clone().into_bytes(), out);
         }
@@ -96,7 +95,10 @@ impl Agent {
     ) -> Result<(), StartError> {
         // Without its info the agent had not registered for good.
         let Some(old) = agent.info else { return Ok(()) };
-        if let Err(why) = reconfiguration::check(self.config.reconfiguration_policy, &old, &self.info) {
+        // What is cleaned up need not fit.
+        let cleans_up = self.config.recover == RecoverMode::Cleanup;
+        let fits = reconfiguration::check(self.config.reconfiguration_policy, &old, &self.info);
+        if let Err(why) = fits.or_else(|why| if cleans_up { Ok(()) } else { Err(why) }) {
             if !rebooted {
                 let latest = self.config.meta_path(paths::LATEST);
                 return Err(StartError::Reconfiguration { why, latest });
@@ -116,25 +118,13 @@ impl Agent {
         Ok(())
     }
 
-    /// `--recover=cleanup`: ends everything, and the agent with it.
-    fn clean_up(&mut self, agent: &RecoveredAgent, rebooted: bool, out: &mut Outbox) {
-        let executors = agent.frameworks.iter().flat_map(|f| f.executors.iter().map(move |executor| (f, executor)));
-        let runs = executors.filter_map(|(f, executor)| Some((f, executor, executor.latest.as_ref()?)));
-        for (framework, executor, run) in runs.filter(|(.., run)| !run.completed && !rebooted) {
-            if let (Some(pid), Ok(id)) = (run.forked_pid, base::ContainerId::new(&run.container)) {
-                let container = crate::ContainerName::top(&id);
-                let folder = paths::run(&agent.id, &framework.id, &executor.id, &run.container);
-                out.outputs.push(Output::Reattach {
-                    container: container.clone(),
-                    pid,
-                    recorded: run.forked_at,
-                    sandbox: Some(format!("{}/{folder}", self.config.work_dir)),
-                });
-                out.outputs.push(Output::Destroy { container });
-            }
-        }
-        out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
-        self.exit(0, "cleaned up what an earlier agent had left".to_owned(), out);
+    /// `--recover=cleanup`: ends everything, and then the agent. It is a new one at its next start; if it does not come to the end,
+    /// that begins again.
+    fn clean_up(&mut self, now: Time, out: &mut Outbox) {
+        self.unregistered = true;
+        let alone = self.nested.iter().filter(|(name, nested)| name.parent().is_none() && nested.ended.is_none());
+        out.outputs.extend(alone.map(|(name, _)| Output::Destroy { container: name.clone() }));
+        self.leave(now, out);
     }
 
     /// Calls the v0 executors that have not come back yet.

@@ -4,6 +4,7 @@ use base::Time;
 use protos::mesos::internal::{ShutdownMessage, UnregisterSlaveMessage};
 
 use crate::agent::{Agent, AgentState};
+use crate::config::RecoverMode;
 use crate::disk::paths;
 use crate::output::{Outbox, Output, Persist};
 
@@ -39,7 +40,7 @@ impl Agent {
     }
 
     /// Ends all frameworks, and then the agent.
-    fn leave(&mut self, now: Time, out: &mut Outbox) {
+    pub(crate) fn leave(&mut self, now: Time, out: &mut Outbox) {
         self.state = AgentState::Terminating;
         self.streams.pause();
         let frameworks: Vec<_> = self.frameworks.keys().cloned().collect();
@@ -54,9 +55,16 @@ impl Agent {
     /// Nothing runs any more. An agent that has unregistered is a new one at its next start; one that the master has sent
     /// away comes back under its id, so that a master which has marked it gone knows it.
     pub(crate) fn finish_shut_down(&mut self, out: &mut Outbox) {
+        let cleans_up = self.config.recover == RecoverMode::Cleanup;
+        // Containers that are no executor's are waited for, too: nobody else would end them.
+        if cleans_up && self.nested.iter().any(|(name, nested)| name.parent().is_none() && nested.ended.is_none()) {
+            return;
+        }
         if self.unregistered {
             out.persist.push(Persist::Remove { path: paths::LATEST.to_owned() });
         }
-        self.exit(0, "the agent has left the cluster".to_owned(), out);
+        let done =
+            if cleans_up { "cleaned up what an earlier agent had left" } else { "the agent has left the cluster" };
+        self.exit(0, done.to_owned(), out);
     }
 }

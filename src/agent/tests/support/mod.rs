@@ -9,7 +9,7 @@ use std::time::Duration;
 use agent::oversubscription::{FixedEstimator, LoadController, Policy};
 use agent::{
     Agent, Config, ContainerName, Credential, Input, Limitable, Outbox, Outgoing, Output, Persist, Reconfiguration,
-    Recovered, RecoveredNested, Tree,
+    RecoverMode, Recovered, RecoveredNested, Tree,
 };
 use base::{Pid, Time};
 use protos::mesos as pb;
@@ -125,6 +125,7 @@ impl Stage {
             "load" => self.load = Some(value.parse().unwrap()),
             "registration_backoff_factor" => self.config.registration_backoff_factor = duration(),
             "acls" => self.config.authorizer = authorizer::Acls::parse(value).unwrap().into(),
+            "recover" => self.config.recover = RecoverMode::Cleanup,
             "gc_delay" => self.config.gc_delay = duration(),
             "gc_non_executor_container_sandboxes" => self.config.gc_sandboxes_inside = value.parse().unwrap(),
             "executor_heartbeat" => self.config.executor_heartbeat = Some(duration()),

@@ -11,6 +11,7 @@ use base::Time;
 use containers::{ProgramFile, StartTime, User};
 use protos::mesos;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::docker::Docker;
 use super::fetch::Fetcher;
@@ -35,7 +36,8 @@ pub(super) enum Job {
     Reattach(ContainerName, i32, Option<Time>, Option<String>),
     Signal(ContainerName, i32),
     Destroy(ContainerName),
-    LeftOvers(Vec<ContainerName>),
+    /// The sender is dropped when they have ended.
+    LeftOvers(Vec<ContainerName>, oneshot::Sender<()>),
 }
 
 /// Tells the core what has become of something.
@@ -168,9 +170,12 @@ impl Containers {
         }
     }
 
-    /// Ends what an earlier agent has left in these containers' control groups, and removes these.
-    pub(super) fn end_left_overs(&self, containers: Vec<ContainerName>) {
-        self.send(Job::LeftOvers(containers));
+    /// Ends what an earlier agent has left in these containers' control groups, and removes these. What comes out is ready, with an
+    /// error, when that is done.
+    pub(super) fn end_left_overs(&self, containers: Vec<ContainerName>) -> oneshot::Receiver<()> {
+        let (ended, seen) = oneshot::channel();
+        self.send(Job::LeftOvers(containers, ended));
+        seen
     }
 
     /// What each living container uses, from one look at `/proc` and at its control group. May take milliseconds.

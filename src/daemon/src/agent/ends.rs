@@ -13,6 +13,7 @@ use containers::{Attached, Guard, WaitStatus};
 use protos::mesos;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::sync::oneshot;
 
 use super::containers::Live;
 use super::described::Described;
@@ -58,7 +59,7 @@ impl Worker {
         });
     }
 
-    pub(super) fn end_left_overs(&self, containers: Vec<ContainerName>) {
+    pub(super) fn end_left_overs(&self, containers: Vec<ContainerName>, ended: oneshot::Sender<()>) {
         let worker = self.clone();
         self.runtime.spawn_blocking(move || {
             for container in containers {
@@ -66,6 +67,7 @@ impl Worker {
                 worker.end_group(&container);
                 worker.records.forget(&container);
             }
+            drop(ended);
         });
     }
 

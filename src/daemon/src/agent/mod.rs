@@ -54,7 +54,7 @@ use anyhow::Context;
 use base::{Pid, Time};
 use protos::mesos::slave_info::Capability;
 use store::Access;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use wire::Limits;
 use wire::http::Server;
 use wire::libprocess::Network;
@@ -93,6 +93,8 @@ pub struct RunningAgent {
     driver: Driver<Agent>,
     docker: Docker,
     keeper: Arc<Keeper>,
+    /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
+    left_overs: Option<oneshot::Receiver<()>>,
 }
 
 /// How an agent came to its end.
@@ -203,7 +205,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     };
     let keeper = Keeper::new(checkpoints, report.clone());
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
-    containers.end_left_overs(left_overs);
+    let left_overs = Some(containers.end_left_overs(left_overs)).filter(|_| flags.text("recover") == "cleanup");
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common = Arc::new(Common {
@@ -254,7 +256,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     tasks.extend(counting);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
-    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped, keeper })
+    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped, keeper, left_overs })
 }
 
 impl RunningAgent {
@@ -279,7 +281,12 @@ impl RunningAgent {
                     Ok(Ok(())) => Ok(Ended { code: 0, message: String::new() }),
                     Err(panic) => Err(anyhow::Error::new(panic).context("the agent's core has failed")),
                 },
-                exit = exited(&mut self.exit) => break Ok(Ended { code: exit.code, message: exit.message }),
+                exit = exited(&mut self.exit) => {
+                    if let Some(left_overs) = self.left_overs.take() {
+                        let _ = left_overs.await;
+                    }
+                    break Ok(Ended { code: exit.code, message: exit.message });
+                }
             }
         };
         self.keeper.end();

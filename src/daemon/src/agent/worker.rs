@@ -123,7 +123,7 @@ impl Worker {
             Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
             Job::Signal(container, signal) => self.signal(&container, signal),
             Job::Destroy(container) => self.destroy(&container),
-            Job::LeftOvers(containers) => self.end_left_overs(containers),
+            Job::LeftOvers(containers, ended) => self.end_left_overs(containers, ended),
         }
     }
 
