@@ -15,6 +15,8 @@ use crate::{logging, master};
 
 /// When a daemon has done what it does only once: registered, or recovered and elected itself.
 const STARTED: Duration = Duration::from_secs(1);
+/// How long the end of a daemon waits for writes that have begun. Those that take longer are left as a crash leaves them.
+const WRITES: Duration = Duration::from_millis(50);
 
 /// Runs a daemon with Mesos's flags until it ends or is told to.
 ///
@@ -57,9 +59,11 @@ pub fn run(part: Part, arguments: &[String]) -> anyhow::Result<ExitCode> {
             }
         }
     });
-    if ended.is_err() {
+    match ended {
+        // A write that has begun may finish.
+        Ok(_) => runtime.shutdown_timeout(WRITES),
         // It must not go on, whatever a thread still waits for: ZooKeeper may be away.
-        runtime.shutdown_background();
+        Err(_) => runtime.shutdown_background(),
     }
     ended
 }
@@ -92,26 +96,29 @@ fn read_flags(part: Part, arguments: &[String]) -> anyhow::Result<Option<Flags>>
     Ok(Some(flags))
 }
 
-/// Ready on SIGTERM or SIGINT.
+/// Ready on SIGTERM or SIGINT, which it logs.
 fn terminated() -> anyhow::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = terminate.recv() => tracing::info!("received SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("received SIGINT: stopping"),
         }
     })
 }
 
-/// Ready on SIGTERM, SIGINT, or, to leave for good, SIGUSR1.
+/// Ready on SIGTERM, SIGINT, or, to leave for good, SIGUSR1. It logs which one.
 fn told_to_stop() -> anyhow::Result<impl Future<Output = Stop>> {
     let mut leave = signal(SignalKind::user_defined1())?;
     let terminated = terminated()?;
     Ok(async move {
         tokio::select! {
             () = terminated => Stop::Quietly,
-            _ = leave.recv() => Stop::ForGood,
+            _ = leave.recv() => {
+                tracing::info!("received SIGUSR1: unregistering, ending all tasks, and stopping");
+                Stop::ForGood
+            }
         }
     })
 }

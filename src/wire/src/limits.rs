@@ -20,7 +20,7 @@ pub struct Limits {
     pub stalled: Duration,
     /// How long a connection attempt of ours may take.
     pub connect: Duration,
-    /// How long a stop waits for answers that are under way.
+    /// How long a stop waits for answers that are under way. Streams end at once.
     pub stop: Duration,
     /// How many connections a server keeps open at once; further ones wait in the kernel's queue.
     pub connections: usize,
@@ -35,7 +35,7 @@ impl Default for Limits {
             peer: 64 << 20,
             stalled: Duration::from_secs(60),
             connect: Duration::from_secs(10),
-            stop: Duration::from_secs(5),
+            stop: Duration::from_millis(200),
             connections: 1 << 20,
         }
     }

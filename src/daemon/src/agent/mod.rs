@@ -95,6 +95,7 @@ pub struct RunningAgent {
     keeper: Arc<Keeper>,
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,
+    network: Network,
 }
 
 /// How an agent came to its end.
@@ -114,6 +115,9 @@ pub enum Stop {
     /// It leaves the cluster for good: all tasks end.
     ForGood,
 }
+
+/// How long the last messages to the master may take to leave.
+const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 
 /// Starts an agent in the current runtime, which must be a single-threaded one for the best speed.
 ///
@@ -217,6 +221,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         strict_peers: strict_peers(),
     });
     common.attach_log("/slave/log");
+    let farewell = network.clone();
     let shell = Arc::new(Shell {
         network,
         pid,
@@ -256,7 +261,18 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     tasks.extend(counting);
     tasks.extend(collecting);
     let server = server.serve(handler.clone(), handler);
-    Ok(RunningAgent { address, server, exit: exit_seen, core, tasks, driver, docker: stopped, keeper, left_overs })
+    Ok(RunningAgent {
+        address,
+        server,
+        exit: exit_seen,
+        core,
+        tasks,
+        driver,
+        docker: stopped,
+        keeper,
+        left_overs,
+        network: farewell,
+    })
 }
 
 impl RunningAgent {
@@ -290,9 +306,13 @@ impl RunningAgent {
             }
         };
         self.keeper.end();
+        // The core ends before the streams do: it must not take that for the end of its executors.
         self.core.abort();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
-        self.server.stop().await;
+        if !self.core.is_finished() {
+            let _ = (&mut self.core).await;
+        }
+        tokio::join!(self.server.stop(), self.network.flush(FAREWELL));
         ended
     }
 }

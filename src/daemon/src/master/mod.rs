@@ -253,9 +253,13 @@ impl RunningMaster {
                 Err(panic) => Err(anyhow::Error::new(panic).context("the master's core has failed")),
             },
         };
+        // The core ends before the streams do: it must not take that for the end of its frameworks.
         self.core.abort();
         // A master that must not go on has no answers to wait for.
         if result.is_ok() {
+            if !self.core.is_finished() {
+                let _ = self.core.await;
+            }
             self.server.stop().await;
         }
         result

@@ -89,6 +89,11 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 Some(result) => break result,
                 None => return,
             },
+            // A stream has no end to wait for.
+            () = poll_fn(|_| match stopped && control.phase() == Phase::Streaming {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }) => return,
             () = poll_fn(|cx| control.poll_end(cx, client_gone)) => match control.phase() {
                 Phase::Streaming => return,
                 _ => client_gone = true,

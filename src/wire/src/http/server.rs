@@ -127,7 +127,7 @@ impl Running {
         self.address
     }
 
-    /// Accepts no more, closes idle connections, and waits (bounded by `Limits::stop`) for answers under way.
+    /// Accepts no more, closes idle connections and streams, and waits (bounded by `Limits::stop`) for answers under way.
     pub async fn stop(self) {
         let _ = self.stop.send(true);
         let _ = self.accepting.await;
