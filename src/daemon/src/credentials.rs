@@ -28,8 +28,8 @@ pub(crate) fn of_list(flags: &Flags, name: &'static str) -> Result<Option<BTreeM
     let Some(text) = content(name, flags)? else { return Ok(None) };
     const FORM: &str = r#"{"credentials": [{"principal": "NAME", "secret": "SECRET"}]}"#;
     let read = mesos::Credentials::from_json(text.as_bytes(), Dialect::V0);
-    let list = read.map_err(|error| unread(name, &error, FORM))?;
     known_keys::<mesos::Credentials>(name, &text, FORM)?;
+    let list = read.map_err(|error| unread(name, &error, FORM))?;
     Ok(Some(list.credentials.into_iter().filter_map(|one| Some((one.principal, one.secret?))).collect()))
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn of_agent(flags: &Flags) -> Result<Option<agent::Credential>, FlagE
     let Some(text) = content(NAME, flags)? else { return Ok(None) };
     const FORM: &str = r#"{"principal": "NAME", "secret": "SECRET"}"#;
     let read = mesos::Credential::from_json(text.as_bytes(), Dialect::V0);
-    let one = read.map_err(|error| unread(NAME, &error, FORM))?;
     known_keys::<mesos::Credential>(NAME, &text, FORM)?;
+    let one = read.map_err(|error| unread(NAME, &error, FORM))?;
     Ok(Some(agent::Credential { principal: one.principal, secret: one.secret }))
 }
 

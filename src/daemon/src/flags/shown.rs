@@ -43,17 +43,19 @@ fn hide(value: &mut Value) {
 /// Hides the secrets of volumes and the variables of Docker's parameters; whether there was one.
 fn mask(value: &mut Value) -> bool {
     match value {
-        Value::Array(items) => items.iter_mut().fold(false, |any, item| mask(item) || any),
+        // All of them: one that is hidden does not end the search.
+        Value::Array(items) => items.iter_mut().map(mask).filter(|hidden| *hidden).count() > 0,
         Value::Object(fields) => {
             let variable = fields.get("key").and_then(Value::as_str).is_some_and(|key| matches!(key, "env" | "e"));
-            fields.iter_mut().fold(false, |any, (name, value)| {
+            let each = fields.iter_mut().map(|(name, value)| {
                 let secret = SECRETS.contains(&name.to_ascii_lowercase().as_str()) || (variable && name == "value");
                 if secret && value.is_string() {
                     hide(value);
                     return true;
                 }
-                mask(value) || any
-            })
+                mask(value)
+            });
+            each.filter(|hidden| *hidden).count() > 0
         }
         _ => false,
     }
