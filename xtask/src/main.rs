@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|papers|profile|tidy|fuzz`.
+//! The house work: `cargo xtask test|ci|conformance|bench|papers|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -9,7 +9,6 @@ mod bench;
 mod conformance;
 mod fuzz;
 mod machine;
-mod profile;
 mod retry;
 mod steps;
 mod test;
@@ -34,8 +33,6 @@ usage: cargo xtask <command>
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
                            pages of docs/papers
-  profile                  runs a program that notes where it spends its time, for the compiler: renews profile/, before a
-                           release; takes half an hour
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
@@ -69,7 +66,6 @@ fn run(arguments: &[String]) -> Result<()> {
             let mut run = cargo(&["run", "--release", "--package", "lab", "--example", "papers", "--"]);
             steps::run(run.args(rest))
         }
-        "profile" => profile::run(rest),
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::retry::Failures;
-use crate::{binary, cargo, machine, profile, steps, target, tidy};
+use crate::{binary, cargo, machine, steps, target, tidy};
 
 /// Runs the steps in the order in which a failure is cheapest to find.
 ///
@@ -21,7 +21,6 @@ pub(crate) fn run(install: bool) -> Result<()> {
         steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
     });
     steps.run("release binary", || steps::run(&mut cargo(&["build", "--release", "--package", "tepui"])));
-    steps.run("profile", profile::check);
     steps.run("fault campaign", || {
         steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "4000"]))
     });
