@@ -218,7 +218,7 @@ impl Agent {
             Input::Detected { master } => self.detected(master, now),
             Input::Message { from, message } => self.message(&from, message, now, out),
             Input::Authentication { attempt, from, message } => self.authentication(attempt, &from, message, now, out),
-            Input::Exited { pid } => self.exited(&pid, out),
+            Input::Exited { pid } => self.exited(&pid, now, out),
             Input::ExecutorSubscribe { stream, request, call } => {
                 self.subscribe_executor(stream, request, *call, now, out);
             }

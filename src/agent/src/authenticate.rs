@@ -102,9 +102,7 @@ impl Agent {
         self.authentication.phase = Phase::None;
         self.authentication.is_first = true;
         self.authentication.long_unanswered = false;
-        let config = &self.config;
-        let longest = config.authentication_timeout_min + config.authentication_backoff_factor * 2;
-        self.authentication.longest = longest.min(config.authentication_timeout_max);
+        self.authentication.longest = self.shortest_limit();
     }
 
     /// Whether the agent must prove who it is before it registers.
@@ -122,12 +120,20 @@ impl Agent {
         self.authentication.phase == Phase::Done && self.authentication.long_unanswered
     }
 
-    /// The master's link is gone, and what was proved with it: the next registration begins with a new proof. An attempt that
-    /// goes on is left to its own end.
-    pub(crate) fn forget_proof(&mut self) {
-        if self.authentication.phase == Phase::Done {
-            self.reset_authentication();
+    /// The link to the master is broken: it has forgotten what was proved over it, so the next registration authenticates again. An
+    /// attempt under way is left to its end, because the link may be an earlier one; the attempt after it has the shortest limit.
+    pub(crate) fn forget_authentication(&mut self) {
+        match self.authentication.phase {
+            Phase::Done => self.reset_authentication(),
+            _ => self.authentication.longest = self.shortest_limit(),
         }
+    }
+
+    /// Upper bound of the time limit of a first attempt.
+    fn shortest_limit(&self) -> Duration {
+        let config = &self.config;
+        let longest = config.authentication_timeout_min + config.authentication_backoff_factor * 2;
+        longest.min(config.authentication_timeout_max)
     }
 
     /// Begins an attempt.

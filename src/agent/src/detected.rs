@@ -89,6 +89,16 @@ impl Agent {
         self.registration = Some(self.timers.set(now + wait, Timer::Register));
     }
 
+    /// Registers within twice the back-off factor, if it would be later.
+    pub(crate) fn register_soon(&mut self, now: Time) {
+        let longest = self.config.registration_backoff_factor.saturating_mul(2);
+        let Some(key) = self.registration.filter(|(due, _)| *due > now + longest) else { return };
+        self.timers.cancel(Some(key));
+        let wait = self.random.up_to(longest);
+        self.registration_wait = longest;
+        self.registration = Some(self.timers.set(now + wait, Timer::Register));
+    }
+
     /// Whether it has told a master what runs here, and waits to be admitted for it. What an order changes now is missing in that
     /// list, and the order may be one of an earlier master at the same address, which has died while it was on its way: the
     /// one that reads the list would book what is in use a second time.

@@ -44,9 +44,10 @@ impl Agent {
         }
     }
 
-    /// A link is broken: if it was the master's, the leader is looked for again at once. An agent that is not registered goes on
-    /// asking, but the master knows no more who it is.
-    pub(crate) fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
+    /// The link to the master is broken: an agent that is registered detects the leader again, and one that is not registers again
+    /// soon. A process that ends closes its connections and its port refuses new ones, so a master that restarts gets its agents
+    /// back within seconds of its start.
+    pub(crate) fn exited(&mut self, pid: &Pid, now: Time, out: &mut Outbox) {
         if self.master.as_ref() != Some(pid) {
             return;
         }
@@ -56,7 +57,10 @@ impl Agent {
         }
         match self.state {
             AgentState::Running => out.outputs.push(Output::RedetectMaster),
-            AgentState::Disconnected => self.forget_proof(),
+            AgentState::Disconnected => {
+                self.forget_authentication();
+                self.register_soon(now);
+            }
             AgentState::Recovering | AgentState::Terminating => {}
         }
     }

@@ -48,20 +48,22 @@ fn show(agents: &Agents, maintenance: &Maintenance, now: f64) -> String {
 }
 
 fn shown_agents(agents: &Agents, maintenance: &Maintenance, now: f64) -> String {
-    if agents.slaves.is_empty() {
-        return "no agents; start one with: tepui agent --master=<host:port> --work_dir=<folder>".to_owned();
+    let (registered, recovered) = (agents.slaves.len(), agents.recovered_slaves.len());
+    if registered + recovered == 0 {
+        return "no agents; start one with: tepui agent --master=<host:port> --work_dir=<directory>".to_owned();
     }
     let planned = !maintenance.planned.windows.is_empty();
     let mut titles = vec!["ID", "HOST", "ADDRESS", "STATE", ">CPUS", ">MEM", ">DISK", ">GPUS", "VERSION"];
     titles.extend(planned.then_some("MAINTENANCE"));
     let mut table = table(&titles);
-    for agent in &agents.slaves {
+    let active = agents.slaves.iter().map(|agent| (agent, state(agent)));
+    for (agent, state) in active.chain(agents.recovered_slaves.iter().map(|agent| (agent, "recovered"))) {
         let share = |name| used(agent.used_resources.get(name), agent.resources.get(name));
         let mut row = vec![
             agent.id.clone(),
             agent.hostname.clone(),
             agent.address().to_owned(),
-            state(agent).to_owned(),
+            state.to_owned(),
             share("cpus"),
             share("mem"),
             share("disk"),
@@ -73,8 +75,12 @@ fn shown_agents(agents: &Agents, maintenance: &Maintenance, now: f64) -> String 
     }
     let why = |agent: &Agent| Some(format!("\nunhealthy: {}: {}", agent.id, unhealthy(agent)?));
     let reasons: String = agents.slaves.iter().filter_map(why).collect();
-    let many = if agents.slaves.len() == 1 { "agent" } else { "agents" };
-    format!("{}\n\n{} {many}; used/all{reasons}", table.trim_fmt(), agents.slaves.len())
+    let many = if registered == 1 { "agent" } else { "agents" };
+    let awaited = match recovered {
+        0 => String::new(),
+        _ => format!("; recovered: {recovered} in the registry, not reregistered since the master started"),
+    };
+    format!("{}\n\n{registered} {many}; used/all{awaited}{reasons}", table.trim_fmt())
 }
 
 fn state(agent: &Agent) -> &'static str {
@@ -108,6 +114,16 @@ mod tests {
         let line = text.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(line, "S0 host 127.0.0.1:5051 active 1.5/4 0/512 0/0 0/0 1.11.0");
         assert!(text.ends_with("\n1 agent; used/all"), "{text}");
+    }
+
+    #[test]
+    fn agents_that_a_restarted_master_waits_for() {
+        let agents = r#"{"slaves":[],"recovered_slaves":[{"id":"S0","hostname":"host","resources":{"cpus":4.0}}]}"#;
+        let text = show(&serde_json::from_str(agents).unwrap(), &Maintenance::default(), 0.0);
+        let line = text.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(line, "S0 host recovered 0/4 0/0 0/0 0/0");
+        let end = "0 agents; used/all; recovered: 1 in the registry, not reregistered since the master started";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

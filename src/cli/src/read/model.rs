@@ -74,6 +74,8 @@ pub(crate) struct Allocation {
 #[serde(default)]
 pub(crate) struct Agents {
     pub(crate) slaves: Vec<Agent>,
+    /// Agents of the registry that have not reregistered since the master started.
+    pub(crate) recovered_slaves: Vec<Agent>,
 }
 
 /// An agent.
