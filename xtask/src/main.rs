@@ -1,4 +1,4 @@
-//! The house work: `cargo xtask test|ci|conformance|bench|papers|tidy|fuzz`.
+//! The house work: `cargo xtask test|ci|conformance|bench|papers|dist|tidy|fuzz`.
 //!
 //! Everything that a checkout needs besides cargo itself is here, so that a developer and CI type the same thing.
 //! It knows nothing of what the other crates do: it reads their files and runs their programs.
@@ -7,6 +7,7 @@
 
 mod bench;
 mod conformance;
+mod dist;
 mod fuzz;
 mod machine;
 mod retry;
@@ -33,6 +34,8 @@ usage: cargo xtask <command>
   bench [NAME...]          the benchmarks whose name has a NAME, printed; `frameworks`: all of the frameworks'
   papers [TEXT...]         runs the scenarios of lab/papers (or those whose name has a TEXT), and writes what came out into the
                            pages of docs/papers
+  dist [--no-profile]      the release archive: fat LTO, a profile of the program's own runs, a static executor; takes an
+                           hour (without the profile: a quarter)
   tidy                     the house rules alone
   fuzz [TARGET] [SECONDS]  the fuzz targets, or one, each for SECONDS (60); needs cargo-fuzz and a nightly toolchain
 ";
@@ -66,6 +69,7 @@ fn run(arguments: &[String]) -> Result<()> {
             let mut run = cargo(&["run", "--release", "--package", "lab", "--example", "papers", "--"]);
             steps::run(run.args(rest))
         }
+        "dist" => dist::run(rest),
         "tidy" => tidy::run(),
         "fuzz" => fuzz::run(rest),
         "help" | "--help" | "-h" => {

@@ -1,5 +1,8 @@
-//! The program that executors are: a small one of their own where it could be built into this one (`build.rs`), because the
-//! start of an executor costs each task what its program touches; else this very program, which has them too.
+//! The program that executors run: the agent's own, which has the command `executor`, or a small static one where the build
+//! packed it in (`build.rs`).
+//!
+//! How executors start is in `worker`: as copies of one process that runs this program, so what a program costs at its start is
+//! paid once for each agent.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -7,48 +10,23 @@ use std::path::Path;
 use containers::ProgramFile;
 use flate2::read::ZlibDecoder;
 
-/// Packed; nothing if it could not be built.
+/// The packed program; empty in a build that was given none.
 static BUILT_IN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tepui-executor.z"));
 
-/// Opens the program; none if executors can only be started by this program's path.
+/// Opens the program. Returns `None` if the file cannot be opened; executors then start by the path of the agent's program.
 pub(super) fn open() -> Option<ProgramFile> {
     if !BUILT_IN.is_empty() {
         match unpacked().and_then(|program| ProgramFile::in_memory(c"tepui-executor", &program)) {
             Ok(file) => return Some(file),
-            Err(error) => tracing::info!("executors are run by the whole program; their own cannot be: {error}"),
+            Err(error) => tracing::info!("executors run the agent's own program, as the packed one cannot be used: {error}"),
         }
     }
     let file = ProgramFile::open(Path::new("/proc/self/exe"));
-    file.inspect_err(|error| tracing::info!("executors are started by their program's path: {error}")).ok()
+    file.inspect_err(|error| tracing::info!("executors start by the path of the agent's program, which cannot be opened: {error}")).ok()
 }
 
 fn unpacked() -> io::Result<Vec<u8>> {
     let mut program = Vec::new();
     ZlibDecoder::new(BUILT_IN).read_to_end(&mut program)?;
     Ok(program)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Copies share one large page only if the program's header, constants and code are one part that begins with one.
-    #[test]
-    #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
-    fn the_program_is_linked_for_large_pages() {
-        if BUILT_IN.is_empty() {
-            println!("needs a C library in its static form");
-            return;
-        }
-        let program = unpacked().unwrap();
-        let number = |at: usize, length: usize| {
-            program[at..at + length].iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
-        };
-        let (table, size, count) = (number(32, 8) as usize, number(54, 2) as usize, number(56, 2) as usize);
-        let parts = (0..count).map(|index| table + index * size).filter(|at| number(*at, 4) == 1);
-        let code: Vec<usize> = parts.filter(|at| number(at + 4, 4) & 1 == 1).collect();
-        let [code] = code[..] else { panic!("code is in {} parts", code.len()) };
-        let (offset, address) = (number(code + 8, 8), number(code + 16, 8));
-        assert_eq!((offset, address % (2 << 20)), (0, 0));
-    }
 }
