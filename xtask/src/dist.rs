@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         _ => bail!("invalid arguments '{}': the only flag is --no-profile", arguments.join(" ")),
     };
     let directory = target().join("dist");
-    let executor = static_executor(&directory)?;
+    let executor = static_executor(PROFILE, &directory)?;
     let profile = if profiled { Some(profile(&directory, &executor)?) } else { None };
     let flags = profile.map(|path| format!("-Cprofile-use={}{SEPARATOR}-Cllvm-args=-no-pgo-warn-mismatch", path.display()));
     let program = program(&directory, &executor, flags.as_deref().unwrap_or_default())?;
@@ -52,13 +52,17 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     report(&target().join("release/tepui"), &program, &archive)
 }
 
-/// Builds the executors' program, linked statically: it starts faster, and runs in containers whose image has no C library.
-fn static_executor(directory: &Path) -> Result<PathBuf> {
-    let directory = directory.join("executor");
-    let mut build = cargo(&["build", "--profile", PROFILE, "--package", "executor", "--target", TARGET, "--target-dir"]);
+/// Builds the executors' program with a cargo profile, linked statically: it starts faster, and runs in containers whose image has
+/// no C library. Returns its file, below `directory`.
+///
+/// # Errors
+/// The build failed.
+pub(crate) fn static_executor(profile: &str, directory: &Path) -> Result<PathBuf> {
+    let directory = directory.join("static-executor");
+    let mut build = cargo(&["build", "--package", "executor", "--target", TARGET, "--profile", profile, "--target-dir"]);
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"].join(SEPARATOR);
     steps::run(build.arg(&directory).env("CARGO_ENCODED_RUSTFLAGS", flags))?;
-    Ok(directory.join(TARGET).join(PROFILE).join("tepui-executor"))
+    Ok(directory.join(TARGET).join(profile).join("tepui-executor"))
 }
 
 /// Builds the whole program with `flags` for the compiler.

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::retry::Failures;
-use crate::{binary, cargo, machine, steps, target, tidy};
+use crate::{binary, cargo, dist, machine, steps, target, tidy};
 
 /// Runs the steps in the order in which a failure is cheapest to find.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn run(install: bool) -> Result<()> {
     steps.run("lints", || {
         steps::run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
     });
-    steps.run("release binary", || steps::run(&mut cargo(&["build", "--release", "--package", "tepui"])));
+    steps.run("release binary", release_binary);
     steps.run("fault campaign", || {
         steps::run(Command::new(binary()).args(["lab", "faults", "--from", "1", "--seeds", "4000"]))
     });
@@ -30,6 +30,12 @@ pub(crate) fn run(install: bool) -> Result<()> {
     });
     steps.run("tests", || tests(python.as_deref()));
     steps.finish()
+}
+
+/// Builds the release binary with the static executor, which the tests of containers with images need.
+fn release_binary() -> Result<()> {
+    let executor = dist::static_executor("release", &target())?;
+    steps::run(cargo(&["build", "--release", "--package", "tepui"]).env("TEPUI_EXECUTOR", executor))
 }
 
 /// All tests. Those of the end-to-end tests that fail are given one more try by themselves: they wait for real processes, with

@@ -178,6 +178,12 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
     let program = config.program.clone();
     let executor = program::open().map(|file| (config.program.clone(), file));
+    if !flags.text("image_providers").is_empty() && !program::is_static() {
+        tracing::warn!(
+            "this build has no static executor: images of containers must have a C library as new as this host's; \
+             the release archive has one (cargo xtask dist)"
+        );
+    }
     let authorizer = config.authorizer.clone();
     let mut core = Agent::new(config, info, recovered, seed, clock.now(), &mut out)?;
     core.oversubscribe(policy, clock.now());

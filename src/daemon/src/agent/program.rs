@@ -25,6 +25,11 @@ pub(super) fn open() -> Option<ProgramFile> {
     file.inspect_err(|error| tracing::info!("executors start by the path of the agent's program, which cannot be opened: {error}")).ok()
 }
 
+/// Whether the program runs in any root filesystem, also in one without a C library.
+pub(super) fn is_static() -> bool {
+    !BUILT_IN.is_empty() || cfg!(target_feature = "crt-static")
+}
+
 fn unpacked() -> io::Result<Vec<u8>> {
     let mut program = Vec::new();
     ZlibDecoder::new(BUILT_IN).read_to_end(&mut program)?;
