@@ -1,7 +1,8 @@
-//! What quota leaves each role, kept up to date while the books change, and which roles may be offered more than before.
+//! Quota accounts of roles: what quota leaves each role, updated with every allocation, and which roles may be offered
+//! more than before.
 //!
-//! An account belongs to a role that was given a quota; only those of top-level roles count, for all roles below them. It knows
-//! nothing of agents: what is free, and what of that is set aside, is `headroom.rs`.
+//! An account belongs to a role with a quota; only those of top-level roles count, for all roles below them. Agents are
+//! not known here: free and withheld amounts are in `headroom.rs`.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +11,17 @@ use resources::{Amount, Name, Quantities};
 use crate::Quota;
 use crate::roles::RoleIx;
 
-/// What a role's quota comes to at present.
+/// Current state of a role's quota.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) quota: Quota,
-    /// Reserved for the role, or held by it beside that.
+    /// Quantities that are reserved for the role, or allocated to it beside that.
     pub(crate) charged: Quantities,
-    /// What is missing to its guarantees.
+    /// Quantities missing to its guarantees.
     pub(crate) unmet: Quantities,
-    /// Its limits leave less than the least offer, whatever an agent has: see [`Accounts::minimum`].
+    /// The limits leave less than the minimum offer on any agent: see [`Accounts::minimum`].
     pub(crate) capped: bool,
-    /// Since its frameworks were last asked about everything, limits have kept something from one of them.
+    /// Limits have restricted an offer to a framework of the role since all agents were last visited for it.
     short: bool,
 }
 
@@ -29,39 +30,39 @@ impl Account {
         Account { quota, charged: Quantities::new(), unmet: Quantities::new(), capped: false, short: false }
     }
 
-    /// Limits have kept something from a framework of this role.
+    /// Records that limits have restricted an offer to a framework of this role.
     pub(crate) fn note_short(&mut self) {
         self.short = true;
     }
 
-    /// What the limit of a name leaves; none: it has no limit.
+    /// Returns what the limit of a resource leaves, or `None` if it has no limit.
     pub(crate) fn room(&self, name: &Name) -> Option<Amount> {
         Some(self.quota.limits.get(name)?.minus_floored(self.charged.get(name)))
     }
 }
 
-/// What the accounts of all top-level roles come to.
+/// Totals over the accounts of all top-level roles.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts {
-    /// How many roles have one.
+    /// Number of roles with an account.
     pub(crate) count: usize,
-    /// How many of these guarantee something.
+    /// Number of these roles with a guarantee.
     pub(crate) guaranteed: usize,
-    /// Missing to all guarantees.
+    /// Quantities missing to all guarantees.
     pub(crate) required: Quantities,
-    /// The roles to which something is missing.
+    /// Roles with an unmet guarantee.
     pub(crate) unmet: BTreeSet<RoleIx>,
-    /// How many roles are capped.
+    /// Number of capped roles.
     pub(crate) capped: usize,
-    /// Roles whose limits leave more than when they were asked last; roles to which more is missing than then.
+    /// Roles whose limits leave more, or whose guarantees miss more, than at their last visit.
     pub(crate) roomier: BTreeSet<RoleIx>,
     pub(crate) needier: BTreeSet<RoleIx>,
-    /// The least offer of those who set none of their own.
+    /// Minimum offer of frameworks that set none of their own.
     pub(crate) minimum: Vec<Quantities>,
 }
 
 impl Accounts {
-    /// A role's account is opened or closed.
+    /// Opens or closes a role's account.
     pub(crate) fn replace(
         &mut self,
         ix: RoleIx,
@@ -76,7 +77,7 @@ impl Accounts {
             self.required -= &old.unmet;
             self.unmet.remove(&ix);
         }
-        // Whatever the change is, those who were kept from something may be able to have it now.
+        // Whatever the change is, frameworks that quota restricted may get offers now.
         self.roomier.insert(ix);
         self.needier.insert(ix);
         if let Some(new) = new {
@@ -87,7 +88,7 @@ impl Accounts {
         }
     }
 
-    /// What a role consumes has changed.
+    /// Updates what a role consumes.
     pub(crate) fn charge(&mut self, ix: RoleIx, account: &mut Account, charged: Quantities) {
         if account.charged == charged {
             return;
@@ -116,7 +117,7 @@ impl Accounts {
             account.unmet = unmet;
         }
         let capped = self.is_capped(account);
-        // One that is capped is not asked at all, which keeps everything from it.
+        // A capped role is not visited at all, so all resources are withheld from it.
         account.short |= capped;
         self.capped = self.capped + usize::from(capped) - usize::from(account.capped);
         account.capped = capped;

@@ -1,4 +1,4 @@
-//! Agents: what each has, who holds what of it, what is free, and what has changed since everybody was last asked.
+//! Agents: total, allocated and free resources, and what has changed since all clients were last considered.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::{AgentOptions, Held};
 
 static NOTHING: Resources = Resources::new();
 
-/// What one client holds on one agent, without allocation info. An offer shares its value with the offering; what is
-/// not there is nothing.
+/// What one client holds on one agent, without allocation info. An offer shares its value with the master's offer; an
+/// absent value is empty.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holding {
     offered: Option<Arc<Resources>>,
     used: Option<Arc<Resources>>,
-    /// Since when there is something in each.
+    /// Start of the current allocation and offer, if there is one.
     since: [Time; 2],
 }
 
@@ -39,7 +39,7 @@ impl Holding {
         self.get(Held::Used)
     }
 
-    /// Since when something has been held in this way.
+    /// Returns the time since which something is held in this way.
     pub(crate) fn since(&self, held: Held) -> Time {
         self.since[usize::from(held == Held::Used)]
     }
@@ -51,7 +51,7 @@ impl Holding {
         }
     }
 
-    /// Adds to what is held; the first is not copied.
+    /// Adds to what is held. The first value is shared, not copied.
     pub(crate) fn add(&mut self, held: Held, resources: &Arc<Resources>, now: Time) {
         if self.get(held).is_empty() {
             self.since[usize::from(held == Held::Used)] = now;
@@ -62,7 +62,7 @@ impl Holding {
         }
     }
 
-    /// Takes as much of `wanted` out as is there, and returns that.
+    /// Removes as much of `wanted` as is there, and returns that.
     pub(crate) fn remove<'a>(&mut self, held: Held, wanted: &'a Resources) -> Cow<'a, Resources> {
         let slot = self.of(held);
         let Some(set) = slot else { return Cow::Owned(Resources::new()) };
@@ -89,40 +89,41 @@ impl Holding {
     }
 }
 
-/// Who is to be asked when an agent is visited next.
+/// Clients to consider at an agent's next visit.
 #[derive(Debug, Default)]
 pub(crate) struct Unasked {
-    /// Everybody: there is more to be had than when they were asked.
+    /// All clients: more is free than when they were considered.
     pub(crate) everybody: bool,
-    /// These: a refusal of theirs has ended here.
+    /// Clients whose offer filters have expired here.
     pub(crate) some: Vec<ClientIx>,
-    /// And those that were opened after this moment.
+    /// Clients that were opened after this moment.
     pub(crate) since: u64,
 }
 
-/// One agent.
+/// An agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) id: AgentId,
     pub(crate) options: AgentOptions,
     pub(crate) active: bool,
     pub(crate) total: Arc<Resources>,
-    /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where it can.
+    /// Total without what is held; shared resources are always free. Shares its value with `total` or an offer where
+    /// possible.
     pub(crate) free: Arc<Resources>,
     pub(crate) has_gpus: bool,
-    /// More is held than there is: the total has shrunk, or something was never free.
+    /// More is held than the total: the total has shrunk, or resources were never free.
     overheld: bool,
-    /// Of what is free, what counts for quota; kept only while something is guaranteed.
+    /// The part of `free` that counts for quota; maintained only while there are guarantees.
     pub(crate) open: Quantities,
-    /// Somebody was kept from something here by what is set aside for guarantees.
+    /// Resources here were withheld from a framework for guarantees.
     pub(crate) held_back: bool,
-    /// Sorted by client; nobody holds nothing.
+    /// Holdings sorted by client; no entry is empty.
     held: Vec<(ClientIx, Holding)>,
     pub(crate) refusals: AgentRefusals,
     pub(crate) unasked: Unasked,
-    /// Its place among those with something free; see [`crate::visits::Spare`].
+    /// Index among the agents with free resources; see [`crate::visits::Spare`].
     pub(crate) spare: Option<u32>,
-    /// Waits in the queue of the next run; of the next interval run.
+    /// Queued for the next run; queued for the next interval run.
     pub(crate) queued: bool,
     pub(crate) queued_late: bool,
 }
@@ -149,30 +150,30 @@ impl Agent {
         }
     }
 
-    /// Replaces what it has in all.
+    /// Replaces the total.
     pub(crate) fn set_total(&mut self, total: Resources) {
         self.has_gpus = has_gpus(&total);
         self.total = Arc::new(total);
         self.recount();
     }
 
-    /// What a client holds here.
+    /// Returns what a client holds here.
     pub(crate) fn holding(&self, client: ClientIx) -> Option<&Holding> {
         self.held.binary_search_by_key(&client, |(c, _)| *c).ok().map(|at| &self.held[at].1)
     }
 
-    /// Everybody who holds something here, and what.
+    /// Returns all clients that hold something here, with their holdings.
     pub(crate) fn holdings(&self) -> impl Iterator<Item = (ClientIx, &Holding)> {
         self.held.iter().map(|(client, holding)| (*client, holding))
     }
 
-    /// Changes what a client holds here. [`Agent::recount`] comes after. True if it holds something then.
+    /// Changes what a client holds here. Call [`Agent::recount`] afterwards. Returns whether it holds something then.
     pub(crate) fn change(&mut self, client: ClientIx, change: impl FnOnce(&mut Holding)) -> bool {
         let at = match self.held.binary_search_by_key(&client, |(c, _)| *c) {
             Ok(at) => at,
             Err(at) => {
                 if self.held.is_empty() {
-                    // Mostly there is one holder.
+                    // Most agents have one holder.
                     self.held.reserve_exact(1);
                 }
                 self.held.insert(at, (client, Holding::default()));
@@ -187,7 +188,7 @@ impl Agent {
         !empty
     }
 
-    /// Works out what is free: always from the total, so that an agent that shrank below what is held mends by itself.
+    /// Computes `free` from the total, so that an agent whose total fell below what is held corrects itself.
     pub(crate) fn recount(&mut self) {
         self.overheld = false;
         if self.held.is_empty() {
@@ -204,7 +205,8 @@ impl Agent {
         self.free = Arc::new(free);
     }
 
-    /// What nobody holds any more is free again: as [`Agent::recount`] has it, without a look at what all others hold.
+    /// Adds resources that are no longer held to `free`, with the result of [`Agent::recount`] but without a pass over
+    /// all holdings.
     pub(crate) fn regain(&mut self, returned: &Resources) {
         if self.held.is_empty() || self.overheld {
             return self.recount();

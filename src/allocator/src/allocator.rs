@@ -1,4 +1,4 @@
-//! The allocator's state, and the small steps that all its parts share.
+//! State of the allocator, and the small steps that its parts share.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::roles::Roles;
 use crate::tree::Tree;
 use crate::{Config, Weight};
 
-/// Who is offered what. See the crate's text.
+/// Decides which resources are offered to which framework. See the crate documentation.
 #[derive(Debug)]
 pub struct Allocator {
     pub(crate) config: Config,
@@ -30,42 +30,42 @@ pub struct Allocator {
     pub(crate) framework_ix: FxHashMap<FrameworkId, u32>,
     pub(crate) agents: Slab<Agent>,
     pub(crate) agent_ix: FxHashMap<AgentId, u32>,
-    /// By node of the tree, and by role.
+    /// Shared resources by node of the tree, and by role.
     pub(crate) shared: SharedCounts,
     pub(crate) shared_roles: SharedCounts,
     pub(crate) endings: Endings,
     pub(crate) maintenance: Maintenance,
-    /// What all agents have free of what counts for quota: kept only while something is guaranteed.
+    /// Free quantities of all agents that count for quota; maintained only while there are guarantees.
     pub(crate) available: Quantities,
-    /// Agents on which somebody was kept from something by what is set aside, and how much could be given at most then.
+    /// Agents whose resources are withheld for quota guarantees, and the most that could be offered then.
     pub(crate) held_back: Vec<u32>,
     pub(crate) bounds_seen: Limits,
-    /// Nothing is offered before that many agents are there, or that time has come.
+    /// No offers are made before this many agents have registered, or this time.
     pub(crate) recovering: Option<(usize, Time)>,
-    /// What all agents have; shared resources count once per agent.
+    /// Total quantities of all agents; shared resources count once for each agent.
     pub(crate) cluster: Quantities,
-    /// Hostnames that may be offered; none: all.
+    /// Host names whose agents may be offered; `None` allows all.
     pub(crate) whitelist: Option<std::collections::BTreeSet<String>>,
-    /// Agents to visit in the next run, and those that wait for the next interval run.
+    /// Agents to visit in the next run, and agents to visit in the next interval run.
     pub(crate) queue: Vec<u32>,
     pub(crate) queue_late: Vec<u32>,
-    /// The clients that were opened since the last run: for them every agent with something free is to be visited.
+    /// Clients opened since the last run: every agent with free resources is visited for them.
     pub(crate) opened: Vec<ClientIx>,
-    /// The agents with something free.
+    /// Agents with free resources.
     pub(crate) spare: Vec<u32>,
     pub(crate) caps: crate::holding::Caps,
-    /// When what is counted happens, and when shares are held against what is fair next.
+    /// Time of the current events, and time of the next comparison of shares with fair shares.
     pub(crate) now: Time,
     pub(crate) next_sample: Option<Time>,
     pub(crate) last_interval: Time,
-    /// When what waits for the next interval run has waited long enough.
+    /// Time at which resources that wait for the next interval run have waited long enough.
     pub(crate) rest_until: Option<Time>,
-    /// The free resources of all agents that have none.
+    /// The shared empty value for agents without free resources.
     pub(crate) nothing: Arc<Resources>,
 }
 
 impl Allocator {
-    /// An allocator that knows nobody yet.
+    /// Returns an allocator without agents and frameworks.
     #[must_use]
     pub fn new(config: Config) -> Allocator {
         let mut tree = Tree::new(config.fair_sharing_excluded.clone());
@@ -103,7 +103,7 @@ impl Allocator {
         }
     }
 
-    /// Sets a role's weight; 1 is none. It changes who comes first, not what anybody has.
+    /// Sets a role's weight; the default is 1. It changes the order, not what any framework holds.
     pub fn set_weight(&mut self, role: &Role, weight: Weight) {
         let ix = self.roles.ensure(role, &mut self.tree);
         self.roles.set_weight(ix, weight, &mut self.tree);
@@ -118,12 +118,12 @@ impl Allocator {
         self.agent_ix.get(id).copied()
     }
 
-    /// The client of a framework in a role, if there is one.
+    /// Returns the client of a framework in a role.
     pub(crate) fn client(&self, framework: &FrameworkId, role: &Role) -> Option<ClientIx> {
         self.frameworks[self.framework(framework)? as usize].clients.get(role).copied()
     }
 
-    /// There is more to be had on an agent: everybody is to be asked.
+    /// Queues an agent that has more free resources, for all clients.
     pub(crate) fn freed(&mut self, agent: u32) {
         self.agents[agent as usize].unasked.everybody = true;
         self.enqueue(agent);
@@ -145,14 +145,14 @@ impl Allocator {
         }
     }
 
-    /// A client may take what it did not take before.
+    /// Marks that a client may accept what it refused before.
     pub(crate) fn open(&mut self, client: ClientIx) {
         self.clients.open(client);
         self.opened.push(client);
     }
 }
 
-/// Resources without allocation info, which is how they are kept here.
+/// Returns resources without allocation info, the form in which they are kept here.
 pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
     if resources.iter().any(|r| r.allocation().is_some()) {
         std::borrow::Cow::Owned(resources.unallocated())
@@ -161,7 +161,7 @@ pub(crate) fn bare(resources: &Resources) -> std::borrow::Cow<'_, Resources> {
     }
 }
 
-/// The same for the steps of an operation.
+/// Returns conversions without allocation info.
 pub(crate) fn bare_conversions(conversions: &[Conversion]) -> Vec<Conversion> {
     let step = |c: &Conversion| Conversion {
         consumed: bare(&c.consumed).into_owned(),

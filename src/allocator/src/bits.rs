@@ -5,7 +5,7 @@
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Puts a number in.
+    /// Adds a number.
     pub(crate) fn set(&mut self, number: u32) {
         let word = number as usize / 64;
         if self.0.len() <= word {
@@ -14,7 +14,7 @@ impl Bits {
         self.0[word] |= 1 << (number % 64);
     }
 
-    /// Takes a number out; true if it was in.
+    /// Removes a number; returns whether it was in the set.
     pub(crate) fn clear(&mut self, number: u32) -> bool {
         let Some(word) = self.0.get_mut(number as usize / 64) else { return false };
         let bit = 1 << (number % 64);
@@ -23,12 +23,12 @@ impl Bits {
         was
     }
 
-    /// Whether a number is in.
+    /// Returns whether the set contains a number.
     pub(crate) fn contains(&self, number: u32) -> bool {
         self.0.get(number as usize / 64).is_some_and(|word| word & (1 << (number % 64)) != 0)
     }
 
-    /// The numbers that are in, in order.
+    /// Returns the numbers in ascending order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let numbers = |(at, word): (usize, &u64)| {
             let rest = |word: &u64| Some(word & (word - 1)).filter(|word| *word != 0);
@@ -38,7 +38,7 @@ impl Bits {
         self.0.iter().enumerate().flat_map(numbers)
     }
 
-    /// How many are in.
+    /// Returns the count of numbers.
     pub(crate) fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }

@@ -1,6 +1,6 @@
-//! Booking: the one place where what a client holds changes, and with it the agent, the role, and every share.
+//! Booking: the one place that changes what a client holds, and with it the agent, the role, and all shares.
 //!
-//! Offered and used count alike for shares; the difference is kept for reports.
+//! Offered and used resources count alike for shares; the difference is kept for reports.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use crate::allocator::Allocator;
 use crate::clients::ClientIx;
 use crate::tree::NodeIx;
 
-/// Which shared resources are counted at which place (a node of the tree, a role): each counts there once per agent, however
-/// many copies are held.
+/// Counts of shared resources by place (a node of the tree, a role): each resource counts there once for each agent,
+/// however many copies are held.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounts {
     counts: BTreeMap<(u32, u32), Resources>,
 }
 
 impl SharedCounts {
-    /// Counts copies; returns the amounts that are new there.
+    /// Adds copies; returns the quantities that are new at the place.
     fn add(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
         let counted = self.counts.entry((place, agent)).or_default();
         let new = absent(counted, shared);
@@ -29,7 +29,7 @@ impl SharedCounts {
         new
     }
 
-    /// Takes copies off; returns the amounts of which none is left there.
+    /// Removes copies; returns the quantities of which no copy is left.
     fn subtract(&mut self, place: u32, agent: u32, shared: &Resources) -> Quantities {
         let Some(counted) = self.counts.get_mut(&(place, agent)) else { return Quantities::new() };
         let there = shared.filter(|r| counted.count(r) > 0);
@@ -42,23 +42,23 @@ impl SharedCounts {
     }
 }
 
-/// The amounts of those shared resources of which `there` has no copy.
+/// Returns the quantities of those shared resources of which `there` has no copy.
 fn absent(there: &Resources, shared: &Resources) -> Quantities {
     shared.filter(|r| there.count(r) == 0).quantities()
 }
 
-/// Whether a booking is one that counts ("allocations made so far") or a correction of an old one.
+/// Whether a booking counts as an allocation, or corrects an earlier one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     Yes,
     No,
 }
 
-/// What resources come to in the books.
+/// Quantities of booked resources.
 struct Sums {
     /// Without shared resources.
     own: Quantities,
-    /// Of this, what is reserved; and what is neither reserved nor revocable.
+    /// The reserved part of these, and the part that is neither reserved nor revocable.
     reserved: Quantities,
     unreserved: Quantities,
     shared: Resources,
@@ -86,12 +86,13 @@ impl Sums {
 }
 
 impl Allocator {
-    /// What a client turns out to use of an agent. Neither carries an allocation.
+    /// Books resources that a client already uses on an agent. Neither carries an allocation.
     pub(crate) fn book_in_use(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
         self.book(agent, client, resources, Counted::Yes);
     }
 
-    /// Gives a client further copies of shared resources that it has: no allocation that counts, since nothing was offered.
+    /// Adds copies of shared resources that a client holds. It does not count as an allocation, since nothing was
+    /// offered.
     pub(crate) fn book_copies(&mut self, agent: u32, client: ClientIx, copies: &Resources) {
         self.book(agent, client, copies, Counted::No);
     }
@@ -105,13 +106,13 @@ impl Allocator {
         self.free_changed(agent);
     }
 
-    /// Offers resources of an agent to a client.
+    /// Books an offer of an agent's resources to a client.
     pub(crate) fn book_offer(&mut self, ix: u32, client: ClientIx, resources: &Arc<Resources>) {
         self.hold(ix, client, resources, Held::Offered, Counted::Yes);
         self.clients.get_mut(client).ledger.sent(self.now);
         let agent = &mut self.agents[ix as usize];
         if Arc::ptr_eq(&agent.free, resources) && !resources.iter().any(Resource::is_shared) {
-            // The common case: all that was free.
+            // The common case: all free resources are offered.
             agent.free = self.nothing.clone();
         } else {
             agent.recount();
@@ -119,7 +120,7 @@ impl Allocator {
         self.free_changed(ix);
     }
 
-    /// Takes resources back from a client; what it does not hold is left out.
+    /// Removes resources from a client; what it does not hold is ignored.
     pub(crate) fn unbook(&mut self, agent: u32, client: ClientIx, resources: &Resources, held: Held) {
         let returned = self.unhold(agent, client, resources, held);
         if !returned.is_empty() {
@@ -129,7 +130,7 @@ impl Allocator {
         }
     }
 
-    /// Turns what is offered to a client into what it uses. What is not offered is left out.
+    /// Moves resources of a client from offered to used. What is not offered is ignored.
     pub(crate) fn take_up(&mut self, agent: u32, client: ClientIx, resources: &Resources) {
         let taken = self.take(agent, client, resources, Held::Offered);
         if !taken.is_empty() {
@@ -158,9 +159,9 @@ impl Allocator {
         *state.sum(held) += more.as_ref().unwrap_or(&sums.own);
     }
 
-    /// Takes as much as there is of what a client holds on an agent, off its sums too; returns what that was.
+    /// Removes as much as there is of what a client holds on an agent, and from its sums; returns what was removed.
     fn take<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
-        // Of shared resources copies may stay, and then the amounts do.
+        // Copies of shared resources may remain, and then the quantities do.
         let mut less = None;
         let mut taken = Cow::Borrowed(wanted);
         let still = self.agents[agent as usize].change(client, |holding| {
@@ -184,7 +185,8 @@ impl Allocator {
         taken
     }
 
-    /// Replaces resources that a client holds by others: the result of an operation. The caller has checked that they are there.
+    /// Replaces resources that a client holds by others: the result of an operation. The caller has checked that they
+    /// are held.
     pub(crate) fn rebook(
         &mut self,
         agent: u32,
@@ -220,7 +222,7 @@ impl Allocator {
         }
     }
 
-    /// Counts what a client holds on an agent in the tree.
+    /// Adds what a client holds on an agent to the tree.
     fn count(&mut self, node: NodeIx, agent: u32, own: &Quantities, shared: &Resources, counted: Counted) {
         match counted {
             Counted::Yes => self.tree.allocated(node, own),
@@ -234,7 +236,7 @@ impl Allocator {
         }
     }
 
-    /// What came back.
+    /// Removes holdings from an agent; returns what was removed.
     fn unhold<'a>(&mut self, agent: u32, client: ClientIx, wanted: &'a Resources, held: Held) -> Cow<'a, Resources> {
         let returned = self.take(agent, client, wanted, held);
         if returned.is_empty() {
@@ -267,7 +269,7 @@ impl Allocator {
         returned
     }
 
-    /// Lets all that a client holds on all agents count in the tree: its framework has become known.
+    /// Adds all that a client holds on all agents to the tree: its framework has subscribed.
     pub(crate) fn count_holdings(&mut self, client: ClientIx) {
         let state = self.clients.get(client);
         let Some(node) = state.node else { return };

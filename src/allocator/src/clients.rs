@@ -1,7 +1,7 @@
-//! Clients: a framework in one of its roles. They are what competes in the tree and what refuses.
+//! Clients: a framework in one of its roles. Clients compete in the tree and refuse offers.
 //!
-//! Each remembers when it was last *opened* (added, revived, activated): an agent on which everybody has said no needs to ask
-//! again only those that were opened since.
+//! Each client has the time at which it was last *opened* (added, revived, activated): an agent that all clients have
+//! refused is offered again only to those opened since.
 
 use resources::Quantities;
 use rustc_hash::FxHashSet;
@@ -11,24 +11,24 @@ use crate::Held;
 use crate::fairness::Ledger;
 use crate::tree::NodeIx;
 
-/// The epoch of a client that is not there; the clock of epochs starts above it.
+/// Epoch of a removed client; the epoch clock starts above it.
 const GONE: u64 = 0;
 
-/// A client's place in the slab.
+/// Index of a client in the slab.
 pub(crate) type ClientIx = u32;
 
-/// A framework in a role. It lives while the framework is subscribed to the role, or holds something in it.
+/// A framework in a role. It exists while the framework is subscribed to the role, or holds resources in it.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) framework: u32,
     pub(crate) role: u32,
-    /// Its leaf in the tree; none until the framework itself is known (agents may bring its tasks before it comes back).
+    /// Its leaf in the tree; `None` until the framework has subscribed (agents may report its tasks before).
     pub(crate) node: Option<NodeIx>,
     pub(crate) subscribed: bool,
     pub(crate) suppressed: bool,
     /// Overrides the allocator's minimum offer.
     pub(crate) min_allocatable: Option<Vec<Quantities>>,
-    /// The agents on which it holds something.
+    /// Agents on which it holds resources.
     pub(crate) agents: FxHashSet<u32>,
     pub(crate) offered: Quantities,
     pub(crate) used: Quantities,
@@ -38,7 +38,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// What it holds in one of the two states, on all agents; shared resources count once per agent.
+    /// Returns the sum of what it holds in one of the two states, on all agents; shared resources count once for each
+    /// agent.
     pub(crate) fn sum(&mut self, held: Held) -> &mut Quantities {
         match held {
             Held::Offered => &mut self.offered,
@@ -46,7 +47,7 @@ impl Client {
         }
     }
 
-    /// How many valid refusals it has on all agents.
+    /// Returns the count of valid refusals on all agents.
     pub(crate) fn refusals(&self) -> u32 {
         self.refusals
     }
@@ -56,13 +57,14 @@ impl Client {
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
     slab: Slab<Client>,
-    /// By client: refusals of another epoch are void. Close together, because refusals are looked through by the million.
+    /// Epochs by client: refusals of another epoch are void. Stored contiguously, because refusals are scanned by the
+    /// million.
     epochs: Vec<u64>,
-    /// Counts openings and epochs; never goes back.
+    /// Counts openings and epochs; never decreases.
     clock: u64,
-    /// (when, who), oldest first. An entry is void if its client was opened again.
+    /// Openings (time, client), oldest first. An entry is void if its client was opened again.
     openings: Vec<(u64, ClientIx)>,
-    /// How many have a minimum of their own.
+    /// Number of clients with a minimum of their own.
     own_minima: usize,
     /// Valid refusals of all clients.
     refusals: u64,
@@ -105,7 +107,7 @@ impl Clients {
         &self.slab[ix as usize]
     }
 
-    /// A client by a number that may be an old one.
+    /// Returns a client by an index that may be stale.
     pub(crate) fn try_get(&self, ix: ClientIx) -> Option<&Client> {
         self.slab.get(ix as usize)
     }
@@ -114,22 +116,22 @@ impl Clients {
         &mut self.slab[ix as usize]
     }
 
-    /// The epoch of a client's valid refusals; none if there is no such client any more.
+    /// Returns the epoch of a client's valid refusals, or `None` if the client was removed.
     pub(crate) fn epoch(&self, ix: ClientIx) -> Option<u64> {
         self.epochs.get(ix as usize).copied().filter(|epoch| *epoch != GONE)
     }
 
-    /// The epochs of all clients by their numbers; 0 for those that are gone.
+    /// Returns the epochs of all clients by index; 0 for removed ones.
     pub(crate) fn epochs(&self) -> &[u64] {
         &self.epochs
     }
 
-    /// The present moment on the clock of openings.
+    /// Returns the current value of the opening clock.
     pub(crate) fn now(&self) -> u64 {
         self.clock
     }
 
-    /// The client may take what it did not take before, on any agent.
+    /// Marks that the client may accept what it refused before, on any agent.
     pub(crate) fn open(&mut self, ix: ClientIx) {
         self.clock += 1;
         self.slab[ix as usize].opened = self.clock;
@@ -140,7 +142,7 @@ impl Clients {
         self.openings.push((self.clock, ix));
     }
 
-    /// The clients that were opened after a moment.
+    /// Returns the clients opened after a moment.
     pub(crate) fn opened_since(&self, moment: u64) -> impl Iterator<Item = ClientIx> {
         let start = self.openings.partition_point(|&(when, _)| when <= moment);
         self.openings[start..]

@@ -1,4 +1,4 @@
-//! What the master says about frameworks: they come, change, go, want offers or want none.
+//! Inputs of the master about frameworks: subscription, updates, removal, suppress and revive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,26 +11,27 @@ use crate::clients::ClientIx;
 use crate::policies::Patience;
 use crate::{FrameworkCapabilities, FrameworkOptions, Held, OfferConstraints};
 
-/// One framework. One that is not known has only been heard of from agents that run its tasks.
+/// A framework. Until it subscribes it is known only from agents that run its tasks.
 #[derive(Debug)]
 pub(crate) struct Framework {
     pub(crate) id: FrameworkId,
     name: Arc<str>,
     pub(crate) known: bool,
     pub(crate) active: bool,
-    /// What it is called; for policies.
+    /// Its name, for policies.
     pub(crate) title: String,
     pub(crate) patience: Patience,
     pub(crate) capabilities: FrameworkCapabilities,
     pub(crate) constraints: OfferConstraints,
-    /// Subscribed roles, and those in which it still holds something.
+    /// Clients of subscribed roles, and of roles in which it still holds resources.
     pub(crate) clients: BTreeMap<Role, ClientIx>,
 }
 
 impl Allocator {
-    /// A framework has subscribed. `used` is what its tasks have; what agents have said before counts once.
+    /// Adds a framework that has subscribed. `used` is what its tasks hold; what agents reported before counts once.
     ///
-    /// Adding one that is there updates it, books what was not known to be used, and sets whether it is active.
+    /// Adding a known framework updates it, books resources that were not known to be used, and sets whether it is
+    /// active.
     pub fn add_framework(
         &mut self,
         id: &FrameworkId,
@@ -53,8 +54,8 @@ impl Allocator {
         self.set_framework_active(id, active);
     }
 
-    /// A framework has changed its roles, capabilities, or in which roles it wants offers. Roles that it has left keep
-    /// their share until their resources have come back.
+    /// Updates a framework's roles, capabilities and suppressed roles. Roles that it has left keep their share until
+    /// their resources are returned.
     pub fn update_framework(&mut self, id: &FrameworkId, options: &FrameworkOptions) {
         let Some(ix) = self.known(id) else { return };
         let widened = self.frameworks[ix as usize].capabilities != options.capabilities;
@@ -84,7 +85,7 @@ impl Allocator {
         }
     }
 
-    /// A framework is gone: all that it holds is free, and its refusals are forgotten.
+    /// Removes a framework: all that it holds becomes free, and its refusals are forgotten.
     pub fn remove_framework(&mut self, id: &FrameworkId) {
         let Some(ix) = self.framework(id) else { return };
         let clients: Vec<ClientIx> = self.frameworks[ix as usize].clients.values().copied().collect();
@@ -102,13 +103,13 @@ impl Allocator {
         self.drop_framework(ix);
     }
 
-    /// A framework is connected and may be offered something.
+    /// Marks a framework as connected: it may get offers.
     pub fn activate_framework(&mut self, id: &FrameworkId) {
         self.set_framework_active(id, true);
     }
 
-    /// A framework is not connected: no offers, and its refusals are forgotten. What it holds and in which roles it wants no
-    /// offers stays.
+    /// Marks a framework as disconnected: it gets no offers, and its refusals are forgotten. Its holdings and
+    /// suppressed roles remain.
     pub fn deactivate_framework(&mut self, id: &FrameworkId) {
         self.set_framework_active(id, false);
     }
@@ -128,7 +129,7 @@ impl Allocator {
         }
     }
 
-    /// SUPPRESS: no offers in these roles (none named: in all). Refusals stay.
+    /// SUPPRESS: makes no offers in these roles (in all if none is named). Refusals remain.
     pub fn suppress(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
         for client in self.clients_in(id, roles) {
             self.clients.get_mut(client).suppressed = true;
@@ -136,7 +137,8 @@ impl Allocator {
         }
     }
 
-    /// REVIVE: offers in these roles (none named: in all), and their refusals are forgotten, as are all filters of inverse offers.
+    /// REVIVE: makes offers in these roles (in all if none is named), and forgets their refusals and all filters of
+    /// inverse offers.
     pub fn revive(&mut self, id: &FrameworkId, roles: &BTreeSet<Role>) {
         if let Some(ix) = self.known(id) {
             self.maintenance.forget_filters(ix);
@@ -148,7 +150,7 @@ impl Allocator {
         }
     }
 
-    /// A framework that has subscribed.
+    /// Returns a framework that has subscribed.
     fn known(&self, id: &FrameworkId) -> Option<u32> {
         self.framework(id).filter(|ix| self.frameworks[*ix as usize].known)
     }
@@ -164,7 +166,7 @@ impl Allocator {
         wanted.map(|(_, client)| *client).collect()
     }
 
-    /// The framework, made as one that is not known yet if it is not there.
+    /// Returns the framework, created as one that has not subscribed if it is unknown.
     pub(crate) fn ensure_framework(&mut self, id: &FrameworkId) -> u32 {
         if let Some(ix) = self.framework(id) {
             return ix;
@@ -185,7 +187,7 @@ impl Allocator {
         ix
     }
 
-    /// The client of a framework in a role, made without a subscription if it is not there.
+    /// Returns the client of a framework in a role, created without a subscription if it does not exist.
     pub(crate) fn ensure_client(&mut self, framework: u32, role: &Role) -> ClientIx {
         if let Some(client) = self.frameworks[framework as usize].clients.get(role) {
             return *client;
@@ -202,7 +204,7 @@ impl Allocator {
         client
     }
 
-    /// Gives a framework that has become known its places in the tree.
+    /// Adds the clients of a framework that has subscribed to the tree.
     fn list_clients(&mut self, framework: u32) {
         let name = self.frameworks[framework as usize].name.clone();
         for client in self.clients_of(framework) {
@@ -215,8 +217,8 @@ impl Allocator {
         }
     }
 
-    /// Puts a client among those that are offered something, or takes it off, by its state. One that comes in, or that
-    /// is said to be `changed`, is to be asked about every agent.
+    /// Adds a client to those that get offers, or removes it, by its state. All agents are visited for a client that is
+    /// added, or that has `changed`.
     fn list_client(&mut self, client: ClientIx, changed: bool) {
         let state = self.clients.get(client);
         let Some(node) = state.node else { return };
@@ -228,7 +230,7 @@ impl Allocator {
         }
     }
 
-    /// Removes a client that is neither subscribed nor holds anything, and what existed for its sake.
+    /// Removes a client that is neither subscribed nor holds resources, and what existed for it alone.
     pub(crate) fn drop_unused_client(&mut self, client: ClientIx) {
         let state = self.clients.get(client);
         if state.subscribed || !state.agents.is_empty() {

@@ -1,5 +1,5 @@
-//! What is kept of one framework in one role: how its offers ended, how long it held them, how long it waited, and what
-//! share it had over time. Each entry costs a few additions.
+//! Record of one framework in one role: how its offers ended, how long it held them, how long it waited, and its share
+//! over time. Each entry costs a few additions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,28 +13,28 @@ pub const HOLDING_BOUNDS: [f64; 12] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.
 /// How an offer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfferEnd {
-    /// By ACCEPT; what was not used of it counts as unused.
+    /// By ACCEPT; resources that were not used count as unused.
     Accepted,
     /// By DECLINE.
     Declined,
-    /// The master took it back.
+    /// Rescinded by the master.
     Rescinded,
-    /// The master took it back because nobody had answered in time.
+    /// Rescinded by the master because it was not answered in time.
     TimedOut,
 }
 
-/// Offers by how they ended.
+/// Counts of offers by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfferCounts {
-    /// Made.
+    /// Offers made.
     pub sent: u64,
-    /// Ended by ACCEPT.
+    /// Offers ended by ACCEPT.
     pub accepted: u64,
-    /// Ended by DECLINE.
+    /// Offers ended by DECLINE.
     pub declined: u64,
-    /// Taken back.
+    /// Offers rescinded.
     pub rescinded: u64,
-    /// Taken back because nobody had answered in time.
+    /// Offers rescinded because they were not answered in time.
     pub timed_out: u64,
 }
 
@@ -43,43 +43,43 @@ pub struct OfferCounts {
 pub struct Holding {
     /// Ended offers by [`HOLDING_BOUNDS`], the last ones above all; not cumulative.
     pub buckets: [u64; HOLDING_BOUNDS.len() + 1],
-    /// Of all, in seconds.
+    /// Sum in seconds.
     pub sum: f64,
-    /// The longest, in seconds.
+    /// Longest in seconds.
     pub longest: f64,
 }
 
 /// How long the framework wanted offers and had none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Waiting {
-    /// Since when it has been waiting now, if it has.
+    /// Start of the current wait.
     pub since: Option<Time>,
-    /// How often a wait has ended with an offer.
+    /// Number of waits that ended with an offer.
     pub ended: u64,
-    /// How long these waits took in all.
+    /// Total duration of these waits.
     pub total: Duration,
-    /// The longest of them.
+    /// Longest of these waits.
     pub longest: Duration,
 }
 
 /// Amounts times seconds, by name.
 pub type ResourceSeconds = BTreeMap<Name, f64>;
 
-/// Sums over the samples of share and target, in share-seconds.
+/// Sums over the samples of share and fair share, in share-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// How long in all.
+    /// Total duration.
     pub seconds: f64,
-    /// What it had.
+    /// Integral of the share.
     pub share: f64,
-    /// What would have been fair.
+    /// Integral of the fair share.
     pub target: f64,
-    /// What it had less than that.
+    /// Integral of the shortfall below the fair share.
     pub missing: f64,
 }
 
 impl Sampled {
-    /// With so many seconds more, in which it `had` so many share-seconds.
+    /// Returns the sums with so many more seconds, in which it `had` so many share-seconds.
     fn and(self, seconds: f64, had: f64, target: f64) -> Sampled {
         Sampled {
             seconds: self.seconds + seconds,
@@ -90,7 +90,7 @@ impl Sampled {
     }
 }
 
-/// See the module's text.
+/// See the module documentation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) offers: OfferCounts,
@@ -99,11 +99,11 @@ pub(crate) struct Ledger {
     pub(crate) refused: ResourceSeconds,
     pub(crate) unused: ResourceSeconds,
     pub(crate) sampled: Sampled,
-    /// The share now and since when, and its integral until then.
+    /// The current share and its start, and the integral until then.
     share: f64,
     since: Time,
     integral: f64,
-    /// The integral at the last sample, and when that was.
+    /// The integral at the last sample, and the time of that sample.
     mark: Option<(Time, f64)>,
 }
 
@@ -118,7 +118,7 @@ impl Ledger {
         }
     }
 
-    /// It wants offers and holds none, or not.
+    /// Records whether the framework wants offers and holds none.
     pub(crate) fn waits(&mut self, waits: bool, now: Time) {
         match waits {
             true => drop(self.waiting.since.get_or_insert(now)),
@@ -144,11 +144,11 @@ impl Ledger {
         }
     }
 
-    /// The share is another one from now on.
+    /// Records the share from now on.
     pub(crate) fn share_is(&mut self, share: f64, now: Time) {
         self.integral = self.integral_at(now);
         (self.share, self.since) = (share, now);
-        // What it has counts from the first moment on, also if it is gone before the first sample.
+        // The share counts from the first moment on, also if the client ends before the first sample.
         self.mark.get_or_insert((now, self.integral));
     }
 
@@ -156,14 +156,14 @@ impl Ledger {
         self.integral + self.share * now.since(self.since).as_secs_f64()
     }
 
-    /// All samples, and what has passed since the last one, held against a fair share of `target`.
+    /// Returns all samples and the time since the last one, compared with a fair share of `target`.
     pub(crate) fn so_far(&self, target: f64, now: Time) -> Sampled {
         self.mark.map_or(self.sampled, |(last, integral)| {
             self.sampled.and(now.since(last).as_secs_f64(), self.integral_at(now) - integral, target)
         })
     }
 
-    /// Adds what has passed since the last sample, held against a fair share of `target`.
+    /// Adds the time since the last sample, compared with a fair share of `target`.
     pub(crate) fn sample(&mut self, target: f64, now: Time) {
         self.share_is(self.share, now);
         self.sampled = self.so_far(target, now);

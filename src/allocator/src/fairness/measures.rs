@@ -1,22 +1,22 @@
-//! One number for the whole cluster: Jain's index, and three measures of unfairness.
+//! Fairness of the whole cluster: Jain's index, and three measures of unfairness.
 //!
-//! S is a framework's share over time, F its fair share over the same time. All are over the frameworks that compete: that want
-//! offers or have something.
+//! S is a framework's share over time, F its fair share over the same time. All measures are over the frameworks that
+//! compete: those that want offers or hold resources.
 
 use super::ClientFairness;
 
-/// How fair the cluster is. Without two frameworks that compete it is perfectly fair.
+/// Fairness of the cluster. With fewer than two competing frameworks it is perfectly fair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measures {
-    /// Jain's index of S / F: 1 when all are served alike, 1/n when one of n has everything (Jain, Chiu, Hawe 1984).
+    /// Jain's index of S / F: 1 when all are served alike, 1/n when one of n has all (Jain, Chiu, Hawe 1984).
     pub jain: f64,
-    /// 1 - min S / max S: 0 when all have the same, whatever they want.
+    /// 1 - min S / max S: 0 when all have the same, whatever their demand.
     pub relative_gap: f64,
     /// The largest |S - F| / F.
     pub deviation: f64,
-    /// The share-seconds that the framework treated worst lacks, as a part of those that it should have had.
+    /// The largest shortfall of a framework in share-seconds, as a fraction of its fair ones.
     pub lost_share: f64,
-    /// How many compete.
+    /// Number of competing frameworks.
     pub competitors: usize,
 }
 
@@ -52,7 +52,7 @@ impl Measures {
     }
 }
 
-/// Share, fair share, and what part of that was lacking: over the samples, or of now if there is none yet.
+/// Returns share, fair share and the lacking fraction: over the samples, or of now if there are none yet.
 fn over_time(client: &ClientFairness) -> (f64, f64, f64) {
     let sampled = &client.sampled;
     if sampled.seconds > 0.0 && sampled.target > 0.0 {

@@ -1,8 +1,8 @@
-//! Fairness, measured: who has what share beside what would be fair, and what becomes of the offers.
+//! Fairness measurement: shares beside fair shares, and how offers ended.
 //!
 //! Each event of an offer costs a few additions in the [ledger](Ledger) of its framework and role. Fair shares
-//! ([water-filling](filling) over the demand that is there) are worked out when somebody reads them, and in runs at most every
-//! [`SAMPLE_EVERY`], so that shares over time can be held against them.
+//! ([water-filling](filling) over the current demand) are computed for readers, and in runs at most every
+//! [`SAMPLE_EVERY`], for the comparison over time.
 
 mod filling;
 mod ledger;
@@ -22,34 +22,34 @@ pub(crate) use ledger::Ledger;
 pub use ledger::{HOLDING_BOUNDS, Holding, OfferCounts, OfferEnd, ResourceSeconds, Sampled, Waiting};
 pub use measures::Measures;
 
-/// How far apart samples of shares and targets are at least.
+/// Minimum interval between samples of shares and fair shares.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
 /// An offer that is no longer outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedOffer<'a> {
-    /// To whom it was made.
+    /// The framework that had the offer.
     pub framework: &'a FrameworkId,
-    /// In which role.
+    /// The role of the offer.
     pub role: &'a Role,
-    /// All that was offered.
+    /// The offered resources.
     pub offered: &'a Resources,
-    /// What of it is used now; nothing unless it was accepted.
+    /// The resources that are used now; empty unless the offer was accepted.
     pub used: &'a Resources,
-    /// From when it was sent until it was answered or taken back.
+    /// Time from when the offer was sent until it was answered or rescinded.
     pub held: Duration,
     /// How it ended.
     pub end: OfferEnd,
 }
 
-/// Fairness as of one instant.
+/// Fairness at one instant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Over all frameworks that compete.
+    /// Measures over all competing frameworks.
     pub measures: Measures,
-    /// By role.
+    /// Shares by role.
     pub roles: Vec<RoleFairness>,
-    /// By framework and role.
+    /// Shares and offers by framework and role.
     pub clients: Vec<ClientFairness>,
 }
 
@@ -58,9 +58,9 @@ pub struct Report {
 pub struct RoleFairness {
     /// The role.
     pub role: Role,
-    /// Its dominant share, with all below it.
+    /// Its dominant share, with all roles below it.
     pub share: f64,
-    /// What would be fair at present.
+    /// Its fair share now.
     pub target: f64,
 }
 
@@ -71,33 +71,33 @@ pub struct ClientFairness {
     pub framework: FrameworkId,
     /// The role.
     pub role: Role,
-    /// It wants offers.
+    /// Whether it wants offers.
     pub wants: bool,
     /// Its dominant share.
     pub share: f64,
-    /// What would be fair at present.
+    /// Its fair share now.
     pub target: f64,
-    /// Shares and targets over time.
+    /// Shares and fair shares over time.
     pub sampled: Sampled,
-    /// Its offers.
+    /// Counts of its offers.
     pub offers: OfferCounts,
-    /// How long it held them.
+    /// How long it held offers.
     pub holding: Holding,
-    /// How long it waited for them.
+    /// How long it waited for offers.
     pub waiting: Waiting,
-    /// Offered, held, and given or taken back whole.
+    /// Resource-seconds that were offered, and declined or rescinded whole.
     pub refused: ResourceSeconds,
-    /// Offered, held, and left over by an ACCEPT.
+    /// Resource-seconds that were offered, and not used by an ACCEPT.
     pub unused: ResourceSeconds,
 }
 
 impl Allocator {
-    /// What is counted from now on happens at `now`; it never goes back.
+    /// Sets the time of the events that follow; it never goes back.
     pub fn set_time(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
-    /// An offer has ended, for the books of fairness and for what is learned of its framework. Its resources are another matter
+    /// Records the end of an offer for fairness and for adaptive timeouts. Its resources are returned separately
     /// ([`Allocator::recover`], [`Allocator::take_up_offered`]).
     pub fn offer_ended(&mut self, ended: &EndedOffer<'_>) {
         let Some(framework) = self.framework(ended.framework) else { return };
@@ -115,7 +115,7 @@ impl Allocator {
         }
     }
 
-    /// Fairness as of now.
+    /// Returns fairness as of now.
     #[must_use]
     pub fn fairness(&self) -> Report {
         let targets = self.targets();
@@ -149,8 +149,8 @@ impl Allocator {
         report
     }
 
-    /// What share a framework has had until now, over all its roles, and how long it has waited for offers. What would have been fair
-    /// is known up to the last sample only.
+    /// Returns a framework's share until now, over all its roles, and how long it has waited for offers. Fair shares
+    /// are known up to the last sample only.
     #[must_use]
     pub fn over_time(&self, framework: &FrameworkId) -> (Sampled, Duration) {
         let (mut all, mut waited) = (Sampled::default(), Duration::ZERO);
@@ -168,7 +168,7 @@ impl Allocator {
         (all, waited)
     }
 
-    /// Holds shares against what is fair, if that was not done lately.
+    /// Compares shares with fair shares, unless that was done recently.
     pub(crate) fn sample_fairness(&mut self, now: Time) {
         self.set_time(now);
         if self.next_sample.is_some_and(|next| now < next) {
@@ -186,7 +186,7 @@ impl Allocator {
         }
     }
 
-    /// A client's share may be another one.
+    /// Records that a client's share may have changed.
     pub(crate) fn note_share(&mut self, client: ClientIx) {
         let state = self.clients.get_mut(client);
         if let Some(node) = state.node {
@@ -194,7 +194,7 @@ impl Allocator {
         }
     }
 
-    /// A client wants offers and has none, or not.
+    /// Records whether a client wants offers and has none.
     pub(crate) fn note_waiting(&mut self, client: ClientIx) {
         let state = self.clients.get_mut(client);
         let wants = state.node.is_some_and(|node| self.tree.is_active(node));

@@ -1,7 +1,7 @@
-//! Fair shares of all roles and frameworks: water-filling level by level down the tree, over the demand that is there.
+//! Fair shares of all roles and frameworks: water-filling level by level down the tree, over the current demand.
 //!
-//! A framework that wants offers has demand for everything; one that does not, for what it has. Its tasks to come are taken to
-//! have the mix of what it has now; without anything, it takes all resources alike.
+//! A framework that wants offers demands all resources; one that does not, what it holds. Its future tasks are assumed
+//! to have the mix of what it holds now; without holdings, it takes all resources alike.
 
 use resources::{Name, Quantities};
 use rustc_hash::FxHashMap;
@@ -21,7 +21,7 @@ impl Targets {
 }
 
 impl Allocator {
-    /// What would be fair now.
+    /// Computes the current fair shares.
     pub(crate) fn targets(&self) -> Targets {
         let tree = &self.tree;
         let mut work = Work { tree, names: tree.counted_names(), children: tree.children_by_parent(), targets: vec![] };
@@ -40,7 +40,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Nodes, each after its parent.
+    /// Returns the nodes, each after its parent.
     fn downwards(&self) -> Vec<NodeIx> {
         let mut order = vec![ROOT];
         let mut at = 0;
