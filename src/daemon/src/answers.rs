@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use crate::sync::lock;
+use base::lock;
 
 /// Requests by the number that the core knows them by.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use base::Time;
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::clock::Clock;
-use crate::sync::lock;
+use base::lock;
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;

@@ -12,7 +12,7 @@ use wire::http::Response;
 use wire::http::stream::{Records, StreamEnd, StreamHandle};
 use wire::negotiate::Encoding;
 
-use crate::sync::lock;
+use base::lock;
 
 /// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
 pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u8> {

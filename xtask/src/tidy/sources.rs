@@ -39,7 +39,7 @@ const NAMELESS_MODES: &[&str] = &[
 const MODES_EXCEPTED: &[(&str, &str)] = &[
     ("src/store/src/create.rs", "it is the place"),
     ("src/containers/src/cgroups/", "the kernel names the modes of control groups"),
-    ("src/daemon/src/agent/isolation/resctrl.rs", "the kernel names the modes of its groups"),
+    ("src/containerizer/src/isolators/linux/resctrl.rs", "the kernel names the modes of its groups"),
     ("src/containers/src/network.rs", "a mount hides the file"),
     ("src/executor/", "it makes directories of its task's user, in the sandbox"),
     ("src/fetcher/src/get.rs", "it makes files of the task's user, in the sandbox"),

@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::{FlagError, Flags};
 use crate::random;
-use crate::sync::lock;
+use base::lock;
 
 /// The name of the message that begins a conversation.
 const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";

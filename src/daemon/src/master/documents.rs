@@ -11,7 +11,7 @@ use bytes::Bytes;
 use master::Snapshot;
 use tokio::sync::Semaphore;
 
-use crate::sync::lock;
+use base::lock;
 
 /// How many documents of one state are kept for further readers.
 const KEPT: usize = 8;

@@ -19,8 +19,8 @@ use super::registry::RegistryStore;
 use super::{Parts, Served};
 use crate::flags::{FlagError, Flags};
 use crate::random;
-use crate::sync::lock;
 use crate::zookeeper;
+use base::lock;
 
 /// Reads `--zk` and what belongs to it; none if there is one master only.
 ///

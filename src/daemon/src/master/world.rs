@@ -23,7 +23,7 @@ use crate::clock::Stopwatch;
 use crate::driver::{Batch, Core, World};
 use crate::metrics::{Metrics, Timings};
 use crate::streams::Streams;
-use crate::sync::lock;
+use base::lock;
 
 /// The core, and what its runs of the allocator have cost: the core itself reads no clock.
 pub(super) struct Live {

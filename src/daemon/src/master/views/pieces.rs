@@ -11,7 +11,7 @@ use protos::json::Writer;
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
-use crate::sync::lock;
+use base::lock;
 
 /// All that is kept. It grows and shrinks with the cluster, and only with what is asked for.
 #[derive(Default)]

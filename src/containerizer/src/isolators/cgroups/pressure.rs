@@ -1,0 +1,38 @@
+//! How often containers were short of memory (the pressure counters of `cgroups/mem`, mesos-features.md AGT-92).
+//!
+//! The kernel counts for whoever has asked it to. That costs some system calls for each container, so a container is counted from the first
+//! time on that somebody asks for its statistics: most tasks have ended before.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use containers::cgroups::{Group, ShortageWatch};
+
+use base::lock;
+
+/// The counters, by container. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shortages(Arc<Mutex<BTreeMap<String, ShortageWatch>>>);
+
+impl Shortages {
+    /// How often it was so, little, more and very; none where nobody counts.
+    pub(super) fn of(&self, container: &str, group: &Group) -> Option<[u64; 3]> {
+        let mut all = lock(&self.0);
+        if let Some(watch) = all.get_mut(container) {
+            return Some(watch.counts());
+        }
+        let mut watch = group.watch_shortages().ok()??;
+        let counts = watch.counts();
+        all.insert(container.to_owned(), watch);
+        // It may have ended meanwhile: then nobody would take it away.
+        if !group.exists() {
+            all.remove(container);
+        }
+        Some(counts)
+    }
+
+    /// Forgets a container that has ended.
+    pub(super) fn take_back(&self, container: &str) {
+        lock(&self.0).remove(container);
+    }
+}
