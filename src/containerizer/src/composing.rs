@@ -21,13 +21,14 @@ use tokio::task::JoinHandle;
 
 use crate::config::SecretResolver;
 use crate::container_logger::{Rotation, Rules};
+use crate::containerizer::Containerizers;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
 use crate::io_switchboard::{Client, Io, Sessions};
-use crate::isolators::network::ports::Held;
-use crate::isolators::{DiskUse, GroupUse, Isolators};
 use crate::launcher::Worker;
-use crate::provisioner::Images;
+use crate::mesos::isolators::network::ports::Held;
+use crate::mesos::isolators::{DiskUse, GroupUse, Isolators};
+use crate::mesos::provisioner::Images;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 use base::lock;
@@ -101,6 +102,10 @@ pub(crate) struct Tools {
     pub(crate) connect: Connect,
     pub(crate) fetcher: Fetcher,
     pub(crate) isolators: Isolators,
+    pub(crate) containerizers: Containerizers,
+    /// The containers that run, which containerizers know too.
+    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    /// Set before the agent goes, to leave its containers to the next one.
     pub(crate) docker: Docker,
     pub(crate) rotation: Rotation,
     pub(crate) secrets: SecretResolver,
@@ -117,6 +122,7 @@ pub struct Containers {
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     report: Report,
     isolators: Isolators,
+    containerizers: Containerizers,
     docker: Docker,
     sessions: Sessions,
     records: Records,
@@ -131,25 +137,35 @@ impl Containers {
     /// If the thread cannot be started.
     pub(crate) fn start(tools: Tools) -> std::io::Result<Containers> {
         let (jobs, queue) = mpsc::channel();
-        let live: Arc<Mutex<BTreeMap<ContainerName, Live>>> = Arc::default();
+        let (live, containerizers) = (tools.live.clone(), tools.containerizers.clone());
         let (isolators, docker, sessions) = (tools.isolators.clone(), tools.docker.clone(), Sessions::default());
         let (records, report) = (tools.records.clone(), tools.report.clone());
         let (rotation, standalone) = (tools.rotation.clone(), tools.standalone.clone());
-        let worker = Worker::new(tools, live.clone(), sessions.clone(), Handle::current());
+        let worker = Worker::new(tools, sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
             worker.start_template();
             for job in queue {
                 worker.work(job);
             }
         })?;
-        Ok(Containers { jobs, live, report, isolators, docker, sessions, records, rotation, standalone })
+        Ok(Containers {
+            jobs,
+            live,
+            report,
+            isolators,
+            containerizers,
+            docker,
+            sessions,
+            records,
+            rotation,
+            standalone,
+        })
     }
 
     /// Launches a container. What became of it is reported.
     pub fn launch(&self, container: ContainerName, spec: Box<ContainerSpec>) {
-        let waits = !spec.uris.is_empty() || !Docker::runs(&spec) && self.isolators.provides(&spec);
-        let asks = SecretResolver::is_wanted(&spec) || self.docker.asks_helper(&spec);
-        match waits || asks || self.docker.makes(&spec) {
+        let waits = !spec.uris.is_empty() || SecretResolver::is_wanted(&spec);
+        match waits || self.containerizers.of(&spec).provides(&spec) {
             false => self.send(Job::Launch(container, spec)),
             true => self.send(Job::Fetch(container, spec, self.jobs.clone())),
         }
@@ -187,9 +203,8 @@ impl Containers {
         let mut seen = BTreeSet::new();
         // A container comes before those inside it.
         let own = |name: ContainerName| {
-            let mut all = self.isolators.group(&name).map(|group| group.processes()).unwrap_or_default();
-            all.extend(self.docker.processes(&name));
-            let own: Vec<i32> = all.into_iter().filter(|pid| seen.insert(*pid)).collect();
+            let all = self.containerizers.iter().flat_map(|one| one.processes(&name));
+            let own: Vec<i32> = all.filter(|pid| seen.insert(*pid)).collect();
             (name, own)
         };
         names.into_iter().rev().map(own).collect()
@@ -202,11 +217,7 @@ impl Containers {
 
     /// Sets what a running container may use from now on.
     pub fn update(&self, container: &ContainerName, held: &[mesos::Resource], limits: Limits) {
-        self.isolators.update(container, held, limits);
-        if self.docker.knows(container) {
-            let (docker, container, held) = (self.docker.clone(), container.clone(), held.to_vec());
-            tokio::task::spawn_blocking(move || docker.resize(&container, held, limits));
-        }
+        self.containerizers.iter().for_each(|one| one.update(container, held, limits));
     }
 
     /// Takes up what an earlier agent has left: the outermost containers `kept` go on, others are ended. What comes out is ready,
@@ -215,8 +226,9 @@ impl Containers {
     /// # Errors
     /// Docker does not say which of the containers to go on it has.
     pub async fn recover(&self, kept: &BTreeSet<String>) -> anyhow::Result<oneshot::Receiver<()>> {
-        self.isolators.recover(kept);
-        self.docker.clean(kept, &Handle::current()).await?;
+        for one in self.containerizers.iter() {
+            one.recover(kept).await?;
+        }
         let left = self.records.owned().into_iter().filter(|name| !kept.contains(name.as_str()));
         let (ended, seen) = oneshot::channel();
         self.send(Job::LeftOvers(left.collect(), ended));
@@ -227,7 +239,7 @@ impl Containers {
     pub fn watch(&self, held: &Holdings) -> Vec<JoinHandle<()>> {
         let mut tasks = self.isolators.watch(self, held);
         tasks.extend(self.rotation.clone().start(self.clone(), self.standalone.clone()));
-        tasks.extend(crate::provisioner::gc::watch(self.images()));
+        tasks.extend(crate::mesos::provisioner::gc::watch(self.images()));
         tasks
     }
 
@@ -265,9 +277,9 @@ impl Containers {
     pub fn usage(&self) -> BTreeMap<ContainerName, Used> {
         let table = containers::ProcessTable::scan();
         let one = |(name, pid): (ContainerName, i32)| {
-            let processes = table.usage(pid)?;
-            let (group, disk) = (self.isolators.usage(&name), self.isolators.disk_use(&name));
-            Some((name, Used { processes, group, disk }))
+            let mut used = Used { processes: table.usage(pid)?, group: None, disk: None };
+            self.containerizers.iter().for_each(|one| one.usage(&name, &mut used));
+            Some((name, used))
         };
         self.pids().into_iter().filter_map(one).collect()
     }

@@ -11,8 +11,8 @@ use resources::Ranges;
 
 pub use crate::container_logger::{Rule, rules};
 pub use crate::default_dns::{DefaultDns, Dns, DnsEntry};
-pub use crate::isolators::is_perf_event;
-pub use crate::isolators::linux::capabilities::bits as capability_bits;
+pub use crate::mesos::isolators::is_perf_event;
+pub use crate::mesos::isolators::linux::capabilities::bits as capability_bits;
 
 /// A setting that this host cannot give.
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +102,7 @@ impl Isolation {
 
     /// Whether volumes are mounts, not links.
     pub fn mounts(&self) -> bool {
-        self.has(&crate::isolators::list::FILESYSTEM)
+        self.has(&crate::mesos::isolators::list::FILESYSTEM)
     }
 }
 

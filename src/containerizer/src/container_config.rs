@@ -65,11 +65,11 @@ pub(crate) struct ContainerLaunchInfo {
 /// A container that was started, with what there is to tell of it.
 pub(crate) struct Described {
     pub(crate) spec: Box<ContainerSpec>,
-    pub(crate) launched: Launched,
+    pub(crate) launched: Started,
 }
 
 /// What a process was started with, without what it was given open.
-pub(crate) struct Launched {
+pub(crate) struct Started {
     program: Program,
     environment: Vec<(OsString, OsString)>,
     working_dir: Option<PathBuf>,
@@ -80,10 +80,10 @@ pub(crate) struct Launched {
     has_limits: bool,
 }
 
-impl From<Spec> for Launched {
-    fn from(process: Spec) -> Launched {
+impl From<Spec> for Started {
+    fn from(process: Spec) -> Started {
         let Spec { program, environment, working_dir, rlimits, isolation, .. } = process;
-        Launched {
+        Started {
             program,
             environment,
             working_dir,

@@ -13,11 +13,13 @@ use crate::composing::{Connect, Containers, Report, Tools};
 use crate::config::Config;
 use crate::config::SecretResolver;
 use crate::container_logger::Rotation;
+use crate::containerizer::Containerizers;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
-use crate::isolators::gpu::nvidia::Gpus;
-use crate::isolators::{Isolators, list::Parts};
-use crate::provisioner::Images;
+use crate::mesos::MesosContainerizer;
+use crate::mesos::isolators::gpu::nvidia::Gpus;
+use crate::mesos::isolators::{Isolators, list::Parts};
+use crate::mesos::provisioner::Images;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
@@ -103,6 +105,9 @@ impl Host {
     /// If its thread cannot be started.
     pub fn launch(self, links: Links) -> anyhow::Result<Containers> {
         let Links { executor, report, connect, on_step } = links;
+        let live = Arc::default();
+        let mesos = MesosContainerizer::new(self.isolators.clone(), !self.docker.is_alone(), Arc::clone(&live));
+        let containerizers = Containerizers(Arc::new([Arc::new(self.docker.clone()), Arc::new(mesos)]));
         let tools = Tools {
             executor,
             report,
@@ -110,6 +115,8 @@ impl Host {
             connect,
             fetcher: self.fetcher,
             isolators: self.isolators,
+            containerizers,
+            live,
             docker: self.docker,
             rotation: self.rotation,
             secrets: self.secrets,

@@ -19,14 +19,15 @@ use tokio::sync::Semaphore;
 
 use crate::composing::{Connect, Job, Live, Report, Tools};
 use crate::config::SecretResolver;
-use crate::container_config::{Described, Launched};
+use crate::container_config::{Described, Started};
 use crate::container_logger::{Rotation, Rules};
-use crate::docker::Docker;
+use crate::containerizer::{Container, Containerizers, Launched};
+use crate::docker::RUNNER;
 use crate::fetcher::Fetcher;
 use crate::io_switchboard::Sessions;
 use crate::io_switchboard::terminals::{self, Ends};
-use crate::isolators::network::ports;
-use crate::isolators::{Container, Isolators, Launch};
+use crate::mesos::isolators::Isolators;
+use crate::mesos::isolators::network::ports;
 use crate::reaper::remove;
 use crate::runtime_dir::{Note, Records};
 use crate::sandbox::{Ready, prepare};
@@ -55,7 +56,7 @@ pub(crate) struct Worker {
     pub(crate) fetcher: Fetcher,
     fetches: Arc<Semaphore>,
     pub(crate) isolators: Isolators,
-    pub(crate) docker: Docker,
+    pub(crate) containerizers: Containerizers,
     pub(crate) rotation: Rotation,
     secrets: SecretResolver,
     pub(crate) systemd: Systemd,
@@ -66,12 +67,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        tools: Tools,
-        live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
-        sessions: Sessions,
-        runtime: Handle,
-    ) -> Worker {
+    pub(crate) fn new(tools: Tools, sessions: Sessions, runtime: Handle) -> Worker {
         let Tools {
             executor,
             report,
@@ -79,7 +75,8 @@ impl Worker {
             connect,
             fetcher,
             isolators,
-            docker,
+            containerizers,
+            live,
             rotation,
             secrets,
             systemd,
@@ -97,7 +94,7 @@ impl Worker {
             fetcher,
             fetches,
             isolators,
-            docker,
+            containerizers,
             rotation,
             secrets,
             systemd,
@@ -155,13 +152,9 @@ impl Worker {
     }
 
     fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
-        self.docker.refuse(spec)?;
-        // Docker has its own mounts, and finds volumes by their links.
-        let docker = Docker::runs(spec);
-        if !docker {
-            self.isolators.check(spec)?;
-        }
-        prepare(spec, self.isolators.mounts() && !docker)
+        let containerizer = self.containerizers.of(spec);
+        containerizer.check(spec)?;
+        prepare(spec, containerizer.mounts())
     }
 
     fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
@@ -188,26 +181,19 @@ impl Worker {
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
-        let (fetcher, isolators, report) = (self.fetcher.clone(), self.isolators.clone(), self.report.clone());
-        let (secrets, docker) = (self.secrets.clone(), self.docker.clone());
+        let worker = self.clone();
         let fetch = move || {
-            let provided = secrets.resolve(&mut spec).and_then(|()| {
-                if !Docker::runs(&spec) {
-                    isolators.provide(&container, &spec)?.into_iter().for_each(|told| report(told));
-                }
-                Ok(())
+            let provided = worker.secrets.resolve(&mut spec).and_then(|()| {
+                let fetch = || match spec.uris.is_empty() {
+                    true => {
+                        worker.fetcher.nothing_wanted();
+                        Ok(())
+                    }
+                    false => worker.fetcher.fetch(&container, &spec, user.as_ref()),
+                };
+                worker.containerizers.of(&spec).provide(&container, &spec, &fetch)
             });
-            let fetched = provided.and_then(|()| match spec.uris.is_empty() {
-                true => {
-                    fetcher.nothing_wanted();
-                    Ok(())
-                }
-                false => fetcher.fetch(&container, &spec, user.as_ref()),
-            });
-            let fetched = fetched.and_then(|()| {
-                docker.ask_helper(&container, &spec);
-                docker.make(&container, &spec)
-            });
+            let fetched = provided.map(|told| told.into_iter().for_each(|told| (worker.report)(told)));
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         };
@@ -232,41 +218,29 @@ impl Worker {
         if self.isolators.is_linux() {
             self.records.note_owner(container);
         }
-        let launch = match Docker::runs(spec) {
-            true => Launch::default(),
-            false => {
-                let (user, around) = (ready.user.as_ref(), self.around(container, spec));
-                self.isolators.prepare(Container { name: container, spec, user, around })?
-            }
-        };
-        let Launch { isolation, rlimits, view, init, variables, group, oom, reports } = launch;
+        let containerizer = self.containerizers.of(spec);
+        let (user, terminal) = (ready.user.clone(), containerizer.attach(spec));
+        let mut process = self.to_spec(spec, ready);
+        let launched = containerizer.launch(Container { name: container, spec, user: user.as_ref() }, &mut process)?;
+        let Launched { init, ours, around, group, oom, reports } = launched;
         reports.into_iter().for_each(|told| (self.report)(told));
-        let isolation = self.systemd.outlive(isolation);
-        let mut process = Spec { rlimits, isolation, ..self.to_spec(spec, ready) };
-        self.docker.note(container, spec);
-        let told = self.docker.add_variables(container, spec, &mut process);
-        if let Err(error) = told.and_then(|()| view.apply(spec, &mut process)) {
-            remove(container, group.as_ref());
-            return Err(error);
-        }
-        process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        process.isolation = self.systemd.outlive(process.isolation);
         let status = self.status_file(container, spec, &process, init);
         let init = init || status.is_some();
         if init {
             process.program = self.under_init(process.program, status.is_some())?;
             process.stdin = status.map(|file| Arc::new(file.into())).or(process.stdin);
         }
-        if let Some(variables) = self.docker.runner(container, spec) {
-            process.program = self.ours(["tepui-executor", "executor", "docker"].map(OsString::from))?;
-            process.environment = variables;
+        if let Some(word) = ours {
+            process.program = self.ours(["tepui-executor", "executor", word].map(OsString::from))?;
         }
-        let spawned = self.streams(container, spec, &mut process).and_then(|ends| {
-            let owner = spec.ours.clone().filter(|_| !self.docker.makes(spec));
+        let spawned = self.streams(container, spec, (terminal, around), &mut process).and_then(|ends| {
+            let owner = spec.ours.clone().filter(|_| ours.is_none());
             let (child, line) = self.start(owner, &process)?;
             Ok((ends, child, line))
         });
         // The container alone keeps its ends of the streams open.
-        let launched = Launched::from(process);
+        let started_with = Started::from(process);
         let (ends, child, line) = spawned.inspect_err(|_| {
             remove(container, group.as_ref());
             if spec.session.is_none() {
@@ -289,11 +263,11 @@ impl Worker {
         }
         let live = Live { pid, started, sandbox, init, rotation, ports };
         let line = line.map(|(owner, ours)| (self.connect)(owner, ours));
-        let by_docker = Docker::runs(spec);
-        let described = Described { spec: whole, launched };
+        let is_noted = containerizer.is_noted();
+        let described = Described { spec: whole, launched: started_with };
         // Of an executor the checkpoints tell, and most end soon.
         let later = match is_executor {
-            true => Some(described).filter(|_| !by_docker),
+            true => Some(described).filter(|_| is_noted),
             false => {
                 self.records.note(container, pid, &described);
                 None
@@ -306,9 +280,9 @@ impl Worker {
     /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier agent has ended
     /// with it: an agent may be in a container, too. None if there is no such container.
     pub(crate) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
-        let environment = self.docker.runner_again(container, sandbox)?;
+        let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
         let start = || {
-            let program = self.ours(["tepui-executor", "executor", "docker"].map(OsString::from))?;
+            let program = self.ours(["tepui-executor", "executor", RUNNER].map(OsString::from))?;
             let folder = Path::new(sandbox);
             let process = Spec {
                 environment,
@@ -360,14 +334,13 @@ impl Worker {
         &self,
         container: &ContainerName,
         spec: &ContainerSpec,
+        (terminal, around): (Option<(u32, u32)>, Option<i32>),
         process: &mut Spec,
     ) -> anyhow::Result<Option<Ends>> {
         if let Some(session) = spec.session {
-            let around = container.parent().filter(|parent| self.isolators.images().is_below_root(parent));
-            let inside = around.and_then(|parent| lock(&self.live).get(&parent).map(|live| live.pid));
-            return Ok(Some(Ends::open(session, inside, process)?));
+            return Ok(Some(Ends::open(session, around, process)?));
         }
-        let Some(size) = terminals::wanted(spec) else { return Ok(None) };
+        let Some(size) = terminal else { return Ok(None) };
         let (_, executor) = self
             .executor
             .as_ref()
@@ -387,19 +360,6 @@ impl Worker {
             self.sessions.add_terminal(container);
             self.sessions.run(container, ends, &self.runtime);
         }
-    }
-
-    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is in, others
-    /// those of the outermost, or of the nearest that has a root of its own.
-    fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
-        let mut around = container.parent()?;
-        while spec.session.is_none()
-            && !self.isolators.images().has_root(&around)
-            && let Some(parent) = around.parent()
-        {
-            around = parent;
-        }
-        lock(&self.live).get(&around).map(|live| live.pid)
     }
 
     /// Where the first process of a container notes how its program has ended, if it is to: nobody else knows it once another agent

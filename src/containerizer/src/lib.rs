@@ -8,6 +8,7 @@ mod composing;
 pub mod config;
 mod container_config;
 mod container_logger;
+mod containerizer;
 mod credential_helpers;
 mod default_dns;
 mod docker;
@@ -15,9 +16,8 @@ mod external_program;
 mod fetcher;
 mod host;
 mod io_switchboard;
-mod isolators;
 mod launcher;
-mod provisioner;
+mod mesos;
 mod reaper;
 mod runtime_dir;
 mod sandbox;
@@ -32,9 +32,9 @@ pub use composing::{Connect, Containers, Holding, Holdings, Report, Used};
 pub use config::{Config, Refused};
 pub use host::{Host, Links};
 pub use io_switchboard::{Client, Io};
-pub use isolators::gpu::nvidia::Gpus;
-pub use isolators::{DiskUse, GroupUse};
-pub use provisioner::Images;
+pub use mesos::isolators::gpu::nvidia::Gpus;
+pub use mesos::isolators::{DiskUse, GroupUse};
+pub use mesos::provisioner::Images;
 
 /// Deletes a directory or a file. The log has what cannot be deleted.
 pub fn delete(path: &Path) {

@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 use crate::composing::Live;
 use crate::container_config::Described;
 use crate::container_logger::Variables;
-use crate::isolators::cgroups::mem::out_of_memory;
 use crate::launcher::Worker;
+use crate::mesos::isolators::cgroups::mem::out_of_memory;
 use crate::runtime_dir::Note;
 use base::lock;
 
@@ -72,8 +72,7 @@ impl Worker {
 
     /// Deletes what was made for a container that has ended.
     pub(crate) fn clean_up(&self, container: &ContainerName) {
-        self.isolators.cleanup(container);
-        self.docker.ended(container, &self.runtime);
+        self.containerizers.iter().for_each(|one| one.cleanup(container));
     }
 
     /// Ends all in a container's control group, if it has one, and removes it.
@@ -104,7 +103,8 @@ impl Worker {
             Ok(Some((started, (pid, pidfd)))) => {
                 self.watch_again(&container);
                 self.take_up_terminal(&container);
-                self.isolators.status(&container).into_iter().for_each(|told| (self.report)(told));
+                let told = self.containerizers.iter().flat_map(|one| one.status(&container));
+                told.for_each(|told| (self.report)(told));
                 // What it was started with could be used.
                 let variables: Option<Variables> = self.records.more(&container, Note::Logger);
                 let rotation = variables.and_then(|variables| self.rotation.rules(&variables).ok().flatten());
@@ -207,8 +207,7 @@ impl Worker {
             Err(error) => tracing::warn!(%container, "cannot wait for a container: {error}"),
         }
         let status = if ours { containers::wait(live.pid).ok().map(|status| status.raw()) } else { told };
-        if self.docker.is_left(&container) {
-            // Who stops the agent may end the process beside the executor's container, too. The next agent starts another one.
+        if !self.containerizers.iter().all(|one| one.wait(&container)) {
             return;
         }
         let status = match live.init {
@@ -225,7 +224,10 @@ impl Worker {
         let nested = lock(&self.live).keys().any(|other| other.is_inside(&container));
         // A program that was killed has not ended what it started, nor has a first process of ours its program.
         let killed = (live.sandbox.is_some() || live.init) && status.is_none_or(|status| status & 0x7f != 0);
-        if group.is_some() || self.docker.knows(&container) || nested || killed || !containers::group_is_empty(live.pid)
+        if self.containerizers.iter().any(|one| one.has(&container))
+            || nested
+            || killed
+            || !containers::group_is_empty(live.pid)
         {
             let worker = self.clone();
             let name = container.clone();
@@ -268,7 +270,7 @@ impl Worker {
         if !lock(&self.live).contains_key(container) {
             return;
         }
-        self.docker.give_up(container);
+        self.containerizers.iter().for_each(|one| one.destroy(container));
         // Ending may take seconds; other containers are started meanwhile.
         let (worker, container) = (self.clone(), container.clone());
         self.runtime.spawn_blocking(move || worker.end_all(&container));

@@ -11,10 +11,11 @@ mod recover;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent::{ContainerName, ContainerSpec, Limits};
+use agent::{ContainerName, ContainerSpec, Input, Limits};
 use anyhow::Context;
 use containers::Spec;
 use executor::docker::{
@@ -26,11 +27,14 @@ use protos::mesos::{self, TaskInfo};
 use tokio::runtime::Handle;
 
 use crate::config::{self, Config};
+use crate::containerizer::{Container, Containerizer, Launched};
 use crate::credential_helpers::{self, Logins};
 use crate::default_dns::DefaultDns;
-use crate::isolators::gpu::nvidia::Gpus;
+use crate::mesos::isolators::gpu::nvidia::Gpus;
 use base::lock;
 
+/// The process that stands beside an executor's container, as a subcommand of the executors' program.
+pub(crate) const RUNNER: &str = "docker";
 /// The registry of names that name none.
 const DOCKER_HUB: &str = "docker.io";
 
@@ -96,24 +100,23 @@ impl Docker {
         Ok(())
     }
 
+    /// Whether it is the only containerizer.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.config.alone)
+    }
+
     /// Whether it runs, or may run, a container.
-    pub(crate) fn knows(&self, container: &ContainerName) -> bool {
+    fn knows(&self, container: &ContainerName) -> bool {
         self.0.as_ref().is_some_and(|inner| lock(&inner.known).contains(container.as_str()))
     }
 
-    /// The processes of a container that it runs; none if it cannot tell. Blocks.
-    pub(crate) fn processes(&self, container: &ContainerName) -> Vec<i32> {
-        let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
-        inner.client.processes(&inner.name(container)).unwrap_or_default()
-    }
-
     /// Whether a program must be asked for the login to the registry of a container's image.
-    pub(crate) fn asks_helper(&self, spec: &ContainerSpec) -> bool {
+    fn asks_helper(&self, spec: &ContainerSpec) -> bool {
         Docker::runs(spec) && self.0.as_ref().is_some_and(|inner| inner.helped(spec).is_some())
     }
 
     /// Asks that program, unless the image is there already. Blocks.
-    pub(crate) fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
+    fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
         if let Some(host) = inner.helped(spec).filter(|_| inner.pulls(spec)) {
             self.note(container, spec);
@@ -123,7 +126,7 @@ impl Docker {
     }
 
     /// Notes that a container is one that it runs.
-    pub(crate) fn note(&self, container: &ContainerName, spec: &ContainerSpec) {
+    fn note(&self, container: &ContainerName, spec: &ContainerSpec) {
         if let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) {
             lock(&inner.known).insert(container.as_str().to_owned());
         }
@@ -134,29 +137,13 @@ impl Docker {
         spec.container.as_ref().is_some_and(|container| container.r#type() == Type::Docker)
     }
 
-    /// Refuses what nobody here can run.
-    ///
-    /// # Errors
-    /// A Docker container without Docker, or of a pod, or that is no executor's; any other one with Docker alone.
-    pub(crate) fn refuse(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
-        if !Docker::runs(spec) {
-            let alone = self.0.as_ref().is_some_and(|inner| inner.config.alone);
-            anyhow::ensure!(!alone, "This agent runs Docker containers only (--containerizers=docker)");
-            return Ok(());
-        }
-        anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
-        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
-        anyhow::ensure!(!is_pod(spec), "The containers of a pod cannot be Docker's");
-        Ok(())
-    }
-
     /// Whether Docker runs the executor itself, which is a framework's own.
-    pub(crate) fn is_executor(spec: &ContainerSpec) -> bool {
+    fn is_executor(spec: &ContainerSpec) -> bool {
         Docker::runs(spec) && spec.latest.is_some() && spec.ours.is_none()
     }
 
     /// Whether the executor itself is to be in a container of Docker's.
-    pub(crate) fn makes(&self, spec: &ContainerSpec) -> bool {
+    fn makes(&self, spec: &ContainerSpec) -> bool {
         let apart = self.0.as_ref().is_some_and(|inner| inner.config.mesos_image.is_some());
         Docker::is_executor(spec) || apart && Docker::runs(spec)
     }
@@ -165,7 +152,7 @@ impl Docker {
     ///
     /// # Errors
     /// What Docker says.
-    pub(crate) fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
+    fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
         let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
         let devices = inner.devices(container, spec)?;
         let id = container.as_str().to_owned();
@@ -195,7 +182,7 @@ impl Docker {
     }
 
     /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
-    pub(crate) fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
+    fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref().filter(|_| self.makes(spec))?;
         let all = [
             (SOCKET, inner.config.socket.clone()),
@@ -206,7 +193,7 @@ impl Docker {
     }
 
     /// Sets what a running executor may use that Docker runs. Blocks.
-    pub(crate) fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
+    fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
         let is_executor = |inner: &&Arc<Inner>| lock(&inner.executors).contains(container.as_str());
         let Some(inner) = self.0.as_ref().filter(is_executor) else { return };
         let task = TaskInfo { resources: held, limits: named(limits), ..TaskInfo::default() };
@@ -220,12 +207,7 @@ impl Docker {
     ///
     /// # Errors
     /// More GPUs than there are left.
-    pub(crate) fn add_variables(
-        &self,
-        container: &ContainerName,
-        spec: &ContainerSpec,
-        process: &mut Spec,
-    ) -> anyhow::Result<()> {
+    fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) -> anyhow::Result<()> {
         let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return Ok(()) };
         let all = inner.variables(container, spec, inner.devices(container, spec)?).into_iter();
         process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
@@ -242,14 +224,14 @@ impl Docker {
     }
 
     /// Notes that a container is to end.
-    pub(crate) fn give_up(&self, container: &ContainerName) {
+    fn give_up(&self, container: &ContainerName) {
         if let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) {
             lock(&inner.given_up).insert(container.as_str().to_owned());
         }
     }
 
     /// Whether an executor's container is left to the next agent, even if the process beside it has ended.
-    pub(crate) fn is_left(&self, container: &ContainerName) -> bool {
+    fn is_left(&self, container: &ContainerName) -> bool {
         let id = container.as_str();
         self.0.as_ref().is_some_and(|inner| {
             let makes = lock(&inner.executors).contains(id) || lock(&inner.apart).contains(id);
@@ -258,7 +240,7 @@ impl Docker {
     }
 
     /// A container's executor has ended: what Docker runs of it ends now, and is deleted later. Blocks.
-    pub(crate) fn ended(&self, container: &ContainerName, runtime: &Handle) {
+    fn ended(&self, container: &ContainerName) {
         let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
         let Some(inner) = self.0.clone().filter(known) else { return };
         lock(&inner.executors).remove(container.as_str());
@@ -276,10 +258,104 @@ impl Docker {
         if let Err(error) = inner.client.kill(&name, "SIGKILL") {
             tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
         }
-        runtime.spawn(async move {
+        Handle::current().spawn(async move {
             tokio::time::sleep(inner.config.remove_delay).await;
             tokio::task::spawn_blocking(move || remove(&inner.client, &name));
         });
+    }
+}
+
+impl Containerizer for Docker {
+    fn takes(&self, spec: &ContainerSpec) -> bool {
+        Docker::runs(spec)
+    }
+
+    fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
+        anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
+        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
+        anyhow::ensure!(!is_pod(spec), "The containers of a pod cannot be Docker's");
+        Ok(())
+    }
+
+    /// Docker has its own mounts, and finds volumes by their links.
+    fn mounts(&self) -> bool {
+        false
+    }
+
+    fn provides(&self, spec: &ContainerSpec) -> bool {
+        self.asks_helper(spec) || self.makes(spec)
+    }
+
+    fn provide(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetch: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<Input>> {
+        fetch()?;
+        self.ask_helper(container, spec);
+        self.make(container, spec)?;
+        Ok(Vec::new())
+    }
+
+    fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {
+        let Container { name, spec, .. } = container;
+        self.note(name, spec);
+        self.add_variables(name, spec, process)?;
+        let runner = self.runner(name, spec);
+        let ours = runner.is_some().then_some(RUNNER);
+        if let Some(variables) = runner {
+            process.environment = variables;
+        }
+        Ok(Launched { ours, ..Launched::default() })
+    }
+
+    fn is_noted(&self) -> bool {
+        false
+    }
+
+    fn attach(&self, _: &ContainerSpec) -> Option<(u32, u32)> {
+        None
+    }
+
+    fn update(&self, container: &ContainerName, held: &[mesos::Resource], limits: Limits) {
+        if self.knows(container) {
+            let (docker, container, held) = (self.clone(), container.clone(), held.to_vec());
+            tokio::task::spawn_blocking(move || docker.resize(&container, held, limits));
+        }
+    }
+
+    fn processes(&self, container: &ContainerName) -> Vec<i32> {
+        let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
+        inner.client.processes(&inner.name(container)).unwrap_or_default()
+    }
+
+    fn destroy(&self, container: &ContainerName) {
+        self.give_up(container);
+    }
+
+    /// The process beside an executor's container may end with the agent that stops. The next agent starts another one.
+    fn wait(&self, container: &ContainerName) -> bool {
+        !self.is_left(container)
+    }
+
+    fn recover<'a>(
+        &'a self,
+        kept: &'a BTreeSet<String>,
+    ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>> {
+        Box::pin(self.clean(kept))
+    }
+
+    fn reattach(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+        self.runner_again(container, sandbox)
+    }
+
+    fn has(&self, container: &ContainerName) -> bool {
+        self.knows(container)
+    }
+
+    fn cleanup(&self, container: &ContainerName) {
+        self.ended(container);
     }
 }
 

@@ -25,21 +25,21 @@ impl Docker {
     /// # Errors
     /// If there are such containers, and Docker does not say which of them it has: without their processes beside them they would
     /// count as ended.
-    pub(crate) async fn clean(&self, wanted: &BTreeSet<String>, runtime: &Handle) -> anyhow::Result<()> {
+    pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
         let Some(inner) = &self.0 else { return Ok(()) };
         // Of those that go on nobody knows whose they are.
         lock(&inner.known).extend(wanted.iter().cloned());
         let tries = if wanted.is_empty() { 1 } else { TRIES };
         let found = listed(&inner.client, tries, PAUSE).await;
         for container in needed(found, !wanted.is_empty())? {
-            inner.take_or_end(container, wanted, runtime);
+            inner.take_or_end(container, wanted);
         }
         Ok(())
     }
 
     /// The variables of the process that stands beside the container of an executor of an earlier agent, where that is there while the
     /// process is not; none if there is no such container.
-    pub(crate) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+    pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
         let inner = self.0.as_ref()?;
         let name = lock(&inner.left).remove(container.as_str())?;
         // Executors of ours write to the sandbox by themselves.
@@ -51,7 +51,7 @@ impl Docker {
 }
 
 impl Inner {
-    fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>, runtime: &Handle) {
+    fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>) {
         let Some(Named { id, apart, old }) = Named::parse(&container.name) else { return };
         if let Some(old) = old.filter(|_| wanted.contains(&id)) {
             lock(&self.old_names).insert(id.clone(), old);
@@ -75,7 +75,7 @@ impl Inner {
             }
         }
         let (inner, left) = (self.clone(), self.config.remove_delay.saturating_sub(age));
-        runtime.spawn(async move {
+        Handle::current().spawn(async move {
             tokio::time::sleep(left).await;
             tokio::task::spawn_blocking(move || remove(&inner.client, &container.name));
         });

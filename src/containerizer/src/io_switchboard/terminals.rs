@@ -16,8 +16,6 @@ use agent::{ContainerSpec, Session};
 use containers::isolation::Isolation;
 use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Terminal};
 
-use crate::docker::Docker;
-
 /// The socket of a container's switchboard.
 const SOCKET: &str = "terminal";
 /// What ends the input of a terminal.
@@ -132,7 +130,7 @@ fn give(terminal: Terminal, process: &mut Spec) -> io::Result<OwnedFd> {
 
 /// The size of the terminal that a container is to have of its own.
 pub(crate) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
-    let info = spec.container.as_ref()?.tty_info.as_ref().filter(|_| spec.session.is_none() && !Docker::runs(spec))?;
+    let info = spec.container.as_ref()?.tty_info.as_ref().filter(|_| spec.session.is_none())?;
     Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
 }
 
