@@ -1,7 +1,7 @@
-//! The agent's running containers: starts them, waits for their ends, ends them.
+//! The composing containerizer: it gives each container to the containerizer that takes it, and keeps the table of those that run.
 //!
-//! Starting and ending happen on threads of their own, so that the reactor never waits for a process. It decides nothing:
-//! the core says what to start and what to end, and is told what became of it.
+//! The agent's core says what to launch and what to end; reports tell it what became of it. Launching and ending happen on threads
+//! of their own, so that the reactor never waits for a process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, mpsc};
 
 use agent::{ContainerName, ContainerSpec, Input, Limits, Ours};
-use base::Time;
+use base::{Time, lock};
 use containers::{ProgramFile, StartTime, User};
 use protos::mesos;
 use protos::mesos::slave::ContainerTermination;
@@ -20,18 +20,17 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::config::SecretResolver;
-use crate::container_logger::{Rotation, Rules};
+use crate::container_logger::{ContainerLogger, Rules};
 use crate::containerizer::Containerizers;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
-use crate::io_switchboard::{Client, Io, Sessions};
-use crate::launcher::Worker;
+use crate::io_switchboard::{Client, Io, IoSwitchboard};
+use crate::launcher::Launcher;
 use crate::mesos::isolators::network::ports::Held;
 use crate::mesos::isolators::{DiskUse, GroupUse, Isolators};
-use crate::mesos::provisioner::Images;
+use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
-use base::lock;
 
 /// What the launcher's thread is asked to do, in order.
 pub(crate) enum Job {
@@ -107,7 +106,7 @@ pub(crate) struct Tools {
     pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     /// Set before the agent goes, to leave its containers to the next one.
     pub(crate) docker: Docker,
-    pub(crate) rotation: Rotation,
+    pub(crate) rotation: ContainerLogger,
     pub(crate) secrets: SecretResolver,
     pub(crate) systemd: Systemd,
     /// Where the sandboxes of standalone containers are.
@@ -117,38 +116,38 @@ pub(crate) struct Tools {
 
 /// The running containers. Cheap to clone.
 #[derive(Clone)]
-pub struct Containers {
+pub struct ComposingContainerizer {
     jobs: mpsc::Sender<Job>,
     live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     report: Report,
     isolators: Isolators,
     containerizers: Containerizers,
     docker: Docker,
-    sessions: Sessions,
+    sessions: IoSwitchboard,
     records: Records,
-    rotation: Rotation,
+    rotation: ContainerLogger,
     standalone: PathBuf,
 }
 
-impl Containers {
+impl ComposingContainerizer {
     /// Starts the launcher's thread.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub(crate) fn start(tools: Tools) -> std::io::Result<Containers> {
+    pub(crate) fn start(tools: Tools) -> std::io::Result<ComposingContainerizer> {
         let (jobs, queue) = mpsc::channel();
         let (live, containerizers) = (tools.live.clone(), tools.containerizers.clone());
-        let (isolators, docker, sessions) = (tools.isolators.clone(), tools.docker.clone(), Sessions::default());
+        let (isolators, docker, sessions) = (tools.isolators.clone(), tools.docker.clone(), IoSwitchboard::default());
         let (records, report) = (tools.records.clone(), tools.report.clone());
         let (rotation, standalone) = (tools.rotation.clone(), tools.standalone.clone());
-        let worker = Worker::new(tools, sessions.clone(), Handle::current());
+        let launcher = Launcher::new(tools, sessions.clone(), Handle::current());
         std::thread::Builder::new().name("launcher".into()).spawn(move || {
-            worker.start_template();
+            launcher.start_template();
             for job in queue {
-                worker.work(job);
+                launcher.work(job);
             }
         })?;
-        Ok(Containers {
+        Ok(ComposingContainerizer {
             jobs,
             live,
             report,
@@ -299,7 +298,7 @@ impl Containers {
     }
 
     /// The images that containers' roots are made of.
-    pub fn images(&self) -> Images {
+    pub fn images(&self) -> Provisioner {
         self.isolators.images().clone()
     }
 

@@ -1,7 +1,7 @@
-//! What an administrator's tools, and the agent's next start, read of a running container: `config` and `launch_info` in its
-//! runtime folder, in Mesos's formats (wire/disk.md 6).
+//! The files `config` and `launch_info` of a running container, in Mesos's formats (wire/disk.md 6): for an administrator's tools
+//! and for the agent's next start.
 //!
-//! The files are written and read in `records.rs`. The values of secrets that were asked for are in none of them.
+//! They are written and read in `runtime_dir.rs`. The values of secrets that were resolved are in neither of them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

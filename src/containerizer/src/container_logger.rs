@@ -1,18 +1,18 @@
-//! Rotating the `stdout` and `stderr` of running containers (mesos-features.md AGT-71).
+//! The container logger: it rotates the `stdout` and `stderr` of running containers (mesos-features.md AGT-71).
 //!
-//! Mesos has a process beside each container for that; here the agent looks at the files now and then. While it is away
-//! they grow.
+//! Mesos has a process beside each container for that. Here the agent looks at the files once a second; while it is stopped they
+//! grow.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base::lock;
 use tokio::sync::Semaphore;
 
-use crate::composing::Containers;
+use crate::composing::ComposingContainerizer;
 use crate::config::Logger;
-use base::lock;
 
 /// How often the files are looked at.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -45,12 +45,12 @@ pub(crate) type Variables = Vec<(String, String)>;
 
 /// How containers' output is rotated, if `--container_logger` asks for it. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rotation(Option<Arc<Logger>>);
+pub(crate) struct ContainerLogger(Option<Arc<Logger>>);
 
-impl Rotation {
+impl ContainerLogger {
     /// Rotates if it is configured.
-    pub(crate) fn new(config: Option<Logger>) -> Rotation {
-        Rotation(config.map(Arc::new))
+    pub(crate) fn new(config: Option<Logger>) -> ContainerLogger {
+        ContainerLogger(config.map(Arc::new))
     }
 
     /// What of a container's environment is about its output.
@@ -77,7 +77,7 @@ impl Rotation {
     }
 
     /// Rotates from now on.
-    pub(crate) fn start(self, live: Containers, sandboxes: PathBuf) -> Option<tokio::task::JoinHandle<()>> {
+    pub(crate) fn start(self, live: ComposingContainerizer, sandboxes: PathBuf) -> Option<tokio::task::JoinHandle<()>> {
         let rules = self.0?.rules;
         let rotating = Rotating::new(look);
         Some(tokio::spawn(async move {
@@ -180,10 +180,10 @@ fn rule<'a>(rule: Rule, [size, options]: [&str; 2], given: impl Fn(&str) -> Opti
 mod tests {
     use super::*;
 
-    fn rotation(prefix: &str) -> Rotation {
+    fn rotation(prefix: &str) -> ContainerLogger {
         let own = [("max_stdout_size", "1MB"), ("logrotate_stdout_options", "rotate 3\n")];
         let given = |name: &str| own.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        Rotation::new(Some(Logger { rules: super::rules(given).unwrap(), prefix: prefix.to_owned() }))
+        ContainerLogger::new(Some(Logger { rules: super::rules(given).unwrap(), prefix: prefix.to_owned() }))
     }
 
     fn variables(all: &[(&str, &str)]) -> Variables {
@@ -210,7 +210,7 @@ mod tests {
         let bad = variables(&[("CONTAINER_LOGGER_MAX_STDOUT_SIZE", "1")]);
         assert!(rotating.rules(&bad).unwrap_err().contains("'max_stdout_size'"));
         // Without rotation they have no effect; another prefix may be wanted.
-        assert_eq!(Rotation::default().rules(&bad), Ok(None));
+        assert_eq!(ContainerLogger::default().rules(&bad), Ok(None));
         let other = rotation("LOG_");
         assert!(other.rules(&bad).is_ok() && other.variables(&bad).is_empty());
         assert!(other.rules(&variables(&[("LOG_MAX_STDOUT_SIZE", "1")])).is_err());

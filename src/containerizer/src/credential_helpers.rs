@@ -1,8 +1,8 @@
-//! Programs that keep logins to registries: `credHelpers` and `credsStore` of `--docker_config`, as Docker's own client asks them
-//! (`docker-credential-NAME get`).
+//! Docker's credential helpers: programs that know logins to registries (`credHelpers` and `credsStore` of `--docker_config`), which
+//! are run as Docker's client runs them (`docker-credential-NAME get`).
 //!
-//! Only the operator's configuration names programs; what tasks bring along does not come here. Logins that stand in
-//! the configuration itself are found by those who use them.
+//! Only the operator's configuration names programs. Logins that the configuration itself holds are found by the executor and by the
+//! fetcher.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::external_program::{self, Ask};
+use crate::external_program::{self, ExternalProgram};
 
 /// Docker's own registry, and what its login is kept under.
 const HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
@@ -110,7 +110,7 @@ fn said(helper: &Helper, path: &OsStr) -> anyhow::Result<Login> {
     let words = vec![OsString::from("get")];
     // It may need to know where the operator keeps what it needs.
     let environment = std::env::vars_os().collect();
-    let ask = Ask { file: file.into(), words, environment, input: helper.key.as_bytes() };
+    let ask = ExternalProgram { file: file.into(), words, environment, input: helper.key.as_bytes() };
     let (status, answer) = ask.run()?.context("it takes too long")?;
     // What it has said may be a secret.
     ensure!(status.success(), "{status}");

@@ -1,7 +1,6 @@
-//! Asking a program of the operator's: it reads what it is given, says something and ends. Used for plugins of networks and for
-//! the keeper of secrets.
+//! Runs a program of the operator with an input, and reads its output: a CNI plugin, a secret resolver, `systemctl`, `perf`.
 //!
-//! What is asked and what the answer means is the callers' business.
+//! What the input asks for and what the output means is the callers' business.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ const SIGKILL: i32 = 9;
 
 /// A program to ask.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct ExternalProgram<'a> {
     /// It, and the words after it.
     pub(crate) file: OsString,
     pub(crate) words: Vec<OsString>,
@@ -27,7 +26,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) input: &'a [u8],
 }
 
-impl Ask<'_> {
+impl ExternalProgram<'_> {
     /// How it has ended, and what it has said; none if it took too long, and was ended. Blocks.
     ///
     /// # Errors

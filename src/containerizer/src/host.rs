@@ -1,4 +1,6 @@
-//! The start of the containerizer: the host is asked for all that is configured, before the agent tells what it has.
+//! The start of the containerizer: it checks that the host has what is configured, before the agent registers.
+//!
+//! It launches nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,17 +11,17 @@ use base::Time;
 use containers::ProgramFile;
 use protos::mesos::Resource;
 
-use crate::composing::{Connect, Containers, Report, Tools};
+use crate::composing::{ComposingContainerizer, Connect, Report, Tools};
 use crate::config::Config;
 use crate::config::SecretResolver;
-use crate::container_logger::Rotation;
+use crate::container_logger::ContainerLogger;
 use crate::containerizer::Containerizers;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
 use crate::mesos::MesosContainerizer;
 use crate::mesos::isolators::gpu::nvidia::Gpus;
 use crate::mesos::isolators::{Isolators, list::Parts};
-use crate::mesos::provisioner::Images;
+use crate::mesos::provisioner::Provisioner;
 use crate::runtime_dir::Records;
 use crate::systemd::Systemd;
 
@@ -29,7 +31,7 @@ pub struct Host {
     docker: Docker,
     records: Records,
     fetcher: Fetcher,
-    rotation: Rotation,
+    rotation: ContainerLogger,
     secrets: SecretResolver,
     systemd: Systemd,
     /// Where the sandboxes of standalone containers are.
@@ -64,7 +66,7 @@ impl Host {
         let docker = Docker::new(config, gpus.clone());
         docker.check()?;
         let systemd = Systemd::start(config.systemd.clone()).await;
-        let images = Images::start(config)?;
+        let images = Provisioner::start(config)?;
         let fetcher = Fetcher::new(&config.fetcher, &config.work_dir, program);
         let parts = Parts { images, fetcher: fetcher.clone(), gpus, resources, now };
         Ok(Host {
@@ -72,7 +74,7 @@ impl Host {
             docker,
             records: Records::new(&config.runtime_dir, meta),
             fetcher,
-            rotation: Rotation::new(config.logger.clone()),
+            rotation: ContainerLogger::new(config.logger.clone()),
             secrets: config.secrets.clone(),
             systemd,
             standalone: config.work_dir.join("containers"),
@@ -103,7 +105,7 @@ impl Host {
     ///
     /// # Errors
     /// If its thread cannot be started.
-    pub fn launch(self, links: Links) -> anyhow::Result<Containers> {
+    pub fn launch(self, links: Links) -> anyhow::Result<ComposingContainerizer> {
         let Links { executor, report, connect, on_step } = links;
         let live = Arc::default();
         let mesos = MesosContainerizer::new(self.isolators.clone(), !self.docker.is_alone(), Arc::clone(&live));
@@ -124,6 +126,6 @@ impl Host {
             standalone: self.standalone,
             on_step,
         };
-        Containers::start(tools).context("the launcher's thread cannot be started")
+        ComposingContainerizer::start(tools).context("the launcher's thread cannot be started")
     }
 }

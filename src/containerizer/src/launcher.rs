@@ -1,6 +1,6 @@
-//! The launcher's thread: what it does for a container until its first process runs.
+//! The launcher: its thread does what a container needs until its first process runs.
 //!
-//! How containers end is in `ends.rs`. It decides nothing; see `containers.rs`.
+//! How containers end is in `reaper.rs`; what is special to a kind of containers is its containerizer's.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,8 +10,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 
 use agent::{ContainerName, ContainerSpec, Input, Ours};
+use base::lock;
 use containers::isolation::Isolation;
-use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Template, TemplateError};
+use containers::{Child, Output, Program, ProgramFile, Spec, Template, TemplateError};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
@@ -20,11 +21,11 @@ use tokio::sync::Semaphore;
 use crate::composing::{Connect, Job, Live, Report, Tools};
 use crate::config::SecretResolver;
 use crate::container_config::{Described, Started};
-use crate::container_logger::{Rotation, Rules};
+use crate::container_logger::{ContainerLogger, Rules};
 use crate::containerizer::{Container, Containerizers, Launched};
 use crate::docker::RUNNER;
 use crate::fetcher::Fetcher;
-use crate::io_switchboard::Sessions;
+use crate::io_switchboard::IoSwitchboard;
 use crate::io_switchboard::terminals::{self, Ends};
 use crate::mesos::isolators::Isolators;
 use crate::mesos::isolators::network::ports;
@@ -32,7 +33,6 @@ use crate::reaper::remove;
 use crate::runtime_dir::{Note, Records};
 use crate::sandbox::{Ready, prepare};
 use crate::systemd::Systemd;
-use base::lock;
 
 /// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
 const FATAL: [i32; 4] = [2, 3, KILL, 15];
@@ -44,7 +44,7 @@ const FETCHES_MAX: usize = 32;
 
 /// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
 #[derive(Clone)]
-pub(crate) struct Worker {
+pub(crate) struct Launcher {
     pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
     pub(crate) report: Report,
     pub(crate) records: Records,
@@ -57,17 +57,17 @@ pub(crate) struct Worker {
     fetches: Arc<Semaphore>,
     pub(crate) isolators: Isolators,
     pub(crate) containerizers: Containerizers,
-    pub(crate) rotation: Rotation,
+    pub(crate) rotation: ContainerLogger,
     secrets: SecretResolver,
     pub(crate) systemd: Systemd,
-    pub(crate) sessions: Sessions,
+    pub(crate) sessions: IoSwitchboard,
     pub(crate) runtime: Handle,
     /// Called at points where a test may end the agent.
     pub(crate) on_step: fn(&'static str),
 }
 
-impl Worker {
-    pub(crate) fn new(tools: Tools, sessions: Sessions, runtime: Handle) -> Worker {
+impl Launcher {
+    pub(crate) fn new(tools: Tools, sessions: IoSwitchboard, runtime: Handle) -> Launcher {
         let Tools {
             executor,
             report,
@@ -84,7 +84,7 @@ impl Worker {
             ..
         } = tools;
         let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
-        Worker {
+        Launcher {
             live,
             report,
             records,
@@ -165,12 +165,12 @@ impl Worker {
             // Its executor has ended meanwhile, and nobody else forgets what was noted for it since.
             self.records.forget(&root);
         }
-        let worker = self.clone();
+        let launcher = self.clone();
         // Taking back networks may take long. The agent is told afterwards: what is taken back can be given again.
         self.runtime.spawn_blocking(move || {
-            worker.clean_up(&container);
+            launcher.clean_up(&container);
             let why = format!("{error:#}");
-            (worker.report)(Input::ContainerStartFailed { container, why });
+            (launcher.report)(Input::ContainerStartFailed { container, why });
         });
     }
 
@@ -181,19 +181,19 @@ impl Worker {
             Err(error) => return self.tell_failure(container, Err(error)),
         };
         self.fetcher.begin(&container);
-        let worker = self.clone();
+        let launcher = self.clone();
         let fetch = move || {
-            let provided = worker.secrets.resolve(&mut spec).and_then(|()| {
+            let provided = launcher.secrets.resolve(&mut spec).and_then(|()| {
                 let fetch = || match spec.uris.is_empty() {
                     true => {
-                        worker.fetcher.nothing_wanted();
+                        launcher.fetcher.nothing_wanted();
                         Ok(())
                     }
-                    false => worker.fetcher.fetch(&container, &spec, user.as_ref()),
+                    false => launcher.fetcher.fetch(&container, &spec, user.as_ref()),
                 };
-                worker.containerizers.of(&spec).provide(&container, &spec, &fetch)
+                launcher.containerizers.of(&spec).provide(&container, &spec, &fetch)
             });
-            let fetched = provided.map(|told| told.into_iter().for_each(|told| (worker.report)(told)));
+            let fetched = provided.map(|told| told.into_iter().for_each(|told| (launcher.report)(told)));
             // The launcher's thread lives as long as this sender.
             let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
         };
@@ -292,7 +292,7 @@ impl Worker {
                 isolation: self.systemd.outlive(Isolation::default()),
                 ..Spec::new(program)
             };
-            anyhow::Ok(Launcher::posix().spawn(&process)?)
+            anyhow::Ok(containers::Launcher::posix().spawn(&process)?)
         };
         start().inspect_err(|error| tracing::warn!(%container, "an executor cannot be watched: {error:#}")).ok()
     }
@@ -326,7 +326,7 @@ impl Worker {
                 }
             }
         }
-        Ok((Launcher::posix().spawn(process)?, None))
+        Ok((containers::Launcher::posix().spawn(process)?, None))
     }
 
     /// Gives a session, or a container with a terminal, its streams; our ends of them.

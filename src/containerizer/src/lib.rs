@@ -28,13 +28,13 @@ pub mod volumes;
 use std::path::Path;
 
 pub use crate::fetcher::Fetcher;
-pub use composing::{Connect, Containers, Holding, Holdings, Report, Used};
+pub use composing::{ComposingContainerizer, Connect, Holding, Holdings, Report, Used};
 pub use config::{Config, Refused};
 pub use host::{Host, Links};
 pub use io_switchboard::{Client, Io};
 pub use mesos::isolators::gpu::nvidia::Gpus;
 pub use mesos::isolators::{DiskUse, GroupUse};
-pub use mesos::provisioner::Images;
+pub use mesos::provisioner::Provisioner;
 
 /// Deletes a directory or a file. The log has what cannot be deleted.
 pub fn delete(path: &Path) {

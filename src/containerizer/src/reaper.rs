@@ -1,13 +1,13 @@
-//! How containers end: waiting for them, ending them, and what an earlier agent has left of them.
+//! The reaper: it waits for the ends of containers, ends them, and cleans up after them and after those of an earlier agent.
 //!
-//! Each container has a task of the reactor that waits for it; what may take long happens on other threads. Starting is in
-//! `worker.rs`.
+//! Each container has a task of the reactor that waits for it; what may take long happens on other threads. `launcher.rs` starts
+//! containers.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use agent::{ContainerName, Input};
-use base::Time;
+use base::{Time, lock};
 use containers::cgroups::{Group, OomWatch};
 use containers::{Attached, Guard, WaitStatus};
 use protos::mesos;
@@ -18,10 +18,9 @@ use tokio::sync::oneshot;
 use crate::composing::Live;
 use crate::container_config::Described;
 use crate::container_logger::Variables;
-use crate::launcher::Worker;
+use crate::launcher::Launcher;
 use crate::mesos::isolators::cgroups::mem::out_of_memory;
 use crate::runtime_dir::Note;
-use base::lock;
 
 /// How long the processes of one container may take to vanish after SIGKILL before we say so in the log and ask again.
 const DESTROY_LIMIT: Duration = Duration::from_secs(10);
@@ -36,7 +35,7 @@ pub(crate) const MARK: &str = "MESOS_DIRECTORY";
 /// What a first process of ours adds to the signal that has ended its program.
 const INIT_SIGNALLED: i32 = 128;
 
-impl Worker {
+impl Launcher {
     /// Ends the container when it has run out of memory.
     #[allow(
         deprecated,
@@ -44,7 +43,7 @@ impl Worker {
     )]
     pub(crate) fn watch_memory(&self, container: &ContainerName, watch: OomWatch) {
         let Some(group) = self.isolators.group(container) else { return };
-        let (worker, container) = (self.clone(), container.clone());
+        let (launcher, container) = (self.clone(), container.clone());
         self.runtime.spawn(async move {
             let watch = match AsyncFd::with_interest(OwnedFd::from(watch), Interest::READABLE) {
                 Ok(watch) => watch,
@@ -52,19 +51,19 @@ impl Worker {
             };
             // It is readable when the group is removed, too.
             if watch.readable().await.is_ok() && group.is_out_of_memory() {
-                (worker.report)(limited(&container, &group));
-                worker.destroy(&container);
+                (launcher.report)(limited(&container, &group));
+                launcher.destroy(&container);
             }
         });
     }
 
     pub(crate) fn end_left_overs(&self, containers: Vec<ContainerName>, ended: oneshot::Sender<()>) {
-        let worker = self.clone();
+        let launcher = self.clone();
         self.runtime.spawn_blocking(move || {
             for container in containers {
                 tracing::info!(%container, "ending what an earlier agent has left");
-                worker.end_group(&container);
-                worker.records.forget(&container);
+                launcher.end_group(&container);
+                launcher.records.forget(&container);
             }
             drop(ended);
         });
@@ -141,12 +140,12 @@ impl Worker {
         if container.parent().is_none() {
             self.records.forget(&container);
         }
-        let worker = self.clone();
+        let launcher = self.clone();
         self.runtime.spawn_blocking(move || {
-            worker.end_group(&container);
-            worker.clean_up(&container);
+            launcher.end_group(&container);
+            launcher.clean_up(&container);
             end_marked(&container, sandbox.as_deref());
-            (worker.report)(Input::ContainerExited { container, status });
+            (launcher.report)(Input::ContainerExited { container, status });
         });
     }
 
@@ -162,15 +161,15 @@ impl Worker {
         described: Option<Described>,
     ) {
         lock(&self.live).insert(container.clone(), live.clone());
-        let (worker, container) = (self.clone(), container.clone());
+        let (launcher, container) = (self.clone(), container.clone());
         // All of it is for the reactor's thread, and wakes it once.
         self.runtime.spawn(async move {
             let pid = u32::try_from(live.pid).unwrap_or(0);
-            (worker.report)(Input::ContainerStarted { container: container.clone(), pid });
+            (launcher.report)(Input::ContainerStarted { container: container.clone(), pid });
             if let Some(line) = line {
                 tokio::spawn(line);
             }
-            worker.wait(container, live, pidfd, ours, described).await;
+            launcher.wait(container, live, pidfd, ours, described).await;
         });
     }
 
@@ -229,16 +228,16 @@ impl Worker {
             || killed
             || !containers::group_is_empty(live.pid)
         {
-            let worker = self.clone();
+            let launcher = self.clone();
             let name = container.clone();
             // A control group leaves nobody to be looked for.
             let sandbox = live.sandbox.filter(|_| killed && group.is_none());
             let ended = self.runtime.spawn_blocking(move || {
-                if nested || !worker.isolators.group(&name).is_some_and(|group| group.remove_if_empty()) {
-                    worker.end_all(&name);
-                    worker.end_group(&name);
+                if nested || !launcher.isolators.group(&name).is_some_and(|group| group.remove_if_empty()) {
+                    launcher.end_all(&name);
+                    launcher.end_group(&name);
                 }
-                worker.clean_up(&name);
+                launcher.clean_up(&name);
                 end_marked(&name, sandbox.as_deref());
             });
             let ended = ended.await;
@@ -272,8 +271,8 @@ impl Worker {
         }
         self.containerizers.iter().for_each(|one| one.destroy(container));
         // Ending may take seconds; other containers are started meanwhile.
-        let (worker, container) = (self.clone(), container.clone());
-        self.runtime.spawn_blocking(move || worker.end_all(&container));
+        let (launcher, container) = (self.clone(), container.clone());
+        self.runtime.spawn_blocking(move || launcher.end_all(&container));
     }
 
     /// Ends the processes of a container and of those inside it. Their ends are reported by the ones who wait for them.

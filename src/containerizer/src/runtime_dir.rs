@@ -1,8 +1,8 @@
-//! Notes about containers: `<runtime_dir>/containers` (wire/disk.md 6). They are for the agent's next start, for administrators
-//! and their tools; and they say which control groups are this agent's.
+//! The files below `<runtime_dir>/containers` (wire/disk.md 6): for the agent's next start and for administrators' tools. They also say
+//! which control groups are this agent's.
 //!
-//! Executors' own containers are in the agent's checkpoints, too; those inside executors and by themselves are not. What is in the
-//! files in Mesos's formats is in `described.rs`.
+//! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here. `container_config.rs`
+//! has the messages in Mesos's formats.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agent::{ContainerName, RecoveredNested};
+use base::lock;
 use base::{ContainerId, Time};
 use prost::Message;
 use protos::mesos::slave::ContainerTermination;
@@ -20,7 +21,6 @@ use serde::de::DeserializeOwned;
 use store::{Access, create_directories, create_file, write_file};
 
 use crate::container_config::{ContainerConfig, Described};
-use base::lock;
 
 /// The file with a container's first process.
 const PID: &str = "pid";

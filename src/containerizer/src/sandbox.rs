@@ -1,4 +1,4 @@
-//! The sandbox of a container, which is made before it starts, and the links to volumes in it.
+//! The sandbox of a container: it is made before the container starts, with links to volumes.
 //!
 //! It starts nothing.
 

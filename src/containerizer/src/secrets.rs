@@ -1,7 +1,7 @@
-//! Secrets: those that are given as values, those that are names for what the operator keeps (`--secret_resolver`), and the files
-//! that containers read them from (mesos-features.md AGT-98).
+//! Secrets: values, references that `--secret_resolver` resolves, and the files that containers read secrets from (mesos-features.md
+//! AGT-98).
 //!
-//! Who may have which secret is not decided here: whoever may start containers may name any.
+//! A user who may start containers may reference any secret: nothing is authorized here.
 
 use std::io::{Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, chown};
@@ -14,7 +14,7 @@ use containers::User;
 use protos::mesos::{self, Secret, secret};
 
 use crate::config::SecretResolver;
-use crate::external_program::{self, Ask, TEXT_MAX};
+use crate::external_program::{self, ExternalProgram, TEXT_MAX};
 
 /// Makes files' names differ within this process.
 static COUNTER: AtomicU64 = AtomicU64::new(0);
@@ -96,7 +96,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
 fn said(program: &Path, name: &str, key: Option<&str>) -> anyhow::Result<Vec<u8>> {
     let words = [Some(name), key].into_iter().flatten().map(Into::into).collect();
     let environment = vec![("PATH".into(), external_program::path())];
-    let ask = Ask { file: program.into(), words, environment, input: b"" };
+    let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
     let (status, value) = ask.run()?.with_context(|| format!("'{}' takes too long", program.display()))?;
     // What it has said then is not told: it may be a secret. Its own words are in the agent's standard error.
     ensure!(status.success(), "'{}' {status}", program.display());

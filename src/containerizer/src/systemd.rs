@@ -1,7 +1,7 @@
-//! Executors outlive the agent's unit (`--systemd_enable_support`, `--systemd_runtime_directory`; mesos-features.md AGT-83): on a
-//! host whose init is systemd, all that runs for tasks is in a slice of its own, whatever the unit's `KillMode` says.
+//! The slice of systemd in which executors outlive the agent's unit, whatever its `KillMode` is (`--systemd_enable_support`,
+//! `--systemd_runtime_directory`; mesos-features.md AGT-83).
 //!
-//! Elsewhere nothing of this is done, or told.
+//! On a host whose init is not systemd this does nothing, without a message.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use containers::cgroups::Slice;
 use containers::isolation::Isolation;
 
 use crate::credential_helpers;
-use crate::external_program::{self, Ask};
+use crate::external_program::{self, ExternalProgram};
 
 /// Mesos's name for it.
 const SLICE: &str = "mesos_executors.slice";
@@ -72,7 +72,7 @@ fn make_unit(runtime: &Path, path: &std::ffi::OsStr) -> anyhow::Result<()> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let said = format!("systemctl {}", words.join(" ".as_ref()).to_string_lossy());
         let environment = vec![("PATH".into(), path.to_owned())];
-        let ask = Ask { file: systemctl.clone().into(), words, environment, input: b"" };
+        let ask = ExternalProgram { file: systemctl.clone().into(), words, environment, input: b"" };
         let (status, _) = ask.run()?.with_context(|| format!("'{said}' takes too long"))?;
         ensure!(status.success(), "'{said}': {status}");
         Ok(())

@@ -1,6 +1,6 @@
-//! Persistent volumes on the disk: folders that are made, deleted, and shown in sandboxes.
+//! Persistent volumes on the disk: directories that are made, deleted, and linked into sandboxes.
 //!
-//! Which ones, and when, the core says.
+//! The agent's core decides which ones, and when.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};

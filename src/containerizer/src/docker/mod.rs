@@ -1,9 +1,9 @@
-//! The Docker containerizer's part of the agent (mesos-features.md AGT-85 to AGT-87): which containers are Docker's, what their
-//! executors are told, and what is left of them.
+//! The Docker containerizer (mesos-features.md AGT-85 to AGT-87): which containers are Docker's, what their executors are told,
+//! and what is cleaned up after them.
 //!
-//! The containers themselves are run by executors (see crate `executor`), which outlive the agent. Executors that are in containers
-//! themselves are `docker/executor_container.rs` and `Docker::make`; beside each is a small process of the agent's, which need not outlive it. What
-//! an earlier agent has left is in `docker/recover.rs`.
+//! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor that is in a container itself is
+//! started by a small process of the agent beside it, which need not outlive the agent. `executor_container.rs` describes such
+//! containers, `recover.rs` takes up those of an earlier agent.
 
 mod executor_container;
 mod recover;
@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::{ContainerName, ContainerSpec, Input, Limits};
 use anyhow::Context;
+use base::lock;
 use containers::Spec;
 use executor::docker::{
     Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT, Surroundings,
@@ -31,7 +32,7 @@ use crate::containerizer::{Container, Containerizer, Launched};
 use crate::credential_helpers::{self, Logins};
 use crate::default_dns::DefaultDns;
 use crate::mesos::isolators::gpu::nvidia::Gpus;
-use base::lock;
+use crate::mesos::isolators::posix::rlimits::rlimits;
 
 /// The process that stands beside an executor's container, as a subcommand of the executors' program.
 pub(crate) const RUNNER: &str = "docker";
@@ -50,6 +51,8 @@ struct Inner {
     /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
     logins: Logins,
     gpus: Option<Gpus>,
+    /// Whether executors get the resource limits that their containers ask for.
+    rlimits: bool,
     /// What programs have told of logins for containers that are about to start.
     told: Mutex<BTreeMap<String, String>>,
     /// The containers that it runs, or may run.
@@ -78,6 +81,7 @@ impl Docker {
             dns: config.dns.clone(),
             logins: Logins::of(&config.docker_config),
             gpus,
+            rlimits: config.isolation.has(&["posix/rlimits"]),
             told: Mutex::default(),
             known: Mutex::default(),
             executors: Mutex::default(),
@@ -300,6 +304,9 @@ impl Containerizer for Docker {
 
     fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {
         let Container { name, spec, .. } = container;
+        if self.0.as_ref().is_some_and(|inner| inner.rlimits) {
+            process.rlimits = rlimits(spec)?;
+        }
         self.note(name, spec);
         self.add_variables(name, spec, process)?;
         let runner = self.runner(name, spec);

@@ -1,4 +1,4 @@
-//! What an earlier agent has left in Docker: tasks' containers, and those in which executors are.
+//! Recovery of the Docker containerizer: the containers of tasks and of executors that an earlier agent has left.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use agent::ContainerName;
 use anyhow::Context;
+use base::lock;
 use executor::docker::{Client, Listed, NAME, PREFIX, SINCE, SOCKET};
 use tokio::runtime::Handle;
 
 use super::{Docker, Inner, executor_container, remove};
 use crate::reaper::MARK;
-use base::lock;
 
 /// How often the daemon is asked for its containers where there are some to be taken up again, and with which pause.
 const TRIES: u32 = 5;

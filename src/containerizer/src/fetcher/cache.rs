@@ -1,16 +1,15 @@
-//! The fetcher's cache: which URI of which user lies in which file, who uses it, and what goes when it is full
+//! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it is full
 //! (mesos-features.md AGT-65).
 //!
-//! It keeps the books and deletes; the fetcher's processes write and read the files.
+//! It counts and deletes; the fetcher's processes write and read the files.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use containers::User;
-
 use base::lock;
+use containers::User;
 
 /// What a file of the cache is for: a user (empty for the agent's own) and a URI.
 pub(crate) type Key = (String, String);

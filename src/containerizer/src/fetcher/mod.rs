@@ -1,6 +1,6 @@
-//! Fetching a container's URIs before it starts: the fetcher's process, and what the agent keeps about it.
+//! The agent's side of the fetcher: it runs the process that fetches a container's URIs before the container starts.
 //!
-//! The process is the agent's own program, run as the task's user in the sandbox; what it does is in the crate `fetcher`.
+//! The process is the agent's own program, run as the task's user in the sandbox. What it does is in the crate `fetcher`.
 
 mod cache;
 
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use agent::{ContainerName, ContainerSpec};
 use anyhow::Context;
+use base::lock;
 use containers::{Launcher, Output, Program, ProgramFile, Spec, User};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::fetcher::FetcherInfo;
@@ -22,7 +23,6 @@ use protos::mesos::fetcher::fetcher_info::Item;
 use protos::mesos::fetcher::fetcher_info::item::Action;
 
 use crate::config;
-use base::lock;
 use cache::{FetchCache, Found, Key};
 
 /// What the fetcher may inherit of the agent's environment: how to reach the world.

@@ -1,7 +1,6 @@
-//! Sessions and terminals: containers whose input comes from, and whose output goes to, clients of the operator API.
+//! The I/O switchboard: it carries bytes between sessions or terminals and the clients that are attached to them.
 //!
-//! Each has pipes or a terminal (`terminals.rs`); this file carries bytes between them and the clients' streams. The calls
-//! themselves are `attach.rs`, processes are `worker.rs`.
+//! A session has pipes or a terminal (`terminals.rs`). The daemon implements [`Client`] by the streams of its HTTP calls.
 
 pub(crate) mod terminals;
 
@@ -12,12 +11,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::ContainerName;
+use base::lock;
 use protos::mesos::agent::{ProcessIo, process_io};
 use tokio::io::unix::AsyncFd;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use base::lock;
 use terminals::{Ends, Line};
 
 /// How much is read at once.
@@ -42,7 +41,7 @@ pub trait Client: std::fmt::Debug + Send + Sync {
 
 /// All sessions. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sessions(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
+pub(crate) struct IoSwitchboard(Arc<Mutex<BTreeMap<ContainerName, Arc<Io>>>>);
 
 /// One session's clients and streams.
 #[derive(Debug, Default)]
@@ -62,7 +61,7 @@ struct Input {
     taken: bool,
 }
 
-impl Sessions {
+impl IoSwitchboard {
     /// Prepares a session that is to be launched, with its first client; false if there is one of this name.
     pub(crate) fn add(&self, container: &ContainerName, client: Arc<dyn Client>) -> bool {
         let mut sessions = lock(&self.0);

@@ -1,8 +1,8 @@
-//! Where a session's streams lead, and the terminals of containers that are no sessions.
+//! The pipes and terminals of sessions, and the terminals of other containers (`tty_info`).
 //!
-//! A session's pipes or terminal are the agent's, and end with it. The terminal of any other container (`tty_info`) belongs to
-//! a switchboard, a small process beside it (crate `executor`) which outlives the agent: it keeps the output, and the agent is
-//! its client. The socket lies in the container's runtime folder.
+//! The streams of a session are the agent's, and end with it. The terminal of any other container belongs to a switchboard, a small
+//! process beside it (crate `executor`) that outlives the agent: it writes the output to the sandbox, and the agent is its client. Its
+//! socket is in the container's runtime directory.
 
 use std::borrow::Cow;
 use std::fs::File;

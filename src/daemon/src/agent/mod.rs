@@ -1,4 +1,4 @@
-//! The live agent: a core, its sockets, its checkpoints, its containers, its routes.
+//! The agent's daemon: a core, its sockets, checkpoints, containerizer and routes.
 //!
 //! It decides nothing about tasks; the core does.
 
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use base::{Pid, Time};
-use containerizer::{Containers, Gpus, Holding, Holdings, Host, Links, Report, volumes};
+use containerizer::{ComposingContainerizer, Gpus, Holding, Holdings, Host, Links, Report, volumes};
 use protos::mesos::slave_info::Capability;
 use store::Access;
 use tokio::sync::{Notify, oneshot, watch};
@@ -60,7 +60,7 @@ pub struct RunningAgent {
     core: tokio::task::JoinHandle<anyhow::Result<()>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     driver: Driver<Agent>,
-    containers: Containers,
+    containers: ComposingContainerizer,
     keeper: Arc<Keeper>,
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,

@@ -1,5 +1,5 @@
-//! The agent core's side of the world: its messages go to the network, its events to streams, its checkpoints to disk,
-//! its containers to the launcher.
+//! Carries out the outputs of the agent's core: messages go to the network, events to streams, checkpoints to the disk, containers to
+//! the containerizer.
 //!
 //! It decides nothing.
 
@@ -10,7 +10,7 @@ use ::containers::User;
 use agent::oversubscription::{Load, Measurement};
 use agent::{Agent, Answer, ContainerName, GoneVolume, Input, Outbox, Output, Persist, VolumeLink};
 use base::{Pid, Time};
-use containerizer::{Containers, Fetcher, Report, delete, volumes};
+use containerizer::{ComposingContainerizer, Fetcher, Report, delete, volumes};
 use protos::mesos::slave_info::Capability;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
@@ -61,7 +61,7 @@ pub(super) struct Shell {
     pub(super) pid: Pid,
     pub(super) streams: Arc<Streams>,
     pub(super) answers: Arc<Answers<Answer>>,
-    pub(super) containers: Containers,
+    pub(super) containers: ComposingContainerizer,
     /// Tells the core what has become of something.
     pub(super) report: Report,
     pub(super) clock: Clock,

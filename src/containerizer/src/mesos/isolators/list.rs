@@ -20,11 +20,11 @@ use super::posix::rlimits::Rlimits;
 use super::{Isolator, filesystem, linux, namespaces, network};
 use crate::config::{Config, Isolation};
 use crate::fetcher::Fetcher;
-use crate::mesos::provisioner::Images;
+use crate::mesos::provisioner::Provisioner;
 
 /// What isolators work with.
 pub(crate) struct Parts {
-    pub(crate) images: Images,
+    pub(crate) images: Provisioner,
     pub(crate) fetcher: Fetcher,
     /// The GPUs, if they are isolated.
     pub(crate) gpus: Option<Gpus>,
@@ -127,27 +127,58 @@ pub(super) fn controllers(isolation: &Isolation) -> Vec<Controller> {
     named.into_iter().filter(|(names, _)| isolation.has(names)).map(|(_, controller)| controller).collect()
 }
 
-/// What a container may not ask for.
+/// What a container may not ask for without an isolator.
 pub(super) struct Refusal {
+    /// The isolator's names.
+    without: &'static [&'static str],
+    /// Whether it is passed over with the launcher `posix`.
+    is_linux: bool,
     pub(super) asks: fn(&ContainerSpec) -> bool,
     pub(super) why: &'static str,
 }
 
-/// What containers may not ask for without an isolator: a task must not run without what it asked for.
-pub(super) fn refusals(isolation: &Isolation) -> Vec<Refusal> {
-    let all: [(&[&str], bool, fn(&ContainerSpec) -> bool, &str); 6] = [
-        (&FILESYSTEM, true, filesystem::linux::asks, "Volumes in ContainerInfo need the isolator filesystem/linux"),
-        (&FILESYSTEM, true, Images::are_wanted, "Container images need --image_providers=docker"),
-        (&["network/cni"], true, network::cni::wanted, "The container's networks need the isolator network/cni"),
-        (
-            &["linux/capabilities"],
-            isolation.linux,
-            linux::capabilities::asks,
-            "Capabilities need the isolator linux/capabilities",
-        ),
-        (&["linux/seccomp"], isolation.linux, linux::seccomp::asks, "Seccomp profiles need the isolator linux/seccomp"),
-        (&["namespaces/ipc"], isolation.linux, namespaces::ipc::asks, namespaces::ipc::NEEDS_OWN),
-    ];
-    let missing = all.into_iter().filter(|(names, is_refused, ..)| *is_refused && !isolation.has(names));
-    missing.map(|(_, _, asks, why)| Refusal { asks, why }).collect()
+/// A task must not run without what it asked for.
+const REFUSALS: [Refusal; 6] = [
+    Refusal {
+        without: &FILESYSTEM,
+        is_linux: false,
+        asks: filesystem::linux::asks,
+        why: "Volumes in ContainerInfo need the isolator filesystem/linux",
+    },
+    Refusal {
+        without: &FILESYSTEM,
+        is_linux: false,
+        asks: Provisioner::are_wanted,
+        why: "Container images need --image_providers=docker",
+    },
+    Refusal {
+        without: &["network/cni"],
+        is_linux: false,
+        asks: network::cni::wanted,
+        why: "The container's networks need the isolator network/cni",
+    },
+    Refusal {
+        without: &["linux/capabilities"],
+        is_linux: true,
+        asks: linux::capabilities::asks,
+        why: "Capabilities need the isolator linux/capabilities",
+    },
+    Refusal {
+        without: &["linux/seccomp"],
+        is_linux: true,
+        asks: linux::seccomp::asks,
+        why: "Seccomp profiles need the isolator linux/seccomp",
+    },
+    Refusal {
+        without: &["namespaces/ipc"],
+        is_linux: true,
+        asks: namespaces::ipc::asks,
+        why: namespaces::ipc::NEEDS_OWN,
+    },
+];
+
+/// What containers may not ask for with these isolators.
+pub(super) fn refusals(isolation: &Isolation) -> Vec<&'static Refusal> {
+    let is_missing = |refusal: &&Refusal| (isolation.linux || !refusal.is_linux) && !isolation.has(refusal.without);
+    REFUSALS.iter().filter(is_missing).collect()
 }

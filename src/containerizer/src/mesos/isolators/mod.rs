@@ -1,7 +1,7 @@
-//! Isolators: each gives containers one thing of their own, or one limit. Here is what they have in common, and the list of those
-//! that `--isolation` names.
+//! Isolators: each gives containers one thing of their own, or one limit. This file has their trait, and what all of them together do
+//! to a container.
 //!
-//! An isolator's file has the place of its name: `cgroups/mem.rs` is `cgroups/mem`. Processes are started and ended elsewhere.
+//! The file of an isolator has the path of its name: `cgroups/mem.rs` is `cgroups/mem`. Processes are started and ended elsewhere.
 
 pub(crate) mod cgroups;
 pub(crate) mod disk;
@@ -25,9 +25,9 @@ use containers::{Rlimit, User};
 use protos::mesos::Resource;
 use tokio::task::JoinHandle;
 
-use crate::composing::{Containers, Holdings};
+use crate::composing::{ComposingContainerizer, Holdings};
 use crate::config::{self, Config};
-use crate::mesos::provisioner::Images;
+use crate::mesos::provisioner::Provisioner;
 pub use cgroups::GroupUse;
 pub use cgroups::perf_event::is_perf_event;
 pub use disk::du::DiskUse;
@@ -116,7 +116,7 @@ pub(crate) trait Isolator: Send + Sync {
     }
 
     /// Watches running containers from now on, if it has to.
-    fn watch(self: Arc<Self>, _running: Containers, _held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, _running: ComposingContainerizer, _held: Holdings) -> Option<JoinHandle<()>> {
         None
     }
 
@@ -137,11 +137,11 @@ struct Inner {
     /// In the order in which they prepare a container.
     list: Vec<Arc<dyn Isolator>>,
     /// What containers may not ask for.
-    refusals: Vec<list::Refusal>,
+    refusals: Vec<&'static list::Refusal>,
     groups: Option<Hierarchies>,
     /// The controllers of containers' groups: the freezer, by which they are ended, and those of isolators.
     controllers: Vec<Controller>,
-    images: Images,
+    images: Provisioner,
     mounts: bool,
 }
 
@@ -177,7 +177,7 @@ impl Isolators {
     }
 
     /// The images that containers' roots are made of.
-    pub(crate) fn images(&self) -> &Images {
+    pub(crate) fn images(&self) -> &Provisioner {
         &self.0.images
     }
 
@@ -300,7 +300,7 @@ impl Isolators {
     }
 
     /// Watches running containers from now on.
-    pub(crate) fn watch(&self, running: &Containers, held: &Holdings) -> Vec<JoinHandle<()>> {
+    pub(crate) fn watch(&self, running: &ComposingContainerizer, held: &Holdings) -> Vec<JoinHandle<()>> {
         let all = self.0.list.iter();
         all.filter_map(|isolator| Arc::clone(isolator).watch(running.clone(), held.clone())).collect()
     }

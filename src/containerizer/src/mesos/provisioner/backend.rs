@@ -1,4 +1,4 @@
-//! How the layers of one image become a root or a volume, by the backend that the agent has (mesos-features.md AGT-122).
+//! The provisioner's backends: how the layers of an image become a root or a volume (mesos-features.md AGT-122).
 //!
 //! Mounts are only described here; a container's first process makes them.
 

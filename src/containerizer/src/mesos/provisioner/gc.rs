@@ -1,11 +1,11 @@
-//! Deleting images by itself when their disk runs full (`--image_gc_config`, mesos-features.md AGT-53).
+//! Garbage collection of images when their disk is almost full (`--image_gc_config`, mesos-features.md AGT-53).
 //!
-//! What is deleted says `images.rs`.
+//! `mod.rs` decides which images are deleted.
 
-use super::Images;
+use super::Provisioner;
 
 /// Looks at the disk of the images now and then, if the flag is set.
-pub(crate) fn watch(images: Images) -> Option<tokio::task::JoinHandle<()>> {
+pub(crate) fn watch(images: Provisioner) -> Option<tokio::task::JoinHandle<()>> {
     let (collection, store) = images.collection()?;
     let (collection, store) = (collection.clone(), store.to_owned());
     Some(tokio::spawn(async move {

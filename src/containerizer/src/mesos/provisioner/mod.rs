@@ -1,7 +1,7 @@
-//! Container images on this agent: brought into the store before a container starts, and made its root (mesos-features.md
+//! The provisioner: it brings container images into the store before a container starts, and makes its root of them (mesos-features.md
 //! 8.10, AGT-103).
 //!
-//! What an image is, and the store, are in the crate `fetcher`; mounts are made by the container's first process.
+//! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
 
 mod backend;
 pub(crate) mod gc;
@@ -48,7 +48,7 @@ const CMD: &str = "TEPUI_IMAGE_CMD";
 
 /// The images of this agent. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Images(Arc<Inner>);
+pub struct Provisioner(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -95,12 +95,12 @@ pub(crate) struct Shown {
     pub(crate) is_fixed: bool,
 }
 
-impl Images {
+impl Provisioner {
     /// Chooses the backend, which is tried.
     ///
     /// # Errors
     /// A backend that this host does not have.
-    pub(crate) fn start(config: &config::Config) -> Result<Images, Refused> {
+    pub(crate) fn start(config: &config::Config) -> Result<Provisioner, Refused> {
         let roots = config.work_dir.join("provisioner/containers");
         let config::Provisioner { enabled, registry, store, backend: name, .. } = config.provisioner.clone();
         let backend = match enabled || !Backend::is_name(&name) {
@@ -114,7 +114,7 @@ impl Images {
             }
             false => Backend::Copy,
         };
-        Ok(Images(Arc::new(Inner {
+        Ok(Provisioner(Arc::new(Inner {
             enabled,
             registry,
             store,
@@ -131,7 +131,7 @@ impl Images {
 
     /// Whether a container of this kind needs images first.
     pub(crate) fn are_wanted(spec: &ContainerSpec) -> bool {
-        Images::wanted(spec).is_some() || volumes(spec).next().is_some()
+        Provisioner::wanted(spec).is_some() || volumes(spec).next().is_some()
     }
 
     /// The image of a container's root.
@@ -149,7 +149,7 @@ impl Images {
         spec: &ContainerSpec,
         fetcher: &Fetcher,
     ) -> anyhow::Result<()> {
-        if let Some(wanted) = Images::wanted(spec) {
+        if let Some(wanted) = Provisioner::wanted(spec) {
             let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             let image = self.bring(container, spec, fetcher, wanted)?;
             let made = self.make(container, &image);

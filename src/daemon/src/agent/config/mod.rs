@@ -1,4 +1,4 @@
-//! The agent's flags as the core's settings, and what the agent tells of itself.
+//! The agent's flags as the core's settings, and what the agent tells of itself. `containerizer.rs` reads those of the containerizer.
 //!
 //! It starts nothing.
 

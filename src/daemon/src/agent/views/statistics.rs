@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ::containers::cgroups::{DeviceIo, IoStatistics, Pressures, Stalled};
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
-use containerizer::{Containers, GroupUse, Used};
+use containerizer::{ComposingContainerizer, GroupUse, Used};
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
@@ -202,7 +202,7 @@ pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>, hi
 /// GET_CONTAINERS.
 pub(in crate::agent) fn messages(
     measured: &Measured,
-    live: &Containers,
+    live: &ComposingContainerizer,
     show_nested: bool,
     show_standalone: bool,
     hidden: &[ContainerName],

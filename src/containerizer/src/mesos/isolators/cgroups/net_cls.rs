@@ -1,18 +1,18 @@
-//! `cgroups/net_cls`: the handles by which a container's packets are told from others' (mesos-features.md AGT-93).
+//! `cgroups/net_cls`: the handles by which traffic control tells a container's packets from others' (mesos-features.md AGT-93).
 //!
-//! What traffic control makes of them is the operator's. A handle is `primary << 16 | secondary`; who has which is read from the
-//! control groups when the agent starts again.
+//! Rules for traffic are the operator's. A handle is `primary << 16 | secondary`. After a restart of the agent the control groups say
+//! which container has which.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use agent::{ContainerName, Input};
 use anyhow::Context;
+use base::lock;
 use containers::cgroups::Group;
 
 use crate::config;
 use crate::mesos::isolators::{Container, Isolator, Launch};
-use base::lock;
 
 /// The isolator; without handles it gives none.
 pub(crate) struct NetCls {

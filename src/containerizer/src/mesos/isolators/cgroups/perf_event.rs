@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use agent::ContainerName;
 use anyhow::{Context, ensure};
-use base::Time;
+use base::{Time, lock};
 use containers::cgroups::{Controller, Group, Hierarchies};
 use protos::mesos::PerfStatistics;
 use tokio::task::JoinHandle;
 
 use super::GroupUse;
-use crate::composing::{Containers, Holdings};
+use crate::composing::{ComposingContainerizer, Holdings};
 use crate::config::{Config, Perf, Refused};
 use crate::credential_helpers;
-use crate::external_program::{self, Ask};
+use crate::external_program::{self, ExternalProgram};
 use crate::mesos::isolators::Isolator;
-use base::lock;
 
 /// How much longer than it is asked to count `perf` may take.
 const GRACE: Duration = Duration::from_secs(30);
@@ -54,7 +53,7 @@ impl Isolator for PerfEvent {
     }
 
     /// Counts from now on, if there is something to be counted.
-    fn watch(self: Arc<Self>, running: Containers, _: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, _: Holdings) -> Option<JoinHandle<()>> {
         let config = self.0.config.as_ref()?;
         let pause = config.interval - config.duration;
         Some(tokio::spawn(async move {
@@ -97,7 +96,7 @@ impl PerfEvent {
     }
 
     /// Counts for a while. Blocks.
-    fn sample(&self, containers: &Containers) -> anyhow::Result<()> {
+    fn sample(&self, containers: &ComposingContainerizer) -> anyhow::Result<()> {
         let Some(Perf { events, duration, .. }) = &self.0.config else { return Ok(()) };
         let running = containers.pids().into_iter().map(|(name, _)| name).filter(|name| name.parent().is_none());
         let counts = self.counting()?;
@@ -151,7 +150,7 @@ impl PerfEvent {
         words.extend(["--".to_owned(), "sleep".to_owned(), duration.as_secs_f64().to_string()]);
         let environment = vec![("PATH".into(), external_program::path()), ("LC_ALL".into(), "C".into())];
         let words = words.into_iter().map(Into::into).collect();
-        let ask = Ask { file: program.into(), words, environment, input: b"" };
+        let ask = ExternalProgram { file: program.into(), words, environment, input: b"" };
         let (status, _) = ask.run_for(duration + GRACE)?.context("it takes too long")?;
         ensure!(status.success(), "{status}");
         let size = std::fs::metadata(&inner.file)?.len();

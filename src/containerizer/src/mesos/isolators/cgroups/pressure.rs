@@ -1,14 +1,13 @@
-//! How often containers were short of memory (the pressure counters of `cgroups/mem`, mesos-features.md AGT-92).
+//! The pressure counters of `cgroups/mem`: how often a container was short of memory (mesos-features.md AGT-92).
 //!
-//! The kernel counts for whoever has asked it to. That costs some system calls for each container, so a container is counted from the first
-//! time on that somebody asks for its statistics: most tasks have ended before.
+//! The kernel counts for a process that has asked for it, at the cost of some system calls for each container. So a container is
+//! counted from the first request for its statistics on: most tasks have ended before.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use containers::cgroups::{Group, ShortageWatch};
-
 use base::lock;
+use containers::cgroups::{Group, ShortageWatch};
 
 /// The counters, by container. Clones share them.
 #[derive(Clone, Debug, Default)]

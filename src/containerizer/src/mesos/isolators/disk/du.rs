@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::{ContainerName, Input};
+use base::lock;
 use protos::mesos;
 use resources::{Amount, Format, Name, Resource, Resources};
 use tokio::task::JoinHandle;
 
-use crate::composing::{Containers, Holding, Holdings};
+use crate::composing::{ComposingContainerizer, Holding, Holdings};
 use crate::config::Disk;
 use crate::mesos::isolators::Isolator;
-use base::lock;
 
 /// The shortest time between two looks at all sandboxes.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -43,7 +43,7 @@ impl Du {
 }
 
 impl Isolator for Du {
-    fn watch(self: Arc<Self>, running: Containers, held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
         let Disk { interval, enforce } = self.config;
         Some(tokio::spawn(async move {
             loop {

@@ -1,7 +1,8 @@
-//! What a container sees of the host's disks: volumes as mounts (mesos-features.md AGT-95 to AGT-98).
+//! `filesystem/linux`, and `volume/...` and `docker/runtime` with it: the root and the volumes of a container (mesos-features.md AGT-95
+//! to AGT-98).
 //!
-//! Mount points are made here, the mounts by the container's first process. Whatever the task's user owns is walked
-//! without following links.
+//! Mount points are made here; the container's first process mounts. Paths that the task's user owns are walked without following
+//! links.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,11 @@ use super::view::View;
 use crate::config::Config;
 use crate::fetcher::Fetcher;
 use crate::mesos::isolators::{Container, Isolator, Launch};
-use crate::mesos::provisioner::Images;
+use crate::mesos::provisioner::Provisioner;
 
 /// The isolator: the root, the persistent volumes and the volumes of containers.
 pub(crate) struct Filesystem {
-    images: Images,
+    images: Provisioner,
     fetcher: Fetcher,
     /// Where secrets are written for containers to read.
     secrets: PathBuf,
@@ -30,7 +31,7 @@ pub(crate) struct Filesystem {
 }
 
 impl Filesystem {
-    pub(crate) fn new(config: &Config, images: Images, fetcher: Fetcher) -> Filesystem {
+    pub(crate) fn new(config: &Config, images: Provisioner, fetcher: Fetcher) -> Filesystem {
         let secrets = config.runtime_dir.join("secrets");
         Filesystem { images, fetcher, secrets, force_creation: config.isolation.force_creation.clone() }
     }
@@ -42,7 +43,7 @@ impl Isolator for Filesystem {
     }
 
     fn provides(&self, spec: &ContainerSpec) -> bool {
-        Images::are_wanted(spec)
+        Provisioner::are_wanted(spec)
     }
 
     fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {

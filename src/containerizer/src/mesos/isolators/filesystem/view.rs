@@ -1,4 +1,4 @@
-//! How a container sees the host's folders: as they are, or below a root made of an image; its own, or that of a container
+//! Where a container finds the host's directories: where they are, or below a root made of an image, its own or that of a container
 //! around it.
 
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use agent::{ContainerName, ContainerSpec};
 use containers::isolation::Isolation;
 use containers::{Program, Spec};
 
-use crate::mesos::provisioner::{Images, Root, os, see_sandbox};
+use crate::mesos::provisioner::{Provisioner, Root, os, see_sandbox};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct View {
 impl View {
     /// # Errors
     /// A root within a root, or a damaged note about one.
-    pub(crate) fn of(images: &Images, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<View> {
+    pub(crate) fn of(images: &Provisioner, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<View> {
         let root = if spec.session.is_some() { None } else { images.root_of(container)? };
         let mut around = container.parent();
         // A session has the sandbox of the container that it is in.

@@ -1,8 +1,7 @@
-//! The host's GPU driver in containers whose images want it: those with the label `com.nvidia.volumes.needed` (mesos-features.md
-//! AGT-108).
+//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (mesos-features.md AGT-108).
 //!
-//! The driver's programs and libraries must be those of the kernel's module, so they are not in images. Each is mounted where such
-//! images look for it, in `/usr/local/nvidia`; nothing is copied, so what is mounted is what the host has at that moment.
+//! The driver's programs and libraries must fit the kernel's module, so images do not have them. Each is mounted below
+//! `/usr/local/nvidia`, where such images look for it; nothing is copied.
 
 use std::collections::BTreeMap;
 use std::fs;

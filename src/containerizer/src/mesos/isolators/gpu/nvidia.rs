@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use agent::{ContainerName, Limits};
 use anyhow::{Context, bail, ensure};
+use base::lock;
 use containers::cgroups::{Device, Group};
 use protos::mesos;
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,6 @@ use store::Access;
 use super::driver;
 use crate::config::{Cgroups, Config, Refused};
 use crate::mesos::isolators::{Container, Isolator, Launch};
-use base::lock;
 
 /// The resource that is a part of a device.
 const SHARE: &str = "gpu_share";

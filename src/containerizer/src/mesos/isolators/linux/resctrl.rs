@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 
 use agent::ContainerName;
 use anyhow::{Context, ensure};
+use base::lock;
 use protos::mesos;
 
 use crate::config::Refused;
 use crate::mesos::isolators::{Container, Isolator, Launch};
-use base::lock;
 
 const ROOT: &str = "/sys/fs/resctrl";
 const PREFIX: &str = "tepui-";

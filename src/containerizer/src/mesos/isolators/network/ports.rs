@@ -1,7 +1,7 @@
 //! `network/ports`: which ports containers on the host's network listen on (mesos-features.md AGT-111).
 //!
-//! Nothing keeps a process from listening where it likes; it is looked for now and then, on a thread that may block. Who
-//! listens on a port that it does not hold is told in the log, and ended with `--enforce_container_ports`. Only TCP is looked at.
+//! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for such ports
+//! at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use protos::mesos;
 use resources::{Format, Name, Ranges, Resource, Resources};
 use tokio::task::JoinHandle;
 
-use crate::composing::{Containers, Holding, Holdings};
+use crate::composing::{ComposingContainerizer, Holding, Holdings};
 use crate::config::{self, PortRange};
 use crate::mesos::isolators::Isolator;
 
@@ -30,7 +30,7 @@ pub(crate) struct Ports {
 }
 
 impl Isolator for Ports {
-    fn watch(self: Arc<Self>, running: Containers, held: Holdings) -> Option<JoinHandle<()>> {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
         Some(tokio::spawn(async move {
             let mut told = BTreeMap::new();
             loop {
@@ -79,7 +79,7 @@ impl Ports {
     /// The containers that listen where they may not, and where.
     fn look(
         &self,
-        live: &Containers,
+        live: &ComposingContainerizer,
         held: &BTreeMap<ContainerName, Ranges>,
     ) -> std::io::Result<BTreeMap<ContainerName, Ranges>> {
         let listeners = Listeners::scan()?;

@@ -1,6 +1,6 @@
-//! What a network is: its configuration file, what is added to it for a container, and what its plugins have said.
+//! The configuration of a CNI network: its file, what is added to it for a container, and the results of its plugins.
 //!
-//! Configurations of one plugin and lists of plugins, of all versions of the CNI specification up to 1.0.
+//! It reads configurations of one plugin and lists of plugins, of all versions of the CNI specification up to 1.0.
 
 use std::fs;
 use std::path::Path;

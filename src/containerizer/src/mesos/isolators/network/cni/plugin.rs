@@ -1,6 +1,6 @@
-//! Running plugins: programs that read a configuration and answer with JSON.
+//! Runs CNI plugins: programs that read a configuration and answer with JSON.
 //!
-//! What their configurations say is `config.rs`.
+//! Their configurations are `config.rs`'s.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
 use super::Attachment;
-use crate::external_program::{self, Ask, LIMIT, TEXT_MAX};
+use crate::external_program::{self, ExternalProgram, LIMIT, TEXT_MAX};
 
 /// What a plugin is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,8 @@ impl Plugins {
         let config = config.to_string();
         ensure!(config.len() <= TEXT_MAX, "the configuration of the plugin '{name}' is too long");
         let file = program.into_os_string();
-        let ask = Ask { file, words: Vec::new(), environment: self.variables(call), input: config.as_bytes() };
+        let ask =
+            ExternalProgram { file, words: Vec::new(), environment: self.variables(call), input: config.as_bytes() };
         let Some((status, text)) = ask.run()? else {
             bail!("the plugin '{name}' has not answered within {LIMIT:?}");
         };
