@@ -5,11 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod backoff;
+mod byte_text;
 mod cram_md5;
 mod digits;
 mod duration_text;
 mod hex;
 mod ids;
+mod lock;
 mod pid;
 mod split_mix;
 mod text;
@@ -17,11 +19,13 @@ mod time;
 mod uuid;
 
 pub use backoff::Backoff;
+pub use byte_text::{format_bytes, parse_bytes};
 pub use cram_md5::{cram_md5, same_text};
 pub use digits::{ip_text, numbered};
 pub use duration_text::{DurationTextError, format_duration, parse_duration, parse_span};
 pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
+pub use lock::lock;
 pub use pid::{Pid, PidError};
 pub use split_mix::{GAMMA, scramble, split_mix};
 pub use text::Text;

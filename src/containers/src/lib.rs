@@ -18,6 +18,7 @@ mod children;
 mod destroy;
 mod exit_info;
 mod folders;
+mod host;
 pub mod isolation;
 mod large_pages;
 mod lookup;
@@ -49,6 +50,7 @@ pub use folders::{
     FolderError, disk_usage, find_beneath, give_folder, link_inside, make_file_inside, make_inside, open_found, remove,
     unlink_inside,
 };
+pub use host::{HostMemory, file_system_use, host_memory};
 pub use large_pages::use_large_pages;
 #[cfg(feature = "memory")]
 pub use memory::Memory;

@@ -5,10 +5,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use base::lock;
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
-
-use crate::sync::lock;
 
 /// Requests by the number that the core knows them by.
 #[derive(Debug)]

@@ -164,7 +164,7 @@ fn version_json() -> Vec<u8> {
 }
 
 fn system_json() -> Vec<u8> {
-    let (load, memory) = (host::load(), host::memory());
+    let (load, memory) = (host::load(), containers::host_memory());
     let mut out = Vec::new();
     Writer::new(&mut out).object(|w| {
         w.key("avg_load_15min").double(load[2]);

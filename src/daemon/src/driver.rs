@@ -6,11 +6,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::Time;
+use base::{Time, lock};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::clock::Clock;
-use crate::sync::lock;
 
 /// The most inputs that are handled before what they led to is carried out.
 const BATCH_LIMIT: usize = 4096;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::sync::lock;
+use base::lock;
 
 /// The most bytes that one read gives: 16 pages.
 pub const READ_LIMIT: u64 = 16 * 4096;

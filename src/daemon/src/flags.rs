@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-pub use spec::{Flag, Kind, ValueError, parse_bytes};
+pub use spec::{Flag, Kind, ValueError};
 
 /// The largest file that a flag's `file://` value or `--config` may name.
 const FILE_LIMIT: u64 = 16 << 20;
@@ -234,7 +234,7 @@ impl Flags {
 
     /// An amount of bytes, if it is set.
     pub fn bytes(&self, name: &str) -> Option<u64> {
-        self.get(name).and_then(|text| parse_bytes(text).ok())
+        self.get(name).and_then(base::parse_bytes)
     }
 
     /// A decimal number, if it is set.

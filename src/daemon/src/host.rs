@@ -1,11 +1,10 @@
-//! What the machine is: cores, memory, disk, load, names, boot id.
+//! What the machine is: cores, load, mounts, names, boot id.
 //!
 //! It changes nothing on the machine.
 
 use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 
-use nix::sys::statvfs::statvfs;
 use nix::unistd::{Gid, Group, Uid, User};
 
 /// The name of a user, or the number as text if it has none.
@@ -29,43 +28,11 @@ pub fn processors() -> u64 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
 }
 
-/// Memory in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// All of it.
-    pub total: u64,
-    /// What nobody uses at the moment.
-    pub free: u64,
-}
-
-/// Reads `/proc/meminfo`; zeroes if it cannot be read.
-pub fn memory() -> Memory {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let field = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        let kilobytes: u64 = line.trim_start_matches(':').trim().trim_end_matches("kB").trim().parse().ok()?;
-        Some(kilobytes * 1024)
-    };
-    Memory { total: field("MemTotal").unwrap_or(0), free: field("MemFree").unwrap_or(0) }
-}
-
 /// Load averages over 1, 5 and 15 minutes; zeroes if they cannot be read.
 pub fn load() -> [f64; 3] {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().unwrap_or(0.0));
     std::array::from_fn(|_| numbers.next().unwrap_or(0.0))
-}
-
-/// Size in bytes of the file system that holds `path`, and the share of it in use, between 0 and 1.
-///
-/// # Errors
-/// The system's, if the path does not exist.
-pub fn disk(path: &Path) -> std::io::Result<(u64, f64)> {
-    let stat = statvfs(path)?;
-    let total = stat.blocks() * stat.fragment_size();
-    let free = stat.blocks_available() * stat.fragment_size();
-    let used = if total == 0 { 0.0 } else { 1.0 - free as f64 / total as f64 };
-    Ok((total, used))
 }
 
 /// Whether a file system is mounted at exactly this path, which must have no links in it.
@@ -119,10 +86,8 @@ mod tests {
     #[test]
     fn this_machine() {
         assert!(processors() >= 1);
-        assert!(memory().total > memory().free);
         assert_eq!(user_name(0), "root");
         assert_eq!(user_name(3_999_999_999), "3999999999");
-        assert!(disk(Path::new("/")).unwrap().0 > 0);
         assert_eq!(boot_id().len(), 36);
         assert_eq!(resolve("127.0.0.1"), Some(Ipv4Addr::LOCALHOST));
     }

@@ -28,5 +28,4 @@ mod prometheus;
 pub mod random;
 mod realms;
 mod streams;
-mod sync;
 mod zookeeper;

@@ -57,7 +57,7 @@ impl Metrics {
 
     /// The machine's load and memory.
     pub fn system(&mut self) {
-        let (load, memory) = (host::load(), host::memory());
+        let (load, memory) = (host::load(), containers::host_memory());
         self.set("system/cpus_total", host::processors() as f64);
         for (name, value) in ["system/load_1min", "system/load_5min", "system/load_15min"].iter().zip(load) {
             self.set(*name, value);

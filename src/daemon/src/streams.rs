@@ -5,14 +5,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use base::lock;
 use prost::Message;
 use protos::json::{Dialect, ToJson};
 use rustc_hash::FxHashMap;
 use wire::http::Response;
 use wire::http::stream::{Records, StreamEnd, StreamHandle};
 use wire::negotiate::Encoding;
-
-use crate::sync::lock;
 
 /// A v0 message as v1 bytes. Only for messages whose v1 encoding has the same numbers.
 pub fn encode_v1(encoding: Encoding, message: &(impl Message + ToJson)) -> Vec<u8> {

@@ -1,6 +1,7 @@
 //! Which crate may know of which: imports point down only, and the pure crates cannot reach the world.
 //!
-//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up.
+//! It looks at what is linked into a program: dependencies and build-dependencies. Tests may look up. The parts of the crate `daemon`
+//! are modules, so there it looks at the paths that their files name.
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("executor", &["stdio", "base", "protos", "containers"]),
     ("store", &["base", "protos"]),
     ("fetcher", &["stdio", "base", "protos", "store"]),
+    ("containerizer", &["base", "protos", "resources", "agent", "containers", "executor", "store", "fetcher"]),
     ("wire", &["base", "protos"]),
     ("detector", &["base", "protos"]),
     ("plot", &[]),
@@ -42,8 +44,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "master",
             "agent",
             "containers",
-            "executor",
-            "fetcher",
+            "containerizer",
             "wire",
             "store",
             "detector",
@@ -106,6 +107,11 @@ const WORLDLY: &[&str] = &[
     "parking_lot",
 ];
 
+/// The sources of the daemons: the master's and the agent's have a directory each, the rest serves both.
+const DAEMONS: &str = "src/daemon/src";
+/// Files that start a daemon of either kind, and so know both.
+const STARTS: &[&str] = &["lib.rs", "local.rs", "process.rs"];
+
 /// Name and folder of every package of the workspace, the root package included.
 ///
 /// # Errors
@@ -134,7 +140,26 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
         let manifest = manifest(&folder)?;
         breaches.extend(check_one(&name, &manifest));
     }
+    let daemons = root.join(DAEMONS);
+    for file in super::sources::rust_files(root)? {
+        let Ok(inside) = file.strip_prefix(DAEMONS) else { continue };
+        let Ok(text) = std::fs::read_to_string(daemons.join(inside)) else { continue };
+        breaches.extend(check_part(inside, &text));
+    }
     Ok(breaches)
+}
+
+/// The breach of a file of the daemons that names a part which it must not know, if it does.
+fn check_part(inside: &Path, text: &str) -> Option<String> {
+    let own = inside.iter().next()?.to_str()?;
+    if STARTS.contains(&own) {
+        return None;
+    }
+    let others = ["master", "agent"].into_iter().filter(|part| *part != own);
+    let names =
+        |part: &&str| text.contains(&format!("crate::{part}::")) || text.contains(&format!("use crate::{part};"));
+    let part = others.into_iter().find(names)?;
+    Some(format!("{DAEMONS}/{}: must know nothing of the {part}'s daemon", inside.display()))
 }
 
 fn manifest(folder: &Path) -> Result<Table> {
@@ -203,6 +228,19 @@ mod tests {
         assert_eq!(breaches("master", "[dependencies]\ntokio.workspace = true").len(), 1);
         assert_eq!(breaches("sdk", "[dependencies]\ntokio = { workspace = true, optional = true }").len(), 0);
         assert_eq!(breaches("daemon", "[dependencies]\ntokio.workspace = true").len(), 0);
+    }
+
+    #[test]
+    fn parts_of_the_daemons_do_not_know_each_other() {
+        let is_breach = |file: &str, text: &str| check_part(Path::new(file), text).is_some();
+        assert!(
+            is_breach("agent/mod.rs", "use crate::master::config;") && is_breach("files.rs", "use crate::agent::Stop;")
+        );
+        assert!(is_breach("master/mod.rs", "use crate::agent;"));
+        assert!(
+            !is_breach("agent/mod.rs", "use crate::agent::config;") && !is_breach("agent/mod.rs", "use crate::driver;")
+        );
+        assert!(!is_breach("process.rs", "use crate::master::start;"));
     }
 
     #[test]

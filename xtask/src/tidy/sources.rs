@@ -39,7 +39,7 @@ const NAMELESS_MODES: &[&str] = &[
 const MODES_EXCEPTED: &[(&str, &str)] = &[
     ("src/store/src/create.rs", "it is the place"),
     ("src/containers/src/cgroups/", "the kernel names the modes of control groups"),
-    ("src/daemon/src/agent/isolation/resctrl.rs", "the kernel names the modes of its groups"),
+    ("src/containerizer/src/mesos/isolators/linux/resctrl.rs", "the kernel names the modes of its groups"),
     ("src/containers/src/network.rs", "a mount hides the file"),
     ("src/executor/", "it makes directories of its task's user, in the sandbox"),
     ("src/fetcher/src/get.rs", "it makes files of the task's user, in the sandbox"),
@@ -67,7 +67,11 @@ pub(super) fn check(root: &Path) -> Result<Vec<String>> {
     Ok(breaches)
 }
 
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+/// Every Rust file that git knows or would add, by its path from `root`.
+///
+/// # Errors
+/// git does not run here.
+pub(super) fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "*.rs"];
     let output = Command::new("git").args(arguments).current_dir(root).output().context("cannot start git")?;
     if !output.status.success() {

@@ -1,11 +1,12 @@
 //! The calls with streams: sessions in containers, and attaching to their output and input (OPA-22 to OPA-24).
 //!
-//! The bytes are carried in `sessions.rs`.
+//! The bytes are carried by the containerizer's I/O switchboard.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent::{Answer, ContainerName, Input, RequestId};
+use containerizer::{Client, Io};
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
 use protos::recordio::Decoder;
@@ -15,7 +16,6 @@ use wire::negotiate::{Encoding, Media};
 
 use super::handler::Handler;
 use super::operator_api::{must, respond};
-use super::sessions::Io;
 use super::validate::{self, Typed};
 use crate::acls::Asker;
 use crate::codec;
@@ -39,6 +39,32 @@ fn open(media: &Media) -> (Arc<StreamHandle>, Response) {
         false => response,
     };
     (Arc::new(client), response)
+}
+
+/// A client that reads the output of a container from a stream.
+#[derive(Debug)]
+struct Reader {
+    stream: Arc<StreamHandle>,
+    encoding: Encoding,
+}
+
+impl Client for Reader {
+    fn is_gone(&self) -> bool {
+        self.stream.ended().is_some()
+    }
+
+    fn queued(&self) -> usize {
+        self.stream.queued()
+    }
+
+    fn send(&self, message: &ProcessIo) {
+        // A client that is gone needs none.
+        let _ = self.stream.send(&encode_v1(self.encoding, message));
+    }
+
+    fn finish(&self) {
+        self.stream.finish();
+    }
 }
 
 /// Sends a sign of life now and then, until the stream is over.
@@ -72,7 +98,8 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
         return Response::bad_request("The container's id cannot be one");
     };
     let (client, response) = open(&media);
-    let added = handler.shell.containers.sessions.add(&container, client.clone(), media.response);
+    let reader = Reader { stream: client.clone(), encoding: media.response };
+    let added = handler.shell.containers.add_session(&container, Arc::new(reader));
     let (number, outcome) = handler.shell.answers.ask();
     handler.driver.handle_now(Input::OperatorCall { request: RequestId(number), call: Box::new(call) });
     let answer = outcome.await;
@@ -80,7 +107,7 @@ pub(super) async fn launch(handler: &Handler, call: Call, media: Media) -> Respo
         Ok(Answer::Ok) if added => {}
         other => {
             if added {
-                handler.shell.containers.sessions.forget(&container);
+                handler.shell.containers.forget_session(&container);
             }
             return other.map_or_else(
                 |_| Response::error(StatusCode::INTERNAL_SERVER_ERROR),
@@ -102,7 +129,7 @@ fn session(handler: &Handler, id: Option<&protos::mesos::ContainerId>) -> Result
     let Some(Ok(container)) = id.map(ContainerName::from_proto) else {
         return Err(Box::new(Response::bad_request("The container's id cannot be one")));
     };
-    if let Some(io) = handler.shell.containers.sessions.get(&container) {
+    if let Some(io) = handler.shell.containers.attach(&container) {
         return Ok(io);
     }
     let runs = handler.shell.containers.pids().iter().any(|(name, _)| *name == container);
@@ -120,7 +147,7 @@ pub(super) fn output(handler: &Handler, call: &Call, media: Media) -> Response {
     };
     let (client, response) = open(&media);
     keep_alive(handler, &client, media.response);
-    io.attach(client, media.response);
+    io.attach(Arc::new(Reader { stream: client, encoding: media.response }));
     response
 }
 

@@ -11,8 +11,7 @@ use wire::http::{Body, HeaderMap, RECORDIO, Request, Response, StatusCode, last_
 use wire::libprocess::{Delivery, MessageSink};
 use wire::route::Table;
 
-use super::disk::DiskUses;
-use super::world::Shell;
+use super::outputs::Shell;
 use super::{attach, executor_api, metrics, operator_api, views};
 use crate::acls::Asker;
 use crate::common::{self, Common, Shared};
@@ -46,7 +45,6 @@ pub(super) struct Handler {
     realms: Realms,
     /// Who may do what.
     authorizer: Authorizer,
-    pub(super) disk: DiskUses,
     pub(super) started: Time,
     routes: Table<Route>,
     /// What `--firewall_rules` closes.
@@ -60,12 +58,11 @@ impl Handler {
         shell: Arc<Shell>,
         realms: Realms,
         authorizer: Authorizer,
-        disk: DiskUses,
         started: Time,
     ) -> Handler {
         let routes = routes();
         let closed = closed(&common.firewall, &routes);
-        Handler { common, driver, shell, realms, authorizer, disk, started, routes, closed }
+        Handler { common, driver, shell, realms, authorizer, started, routes, closed }
     }
 
     /// What the agent looks like after everything that was asked for before.
@@ -194,9 +191,9 @@ impl Handler {
         write: impl FnOnce(&views::statistics::Measured) -> T + Send + 'static,
     ) -> Result<T, tokio::task::JoinError> {
         let (snapshot, containers) = (self.snapshot().await, self.shell.containers.clone());
-        let (now, disk) = (self.driver.now(), self.disk.clone());
+        let now = self.driver.now();
         let written = tokio::task::spawn_blocking(move || {
-            write(&views::statistics::Measured { snapshot, usage: containers.usage(), disk, now })
+            write(&views::statistics::Measured { snapshot, usage: containers.usage(), now })
         });
         written.await
     }

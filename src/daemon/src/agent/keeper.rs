@@ -8,12 +8,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use agent::{Input, Persist};
+use base::lock;
+use containerizer::Report;
 use store::{Change, Checkpoints, MetaTree, StoreError, Trouble};
 use tokio::sync::Notify;
 
-use super::containers::Report;
 use crate::fault;
-use crate::sync::lock;
 
 /// The first wait before a write is tried again, and the longest one.
 const FIRST_WAIT: Duration = Duration::from_millis(200);

@@ -1,57 +1,34 @@
-//! The live agent: a core, its sockets, its checkpoints, its containers, its routes.
+//! The agent's daemon: a core, its sockets, checkpoints, containerizer and routes.
 //!
 //! It decides nothing about tasks; the core does.
 
-mod ask;
 mod attach;
 mod config;
-mod containers;
-mod described;
 mod detector;
-mod disk;
-mod dns;
-mod docker;
-mod ends;
 mod executor_api;
-mod fetch;
-mod fetch_cache;
+mod executor_connections;
 mod handler;
-mod helpers;
-mod image_gc;
-mod images;
-mod isolation;
 mod keeper;
-mod layers;
-mod lines;
 mod metrics;
 mod operator_api;
+mod outputs;
 mod oversubscription;
-mod ports;
-mod prepare;
 mod private;
 mod program;
 mod realms;
-mod records;
-mod rotate;
-mod secrets;
-mod sessions;
-mod systemd;
-mod terminals;
 mod unsupported;
 mod validate;
 mod views;
-mod volumes;
-mod worker;
-mod world;
 
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use agent::{Agent, ContainerName, Input, Outbox, Output, Recovered, Tree};
+use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use base::{Pid, Time};
+use containerizer::{ComposingContainerizer, Gpus, Holding, Holdings, Host, Links, Report, volumes};
 use protos::mesos::slave_info::Capability;
 use store::Access;
 use tokio::sync::{Notify, oneshot, watch};
@@ -63,24 +40,16 @@ use crate::address::identity;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
 use crate::driver::{Batch, Driver};
+use crate::fault;
 use crate::files::Files;
 use crate::firewall::Firewall;
 use crate::flags::{Flags, Part};
 use crate::streams::Streams;
-use containers::{Containers, Report, Tools};
-use disk::DiskUses;
-use docker::Docker;
-use fetch::Fetcher;
+use executor_connections::ExecutorConnections;
 use handler::Handler;
-use images::Images;
-use isolation::{Classes, Gpus, Isolator, Isolators, Networks, Parts, Perf, Resctrl, Shortages};
 use keeper::Keeper;
-use lines::Lines;
-use ports::Ports;
-use records::Records;
-use systemd::Systemd;
+use outputs::{Exit, Shell};
 pub(crate) use unsupported::note;
-use world::{Exit, Shell};
 
 /// An agent that serves.
 pub struct RunningAgent {
@@ -91,7 +60,7 @@ pub struct RunningAgent {
     core: tokio::task::JoinHandle<anyhow::Result<()>>,
     tasks: Vec<tokio::task::JoinHandle<()>>,
     driver: Driver<Agent>,
-    docker: Docker,
+    containers: ComposingContainerizer,
     keeper: Arc<Keeper>,
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,
@@ -134,49 +103,30 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
-    let isolators = Isolators::read(&flags)?;
     let realms = realms::read(&flags)?;
-    let rotation = rotate::Rotation::read(&flags)?;
-    let secrets = secrets::Resolver::read(&flags)?;
-    let docker = Docker::read(&flags)?;
-    docker.check()?;
-    let systemd = Systemd::start(&flags).await;
-    let images = Images::read(&flags, &work_dir, isolators.mounts())?;
-    let networks = Networks::read(&flags, &runtime_dir(&flags))?;
-    let gpus = Gpus::read(&flags, &runtime_dir(&flags))?;
-    let info = config::info(&flags, &identity, &work_dir, gpus.count())?;
-    let ports = Ports::read(&flags, &info.resources)?;
-    let resctrl = Resctrl::read(&flags, config::whole(&info, "cache_ways"))?;
-    let perf = Perf::read(&flags, &isolators, &runtime_dir(&flags))?;
-    let parts = Parts {
-        images,
-        networks,
-        gpus,
-        resctrl,
-        classes: Classes::read(&flags)?,
-        perf: perf.clone(),
-        shortages: Shortages::default(),
-    };
-    let isolator = Isolator::start(isolators, parts).context("containers cannot be isolated")?;
+    let runtime_dir = runtime_dir(&flags);
+    let settings = config::containerizer::containerizer(&flags, &work_dir, &runtime_dir)?;
+    let gpus = Gpus::start(&settings)?;
+    let info = config::info(&flags, &identity, &work_dir, gpus.as_ref().map(Gpus::count))?;
     let mut config = config::config(&flags, pid.clone(), &work_dir.to_string_lossy())?;
-    config.resizes = isolator.is_linux();
-    config.can_limit = isolator.limitable();
+    let meta = PathBuf::from(config.meta_dir());
+    let clock = Clock::start();
+    let (now, program) = (Arc::new(move || clock.now()), config.program.clone());
+    let host = Host::start(&settings, gpus, info.resources.clone(), (program, &meta), now).await?;
+    config.resizes = host.is_linux();
+    config.can_limit = host.limitable();
 
     let policy = oversubscription::policy(&flags)?;
 
-    let meta = PathBuf::from(config.meta_dir());
-    private::prepare(&meta, &runtime_dir(&flags))?;
-    let records = Records::new(&runtime_dir(&flags), &meta);
+    private::prepare(&meta, &runtime_dir)?;
     let (checkpoints, found) = keeper::open(&meta).context("the checkpoints cannot be read")?;
     let mut recovered = read_checkpoints(found, &meta, flags.on("strict"))?;
-    recovered.nested = records.read();
+    recovered.nested = host.recovered();
     let own = resources::from_proto(&info.resources).unwrap_or_default();
     volumes::delete_later(volumes::left_overs(&work_dir, &own));
-    let clock = Clock::start();
     let seed = u64::from_le_bytes(crate::random::bytes());
     let mut out = Outbox::default();
     let capabilities = config.capabilities.iter().map(|kind| Capability { r#type: Some(*kind as i32) }).collect();
-    let program = config.program.clone();
     let executor = program::open().map(|file| (config.program.clone(), file));
     if !flags.text("image_providers").is_empty() && !program::is_static() {
         tracing::warn!(
@@ -192,30 +142,21 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let exited = driver.clone();
     let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
     let reports = driver.clone();
-    let fetcher = Fetcher::new(&flags, &work_dir, program);
     let report: Report = Arc::new(move |input| reports.submit(input));
-    let left_overs = left_overs(&records, &out);
     let taken_up = taken_up(&out);
-    isolator.clean(&taken_up);
-    docker.clean(&taken_up, &tokio::runtime::Handle::current()).await?;
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
-    let lines = Lines { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
-    let stopped = docker.clone();
-    let tools = Tools {
+    let connections =
+        ExecutorConnections { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
+    let keeper = Keeper::new(checkpoints, report.clone());
+    let fetcher = host.fetcher();
+    let containers = host.launch(Links {
         executor,
         report: report.clone(),
-        records,
-        lines,
-        fetcher: fetcher.clone(),
-        isolator,
-        docker,
-        rotation: rotation.clone(),
-        secrets,
-        systemd,
-    };
-    let keeper = Keeper::new(checkpoints, report.clone());
-    let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
-    let left_overs = Some(containers.end_left_overs(left_overs)).filter(|_| flags.text("recover") == "cleanup");
+        connect: Arc::new(move |owner, socket| Box::pin(connections.clone().serve(owner, socket))),
+        on_step: fault::point,
+    })?;
+    let left_overs = containers.recover(&taken_up).await?;
+    let left_overs = Some(left_overs).filter(|_| flags.text("recover") == "cleanup");
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
     let common = Arc::new(Common {
@@ -233,7 +174,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         pid,
         streams,
         answers,
-        containers,
+        containers: containers.clone(),
         report,
         clock,
         fetcher,
@@ -244,13 +185,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         capabilities,
     });
     let started = driver.now();
-    let uses = DiskUses::default();
-    let disk_watch = disk::watch(&common.flags, uses.clone(), driver.clone(), shell.containers.clone());
-    let ports_watch = ports.map(|ports| ports.watch(driver.clone(), shell.containers.clone()));
-    let counting = perf.watch(shell.containers.clone(), clock);
-    let rotating = rotation.start(shell.containers.clone(), work_dir.join("containers"));
-    let collecting = image_gc::watch(shell.containers.images());
-    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, uses, started));
+    let watching = containers.watch(&holdings(&driver));
+    let handler = Arc::new(Handler::new(common, driver.clone(), shell.clone(), realms, authorizer, started));
     attach_sandboxes(&handler).await;
     driver.begin(Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once });
 
@@ -261,11 +197,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         keeper.watch(),
         watch_disk(work_dir, handler.common.flags.duration("disk_watch_interval"), driver.clone()),
     ];
-    tasks.extend(disk_watch);
-    tasks.extend(ports_watch);
-    tasks.extend(rotating);
-    tasks.extend(counting);
-    tasks.extend(collecting);
+    tasks.extend(watching);
     let server = server.serve(handler.clone(), handler);
     Ok(RunningAgent {
         address,
@@ -274,7 +206,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         core,
         tasks,
         driver,
-        docker: stopped,
+        containers,
         keeper,
         left_overs,
         network: farewell,
@@ -294,7 +226,7 @@ impl RunningAgent {
                 how = &mut stop, if !asked => {
                     asked = true;
                     if how == Stop::Quietly {
-                        self.docker.leave();
+                        self.containers.leave();
                     }
                     self.driver.submit(Input::Shutdown { unregister: how == Stop::ForGood });
                 }
@@ -357,13 +289,23 @@ fn taken_up(out: &Outbox) -> std::collections::BTreeSet<String> {
     out.outputs.iter().filter_map(one).collect()
 }
 
-/// The containers of an earlier agent that nobody takes up again.
-fn left_overs(records: &Records, out: &Outbox) -> Vec<ContainerName> {
-    let wanted = |name: &ContainerName| {
-        let mut outputs = out.outputs.iter();
-        outputs.any(|output| matches!(output, Output::Reattach { container, .. } if container.root() == *name))
-    };
-    records.owned().into_iter().filter(|name| !wanted(name)).collect()
+/// Asks the core what the containers of running executors hold.
+fn holdings(driver: &Driver<Agent>) -> Holdings {
+    let driver = driver.clone();
+    Arc::new(move || {
+        let driver = driver.clone();
+        Box::pin(async move {
+            let snapshot = driver.read(Agent::snapshot).await;
+            let executors = snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
+            let running = executors.filter(|executor| executor.state != ExecutorState::Terminated);
+            let holding = |executor: &Arc<Executor>| Holding {
+                container: executor.container.clone(),
+                sandbox: PathBuf::from(&*executor.directory),
+                resources: resources::from_proto(&executor.resources()).unwrap_or_default(),
+            };
+            running.map(holding).collect()
+        })
+    })
 }
 
 fn read_checkpoints(found: store::MetaTree, meta: &Path, strict: bool) -> anyhow::Result<Recovered> {
@@ -383,7 +325,7 @@ async fn attach_sandboxes(handler: &Handler) {
     let snapshot = handler.snapshot().await;
     for framework in snapshot.frameworks.values().chain(&snapshot.completed_frameworks) {
         for executor in framework.executors.values().chain(framework.completed_executors.iter()) {
-            world::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);
+            outputs::attach(&handler.common.files, &ContainerName::clone(&executor.container), &executor.directory);
         }
     }
 }
@@ -398,14 +340,9 @@ fn watch_disk(
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(interval).await;
-            if let Ok((_, fraction)) = crate::host::disk(&work_dir) {
+            if let Ok((_, fraction)) = ::containers::file_system_use(&work_dir) {
                 driver.submit(Input::DiskUsage { fraction });
             }
         }
     })
-}
-
-/// Whether `--isolation` names one of these.
-fn has_isolator(flags: &Flags, names: &[&str]) -> bool {
-    flags.text("isolation").split(',').any(|name| names.contains(&name.trim()))
 }

@@ -154,9 +154,8 @@ async fn containers(
     asker: Asker,
 ) -> Result<Vec<response::get_containers::Container>, Box<Response>> {
     let (snapshot, live, now) = (handler.snapshot().await, handler.shell.containers.clone(), handler.driver.now());
-    let disk = handler.disk.clone();
     let listed = tokio::task::spawn_blocking(move || {
-        let measured = views::statistics::Measured { snapshot, usage: live.usage(), disk, now };
+        let measured = views::statistics::Measured { snapshot, usage: live.usage(), now };
         let hidden = asker.hidden_containers(&measured.snapshot);
         let show_standalone = show_standalone && asker.may(Action::ViewStandaloneContainer, None);
         views::statistics::messages(&measured, &live, show_nested, show_standalone, &hidden)

@@ -18,7 +18,7 @@ const LOAD: &str = "org_apache_mesos_LoadQoSController";
 
 pub(super) type Parameters = BTreeMap<String, String>;
 
-pub(super) fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
     FlagError::Refused { name, why: why.into() }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn modules(flags: &Flags) -> Result<BTreeMap<String, Parameters>, Fla
     let mut found = BTreeMap::new();
     for module in list(&value, "libraries").iter().flat_map(|library| list(library, "modules")) {
         let name = text_of(module, "name");
-        if ![FIXED, LOAD, super::rotate::LOGROTATE].contains(&name.as_str()) {
+        if ![FIXED, LOAD, super::config::containerizer::LOGROTATE].contains(&name.as_str()) {
             return Err(refused("modules", format!("the module '{name}' is not built in, and none can be loaded")));
         }
         let parameters = list(module, "parameters").iter();

@@ -70,7 +70,7 @@ impl Kind {
             Kind::Bool => Ok(parse_bool(text)?.to_string()),
             Kind::Text | Kind::Json | Kind::Path => Ok(text.to_owned()),
             Kind::Duration => Ok(base::format_duration(parse_duration(text)?)),
-            Kind::Bytes => Ok(format_bytes(parse_bytes(text)?)),
+            Kind::Bytes => Ok(base::format_bytes(parse_bytes(text)?)),
             Kind::Count => text.parse::<u64>().map(|n| n.to_string()).map_err(|_| ValueError::Count(text.to_owned())),
             Kind::Number => match text.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(text.to_owned()),
@@ -100,25 +100,12 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, ValueError> {
     Ok(base::parse_duration(text)?)
 }
 
-/// The units of bytes, from large to small.
-const BYTE_UNITS: [(&str, u64); 5] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10), ("B", 1)];
-
 /// Reads an amount of bytes: an integer and a unit, without a blank.
 ///
 /// # Errors
-/// A missing unit, a fraction, or more than 2^64.
-pub fn parse_bytes(text: &str) -> Result<u64, ValueError> {
-    let error = || ValueError::Bytes(text.to_owned());
-    let (unit, size) = BYTE_UNITS.iter().find(|(unit, _)| text.ends_with(unit)).ok_or_else(error)?;
-    let number: u64 = text[..text.len() - unit.len()].parse().map_err(|_| error())?;
-    number.checked_mul(*size).ok_or_else(error)
-}
-
-/// Writes an amount of bytes with the largest unit that divides it.
-pub(super) fn format_bytes(bytes: u64) -> String {
-    let fits = |unit: &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(unit.1);
-    let (unit, size) = BYTE_UNITS.iter().find(fits).unwrap_or(&BYTE_UNITS[4]);
-    format!("{}{unit}", bytes / size)
+/// See [`base::parse_bytes`].
+pub(super) fn parse_bytes(text: &str) -> Result<u64, ValueError> {
+    base::parse_bytes(text).ok_or_else(|| ValueError::Bytes(text.to_owned()))
 }
 
 #[cfg(test)]

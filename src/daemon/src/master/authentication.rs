@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use base::Pid;
+use base::{Pid, lock};
 use master::{AuthInput, AuthOutput, Authenticator, Input, client_of};
 use protos::mesos::internal::AuthenticateMessage;
 use tokio::sync::Notify;
@@ -16,7 +16,6 @@ use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::{FlagError, Flags};
 use crate::random;
-use crate::sync::lock;
 
 /// The name of the message that begins a conversation.
 const AUTHENTICATE: &str = "mesos.internal.AuthenticateMessage";

@@ -10,7 +10,7 @@ use master::{Config, RateLimit, RateLimits};
 use protos::mesos;
 
 use super::policies;
-use crate::flags::{FlagError, Flags, json, parse_bytes};
+use crate::flags::{FlagError, Flags, json};
 
 /// Reads the settings of the core from flags.
 ///
@@ -76,7 +76,7 @@ pub(super) fn config(flags: &Flags) -> Result<Config, FlagError> {
         offer_constraints_limits: allocator::RegexLimits {
             max_memory: flags
                 .get("offer_constraints_re2_max_mem")
-                .and_then(|text| parse_bytes(text).ok())
+                .and_then(base::parse_bytes)
                 .and_then(|n| usize::try_from(n).ok())
                 .unwrap_or(defaults.offer_constraints_limits.max_memory),
             max_program_size: size(

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use base::lock;
 use bytes::Bytes;
 use master::Snapshot;
 use tokio::sync::Semaphore;
-
-use crate::sync::lock;
 
 /// How many documents of one state are kept for further readers.
 const KEPT: usize = 8;

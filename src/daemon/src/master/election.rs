@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context;
+use base::lock;
 use detector::{Detector, Known, Leader, Lease, Url};
 use protos::json::{Dialect, ToJson};
 use protos::mesos::MasterInfo;
@@ -19,7 +20,6 @@ use super::registry::RegistryStore;
 use super::{Parts, Served};
 use crate::flags::{FlagError, Flags};
 use crate::random;
-use crate::sync::lock;
 use crate::zookeeper;
 
 /// Reads `--zk` and what belongs to it; none if there is one master only.

@@ -213,7 +213,7 @@ impl Handler {
 
     async fn registry(&self, request: &Request) -> Response {
         let shell = self.shell.clone();
-        let json = tokio::task::spawn_blocking(move || crate::sync::lock(&shell.registry).json()).await;
+        let json = tokio::task::spawn_blocking(move || base::lock(&shell.registry).json()).await;
         match json {
             Ok(json) => Response::ok_jsonp(json, request.query.get("jsonp")),
             Err(error) => Response::internal(error.to_string()),

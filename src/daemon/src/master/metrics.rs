@@ -81,7 +81,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
     let shell = handler.shell.clone();
     // Off the reactor's thread, because something may be stored at the moment.
     let of_registry = tokio::task::spawn_blocking(move || {
-        let (registry, mut timers) = (crate::sync::lock(&shell.registry), Metrics::default());
+        let (registry, mut timers) = (base::lock(&shell.registry), Metrics::default());
         registry.timings(&mut timers);
         (timers, registry.size())
     });

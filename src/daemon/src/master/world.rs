@@ -9,6 +9,7 @@ use allocator::Explanation;
 use allocator::fairness::Report;
 use allocator::policies::Policies;
 use authorizer::Authorizer;
+use base::lock;
 use base::{Pid, Time};
 use master::{Answer, Input, KeptFrom, Level, Master, Outbox, Output, RegistryOp, Sender, Snapshot};
 use wire::libprocess::Network;
@@ -23,7 +24,6 @@ use crate::clock::Stopwatch;
 use crate::driver::{Batch, Core, World};
 use crate::metrics::{Metrics, Timings};
 use crate::streams::Streams;
-use crate::sync::lock;
 
 /// The core, and what its runs of the allocator have cost: the core itself reads no clock.
 pub(super) struct Live {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use agent::{ContainerName, Snapshot};
 use base::Time;
 
-use super::world::Shell;
+use super::outputs::Shell;
 use crate::acls::Asker;
 use crate::common::Common;
 

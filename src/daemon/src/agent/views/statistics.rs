@@ -8,21 +8,18 @@ use std::sync::Arc;
 use ::containers::cgroups::{DeviceIo, IoStatistics, Pressures, Stalled};
 use agent::{ContainerName, Executor, Snapshot};
 use base::Time;
+use containerizer::{ComposingContainerizer, GroupUse, Used};
 use protos::json::{Dialect, Writer};
 use protos::mesos;
 use protos::mesos::agent::response::get_containers::Container;
 use protos::mesos::cgroup_info::blkio;
 
-use super::super::containers::{Containers, Used};
-use super::super::disk::{DiskUse, DiskUses};
-use super::super::isolation::GroupUse;
 use super::state::source;
 
 /// An agent, and what its containers use.
 pub(in crate::agent) struct Measured {
     pub(in crate::agent) snapshot: Arc<Snapshot>,
     pub(in crate::agent) usage: BTreeMap<ContainerName, Used>,
-    pub(in crate::agent) disk: DiskUses,
     pub(in crate::agent) now: Time,
 }
 
@@ -35,7 +32,7 @@ impl Measured {
         let executors = self.snapshot.frameworks.values().flat_map(|framework| framework.executors.values());
         executors.filter_map(|executor| {
             let usage = self.usage.get(&executor.container)?;
-            let statistics = statistics(executor, usage, self.disk.of(&executor.container), self.now);
+            let statistics = statistics(executor, usage, self.now);
             Some((&**executor, statistics, usage.group.as_ref().and_then(|group| group.pressures)))
         })
     }
@@ -111,7 +108,7 @@ fn block_devices(io: &IoStatistics) -> blkio::Statistics {
     blkio::Statistics { throttling: io.devices.iter().map(device).collect(), ..Default::default() }
 }
 
-fn statistics(executor: &Executor, usage: &Used, disk: Option<DiskUse>, now: Time) -> mesos::ResourceStatistics {
+fn statistics(executor: &Executor, usage: &Used, now: Time) -> mesos::ResourceStatistics {
     let held = resources::from_proto(&executor.resources()).unwrap_or_default();
     let memory = (held.mem().to_f64() * MEGABYTE) as u64;
     let is_limited = usage.group.as_ref().is_some_and(|group| group.memory.is_some());
@@ -120,8 +117,8 @@ fn statistics(executor: &Executor, usage: &Used, disk: Option<DiskUse>, now: Tim
         cpus_soft_limit: Some(held.cpus().to_f64()),
         mem_limit_bytes: if is_limited { used.mem_limit_bytes } else { Some(memory) },
         mem_soft_limit_bytes: used.mem_soft_limit_bytes.or(Some(memory)),
-        disk_used_bytes: disk.map(|disk| disk.used),
-        disk_limit_bytes: disk.and_then(|disk| disk.limit),
+        disk_used_bytes: usage.disk.map(|disk| disk.used),
+        disk_limit_bytes: usage.disk.and_then(|disk| disk.limit),
         ..used
     }
 }
@@ -205,7 +202,7 @@ pub(in crate::agent) fn containers(measured: &Measured, wanted: Option<&str>, hi
 /// GET_CONTAINERS.
 pub(in crate::agent) fn messages(
     measured: &Measured,
-    live: &Containers,
+    live: &ComposingContainerizer,
     show_nested: bool,
     show_standalone: bool,
     hidden: &[ContainerName],
@@ -270,7 +267,7 @@ mod tests {
     #[test]
     fn memory_that_a_group_has_not_counted_yet() {
         let rss = |counted: u64, total: u64| {
-            let mut usage = Used { processes: ::containers::Usage::default(), group: None };
+            let mut usage = Used { processes: ::containers::Usage::default(), group: None, disk: None };
             usage.processes.mem_rss_bytes = 300;
             let memory = MemoryStatistics { total, rss: counted, ..MemoryStatistics::default() };
             usage.group = Some(GroupUse { memory: Some(memory), ..GroupUse::default() });

@@ -5,13 +5,12 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
+use base::lock;
 use bytes::Bytes;
 use master::{Agent, Chunk, Table, Task};
 use protos::json::Writer;
 use resources::Resources;
 use rustc_hash::FxHashMap;
-
-use crate::sync::lock;
 
 /// All that is kept. It grows and shrinks with the cluster, and only with what is asked for.
 #[derive(Default)]

@@ -1,0 +1,546 @@
+//! The Docker containerizer (mesos-features.md AGT-85 to AGT-87): which containers are Docker's, what their executors are told,
+//! and what is cleaned up after them.
+//!
+//! Executors run the tasks' containers (see crate `executor`) and outlive the agent. An executor that is in a container itself is
+//! started by a small process of the agent beside it, which need not outlive the agent. `executor_container.rs` describes such
+//! containers, `recover.rs` takes up those of an earlier agent.
+
+mod executor_container;
+mod recover;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use agent::{ContainerName, ContainerSpec, Input, Limits};
+use anyhow::Context;
+use base::lock;
+use containers::Spec;
+use executor::docker::{
+    Client, DEVICES, DNS, EXECUTOR, LOGIN, NAME, PREFIX, QUOTA, SANDBOX, SOCKET, STOP_TIMEOUT, Surroundings,
+};
+use prost::Message;
+use protos::mesos::container_info::Type;
+use protos::mesos::{self, TaskInfo};
+use tokio::runtime::Handle;
+
+use crate::config::{self, Config};
+use crate::containerizer::{Container, Containerizer, Launched};
+use crate::credential_helpers::{self, Logins};
+use crate::default_dns::DefaultDns;
+use crate::mesos::isolators::gpu::nvidia::Gpus;
+use crate::mesos::isolators::posix::rlimits::rlimits;
+
+/// The process that stands beside an executor's container, as a subcommand of the executors' program.
+pub(crate) const RUNNER: &str = "docker";
+/// The registry of names that name none.
+const DOCKER_HUB: &str = "docker.io";
+
+/// Docker, if `--containerizers` names it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Docker(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    config: config::Docker,
+    client: Client,
+    dns: DefaultDns,
+    /// `--docker_config`: logins to registries, as Docker's own configuration file has them.
+    logins: Logins,
+    gpus: Option<Gpus>,
+    /// Whether executors get the resource limits that their containers ask for.
+    rlimits: bool,
+    /// What programs have told of logins for containers that are about to start.
+    told: Mutex<BTreeMap<String, String>>,
+    /// The containers that it runs, or may run.
+    known: Mutex<BTreeSet<String>>,
+    /// Those of them that are executors of frameworks' own.
+    executors: Mutex<BTreeSet<String>>,
+    /// Those whose executor is in a container beside the task's.
+    apart: Mutex<BTreeSet<String>>,
+    /// What Docker calls the containers in which executors of an earlier agent are.
+    left: Mutex<BTreeMap<String, String>>,
+    /// What Docker calls those that have a name of old agents.
+    old_names: Mutex<BTreeMap<String, String>>,
+    /// Set once the agent goes and leaves its containers to the next one.
+    leaving: AtomicBool,
+    /// Those that were to end before.
+    given_up: Mutex<BTreeSet<String>>,
+}
+
+impl Docker {
+    /// Docker as it is configured; it is not asked yet.
+    pub(crate) fn new(config: &Config, gpus: Option<Gpus>) -> Docker {
+        let Some(docker) = config.docker.clone() else { return Docker(None) };
+        Docker(Some(Arc::new(Inner {
+            client: Client::new(&docker.socket),
+            config: docker,
+            dns: config.dns.clone(),
+            logins: Logins::of(&config.docker_config),
+            gpus,
+            rlimits: config.isolation.has(&["posix/rlimits"]),
+            told: Mutex::default(),
+            known: Mutex::default(),
+            executors: Mutex::default(),
+            apart: Mutex::default(),
+            left: Mutex::default(),
+            old_names: Mutex::default(),
+            leaving: AtomicBool::new(false),
+            given_up: Mutex::default(),
+        })))
+    }
+
+    /// Asks the daemon for its version, so that an agent without one does not start.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        let Some(inner) = &self.0 else { return Ok(()) };
+        let version = inner.client.version().context("the containerizer docker cannot be used")?;
+        tracing::info!("Docker {version} runs containers of the type DOCKER");
+        Ok(())
+    }
+
+    /// Whether it is the only containerizer.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.0.as_ref().is_some_and(|inner| inner.config.alone)
+    }
+
+    /// Whether it runs, or may run, a container.
+    fn knows(&self, container: &ContainerName) -> bool {
+        self.0.as_ref().is_some_and(|inner| lock(&inner.known).contains(container.as_str()))
+    }
+
+    /// Whether a program must be asked for the login to the registry of a container's image.
+    fn asks_helper(&self, spec: &ContainerSpec) -> bool {
+        Docker::runs(spec) && self.0.as_ref().is_some_and(|inner| inner.helped(spec).is_some())
+    }
+
+    /// Asks that program, unless the image is there already. Blocks.
+    fn ask_helper(&self, container: &ContainerName, spec: &ContainerSpec) {
+        let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return };
+        if let Some(host) = inner.helped(spec).filter(|_| inner.pulls(spec)) {
+            self.note(container, spec);
+            let told = inner.logins.ask(&host);
+            lock(&inner.told).insert(container.as_str().to_owned(), told);
+        }
+    }
+
+    /// Notes that a container is one that it runs.
+    fn note(&self, container: &ContainerName, spec: &ContainerSpec) {
+        if let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) {
+            lock(&inner.known).insert(container.as_str().to_owned());
+        }
+    }
+
+    /// Whether a container is one that Docker runs.
+    pub(crate) fn runs(spec: &ContainerSpec) -> bool {
+        spec.container.as_ref().is_some_and(|container| container.r#type() == Type::Docker)
+    }
+
+    /// Whether Docker runs the executor itself, which is a framework's own.
+    fn is_executor(spec: &ContainerSpec) -> bool {
+        Docker::runs(spec) && spec.latest.is_some() && spec.ours.is_none()
+    }
+
+    /// Whether the executor itself is to be in a container of Docker's.
+    fn makes(&self, spec: &ContainerSpec) -> bool {
+        let apart = self.0.as_ref().is_some_and(|inner| inner.config.mesos_image.is_some());
+        Docker::is_executor(spec) || apart && Docker::runs(spec)
+    }
+
+    /// Makes the container of such an executor; of others nothing. Blocks.
+    ///
+    /// # Errors
+    /// What Docker says.
+    fn make(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<()> {
+        let Some(inner) = self.0.as_ref().filter(|_| self.makes(spec)) else { return Ok(()) };
+        let devices = inner.devices(container, spec)?;
+        let id = container.as_str().to_owned();
+        lock(&inner.known).insert(id.clone());
+        if let Some(image) = inner.config.mesos_image.as_ref().filter(|_| !Docker::is_executor(spec)) {
+            lock(&inner.apart).insert(id);
+            let login = executor::docker::login(inner.logins.text(), image);
+            let variables = inner.variables(container, spec, devices);
+            let wanted = executor_container::wanted(image, spec, variables, &inner.config.socket, login)?;
+            return wanted.make(&inner.client, &inner.beside(container, spec)).map_err(anyhow::Error::msg);
+        }
+        lock(&inner.executors).insert(id);
+        let name = format!("{PREFIX}{container}");
+        let around = Surroundings {
+            name: &name,
+            sandbox: Path::new(&spec.sandbox),
+            seen: &inner.config.sandbox,
+            quota: inner.config.enable_cfs,
+            dns: inner.servers(spec).and_then(|text| serde_json::from_str(&text).ok()),
+            login: inner.login(container, spec),
+            devices: devices.and_then(|text| serde_json::from_str(&text).ok()),
+        };
+        let wanted = executor::docker::wanted(&description(spec).encode_to_vec(), &around);
+        let mut wanted = wanted.map_err(anyhow::Error::msg)?;
+        wanted.create["Labels"][EXECUTOR] = "".into();
+        wanted.make(&inner.client, &name).map_err(anyhow::Error::msg)
+    }
+
+    /// The variables of the process that stands beside such an executor: it starts the container and ends with it.
+    fn runner(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<Vec<(OsString, OsString)>> {
+        let inner = self.0.as_ref().filter(|_| self.makes(spec))?;
+        let all = [
+            (SOCKET, inner.config.socket.clone()),
+            (NAME, inner.beside(container, spec)),
+            (crate::reaper::MARK, spec.sandbox.clone()),
+        ];
+        Some(all.map(|(name, value)| (name.into(), value.into())).into())
+    }
+
+    /// Sets what a running executor may use that Docker runs. Blocks.
+    fn resize(&self, container: &ContainerName, held: Vec<mesos::Resource>, limits: Limits) {
+        let is_executor = |inner: &&Arc<Inner>| lock(&inner.executors).contains(container.as_str());
+        let Some(inner) = self.0.as_ref().filter(is_executor) else { return };
+        let task = TaskInfo { resources: held, limits: named(limits), ..TaskInfo::default() };
+        let limits = executor::docker::new_limits(&task.encode_to_vec(), inner.config.enable_cfs).unwrap_or_default();
+        if let Err(error) = inner.client.resize(&inner.name(container), limits) {
+            tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+        }
+    }
+
+    /// Tells an executor how to reach Docker, and which GPUs it has.
+    ///
+    /// # Errors
+    /// More GPUs than there are left.
+    fn add_variables(&self, container: &ContainerName, spec: &ContainerSpec, process: &mut Spec) -> anyhow::Result<()> {
+        let Some(inner) = self.0.as_ref().filter(|_| Docker::runs(spec)) else { return Ok(()) };
+        let all = inner.variables(container, spec, inner.devices(container, spec)?).into_iter();
+        process.environment.extend(all.map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        // Who may ask the Docker daemon is root.
+        process.user = None;
+        Ok(())
+    }
+
+    /// The agent goes, and the next one takes its containers up again.
+    pub(crate) fn leave(&self) {
+        if let Some(inner) = &self.0 {
+            inner.leaving.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that a container is to end.
+    fn give_up(&self, container: &ContainerName) {
+        if let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) {
+            lock(&inner.given_up).insert(container.as_str().to_owned());
+        }
+    }
+
+    /// Whether an executor's container is left to the next agent, even if the process beside it has ended.
+    fn is_left(&self, container: &ContainerName) -> bool {
+        let id = container.as_str();
+        self.0.as_ref().is_some_and(|inner| {
+            let makes = lock(&inner.executors).contains(id) || lock(&inner.apart).contains(id);
+            inner.leaving.load(Ordering::Relaxed) && makes && !lock(&inner.given_up).contains(id)
+        })
+    }
+
+    /// A container's executor has ended: what Docker runs of it ends now, and is deleted later. Blocks.
+    fn ended(&self, container: &ContainerName) {
+        let known = |inner: &Arc<Inner>| lock(&inner.known).remove(container.as_str());
+        let Some(inner) = self.0.clone().filter(known) else { return };
+        lock(&inner.executors).remove(container.as_str());
+        lock(&inner.told).remove(container.as_str());
+        lock(&inner.given_up).remove(container.as_str());
+        if let Some(gpus) = &inner.gpus {
+            gpus.take_back(container.as_str());
+        }
+        let name = inner.name(container);
+        lock(&inner.old_names).remove(container.as_str());
+        if lock(&inner.apart).remove(container.as_str()) {
+            // Its output is in the sandbox; nobody looks at it any more.
+            remove(&inner.client, &format!("{name}{}", executor_container::SUFFIX));
+        }
+        if let Err(error) = inner.client.kill(&name, "SIGKILL") {
+            tracing::warn!(%container, "{:#}", anyhow::Error::from(error));
+        }
+        Handle::current().spawn(async move {
+            tokio::time::sleep(inner.config.remove_delay).await;
+            tokio::task::spawn_blocking(move || remove(&inner.client, &name));
+        });
+    }
+}
+
+impl Containerizer for Docker {
+    fn takes(&self, spec: &ContainerSpec) -> bool {
+        Docker::runs(spec)
+    }
+
+    fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
+        anyhow::ensure!(self.0.is_some(), "Docker containers need the containerizer docker (--containerizers)");
+        anyhow::ensure!(spec.latest.is_some(), "Docker containers cannot be launched by themselves, or inside others");
+        anyhow::ensure!(!is_pod(spec), "The containers of a pod cannot be Docker's");
+        Ok(())
+    }
+
+    /// Docker has its own mounts, and finds volumes by their links.
+    fn mounts(&self) -> bool {
+        false
+    }
+
+    fn provides(&self, spec: &ContainerSpec) -> bool {
+        self.asks_helper(spec) || self.makes(spec)
+    }
+
+    fn provide(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetch: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<Input>> {
+        fetch()?;
+        self.ask_helper(container, spec);
+        self.make(container, spec)?;
+        Ok(Vec::new())
+    }
+
+    fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {
+        let Container { name, spec, .. } = container;
+        if self.0.as_ref().is_some_and(|inner| inner.rlimits) {
+            process.rlimits = rlimits(spec)?;
+        }
+        self.note(name, spec);
+        self.add_variables(name, spec, process)?;
+        let runner = self.runner(name, spec);
+        let ours = runner.is_some().then_some(RUNNER);
+        if let Some(variables) = runner {
+            process.environment = variables;
+        }
+        Ok(Launched { ours, ..Launched::default() })
+    }
+
+    fn is_noted(&self) -> bool {
+        false
+    }
+
+    fn attach(&self, _: &ContainerSpec) -> Option<(u32, u32)> {
+        None
+    }
+
+    fn update(&self, container: &ContainerName, held: &[mesos::Resource], limits: Limits) {
+        if self.knows(container) {
+            let (docker, container, held) = (self.clone(), container.clone(), held.to_vec());
+            tokio::task::spawn_blocking(move || docker.resize(&container, held, limits));
+        }
+    }
+
+    fn processes(&self, container: &ContainerName) -> Vec<i32> {
+        let Some(inner) = self.0.as_ref().filter(|_| self.knows(container)) else { return Vec::new() };
+        inner.client.processes(&inner.name(container)).unwrap_or_default()
+    }
+
+    fn destroy(&self, container: &ContainerName) {
+        self.give_up(container);
+    }
+
+    /// The process beside an executor's container may end with the agent that stops. The next agent starts another one.
+    fn wait(&self, container: &ContainerName) -> bool {
+        !self.is_left(container)
+    }
+
+    fn recover<'a>(
+        &'a self,
+        kept: &'a BTreeSet<String>,
+    ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>> {
+        Box::pin(self.clean(kept))
+    }
+
+    fn reattach(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+        self.runner_again(container, sandbox)
+    }
+
+    fn has(&self, container: &ContainerName) -> bool {
+        self.knows(container)
+    }
+
+    fn cleanup(&self, container: &ContainerName) {
+        self.ended(container);
+    }
+}
+
+impl Inner {
+    /// Gives a container the GPUs that it holds; what its executor is told of them, if there are any.
+    fn devices(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<String>> {
+        self.gpus.as_ref().map_or(Ok(None), |gpus| gpus.give_docker(container, &spec.resources))
+    }
+
+    /// What Docker calls the container.
+    fn name(&self, container: &ContainerName) -> String {
+        let old = lock(&self.old_names).get(container.as_str()).cloned();
+        old.unwrap_or_else(|| format!("{PREFIX}{container}"))
+    }
+
+    /// What Docker calls the executor's container.
+    fn beside(&self, container: &ContainerName, spec: &ContainerSpec) -> String {
+        let suffix = if Docker::is_executor(spec) { "" } else { executor_container::SUFFIX };
+        format!("{PREFIX}{container}{suffix}")
+    }
+
+    /// What an executor of ours is told.
+    fn variables(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        devices: Option<String>,
+    ) -> Vec<(&'static str, String)> {
+        let mut all = vec![(SOCKET, self.config.socket.clone()), (SANDBOX, self.config.sandbox.clone())];
+        all.extend(self.config.enable_cfs.then(|| (QUOTA, "1".to_owned())));
+        all.extend(devices.map(|devices| (DEVICES, devices)));
+        all.extend(self.config.stop_timeout.clone().map(|time| (STOP_TIMEOUT, time)));
+        all.extend(self.servers(spec).map(|servers| (DNS, servers)));
+        all.extend(self.login(container, spec).map(|login| (LOGIN, login)));
+        all
+    }
+
+    /// The operator's login to the registry of a container's image.
+    fn login(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<String> {
+        let docker = spec.container.as_ref()?.docker.as_ref()?;
+        let told = lock(&self.told).get(container.as_str()).cloned();
+        executor::docker::login(told.as_deref().unwrap_or(self.logins.text()), &docker.image)
+    }
+
+    /// The registry for whose login a program is to be asked.
+    fn helped(&self, spec: &ContainerSpec) -> Option<String> {
+        let image = &spec.container.as_ref()?.docker.as_ref()?.image;
+        let host = credential_helpers::host_of(image).unwrap_or(DOCKER_HUB);
+        self.logins.are_kept(host).then(|| host.to_owned())
+    }
+
+    /// Whether the daemon has to fetch a container's image.
+    fn pulls(&self, spec: &ContainerSpec) -> bool {
+        let docker = spec.container.as_ref().and_then(|container| container.docker.as_ref());
+        let there = |image: &str| self.client.has_image(image).unwrap_or(false);
+        docker.is_some_and(|docker| docker.force_pull_image() || !there(&docker.image))
+    }
+
+    /// The name servers of a container for which its task names none.
+    fn servers(&self, spec: &ContainerSpec) -> Option<String> {
+        use protos::mesos::container_info::docker_info::Network;
+        let container = spec.container.as_ref()?;
+        let named = container.network_infos.first().and_then(|info| info.name.as_deref());
+        match container.docker.as_ref()?.network() {
+            Network::Bridge => self.dns.of_docker("BRIDGE", None),
+            Network::User => self.dns.of_docker("USER", named),
+            Network::Host | Network::None => None,
+        }
+    }
+}
+
+/// Whether a container's program is the executor of a pod.
+fn is_pod(spec: &ContainerSpec) -> bool {
+    spec.ours.is_some() && spec.argv.get(2).is_some_and(|kind| kind == "default")
+}
+
+/// An executor as a task that is like it: what Docker is to run.
+fn description(spec: &ContainerSpec) -> TaskInfo {
+    let variables = spec.environment.iter();
+    // The container has folders of its own, and programs where its image says.
+    let variables =
+        variables.filter(|(name, value)| name != "MESOS_SANDBOX" && (name != "PATH" || value != agent::PATH));
+    let variable = |(name, value): &(String, String)| mesos::environment::Variable {
+        name: name.clone(),
+        value: Some(value.clone()),
+        ..Default::default()
+    };
+    let environment = Some(mesos::Environment { variables: variables.map(variable).collect() });
+    let (file, argv) = (spec.program.as_str(), spec.argv.as_slice());
+    let command = match argv {
+        [shell, option, script] if file == "/bin/sh" && shell == "sh" && option == "-c" => {
+            mesos::CommandInfo { shell: Some(true), value: Some(script.clone()), environment, ..Default::default() }
+        }
+        _ => mesos::CommandInfo {
+            shell: Some(false),
+            value: Some(file.to_owned()).filter(|file| !file.is_empty()),
+            // Without words of its own a program is its first one.
+            arguments: argv.iter().filter(|_| argv != [file]).cloned().collect(),
+            environment,
+            ..Default::default()
+        },
+    };
+    TaskInfo {
+        resources: spec.resources.clone(),
+        limits: named(spec.limits),
+        container: spec.container.clone().map(Box::new),
+        command: Some(command),
+        ..TaskInfo::default()
+    }
+}
+
+fn named(limits: Limits) -> BTreeMap<String, mesos::value::Scalar> {
+    let one = |(name, most): (&str, Option<f64>)| Some((name.to_owned(), mesos::value::Scalar { value: most? }));
+    [("cpus", limits.cpus), ("mem", limits.mem)].into_iter().filter_map(one).collect()
+}
+
+fn remove(client: &Client, name: &str) {
+    if let Err(error) = client.remove(name) {
+        tracing::warn!("the Docker container '{name}' cannot be removed: {:#}", anyhow::Error::from(error));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(program: &str, argv: &[&str]) -> (bool, Option<String>, Vec<String>) {
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        let spec = ContainerSpec { program: program.to_owned(), argv, ..ContainerSpec::default() };
+        let command = description(&spec).command.unwrap();
+        (command.shell(), command.value.clone(), command.arguments.clone())
+    }
+
+    #[test]
+    fn what_an_executor_is_told_is_the_agents() {
+        let all = [SOCKET, SANDBOX, QUOTA, DNS, DEVICES, LOGIN, STOP_TIMEOUT, NAME, executor::docker::SINCE];
+        assert!(all.into_iter().chain([executor::docker::OUTPUT]).all(agent::is_agents_own));
+        assert!(!agent::is_agents_own("TEPUI_INDEX"));
+    }
+
+    #[test]
+    fn executors_that_look_like_ours_are_in_containers() {
+        let argv = ["x", "executor", "command"].map(str::to_owned).to_vec();
+        let container = Some(mesos::ContainerInfo { r#type: Type::Docker as i32, ..Default::default() });
+        let latest = Some("/w/latest".to_owned());
+        let theirs = ContainerSpec { argv, container, latest, ..ContainerSpec::default() };
+        assert!(Docker::is_executor(&theirs));
+        let ours = Some(agent::Ours { framework: "f".into(), executor: "e".into() });
+        assert!(!Docker::is_executor(&ContainerSpec { ours, ..theirs }));
+    }
+
+    #[test]
+    fn who_goes_leaves_executors_but_not_what_was_to_end() {
+        let config = config::Docker { socket: "/nowhere".to_owned(), ..config::Docker::default() };
+        let docker = Docker::new(&Config { docker: Some(config), ..Config::default() }, None);
+        let name = |id| ContainerName::top(&base::ContainerId::new(id).unwrap());
+        let [kept, ended, task] = ["kept", "ended", "task"].map(name);
+        let inner = docker.0.as_ref().unwrap();
+        lock(&inner.known).extend(["kept", "ended", "task"].map(str::to_owned));
+        lock(&inner.executors).extend(["kept", "ended"].map(str::to_owned));
+        assert!(!docker.is_left(&kept));
+        docker.leave();
+        docker.give_up(&ended);
+        assert!(docker.is_left(&kept) && !docker.is_left(&ended) && !docker.is_left(&task));
+    }
+
+    #[test]
+    fn what_the_executor_is() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(said("/bin/sh", &["sh", "-c", "run it"]), (true, Some("run it".to_owned()), Vec::new()));
+        assert_eq!(said("/run", &["/run"]), (false, Some("/run".to_owned()), Vec::new()));
+        assert_eq!(said("/run", &["a", "b"]), (false, Some("/run".to_owned()), words(&["a", "b"])));
+        // The image knows what to run.
+        assert_eq!(said("", &[""]), (false, None, Vec::new()));
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let environment = vec![variable("MESOS_SANDBOX", "/w"), variable("PATH", agent::PATH), variable("A", "b")];
+        let command = description(&ContainerSpec { environment, ..ContainerSpec::default() }).command.unwrap();
+        let names: Vec<String> = command.environment.unwrap().variables.into_iter().map(|one| one.name).collect();
+        assert_eq!(names, ["A"]);
+    }
+}

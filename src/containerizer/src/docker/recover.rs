@@ -1,0 +1,198 @@
+//! Recovery of the Docker containerizer: the containers of tasks and of executors that an earlier agent has left.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use agent::ContainerName;
+use anyhow::Context;
+use base::lock;
+use executor::docker::{Client, Listed, NAME, PREFIX, SINCE, SOCKET};
+use tokio::runtime::Handle;
+
+use super::{Docker, Inner, executor_container, remove};
+use crate::reaper::MARK;
+
+/// How often the daemon is asked for its containers where there are some to be taken up again, and with which pause.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Docker {
+    /// Ends and deletes what an earlier agent has left of containers other than these. Blocks.
+    ///
+    /// # Errors
+    /// If there are such containers, and Docker does not say which of them it has: without their processes beside them they would
+    /// count as ended.
+    pub(super) async fn clean(&self, wanted: &BTreeSet<String>) -> anyhow::Result<()> {
+        let Some(inner) = &self.0 else { return Ok(()) };
+        // Of those that go on nobody knows whose they are.
+        lock(&inner.known).extend(wanted.iter().cloned());
+        let tries = if wanted.is_empty() { 1 } else { TRIES };
+        let found = listed(&inner.client, tries, PAUSE).await;
+        for container in needed(found, !wanted.is_empty())? {
+            inner.take_or_end(container, wanted);
+        }
+        Ok(())
+    }
+
+    /// The variables of the process that stands beside the container of an executor of an earlier agent, where that is there while the
+    /// process is not; none if there is no such container.
+    pub(super) fn runner_again(&self, container: &ContainerName, sandbox: &str) -> Option<Vec<(OsString, OsString)>> {
+        let inner = self.0.as_ref()?;
+        let name = lock(&inner.left).remove(container.as_str())?;
+        // Executors of ours write to the sandbox by themselves.
+        let is_ours = lock(&inner.apart).contains(container.as_str());
+        let since = if is_ours { String::new() } else { last_heard(Path::new(sandbox)) };
+        let all = [(SOCKET, inner.config.socket.clone()), (NAME, name), (SINCE, since), (MARK, sandbox.to_owned())];
+        Some(all.map(|(name, value)| (name.into(), value.into())).into())
+    }
+}
+
+impl Inner {
+    fn take_or_end(self: &Arc<Inner>, container: Listed, wanted: &BTreeSet<String>) {
+        let Some(Named { id, apart, old }) = Named::parse(&container.name) else { return };
+        if let Some(old) = old.filter(|_| wanted.contains(&id)) {
+            lock(&self.old_names).insert(id.clone(), old);
+        }
+        if container.executor && wanted.contains(&id) {
+            lock(&self.executors).insert(id.clone());
+        }
+        if wanted.contains(&id) && (container.executor || apart) {
+            lock(&self.apart).extend(apart.then(|| id.clone()));
+            lock(&self.left).insert(id.clone(), container.name.clone());
+        }
+        if wanted.contains(&id) || !self.config.kill_orphans {
+            return;
+        }
+        let created = SystemTime::UNIX_EPOCH + Duration::from_secs(container.created);
+        let age = created.elapsed().unwrap_or_default();
+        if container.running {
+            tracing::info!(container = id, "ending a Docker container that an earlier agent has left");
+            if let Err(error) = self.client.kill(&container.name, "SIGKILL") {
+                tracing::warn!("{:#}", anyhow::Error::from(error));
+            }
+        }
+        let (inner, left) = (self.clone(), self.config.remove_delay.saturating_sub(age));
+        Handle::current().spawn(async move {
+            tokio::time::sleep(left).await;
+            tokio::task::spawn_blocking(move || remove(&inner.client, &container.name));
+        });
+    }
+}
+
+/// What the name of one of Docker's containers says.
+#[derive(Debug, PartialEq, Eq)]
+struct Named {
+    /// The container's id.
+    id: String,
+    /// Whether its executor is in there, and not its task.
+    apart: bool,
+    /// What the task's container is called, if that is `mesos-<agent's id>.<container's id>`: so Mesos called them from 0.23 to 1.3.
+    old: Option<String>,
+}
+
+impl Named {
+    /// None of a container that no agent has made: others may have names that begin like ours.
+    fn parse(name: &str) -> Option<Named> {
+        let task = name.strip_suffix(executor_container::SUFFIX);
+        let whole = task.unwrap_or(name);
+        let own = whole.strip_prefix(PREFIX).unwrap_or(whole);
+        // Ids of containers have no dots.
+        let (id, old) = match own.rsplit_once('.') {
+            Some((_, id)) => (id, Some(whole.to_owned())),
+            None => (own, None),
+        };
+        uuid::Uuid::try_parse(id).ok()?;
+        Some(Named { id: id.to_owned(), apart: task.is_some(), old })
+    }
+}
+
+/// The containers of agents, as the daemon lists them, which is asked again if it does not. Blocks in between.
+async fn listed(client: &Client, tries: u32, pause: Duration) -> anyhow::Result<Vec<Listed>> {
+    for _ in 1..tries {
+        match client.containers() {
+            Ok(listed) => return Ok(listed),
+            Err(error) => tracing::warn!("{:#}; asking again", anyhow::Error::from(error)),
+        }
+        tokio::time::sleep(pause).await;
+    }
+    client.containers().context("Docker's containers cannot be listed")
+}
+
+/// An agent that has nothing to take up again can do without.
+fn needed(found: anyhow::Result<Vec<Listed>>, takes_up: bool) -> anyhow::Result<Vec<Listed>> {
+    match found {
+        Err(error) if !takes_up => {
+            tracing::warn!("what an earlier agent has left in Docker stays there: {error:#}");
+            Ok(Vec::new())
+        }
+        found => found.context(
+            "this agent has containers to take up again, and would end those of Docker's that it does not find: start it again when \
+             the Docker daemon answers ('docker ps -a')",
+        ),
+    }
+}
+
+/// When an executor's output was written to last, in seconds since the epoch.
+fn last_heard(sandbox: &Path) -> String {
+    let written = |name: &str| std::fs::symlink_metadata(sandbox.join(name)).ok()?.modified().ok();
+    let last = ["stdout", "stderr"].into_iter().filter_map(written).max().unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = last.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{:09}", since.as_secs(), since.subsec_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// A daemon that gives these answers, one to each who asks.
+    fn daemon(socket: &Path, answers: &[(&'static str, &'static str)]) -> std::thread::JoinHandle<()> {
+        let (listener, answers) = (UnixListener::bind(socket).unwrap(), answers.to_vec());
+        std::thread::spawn(move || {
+            for (status, body) in answers {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]).unwrap();
+                let length = body.len();
+                write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
+            }
+        })
+    }
+
+    #[test]
+    fn names_of_containers() {
+        let named = |id: &str, apart, old: Option<&str>| Named { id: id.into(), apart, old: old.map(str::to_owned) };
+        const ID: &str = "5f3a1b2c-0d4e-4f60-8a7b-9c0d1e2f3a4b";
+        let [new, old] = [format!("mesos-{ID}"), format!("mesos-2015-S0.{ID}")];
+        assert_eq!(Named::parse(&new), Some(named(ID, false, None)));
+        assert_eq!(Named::parse(&format!("{new}.executor")), Some(named(ID, true, None)));
+        assert_eq!(Named::parse(&old), Some(named(ID, false, Some(&old))));
+        assert_eq!(Named::parse(&format!("{old}.executor")), Some(named(ID, true, Some(&old))));
+        for others in ["mesos-dns", "mesos-agent", "mesos-master.executor", "mesos-", "mesos-a.b"] {
+            assert_eq!(Named::parse(others), None, "{others}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_daemon_is_asked_again() {
+        const BAD: (&str, &str) = ("500 Internal Server Error", r#"{"message": "not now"}"#);
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let one = r#"[{"Names": ["/mesos-a.executor"], "State": "running", "Labels": {}, "Created": 7}]"#;
+        let served = daemon(&socket, &[BAD, ("200 OK", one), BAD, BAD]);
+        let client = Client::new(&socket);
+        let found = listed(&client, 2, Duration::ZERO).await.unwrap();
+        let expected = Listed { name: "mesos-a.executor".into(), running: true, created: 7, executor: false };
+        assert_eq!(found, [expected]);
+        let error = listed(&client, 2, Duration::ZERO).await.unwrap_err();
+        assert_eq!(format!("{error:#}"), "Docker's containers cannot be listed: not now");
+        assert_eq!(needed(Err(anyhow::anyhow!("not now")), false).unwrap(), []);
+        let error = format!("{:#}", needed(Err(error), true).unwrap_err());
+        assert!(error.contains("start it again") && error.ends_with("not now"), "{error}");
+        served.join().unwrap();
+    }
+}

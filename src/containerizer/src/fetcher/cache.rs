@@ -1,0 +1,231 @@
+//! The fetcher's cache: which file has which URI of which user, how many fetches use it, and which is evicted when it is full
+//! (mesos-features.md AGT-65).
+//!
+//! It counts and deletes; the fetcher's processes write and read the files.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use base::lock;
+use containers::User;
+
+/// What a file of the cache is for: a user (empty for the agent's own) and a URI.
+pub(crate) type Key = (String, String);
+
+#[derive(Debug, Default)]
+struct Entry {
+    name: String,
+    /// None while it is being downloaded.
+    bytes: Option<u64>,
+    /// How many bytes it is expected to have, while it is being downloaded.
+    expected: u64,
+    /// How many fetches use it now.
+    users: usize,
+    /// When it was last wanted, as a count of wishes.
+    wanted: u64,
+}
+
+impl Entry {
+    fn size(&self) -> u64 {
+        self.bytes.unwrap_or(self.expected)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    entries: BTreeMap<Key, Entry>,
+    counter: u64,
+}
+
+/// The fetcher's cache.
+#[derive(Debug)]
+pub(crate) struct FetchCache {
+    folder: PathBuf,
+    /// In bytes; zero: there is no cache.
+    limit: u64,
+    books: Mutex<Books>,
+    changed: Condvar,
+}
+
+/// What a fetch is to do with a file of the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Download it to this name and use it from there.
+    Missing(String),
+    /// Use it.
+    Present(String),
+}
+
+impl FetchCache {
+    /// An empty cache in `folder`; what lies there is of an earlier agent and goes.
+    pub(crate) fn new(folder: PathBuf, limit: u64) -> FetchCache {
+        if folder.exists() {
+            crate::delete(&folder);
+        }
+        FetchCache { folder, limit, books: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// The folder for a user's files, made if need be; none if there is no cache.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn folder_of(&self, user: Option<&User>) -> anyhow::Result<Option<PathBuf>> {
+        if self.limit == 0 {
+            return Ok(None);
+        }
+        let folder = self.folder.join(user.map_or("agent", |user| &user.name));
+        containers::create_sandbox(&folder, user)?;
+        // The user's group has no business with what he fetches, unlike with what he runs.
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))?;
+        Ok(Some(folder))
+    }
+
+    /// Takes a file into use. While somebody else downloads it, this waits.
+    pub(crate) fn acquire(&self, key: &Key) -> Found {
+        let mut books = lock(&self.books);
+        loop {
+            books.counter += 1;
+            let now = books.counter;
+            match books.entries.get_mut(key) {
+                Some(entry) if entry.bytes.is_some() => {
+                    entry.users += 1;
+                    entry.wanted = now;
+                    return Found::Present(entry.name.clone());
+                }
+                Some(_) => books = self.changed.wait(books).unwrap_or_else(PoisonError::into_inner),
+                None => {
+                    let name = format!("{now}");
+                    let entry = Entry { name: name.clone(), bytes: None, expected: 0, users: 1, wanted: now };
+                    books.entries.insert(key.clone(), entry);
+                    return Found::Missing(name);
+                }
+            }
+        }
+    }
+
+    /// Makes room for a file that is missing and has so many bytes, if that is known. If there can be none, for what is in use
+    /// does not go, the file is not one of the cache, and need not be given back.
+    pub(crate) fn reserve(&self, key: &Key, bytes: Option<u64>) -> bool {
+        let mut books = lock(&self.books);
+        let in_use = books.entries.values().filter(|entry| entry.users > 0).map(Entry::size).sum::<u64>();
+        let fitting = bytes.filter(|bytes| in_use.saturating_add(*bytes) <= self.limit);
+        match (fitting, books.entries.get_mut(key)) {
+            (Some(bytes), Some(entry)) => {
+                entry.expected = bytes;
+                self.evict(&mut books);
+            }
+            _ => drop(books.entries.remove(key)),
+        }
+        drop(books);
+        self.changed.notify_all();
+        fitting.is_some()
+    }
+
+    /// Gives a file back that was acquired. `folder` is the one of its user; `fetched` says whether it is whole.
+    pub(crate) fn release(&self, key: &Key, folder: &Path, fetched: bool) {
+        let mut books = lock(&self.books);
+        if let Some(entry) = books.entries.get_mut(key) {
+            entry.users = entry.users.saturating_sub(1);
+            if entry.bytes.is_none() {
+                let size = std::fs::metadata(folder.join(&entry.name)).ok().filter(|_| fetched);
+                entry.bytes = size.map(|metadata| metadata.len());
+            }
+            if entry.bytes.is_none() {
+                crate::delete(&folder.join(&entry.name));
+                books.entries.remove(key);
+            }
+        }
+        self.evict(&mut books);
+        drop(books);
+        self.changed.notify_all();
+    }
+
+    /// Deletes what was not wanted for longest, and nobody uses, until the rest fits.
+    fn evict(&self, books: &mut Books) {
+        while Self::used(books) > self.limit {
+            let unused = books.entries.iter().filter(|(_, entry)| entry.users == 0 && entry.bytes.is_some());
+            let Some(oldest) = unused.min_by_key(|(_, entry)| entry.wanted).map(|(key, _)| key.clone()) else { return };
+            if let Some(entry) = books.entries.remove(&oldest) {
+                let user = if oldest.0.is_empty() { "agent" } else { &oldest.0 };
+                crate::delete(&self.folder.join(user).join(entry.name));
+            }
+        }
+    }
+
+    fn used(books: &Books) -> u64 {
+        books.entries.values().map(Entry::size).sum()
+    }
+
+    /// Bytes at most, and bytes in use or kept free for downloads.
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        (self.limit, Self::used(&lock(&self.books)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(uri: &str) -> Key {
+        (String::new(), uri.to_owned())
+    }
+
+    fn fill(cache: &FetchCache, folder: &Path, uri: &str, bytes: usize) -> String {
+        let Found::Missing(name) = cache.acquire(&key(uri)) else { panic!("{uri} is there") };
+        std::fs::write(folder.join(&name), vec![0; bytes]).unwrap();
+        cache.release(&key(uri), folder, true);
+        name
+    }
+
+    #[test]
+    fn the_oldest_that_nobody_uses_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = FetchCache::new(place.path().join("cache"), 100);
+        let folder = cache.folder_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        assert_eq!(cache.acquire(&key("a")), Found::Present(a.clone()));
+        fill(&cache, &folder, "c", 40);
+        // `a` is older than `b`, but in use.
+        assert!(folder.join(&a).exists() && !folder.join(&b).exists());
+        assert_eq!(cache.sizes(), (100, 80));
+        cache.release(&key("a"), &folder, true);
+        // What does not fit at all goes as soon as it was delivered.
+        let big = fill(&cache, &folder, "d", 200);
+        assert!(!folder.join(big).exists());
+        // A download that failed leaves nothing.
+        let Found::Missing(name) = cache.acquire(&key("e")) else { panic!("there") };
+        std::fs::write(folder.join(&name), "half").unwrap();
+        cache.release(&key("e"), &folder, false);
+        assert!(!folder.join(&name).exists());
+        assert!(matches!(cache.acquire(&key("e")), Found::Missing(_)));
+    }
+
+    #[test]
+    fn room_is_made_before_anything_is_downloaded() {
+        let place = tempfile::tempdir().unwrap();
+        let cache = FetchCache::new(place.path().join("cache"), 100);
+        let folder = cache.folder_of(None).unwrap().unwrap();
+        let (a, b) = (fill(&cache, &folder, "a", 40), fill(&cache, &folder, "b", 40));
+        assert!(matches!(cache.acquire(&key("c")), Found::Missing(_)));
+        assert!(cache.reserve(&key("c"), Some(50)));
+        assert!(!folder.join(a).exists() && folder.join(&b).exists());
+        assert_eq!(cache.sizes(), (100, 90));
+        // Nothing goes for what would not fit anyway, or whose size nobody tells.
+        for (uri, size) in [("d", Some(51)), ("e", Some(101)), ("f", Some(u64::MAX)), ("g", None)] {
+            assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)));
+            assert!(!cache.reserve(&key(uri), size), "{uri}");
+            assert!(matches!(cache.acquire(&key(uri)), Found::Missing(_)), "{uri} is not in the books");
+            assert!(!cache.reserve(&key(uri), size));
+        }
+        assert!(folder.join(b).exists());
+        assert_eq!(cache.sizes(), (100, 90));
+    }
+
+    #[test]
+    fn without_room_there_is_no_cache() {
+        let cache = FetchCache::new("/no/such/folder".into(), 0);
+        assert_eq!(cache.folder_of(None).unwrap(), None);
+    }
+}

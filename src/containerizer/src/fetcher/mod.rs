@@ -1,0 +1,337 @@
+//! The agent's side of the fetcher: it runs the process that fetches a container's URIs before the container starts.
+//!
+//! The process is the agent's own program, run as the task's user in the sandbox. What it does is in the crate `fetcher`.
+
+mod cache;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent::{ContainerName, ContainerSpec};
+use anyhow::Context;
+use base::lock;
+use containers::{Launcher, Output, Program, ProgramFile, Spec, User};
+use protos::json::{Dialect, ToJson};
+use protos::mesos::fetcher::FetcherInfo;
+use protos::mesos::fetcher::fetcher_info::Item;
+use protos::mesos::fetcher::fetcher_info::item::Action;
+
+use crate::config;
+use cache::{FetchCache, Found, Key};
+
+/// What the fetcher may inherit of the agent's environment: how to reach the world.
+const INHERITED: [&str; 9] = [
+    "PATH",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+/// More of what a fetcher says than this is not read.
+const WORDS_MAX: u64 = 256 * 1024;
+/// How long a fetcher that is not wanted any more may take to end.
+const CANCEL_LIMIT: Duration = Duration::from_secs(10);
+/// The longest instructions: one string of an environment must fit in 128 KiB.
+const INSTRUCTIONS_MAX: usize = 120 * 1024;
+
+/// One container's fetch.
+#[derive(Debug, Default)]
+struct Running {
+    pid: Option<i32>,
+    cancelled: bool,
+}
+
+/// Runs fetchers. Cheap to clone.
+#[derive(Clone)]
+pub struct Fetcher(Arc<Inner>);
+
+struct Inner {
+    /// The agent's own program, and its open file: not every user can reach its path.
+    program: String,
+    open: Option<ProgramFile>,
+    frameworks_home: String,
+    hadoop_home: String,
+    stall: Duration,
+    cache: FetchCache,
+    running: Mutex<BTreeMap<ContainerName, Running>>,
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Fetcher {
+    /// A fetcher with an empty cache of its own: `work_dir` tells it from those of other agents.
+    pub(crate) fn new(config: &config::Fetcher, work_dir: &Path, program: String) -> Fetcher {
+        let own = work_dir.to_string_lossy().trim_matches('/').replace('/', "_");
+        // A file name has at most 255 bytes; the end says more than the beginning.
+        let start = own.char_indices().map(|(at, _)| at).find(|at| own.len() - at <= 200).unwrap_or(0);
+        let folder = config.cache_dir.join(&own[start..]);
+        Fetcher(Arc::new(Inner {
+            program,
+            open: ProgramFile::open(Path::new("/proc/self/exe")).ok(),
+            frameworks_home: config.frameworks_home.clone(),
+            hadoop_home: config.hadoop_home.clone(),
+            stall: config.stall,
+            cache: FetchCache::new(folder, config.cache_size),
+            running: Mutex::default(),
+            succeeded: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }))
+    }
+
+    /// Bytes that the cache may hold, and holds.
+    pub fn cache_sizes(&self) -> (u64, u64) {
+        self.0.cache.sizes()
+    }
+
+    /// How many fetches have succeeded, and how many failed.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.0.succeeded.load(Ordering::Relaxed), self.0.failed.load(Ordering::Relaxed))
+    }
+
+    /// A container that is started wants nothing. That counts as a fetch, too.
+    pub(crate) fn nothing_wanted(&self) {
+        self.0.succeeded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a container is about to fetch. From now on it may be cancelled.
+    pub(crate) fn begin(&self, container: &ContainerName) {
+        lock(&self.0.running).insert(container.clone(), Running::default());
+    }
+
+    /// A container's fetch is over; whether it was cancelled.
+    pub(crate) fn end(&self, container: &ContainerName) -> bool {
+        lock(&self.0.running).remove(container).is_some_and(|running| running.cancelled)
+    }
+
+    /// Ends the fetch of a container, and of those inside it, if there are any.
+    pub(crate) fn cancel(&self, container: &ContainerName) {
+        for (name, running) in lock(&self.0.running).iter_mut() {
+            if name == container || name.is_inside(container) {
+                running.cancelled = true;
+                // Without a pid it has not begun, and will not.
+                if let Some(pid) = running.pid {
+                    std::thread::spawn(move || containers::destroy(pid, None, CANCEL_LIMIT));
+                }
+            }
+        }
+    }
+
+    /// Fetches what a container wants, into its sandbox. Blocks.
+    ///
+    /// # Errors
+    /// What could not be fetched, and why.
+    pub(crate) fn fetch(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+    ) -> anyhow::Result<()> {
+        let fetched = self.fetch_cached(container, spec, user);
+        let count = if fetched.is_ok() { &self.0.succeeded } else { &self.0.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+        fetched
+    }
+
+    fn fetch_cached(&self, container: &ContainerName, spec: &ContainerSpec, user: Option<&User>) -> anyhow::Result<()> {
+        for uri in &spec.uris {
+            fetcher::check(uri).with_context(|| format!("Failed to fetch '{}'", uri.value))?;
+        }
+        let wanted = spec.uris.iter().any(|uri| uri.cache());
+        let folder = if wanted { self.cache_folder(user) } else { None };
+        let mut items = Vec::new();
+        // In one order for all, so that no two fetches wait for each other.
+        let mut cached: Vec<&String> = spec.uris.iter().filter(|uri| uri.cache()).map(|uri| &uri.value).collect();
+        cached.sort();
+        cached.dedup();
+        let mut found = BTreeMap::new();
+        for uri in cached.into_iter().filter(|_| folder.is_some()) {
+            let key = (user.map(|user| user.name.clone()).unwrap_or_default(), uri.clone());
+            found.insert(uri.clone(), (self.0.cache.acquire(&key), key));
+        }
+        self.make_room(container, spec, user, &mut found);
+        let used: Vec<Key> = found.values().map(|(_, key)| key.clone()).collect();
+        let mut found: BTreeMap<String, Found> = found.into_iter().map(|(uri, (file, _))| (uri, file)).collect();
+        for uri in &spec.uris {
+            let file = found.get(&uri.value).filter(|_| uri.cache()).cloned();
+            let (action, cache_filename) = match file {
+                None => (Action::BypassCache, None),
+                Some(Found::Missing(name)) => {
+                    // Wanted twice, it is downloaded once.
+                    found.insert(uri.value.clone(), Found::Present(name.clone()));
+                    (Action::DownloadAndCache, Some(name))
+                }
+                Some(Found::Present(name)) => (Action::RetrieveFromCache, Some(name)),
+            };
+            items.push(Item { uri: uri.clone(), action: action as i32, cache_filename });
+        }
+        let info = self.instructions(spec, user, folder.as_deref(), items);
+        let fetched = self.run(container, spec, user, (fetcher::INSTRUCTIONS, info)).map(drop);
+        if let Some(folder) = &folder {
+            used.iter().for_each(|key| self.0.cache.release(key, folder, fetched.is_ok()));
+        }
+        fetched
+    }
+
+    /// Makes room in the cache for what is missing there; what it has no room for is none of its files.
+    fn make_room(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        found: &mut BTreeMap<String, (Found, Key)>,
+    ) {
+        let missing = found.iter().filter(|(_, (file, _))| matches!(file, Found::Missing(_)));
+        let missing: Vec<String> = missing.map(|(uri, _)| uri.clone()).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let item = |value: &String| {
+            let uri = spec.uris.iter().find(|uri| uri.value == *value)?.clone();
+            Some(Item { uri, action: Action::BypassCache as i32, cache_filename: None })
+        };
+        let info = self.instructions(spec, user, None, missing.iter().filter_map(item).collect());
+        let told = self.run(container, spec, user, (fetcher::SIZES, info)).unwrap_or_else(|error| {
+            tracing::warn!(%container, "it cannot be told how large URIs are: {error:#}");
+            String::new()
+        });
+        let mut sizes = told.lines().map(|line| line.trim().parse().ok());
+        for uri in missing {
+            let size = sizes.next().flatten();
+            if found.get(&uri).is_some_and(|(_, key)| !self.0.cache.reserve(key, size)) {
+                found.remove(&uri);
+            }
+        }
+    }
+
+    /// A cache that cannot be used is done without.
+    fn cache_folder(&self, user: Option<&User>) -> Option<PathBuf> {
+        self.0.cache.folder_of(user).unwrap_or_else(|error| {
+            tracing::warn!("fetching without the cache: {error:#}");
+            None
+        })
+    }
+
+    fn instructions(
+        &self,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        cache: Option<&Path>,
+        items: Vec<Item>,
+    ) -> FetcherInfo {
+        let home = &self.0.frameworks_home;
+        let stall = i64::try_from(self.0.stall.as_nanos()).unwrap_or(i64::MAX);
+        FetcherInfo {
+            sandbox_directory: spec.sandbox.clone(),
+            cache_directory: cache.map(|folder| folder.to_string_lossy().into_owned()),
+            items,
+            user: user.map(|user| user.name.clone()),
+            frameworks_home: Some(home.clone()).filter(|home| !home.is_empty()),
+            stall_timeout: Some(protos::mesos::DurationInfo { nanoseconds: stall }),
+        }
+    }
+
+    fn run(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        (variable, info): (&str, FetcherInfo),
+    ) -> anyhow::Result<String> {
+        let instructions = String::from_utf8_lossy(&info.json(Dialect::V0)).into_owned();
+        anyhow::ensure!(instructions.len() <= INSTRUCTIONS_MAX, "The URIs are too many, or too long");
+        self.run_process(container, spec, user, (variable, instructions))
+    }
+
+    /// Brings an image into the store, as root; what the fetcher says of it. Blocks.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    pub(crate) fn bring_image(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        wanted: &str,
+    ) -> anyhow::Result<String> {
+        anyhow::ensure!(wanted.len() <= INSTRUCTIONS_MAX, "The image's name or its login is too long");
+        self.run_process(container, spec, None, (fetcher::image::WANTED, wanted.to_owned()))
+    }
+
+    /// Runs a fetcher with instructions in a variable; what it has said.
+    fn run_process(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        instructions: (&str, String),
+    ) -> anyhow::Result<String> {
+        let (mut words, said) = std::io::pipe().context("no pipe")?;
+        let program = self.process(spec, user, instructions, Arc::new(said.into()));
+        let child = {
+            let mut running = lock(&self.0.running);
+            let cancelled = running.get(container).is_none_or(|running| running.cancelled);
+            anyhow::ensure!(!cancelled, "The container is not wanted any more");
+            let child = Launcher::posix().spawn(&program)?;
+            if let Some(running) = running.get_mut(container) {
+                running.pid = Some(child.pid());
+            }
+            child
+        };
+        // The other end of the pipe is closed when the fetcher ends.
+        drop(program);
+        let mut text = String::new();
+        // What cannot be read is not said.
+        let _ = words.by_ref().take(WORDS_MAX).read_to_string(&mut text);
+        let status = child.wait(None)?;
+        if let Some(running) = lock(&self.0.running).get_mut(container) {
+            running.pid = None;
+        }
+        if status.is_some_and(|status| status.success()) {
+            return Ok(text);
+        }
+        let why = match (text.trim(), status) {
+            ("", Some(status)) => format!("The fetcher {status}"),
+            (words, _) => words.to_owned(),
+        };
+        anyhow::bail!(why)
+    }
+
+    fn process(
+        &self,
+        spec: &ContainerSpec,
+        user: Option<&User>,
+        (variable, instructions): (&str, String),
+        said: Arc<OwnedFd>,
+    ) -> Spec {
+        let sandbox = Path::new(&spec.sandbox);
+        let argv = vec![OsString::from(&self.0.program), "fetch".into()];
+        let program = match &self.0.open {
+            Some(file) => Program::Open { file: file.clone(), argv },
+            None => Program::Argv { file: OsString::from(&self.0.program), argv },
+        };
+        let inherited = INHERITED.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let mut environment: Vec<(OsString, OsString)> = inherited.collect();
+        environment.push((variable.into(), instructions.into()));
+        if !self.0.hadoop_home.is_empty() {
+            environment.push((fetcher::HADOOP_HOME.into(), OsString::from(&self.0.hadoop_home)));
+        }
+        Spec {
+            environment,
+            working_dir: Some(sandbox.to_owned()),
+            stdout: Output::Fd(said),
+            stderr: Output::File(sandbox.join("stderr")),
+            user: user.cloned(),
+            die_with_parent: true,
+            ..Spec::new(program)
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The pipes and terminals of sessions, and the terminals of other containers (`tty_info`).
+//!
+//! The streams of a session are the agent's, and end with it. The terminal of any other container belongs to a switchboard, a small
+//! process beside it (crate `executor`) that outlives the agent: it writes the output to the sandbox, and the agent is its client. Its
+//! socket is in the container's runtime directory.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+
+use agent::{ContainerSpec, Session};
+use containers::isolation::Isolation;
+use containers::{Child, Launcher, Output, Program, ProgramFile, Spec, Terminal};
+
+/// The socket of a container's switchboard.
+const SOCKET: &str = "terminal";
+/// What ends the input of a terminal.
+const END_OF_INPUT: &[u8] = &[4];
+/// The size of a terminal that nobody has named one for: rows and columns.
+const USUAL_SIZE: (u32, u32) = (24, 80);
+/// Frames of the switchboard: what is typed, and the terminal's size.
+const TYPED: u8 = 0;
+const SIZE: u8 = 1;
+/// The longest piece that is typed at once.
+const FRAME_MAX: usize = 64 * 1024;
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Line {
+    #[default]
+    Pipe,
+    Terminal,
+    Switchboard,
+}
+
+impl Line {
+    /// How bytes, or the end of them, are typed into it.
+    pub(crate) fn typed(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let bytes = if bytes.is_empty() { END_OF_INPUT } else { bytes };
+        match self {
+            Line::Pipe | Line::Terminal => Cow::Borrowed(bytes),
+            Line::Switchboard => bytes.chunks(FRAME_MAX).flat_map(|piece| frame(TYPED, piece)).collect(),
+        }
+    }
+}
+
+/// A frame that tells a switchboard the terminal's size.
+pub(crate) fn size(rows: u32, columns: u32) -> Vec<u8> {
+    frame(SIZE, &[rows.to_be_bytes(), columns.to_be_bytes()].concat())
+}
+
+fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
+    [&[kind], &length[..], body].concat()
+}
+
+/// Our ends of a container's streams.
+pub(crate) struct Ends {
+    pub(crate) line: Line,
+    pub(crate) input: OwnedFd,
+    pub(crate) output: OwnedFd,
+    /// None for a terminal, which has only one output.
+    pub(crate) error: Option<OwnedFd>,
+}
+
+impl Ends {
+    /// Opens a session's pipes or terminal, and gives the other ends to the process to be. With `inside`, the terminal is one of
+    /// those that this process sees.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub(crate) fn open(session: Session, inside: Option<i32>, process: &mut Spec) -> io::Result<Ends> {
+        let ends = match session.terminal {
+            Some((rows, columns)) => {
+                let terminal = match inside {
+                    Some(pid) => Terminal::open_inside(pid, rows, columns)?,
+                    None => Terminal::open(rows, columns)?,
+                };
+                let user = give(terminal, process)?;
+                process.isolation.terminal = true;
+                Ends { line: Line::Terminal, input: user.try_clone()?, output: user, error: None }
+            }
+            None => {
+                let ((stdin, input), (output, stdout), (error, stderr)) =
+                    (containers::pipe()?, containers::pipe()?, containers::pipe()?);
+                process.stdin = Some(Arc::new(stdin));
+                process.stdout = Output::Fd(Arc::new(stdout));
+                process.stderr = Output::Fd(Arc::new(stderr));
+                Ends { line: Line::Pipe, input, output, error: Some(error) }
+            }
+        };
+        for fd in [Some(&ends.input), Some(&ends.output), ends.error.as_ref()].into_iter().flatten() {
+            containers::never_wait(fd)?;
+        }
+        Ok(ends)
+    }
+
+    /// Our ends of the switchboard of a container, whose runtime folder this is.
+    ///
+    /// # Errors
+    /// If it has none, or it has ended.
+    pub(crate) fn of_switchboard(folder: &Path) -> io::Result<Ends> {
+        let folder = File::open(folder)?;
+        let stream = UnixStream::connect(below(&folder))?;
+        stream.set_nonblocking(true)?;
+        Ok(Ends { line: Line::Switchboard, input: stream.try_clone()?.into(), output: stream.into(), error: None })
+    }
+}
+
+/// The socket in an open folder: a path of its own may be longer than the address of a socket.
+fn below(folder: &File) -> String {
+    format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd())
+}
+
+/// Makes a terminal the process's; what its user sees of it.
+fn give(terminal: Terminal, process: &mut Spec) -> io::Result<OwnedFd> {
+    if let Some(user) = &process.user {
+        terminal.give(user)?;
+    }
+    let Terminal { user, process: theirs } = terminal;
+    let theirs = Arc::new(theirs);
+    process.stdin = Some(theirs.clone());
+    (process.stdout, process.stderr) = (Output::Fd(theirs.clone()), Output::Fd(theirs));
+    Ok(user)
+}
+
+/// The size of the terminal that a container is to have of its own.
+pub(crate) fn wanted(spec: &ContainerSpec) -> Option<(u32, u32)> {
+    let info = spec.container.as_ref()?.tty_info.as_ref().filter(|_| spec.session.is_none())?;
+    Some(info.window_size.as_ref().map_or(USUAL_SIZE, |size| (size.rows, size.columns)))
+}
+
+/// Starts the switchboard of a container that is about to be started, with the runtime folder `folder`; `isolation` is the
+/// switchboard's own.
+///
+/// # Errors
+/// If there is no terminal left, or it cannot be started.
+pub(crate) fn start(
+    (rows, columns): (u32, u32),
+    folder: &Path,
+    executor: &ProgramFile,
+    process: &mut Spec,
+    isolation: Isolation,
+) -> anyhow::Result<Child> {
+    let output = std::mem::take(&mut process.stdout);
+    let terminal = give(Terminal::open(rows, columns)?, process)?;
+    // Our own executor hands it on to its task.
+    process.isolation.terminal = match &process.program {
+        Program::Open { argv, .. } => argv.iter().any(|word| word == "init"),
+        _ => true,
+    };
+    let folder = File::open(folder)?;
+    let socket = UnixListener::bind(below(&folder))?;
+    let argv = ["tepui-executor", "executor", "switchboard"].map(Into::into).to_vec();
+    let board = Spec {
+        stdin: Some(Arc::new(terminal)),
+        stdout: output,
+        stderr: Output::Fd(Arc::new(socket.into())),
+        isolation,
+        ..Spec::new(Program::Open { file: executor.clone(), argv })
+    };
+    Ok(Launcher::posix().spawn(&board)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed() {
+        assert_eq!(*Line::Terminal.typed(b"a"), *b"a");
+        assert_eq!(*Line::Terminal.typed(b""), [4]);
+        assert_eq!(*Line::Switchboard.typed(b"ab"), [0, 0, 0, 0, 2, b'a', b'b']);
+        assert_eq!(*Line::Switchboard.typed(b""), [0, 0, 0, 0, 1, 4]);
+        let long = vec![b'x'; FRAME_MAX + 1];
+        assert_eq!(Line::Switchboard.typed(&long).len(), long.len() + 10);
+        assert_eq!(size(2, 3), [1, 0, 0, 0, 8, 0, 0, 0, 2, 0, 0, 0, 3]);
+    }
+}

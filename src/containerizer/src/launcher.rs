@@ -1,0 +1,429 @@
+//! The launcher: its thread does what a container needs until its first process runs.
+//!
+//! How containers end is in `reaper.rs`; what is special to a kind of containers is its containerizer's.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+
+use agent::{ContainerName, ContainerSpec, Input, Ours};
+use base::lock;
+use containers::isolation::Isolation;
+use containers::{Child, Output, Program, ProgramFile, Spec, Template, TemplateError};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::composing::{Connect, Job, Live, Report, Tools};
+use crate::config::SecretResolver;
+use crate::container_config::{Described, Started};
+use crate::container_logger::{ContainerLogger, Rules};
+use crate::containerizer::{Container, Containerizers, Launched};
+use crate::docker::RUNNER;
+use crate::fetcher::Fetcher;
+use crate::io_switchboard::IoSwitchboard;
+use crate::io_switchboard::terminals::{self, Ends};
+use crate::mesos::isolators::Isolators;
+use crate::mesos::isolators::network::ports;
+use crate::reaper::remove;
+use crate::runtime_dir::{Note, Records};
+use crate::sandbox::{Ready, prepare};
+use crate::systemd::Systemd;
+
+/// Signals that end a container which is still fetching: SIGINT, SIGQUIT, SIGKILL, SIGTERM.
+const FATAL: [i32; 4] = [2, 3, KILL, 15];
+const KILL: i32 = 9;
+
+/// How many containers fetch at once. Others wait for their turn: the threads that may block are for all that the agent does, and
+/// a container has to be ended while others fetch from a slow server.
+const FETCHES_MAX: usize = 32;
+
+/// The launcher's thread. Clones of it wait for containers in tasks of the reactor.
+#[derive(Clone)]
+pub(crate) struct Launcher {
+    pub(crate) live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    pub(crate) report: Report,
+    pub(crate) records: Records,
+    /// The executors' program under the name that the core knows it by.
+    executor: Option<(String, ProgramFile)>,
+    /// The process that executors are copies of.
+    template: Arc<Mutex<Option<Template>>>,
+    connect: Connect,
+    pub(crate) fetcher: Fetcher,
+    fetches: Arc<Semaphore>,
+    pub(crate) isolators: Isolators,
+    pub(crate) containerizers: Containerizers,
+    pub(crate) rotation: ContainerLogger,
+    secrets: SecretResolver,
+    pub(crate) systemd: Systemd,
+    pub(crate) sessions: IoSwitchboard,
+    pub(crate) runtime: Handle,
+    /// Called at points where a test may end the agent.
+    pub(crate) on_step: fn(&'static str),
+}
+
+impl Launcher {
+    pub(crate) fn new(tools: Tools, sessions: IoSwitchboard, runtime: Handle) -> Launcher {
+        let Tools {
+            executor,
+            report,
+            records,
+            connect,
+            fetcher,
+            isolators,
+            containerizers,
+            live,
+            rotation,
+            secrets,
+            systemd,
+            on_step,
+            ..
+        } = tools;
+        let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
+        Launcher {
+            live,
+            report,
+            records,
+            executor,
+            template,
+            connect,
+            fetcher,
+            fetches,
+            isolators,
+            containerizers,
+            rotation,
+            secrets,
+            systemd,
+            sessions,
+            runtime,
+            on_step,
+        }
+    }
+
+    /// Starts the template, which is the child of the calling thread: the launcher's.
+    pub(crate) fn start_template(&self) {
+        let Some((_, file)) = &self.executor else { return };
+        let words = ["tepui-executor", "executor", "template"].map(OsString::from);
+        match Template::start(file, words.into()) {
+            Ok(template) => *lock(&self.template) = Some(template),
+            Err(error) => tracing::warn!("executors are started one by one: {:#}", anyhow::Error::from(error)),
+        }
+    }
+
+    pub(crate) fn work(&self, job: Job) {
+        match job {
+            Job::Launch(container, spec) => {
+                let started = self.prepare(&spec).and_then(|ready| {
+                    self.fetcher.nothing_wanted();
+                    self.spawn(&container, spec, ready)
+                });
+                self.tell_failure(container, started);
+            }
+            Job::Fetch(container, spec, jobs) => self.fetch(container, spec, jobs),
+            Job::Fetched(container, spec, user, fetched) => {
+                let started = match self.fetcher.end(&container) {
+                    true => Err(anyhow::anyhow!("The container was destroyed while it was fetching")),
+                    false => fetched.and_then(|()| self.spawn(&container, spec, Ready { user, sandbox: None })),
+                };
+                self.tell_failure(container, started);
+            }
+            Job::Reattach(container, pid, recorded, sandbox) => self.reattach(container, pid, recorded, sandbox),
+            Job::Signal(container, signal) => self.signal(&container, signal),
+            Job::Destroy(container) => self.destroy(&container),
+            Job::LeftOvers(containers, ended) => self.end_left_overs(containers, ended),
+        }
+    }
+
+    fn signal(&self, container: &ContainerName, signal: i32) {
+        let live = lock(&self.live).get(container).cloned();
+        // A process that is gone needs no signal; its end is reported by the one who waits for it.
+        match live {
+            // The first process is one of ours, which takes no signals. Its program may have made a group of its own.
+            Some(live) if live.init && signal == KILL => self.destroy(container),
+            Some(live) if live.init => drop(containers::signal_tree(live.pid, signal)),
+            Some(live) => drop(containers::signal_group(live.pid, signal)),
+            None if FATAL.contains(&signal) => self.fetcher.cancel(container),
+            None => {}
+        }
+    }
+
+    fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
+        let containerizer = self.containerizers.of(spec);
+        containerizer.check(spec)?;
+        prepare(spec, containerizer.mounts())
+    }
+
+    fn tell_failure(&self, container: ContainerName, started: anyhow::Result<()>) {
+        let Err(error) = started else { return };
+        self.records.forget(&container);
+        let root = container.root();
+        if !lock(&self.live).contains_key(&root) {
+            // Its executor has ended meanwhile, and nobody else forgets what was noted for it since.
+            self.records.forget(&root);
+        }
+        let launcher = self.clone();
+        // Taking back networks may take long. The agent is told afterwards: what is taken back can be given again.
+        self.runtime.spawn_blocking(move || {
+            launcher.clean_up(&container);
+            let why = format!("{error:#}");
+            (launcher.report)(Input::ContainerStartFailed { container, why });
+        });
+    }
+
+    /// Fetches in the background; other containers are started meanwhile.
+    fn fetch(&self, container: ContainerName, mut spec: Box<ContainerSpec>, jobs: mpsc::Sender<Job>) {
+        let user = match self.prepare(&spec) {
+            Ok(ready) => ready.user,
+            Err(error) => return self.tell_failure(container, Err(error)),
+        };
+        self.fetcher.begin(&container);
+        let launcher = self.clone();
+        let fetch = move || {
+            let provided = launcher.secrets.resolve(&mut spec).and_then(|()| {
+                let fetch = || match spec.uris.is_empty() {
+                    true => {
+                        launcher.fetcher.nothing_wanted();
+                        Ok(())
+                    }
+                    false => launcher.fetcher.fetch(&container, &spec, user.as_ref()),
+                };
+                launcher.containerizers.of(&spec).provide(&container, &spec, &fetch)
+            });
+            let fetched = provided.map(|told| told.into_iter().for_each(|told| (launcher.report)(told)));
+            // The launcher's thread lives as long as this sender.
+            let _ = jobs.send(Job::Fetched(container, spec, user, fetched));
+        };
+        let fetches = Arc::clone(&self.fetches);
+        self.runtime.spawn(async move {
+            // It is closed by nobody.
+            let _turn = fetches.acquire_owned().await;
+            if let Err(error) = tokio::task::spawn_blocking(fetch).await {
+                tracing::warn!("the thread that fetches for a container has failed: {error}");
+            }
+        });
+    }
+
+    fn spawn(&self, container: &ContainerName, whole: Box<ContainerSpec>, ready: Ready) -> anyhow::Result<()> {
+        if let Some(parent) = container.parent() {
+            // The core may not have heard yet that it has ended.
+            anyhow::ensure!(lock(&self.live).contains_key(&parent), "Parent container {parent} does not run");
+        }
+        let spec = &*whole;
+        let rotation = self.rotation_of(container, spec)?;
+        let is_executor = spec.latest.is_some();
+        if self.isolators.is_linux() {
+            self.records.note_owner(container);
+        }
+        let containerizer = self.containerizers.of(spec);
+        let (user, terminal) = (ready.user.clone(), containerizer.attach(spec));
+        let mut process = self.to_spec(spec, ready);
+        let launched = containerizer.launch(Container { name: container, spec, user: user.as_ref() }, &mut process)?;
+        let Launched { init, ours, around, group, oom, reports } = launched;
+        reports.into_iter().for_each(|told| (self.report)(told));
+        process.isolation = self.systemd.outlive(process.isolation);
+        let status = self.status_file(container, spec, &process, init);
+        let init = init || status.is_some();
+        if init {
+            process.program = self.under_init(process.program, status.is_some())?;
+            process.stdin = status.map(|file| Arc::new(file.into())).or(process.stdin);
+        }
+        if let Some(word) = ours {
+            process.program = self.ours(["tepui-executor", "executor", word].map(OsString::from))?;
+        }
+        let spawned = self.streams(container, spec, (terminal, around), &mut process).and_then(|ends| {
+            let owner = spec.ours.clone().filter(|_| ours.is_none());
+            let (child, line) = self.start(owner, &process)?;
+            Ok((ends, child, line))
+        });
+        // The container alone keeps its ends of the streams open.
+        let started_with = Started::from(process);
+        let (ends, child, line) = spawned.inspect_err(|_| {
+            remove(container, group.as_ref());
+            if spec.session.is_none() {
+                self.sessions.forget(container);
+            }
+        })?;
+        (self.on_step)("after a process was started");
+        let started = child.started();
+        let (pid, pidfd) = child.into_parts();
+        if let Some(ends) = ends {
+            self.sessions.run(container, ends, &self.runtime);
+        }
+        if let Some(watch) = oom {
+            self.watch_memory(container, watch);
+        }
+        let sandbox = is_executor.then(|| spec.sandbox.clone());
+        let ports = ports::own(container, spec);
+        if let Some(Err(error)) = ports.as_ref().map(|ports| self.records.note_more(container, Note::Ports, ports)) {
+            tracing::warn!(%container, "a container's ports cannot be noted: {error}");
+        }
+        let live = Live { pid, started, sandbox, init, rotation, ports };
+        let line = line.map(|(owner, ours)| (self.connect)(owner, ours));
+        let is_noted = containerizer.is_noted();
+        let described = Described { spec: whole, launched: started_with };
+        // Of an executor the checkpoints tell, and most end soon.
+        let later = match is_executor {
+            true => Some(described).filter(|_| is_noted),
+            false => {
+                self.records.note(container, pid, &described);
+                None
+            }
+        };
+        self.alive(container, live, pidfd, true, line, later);
+        Ok(())
+    }
+
+    /// Starts the process beside an executor's container that Docker has gone on running, when the one of an earlier agent has ended
+    /// with it: an agent may be in a container, too. None if there is no such container.
+    pub(crate) fn stand_beside_again(&self, container: &ContainerName, sandbox: &str) -> Option<Child> {
+        let environment = self.containerizers.iter().find_map(|one| one.reattach(container, sandbox))?;
+        let start = || {
+            let program = self.ours(["tepui-executor", "executor", RUNNER].map(OsString::from))?;
+            let folder = Path::new(sandbox);
+            let process = Spec {
+                environment,
+                working_dir: Some(folder.to_owned()),
+                stdout: Output::File(folder.join("stdout")),
+                stderr: Output::File(folder.join("stderr")),
+                isolation: self.systemd.outlive(Isolation::default()),
+                ..Spec::new(program)
+            };
+            anyhow::Ok(containers::Launcher::posix().spawn(&process)?)
+        };
+        start().inspect_err(|error| tracing::warn!(%container, "an executor cannot be watched: {error:#}")).ok()
+    }
+
+    /// How the output of a container is rotated whose variables say so; noted for the agent's next start.
+    fn rotation_of(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Rules>> {
+        let variables = self.rotation.variables(&spec.environment);
+        if variables.is_empty() || spec.session.is_some() {
+            return Ok(None);
+        }
+        let rules = self.rotation.rules(&variables).map_err(|why| anyhow::anyhow!("The container's logger: {why}"))?;
+        self.records.note_more(container, Note::Logger, &variables)?;
+        Ok(rules)
+    }
+
+    /// Starts the process: an executor of ours as a copy of the template, with a line to here, if it can be one.
+    fn start(&self, owner: Option<Ours>, process: &Spec) -> anyhow::Result<(Child, Option<(Ours, UnixStream)>)> {
+        let mut kept = lock(&self.template);
+        if let Some(template) = kept.as_mut().filter(|template| template.suits(process))
+            && let Some(owner) = owner
+        {
+            let (ours, theirs) = containers::line()?;
+            match template.spawn(process, Some(theirs)) {
+                Ok(child) => return Ok((child, Some((owner, ours.into())))),
+                Err(TemplateError::Spawn(error)) => return Err(error.into()),
+                Err(error) => {
+                    tracing::warn!("{:#}; a new one is started", anyhow::Error::from(error));
+                    *kept = None;
+                    drop(kept);
+                    self.start_template();
+                }
+            }
+        }
+        Ok((containers::Launcher::posix().spawn(process)?, None))
+    }
+
+    /// Gives a session, or a container with a terminal, its streams; our ends of them.
+    fn streams(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        (terminal, around): (Option<(u32, u32)>, Option<i32>),
+        process: &mut Spec,
+    ) -> anyhow::Result<Option<Ends>> {
+        if let Some(session) = spec.session {
+            return Ok(Some(Ends::open(session, around, process)?));
+        }
+        let Some(size) = terminal else { return Ok(None) };
+        let (_, executor) = self
+            .executor
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("A terminal needs the executors' program, which cannot be opened"))?;
+        let folder = self.records.make_folder(container)?;
+        let board = terminals::start(size, &folder, executor, process, self.systemd.outlive(Isolation::default()))?;
+        self.records.note_switchboard(container, board.pid());
+        let board_ends = Ends::of_switchboard(&folder)?;
+        self.sessions.add_terminal(container);
+        self.runtime.spawn(bury(container.clone(), board));
+        Ok(Some(board_ends))
+    }
+
+    /// Takes up the terminal of a container of an earlier agent, if it has one.
+    pub(crate) fn take_up_terminal(&self, container: &ContainerName) {
+        if let Ok(ends) = Ends::of_switchboard(&self.records.folder(container)) {
+            self.sessions.add_terminal(container);
+            self.sessions.run(container, ends, &self.runtime);
+        }
+    }
+
+    /// Where the first process of a container notes how its program has ended, if it is to: nobody else knows it once another agent
+    /// looks after the container. Not where our process could not run, within limits and filters that are meant for the program; nor
+    /// for what has a client or a terminal as its input.
+    fn status_file(&self, container: &ContainerName, spec: &ContainerSpec, process: &Spec, init: bool) -> Option<File> {
+        let has_input = spec.session.is_some() || terminals::wanted(spec).is_some();
+        let fits = init || process.rlimits.is_empty() && process.isolation.seccomp.is_empty();
+        let ours = self.executor.is_some() && matches!(process.program, Program::Argv { .. });
+        let wanted = spec.latest.is_none() && !has_input && fits && ours;
+        if wanted { self.records.open_status(container) } else { None }
+    }
+
+    /// The program, started by a first process of ours that waits for orphans and hands on how it has ended; into its standard input
+    /// if it `keeps` that.
+    fn under_init(&self, program: Program, keeps: bool) -> anyhow::Result<Program> {
+        let Program::Argv { file, argv } = program else { return Ok(program) };
+        let words = ["tepui-executor", "executor", if keeps { "keep" } else { "init" }].map(OsString::from);
+        self.ours(words.into_iter().chain([file]).chain(argv))
+    }
+
+    /// The executors' program with these words.
+    fn ours(&self, words: impl IntoIterator<Item = OsString>) -> anyhow::Result<Program> {
+        let (_, executor) = self
+            .executor
+            .as_ref()
+            .ok_or_else(|| anyhow::anyhow!("The container needs the executors' program, which cannot be opened"))?;
+        Ok(Program::Open { file: executor.clone(), argv: words.into_iter().collect() })
+    }
+
+    fn to_spec(&self, spec: &ContainerSpec, mut ready: Ready) -> Spec {
+        let sandbox = Path::new(&spec.sandbox);
+        let argv = spec.argv.iter().map(OsString::from).collect();
+        let program = match &self.executor {
+            Some((name, file)) if *name == spec.program && spec.argv.get(1).is_some_and(|word| word == "executor") => {
+                Program::Open { file: file.clone(), argv }
+            }
+            _ => Program::Argv { file: OsString::from(&spec.program), argv },
+        };
+        let environment = spec.environment.iter();
+        Spec {
+            environment: environment.map(|(name, value)| (OsString::from(name), OsString::from(value))).collect(),
+            working_dir: Some(sandbox.to_owned()),
+            stdout: Output::File(sandbox.join("stdout")),
+            stderr: Output::File(sandbox.join("stderr")),
+            user: ready.user.take(),
+            folder: ready.folder(sandbox),
+            ..Spec::new(program)
+        }
+    }
+}
+
+/// Waits for the end of a switchboard, which comes with that of its container.
+#[allow(
+    deprecated,
+    reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+)]
+async fn bury(container: ContainerName, board: Child) {
+    let (pid, pidfd) = board.into_parts();
+    if let Ok(fd) = AsyncFd::with_interest(pidfd, Interest::READABLE) {
+        // Whatever is wrong with waiting: asking for the end waits, too.
+        let _ = fd.readable().await;
+    }
+    if let Err(error) = containers::wait(pid) {
+        tracing::warn!(%container, "{error}");
+    }
+}

@@ -1,0 +1,46 @@
+//! The agent's containerizer: it launches containers, isolates them, watches them and ends them.
+//!
+//! The agent's core says what to launch and what to end, and is told what became of it. This crate knows nothing of the states of
+//! tasks, of frameworks, of HTTP, or of flags: it takes a [`Config`].
+#![forbid(unsafe_code)]
+
+mod composing;
+pub mod config;
+mod container_config;
+mod container_logger;
+mod containerizer;
+mod credential_helpers;
+mod default_dns;
+mod docker;
+mod external_program;
+mod fetcher;
+mod host;
+mod io_switchboard;
+mod launcher;
+mod mesos;
+mod reaper;
+mod runtime_dir;
+mod sandbox;
+mod secrets;
+mod systemd;
+pub mod volumes;
+
+use std::path::Path;
+
+pub use crate::fetcher::Fetcher;
+pub use composing::{ComposingContainerizer, Connect, Holding, Holdings, Report, Used};
+pub use config::{Config, Refused};
+pub use host::{Host, Links};
+pub use io_switchboard::{Client, Io};
+pub use mesos::isolators::gpu::nvidia::Gpus;
+pub use mesos::isolators::{DiskUse, GroupUse};
+pub use mesos::provisioner::Provisioner;
+
+/// Deletes a directory or a file. The log has what cannot be deleted.
+pub fn delete(path: &Path) {
+    if let Err(error) = containers::remove(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!("cannot delete '{}': {error}", path.display());
+    }
+}

@@ -1,0 +1,3 @@
+//! `disk/...`: what containers use of the disk.
+
+pub(crate) mod du;

@@ -1,0 +1,205 @@
+//! `filesystem/linux`, and `volume/...` and `docker/runtime` with it: the root and the volumes of a container (mesos-features.md AGT-95
+//! to AGT-98).
+//!
+//! Mount points are made here; the container's first process mounts. Paths that the task's user owns are walked without following
+//! links.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use agent::{ContainerName, ContainerSpec, Input, Prepare};
+use anyhow::Context;
+use containers::User;
+use containers::isolation::{Isolation, Mount, Place};
+use protos::mesos;
+use protos::mesos::volume::source::sandbox_path::Type as Whose;
+
+use super::view::View;
+use crate::config::Config;
+use crate::fetcher::Fetcher;
+use crate::mesos::isolators::{Container, Isolator, Launch};
+use crate::mesos::provisioner::Provisioner;
+
+/// The isolator: the root, the persistent volumes and the volumes of containers.
+pub(crate) struct Filesystem {
+    images: Provisioner,
+    fetcher: Fetcher,
+    /// Where secrets are written for containers to read.
+    secrets: PathBuf,
+    /// `--host_path_volume_force_creation`
+    force_creation: Vec<PathBuf>,
+}
+
+impl Filesystem {
+    pub(crate) fn new(config: &Config, images: Provisioner, fetcher: Fetcher) -> Filesystem {
+        let secrets = config.runtime_dir.join("secrets");
+        Filesystem { images, fetcher, secrets, force_creation: config.isolation.force_creation.clone() }
+    }
+}
+
+impl Isolator for Filesystem {
+    fn recover(&self, kept: &BTreeSet<String>) {
+        self.images.clean(kept);
+    }
+
+    fn provides(&self, spec: &ContainerSpec) -> bool {
+        Provisioner::are_wanted(spec)
+    }
+
+    fn provide(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<Input>> {
+        self.images.provide(container, spec, &self.fetcher).map(|()| None)
+    }
+
+    fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
+        if container.around.is_none() {
+            let hostname = container.spec.container.as_ref().and_then(|container| container.hostname.clone());
+            launch.isolation.namespaces.uts = hostname.is_some();
+            launch.isolation.namespaces.mount = true;
+            launch.isolation.hostname = hostname;
+        }
+        let Container { name: container, spec, user, .. } = container;
+        Wanted { isolator: self, container, spec, user, view: &launch.view }.add(&mut launch.isolation)
+    }
+
+    fn cleanup(&self, container: &ContainerName) {
+        self.images.remove(container);
+        crate::secrets::remove(&self.secrets, container);
+    }
+}
+
+/// Whether a container asks for volumes.
+pub(crate) fn asks(spec: &ContainerSpec) -> bool {
+    spec.container.as_ref().is_some_and(|container| !container.volumes.is_empty())
+}
+
+/// A container whose volumes are wanted.
+struct Wanted<'a> {
+    isolator: &'a Filesystem,
+    container: &'a ContainerName,
+    spec: &'a ContainerSpec,
+    user: Option<&'a User>,
+    view: &'a View,
+}
+
+impl Wanted<'_> {
+    /// Adds the mounts that the container asks for.
+    ///
+    /// # Errors
+    /// A volume that is not there, that leads out of the sandbox, or that this agent cannot give.
+    fn add(&self, isolation: &mut Isolation) -> anyhow::Result<()> {
+        let spec = self.spec;
+        let asked = spec.container.as_ref().map(|container| container.volumes.as_slice()).unwrap_or_default();
+        let is_inside = isolation.enter.is_some() && self.view.root().is_none();
+        // Those inside another container see their folders through links, as they share its root.
+        for link in spec.volumes.iter().filter(|_| !is_inside) {
+            crate::volumes::ready(link, self.user)?;
+            let source = match &link.prepare {
+                // A sandbox lies in a folder that may be a user's, who may put a link in the place of any part of it.
+                Prepare::Make { .. } => Place::without_links(&link.folder),
+                Prepare::Give | Prepare::Leave => Place::trusted(&link.folder),
+            };
+            let target = self.point(&link.seen, true)?;
+            isolation.mounts.push(Mount::Bind { source, target, read_only: false });
+        }
+        for (number, volume) in asked.iter().enumerate() {
+            let (source, is_folder, fixed) = match &volume.image {
+                Some(_) => {
+                    let shown = self.isolator.images.volume(self.container, number)?;
+                    isolation.mounts.extend(shown.mount);
+                    (Place::trusted(shown.path), true, shown.is_fixed)
+                }
+                None => {
+                    let (source, is_folder) = self.source(volume)?;
+                    (source, is_folder, false)
+                }
+            };
+            let target = self.point(&volume.container_path, is_folder)?;
+            let read_only = fixed || volume.mode() == mesos::volume::Mode::Ro;
+            isolation.mounts.push(Mount::Bind { source, target, read_only });
+        }
+        isolation.namespaces.mount |= !isolation.mounts.is_empty();
+        Ok(())
+    }
+
+    /// What a volume shows, and whether that is a folder.
+    fn source(&self, volume: &mesos::Volume) -> anyhow::Result<(Place, bool)> {
+        use mesos::volume::source::Type;
+        let (isolator, spec) = (self.isolator, self.spec);
+        let shown = &volume.container_path;
+        let Some(source) = &volume.source else {
+            let path = volume.host_path.as_deref().with_context(|| format!("The volume '{shown}' has no source"))?;
+            return host_path(&isolator.force_creation, spec, path);
+        };
+        match source.r#type() {
+            Type::HostPath => {
+                let path =
+                    source.host_path.as_ref().with_context(|| format!("The volume '{shown}' has no host path"))?;
+                host_path(&isolator.force_creation, spec, &path.path)
+            }
+            Type::SandboxPath => {
+                let path = source.sandbox_path.as_ref().with_context(|| format!("The volume '{shown}' has no path"))?;
+                anyhow::ensure!(
+                    path.r#type() == Whose::Self_,
+                    "A volume of the parent's sandbox needs a parent container"
+                );
+                sandbox_path(spec, &path.path)
+            }
+            Type::Secret => {
+                let secret = source.secret.as_ref().with_context(|| format!("The volume '{shown}' has no secret"))?;
+                let bytes = crate::secrets::value(secret)?;
+                let file = crate::secrets::write(&isolator.secrets, self.container, self.user, &bytes)?;
+                Ok((Place::trusted(file), false))
+            }
+            other => anyhow::bail!("Volumes of the type {} are not supported by this agent", other.as_str_name()),
+        }
+    }
+
+    /// Where a volume is seen: in the sandbox, where the place is made; in a root of its own, where it is made too; or
+    /// anywhere else, where it must be.
+    fn point(&self, seen: &str, is_folder: bool) -> anyhow::Result<Place> {
+        let path = Path::new(seen);
+        let path = match self.view.root() {
+            Some(root) => match path.strip_prefix(self.view.sandbox(self.spec)) {
+                Ok(inside) => inside,
+                Err(_) if path.is_absolute() => return root.point(path, is_folder),
+                Err(_) => path,
+            },
+            None => path,
+        };
+        if path.is_absolute() {
+            let found = std::fs::metadata(path).with_context(|| format!("Nothing can be mounted at '{seen}'"))?;
+            anyhow::ensure!(
+                found.is_dir() == is_folder,
+                "A folder and a file cannot be mounted on each other ('{seen}')"
+            );
+            return Ok(Place::trusted(path));
+        }
+        let sandbox = Path::new(&self.spec.sandbox);
+        match is_folder {
+            true => containers::make_inside(sandbox, path)?,
+            false => containers::make_file_inside(sandbox, path)?,
+        }
+        Ok(Place::without_links(sandbox.join(path)))
+    }
+}
+
+fn host_path(creation: &[PathBuf], spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
+    if !path.starts_with('/') {
+        return sandbox_path(spec, path);
+    }
+    let found = Path::new(path);
+    let clean = found.components().all(|part| part != std::path::Component::ParentDir);
+    if clean && !found.exists() && creation.iter().any(|allowed| found.starts_with(allowed)) {
+        store::create_directories(found, store::Access::All)
+            .with_context(|| format!("The host path '{path}' cannot be created"))?;
+    }
+    let metadata = std::fs::metadata(found).with_context(|| format!("The host path '{path}' cannot be mounted"))?;
+    Ok((Place::trusted(path), metadata.is_dir()))
+}
+
+/// A folder of the container's own sandbox, which is made for its owner.
+fn sandbox_path(spec: &ContainerSpec, path: &str) -> anyhow::Result<(Place, bool)> {
+    let sandbox = Path::new(&spec.sandbox);
+    containers::make_inside(sandbox, Path::new(path))?;
+    Ok((Place::without_links(sandbox.join(path)), true))
+}

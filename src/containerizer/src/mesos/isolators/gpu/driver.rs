@@ -1,0 +1,113 @@
+//! The host's GPU driver in containers with an image that has the label `com.nvidia.volumes.needed` (mesos-features.md AGT-108).
+//!
+//! The driver's programs and libraries must fit the kernel's module, so images do not have them. Each is mounted below
+//! `/usr/local/nvidia`, where such images look for it; nothing is copied.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use containers::isolation::{Isolation, Mount, Place};
+
+use crate::mesos::provisioner::Root;
+
+/// Where images look for it.
+const TARGET: &str = "/usr/local/nvidia";
+/// Where hosts have programs, and libraries.
+const PROGRAMS: [&str; 3] = ["usr/bin", "usr/local/bin", "usr/local/nvidia/bin"];
+const LIBRARIES: [&str; 5] =
+    ["usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib", "usr/local/nvidia/lib64"];
+/// The driver's programs.
+const OWN: [&str; 5] =
+    ["nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "nvidia-debugdump", "nvidia-persistenced", "nvidia-smi"];
+/// The driver's libraries, by what comes before `.so`.
+const NAMES: [&str; 9] = [
+    "libcuda",
+    "libcudadebugger",
+    "libnvcuvid",
+    "libnvoptix",
+    "libvdpau_nvidia",
+    "libGLX_nvidia",
+    "libEGL_nvidia",
+    "libGLESv1_CM_nvidia",
+    "libGLESv2_nvidia",
+];
+/// The rest of its libraries, and what is called alike but is no part of it.
+const PREFIX: &str = "libnvidia-";
+const FOREIGN: &str = "libnvidia-container";
+/// A driver has some sixty files, each of a few names.
+const MOST: usize = 1000;
+
+/// Adds the driver to what a container sees, if its image wants it.
+///
+/// # Errors
+/// The host has none, or the image does not let it be mounted.
+pub(crate) fn add(root: &Root, isolation: &mut Isolation) -> anyhow::Result<()> {
+    if !root.wants_gpu_driver() {
+        return Ok(());
+    }
+    let files = files(Path::new("/"));
+    ensure!(
+        !files.is_empty(),
+        "The image wants the driver of the host's GPUs (com.nvidia.volumes.needed), and there is none"
+    );
+    for (seen, file) in files {
+        let target = root.point(&Path::new(TARGET).join(seen), false)?;
+        isolation.mounts.push(Mount::Bind { source: Place::trusted(file), target, read_only: true });
+    }
+    Ok(())
+}
+
+/// The driver's files below `host`: what each is called in the container, and where it is.
+fn files(host: &Path) -> BTreeMap<PathBuf, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut look = |folders: &[&str], target: &str, is_one: fn(&str) -> bool| {
+        for entry in folders.iter().flat_map(|folder| fs::read_dir(host.join(folder))).flatten().flatten() {
+            let name = entry.file_name();
+            // A link is what it leads to: what it is called is how programs find it.
+            let file = entry.path().canonicalize().ok().filter(|file| file.is_file());
+            if let (Some(name), Some(file)) = (name.to_str().filter(|name| is_one(name)), file)
+                && found.len() < MOST
+            {
+                found.entry(Path::new(target).join(name)).or_insert(file);
+            }
+        }
+    };
+    look(&PROGRAMS, "bin", |name| OWN.contains(&name));
+    look(&LIBRARIES, "lib64", is_library);
+    found
+}
+
+fn is_library(name: &str) -> bool {
+    let Some((stem, rest)) = name.split_once(".so") else { return false };
+    let own = NAMES.contains(&stem) || stem.starts_with(PREFIX) && !stem.starts_with(FOREIGN);
+    own && (rest.is_empty() || rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drivers_files_by_all_their_names() {
+        let host = tempfile::tempdir().unwrap();
+        let libraries = host.path().join("usr/lib/x86_64-linux-gnu");
+        fs::create_dir_all(&libraries).unwrap();
+        fs::create_dir_all(host.path().join("usr/bin")).unwrap();
+        assert!(files(host.path()).is_empty());
+        for name in ["libcuda.so.550.1", "libnvidia-ml.so.1", "libc.so.6", "libnvidia-container.so.1", "libcuda.a"] {
+            fs::write(libraries.join(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink("libcuda.so.550.1", libraries.join("libcuda.so.1")).unwrap();
+        std::os::unix::fs::symlink("nowhere", libraries.join("libcuda.so")).unwrap();
+        fs::create_dir(libraries.join("libnvidia-folder.so")).unwrap();
+        fs::write(host.path().join("usr/bin/nvidia-smi"), "").unwrap();
+        fs::write(host.path().join("usr/bin/sh"), "").unwrap();
+        let found = files(host.path());
+        let names: Vec<&str> = found.keys().map(|name| name.to_str().unwrap()).collect();
+        let all = ["bin/nvidia-smi", "lib64/libcuda.so.1", "lib64/libcuda.so.550.1", "lib64/libnvidia-ml.so.1"];
+        assert_eq!(names, all);
+        assert!(found[Path::new("lib64/libcuda.so.1")].ends_with("libcuda.so.550.1"));
+    }
+}

@@ -1,0 +1,4 @@
+//! `gpu/...`: GPUs, and their driver in containers with an image.
+
+mod driver;
+pub(crate) mod nvidia;

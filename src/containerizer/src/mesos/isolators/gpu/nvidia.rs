@@ -1,0 +1,398 @@
+//! `gpu/nvidia`: GPUs as devices with identities. Which container has which, what it may open, and what CUDA is told
+//! (mesos-features.md AGT-108). Mesos has no shares of a GPU.
+//!
+//! `gpus` are whole devices. `gpu_share` are parts of devices that are kept for sharing (`--gpu_share_devices`): a container has its
+//! share of one device, and CUDA's multi-process service keeps it within that part of the processors. Who has what is noted
+//! in `--runtime_dir`, as containers outlive the agent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use agent::{ContainerName, Limits};
+use anyhow::{Context, bail, ensure};
+use base::lock;
+use containers::cgroups::{Device, Group};
+use protos::mesos;
+use serde::{Deserialize, Serialize};
+use store::Access;
+
+use super::driver;
+use crate::config::{Cgroups, Config, Refused};
+use crate::mesos::isolators::{Container, Isolator, Launch};
+
+/// The resource that is a part of a device.
+const SHARE: &str = "gpu_share";
+/// A whole device, in thousandths.
+const WHOLE: u64 = 1000;
+/// What every container with a device needs besides it.
+const COMMON: [&str; 3] = ["nvidiactl", "nvidia-uvm", "nvidia-uvm-tools"];
+
+/// The devices of this agent. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Gpus(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// `/dev`
+    devices: PathBuf,
+    /// Where it is noted who has what.
+    notes: PathBuf,
+    whole: Vec<u32>,
+    shared: Vec<u32>,
+    held: Mutex<BTreeMap<String, Held>>,
+}
+
+/// What a container has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Held {
+    whole: Vec<u32>,
+    /// A device, and the part of it in thousandths.
+    share: Option<(u32, u64)>,
+}
+
+impl Gpus {
+    /// Finds the devices, and what an earlier agent has given; none if GPUs are not isolated.
+    ///
+    /// # Errors
+    /// Devices that are not there, or that are both shared and not.
+    pub fn start(config: &Config) -> Result<Option<Gpus>, Refused> {
+        let isolation = &config.isolation;
+        if !isolation.has(&["gpu/nvidia"]) {
+            return Ok(None);
+        }
+        let (devices, notes) = (PathBuf::from("/dev"), config.runtime_dir.join("isolators/gpu"));
+        let gpus = Gpus::new(devices, notes, isolation.gpus.clone(), isolation.shared_gpus.clone());
+        gpus.map(Some).map_err(|(flag, why)| Refused::new(flag, why))
+    }
+
+    fn new(
+        devices: PathBuf,
+        notes: PathBuf,
+        given: Vec<u32>,
+        shared: Vec<u32>,
+    ) -> Result<Gpus, (&'static str, String)> {
+        let there: BTreeSet<u32> = fs::read_dir(&devices)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("nvidia")?.parse().ok())
+            .collect();
+        for (name, list) in [("nvidia_gpu_devices", &given), ("gpu_share_devices", &shared)] {
+            if let Some(missing) = list.iter().find(|index| !there.contains(index)) {
+                return Err((name, format!("there is no '{}/nvidia{missing}'", devices.display())));
+            }
+        }
+        if let Some(both) = given.iter().find(|index| shared.contains(index)) {
+            return Err(("gpu_share_devices", format!("the device {both} cannot be shared and given as a whole")));
+        }
+        let all: Vec<u32> = there.into_iter().filter(|index| !shared.contains(index)).collect();
+        let whole = if given.is_empty() { all } else { given };
+        let held = fs::read_dir(&notes).into_iter().flatten().flatten().filter_map(|entry| {
+            let held = serde_json::from_slice(&fs::read(entry.path()).ok()?).ok()?;
+            Some((entry.file_name().into_string().ok()?, held))
+        });
+        let held = Mutex::new(held.collect());
+        Ok(Gpus(Arc::new(Inner { devices, notes, whole, shared, held })))
+    }
+
+    /// How many devices there are to be given as a whole, and to be shared.
+    pub fn count(&self) -> (usize, usize) {
+        (self.0.whole.len(), self.0.shared.len())
+    }
+
+    /// Gives a container what it holds, more than before if it has grown.
+    ///
+    /// # Errors
+    /// More than there is left.
+    fn give(&self, container: &ContainerName, list: &[mesos::Resource]) -> anyhow::Result<Held> {
+        let (count, share) = (thousandths(list, "gpus") / WHOLE, thousandths(list, SHARE));
+        let mut all = lock(&self.0.held);
+        let mut own = all.get(container.as_str()).cloned().unwrap_or_default();
+        let before = own.clone();
+        let used: BTreeSet<u32> = all.values().flat_map(|held| held.whole.iter().copied()).collect();
+        let mut free = self.0.whole.iter().filter(|index| !used.contains(index));
+        while (own.whole.len() as u64) < count {
+            let next = free.next().context("There are fewer GPUs left than the container holds")?;
+            own.whole.push(*next);
+        }
+        let part = own.share.map_or(0, |(_, part)| part);
+        if share > part {
+            all.remove(container.as_str());
+            let device = match own.share {
+                Some((device, _)) => left(&all, device).checked_sub(share).map(|_| device),
+                None => self.fullest(&all, share),
+            };
+            let Some(device) = device else {
+                if before != Held::default() {
+                    all.insert(container.as_str().to_owned(), before);
+                }
+                bail!("No shared GPU has {:.3} of it left", share as f64 / WHOLE as f64);
+            };
+            own.share = Some((device, share));
+        }
+        if own != Held::default() {
+            store::create_private(&self.0.notes)?;
+            store::write_file(&self.0.notes.join(container.as_str()), &serde_json::to_vec(&own)?, Access::Owner)?;
+            all.insert(container.as_str().to_owned(), own.clone());
+        }
+        Ok(own)
+    }
+
+    /// What a container has.
+    fn of(&self, container: &ContainerName) -> Held {
+        lock(&self.0.held).get(container.as_str()).cloned().unwrap_or_default()
+    }
+
+    /// The device with the least left that is enough: large parts stay whole for others.
+    fn fullest(&self, all: &BTreeMap<String, Held>, share: u64) -> Option<u32> {
+        let fits = self.0.shared.iter().map(|device| (left(all, *device), *device)).filter(|(left, _)| *left >= share);
+        fits.min().map(|(_, device)| device)
+    }
+
+    /// Takes back what a container has.
+    pub(crate) fn take_back(&self, container: &str) {
+        if lock(&self.0.held).remove(container).is_some() {
+            let note = self.0.notes.join(container);
+            if let Err(error) = fs::remove_file(&note) {
+                tracing::warn!(container, "cannot delete '{}': {error}", note.display());
+            }
+        }
+    }
+
+    /// Takes back what others than these outermost containers have.
+    fn clean(&self, wanted: &BTreeSet<String>) {
+        let gone: Vec<String> = lock(&self.0.held).keys().filter(|name| !wanted.contains(*name)).cloned().collect();
+        gone.iter().for_each(|name| self.take_back(name));
+    }
+
+    /// What a container may open, in the words of the device controller.
+    ///
+    /// # Errors
+    /// A device that is not there any more.
+    fn devices(&self, held: &Held) -> anyhow::Result<Vec<Device>> {
+        let number = |(_, device): (PathBuf, u64)| {
+            let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+            Device(format!("c {major}:{minor} rwm"))
+        };
+        Ok(self.files(held)?.into_iter().map(number).collect())
+    }
+
+    /// The files of a container's devices, with their numbers.
+    fn files(&self, held: &Held) -> anyhow::Result<Vec<(PathBuf, u64)>> {
+        let own: Vec<u32> = held.indexes();
+        let needed = own.iter().map(|index| (format!("nvidia{index}"), true));
+        let common = COMMON.iter().filter(|_| !own.is_empty()).map(|name| ((*name).to_owned(), false));
+        let mut files = Vec::new();
+        for (name, is_needed) in needed.chain(common) {
+            let path = self.0.devices.join(&name);
+            match fs::metadata(&path) {
+                Ok(found) if found.file_type().is_char_device() => files.push((path, found.rdev())),
+                _ => ensure!(!is_needed, "'{}' is no device", path.display()),
+            }
+        }
+        Ok(files)
+    }
+
+    /// Gives a container of Docker's what it holds: what its executor is told of it, if it holds any.
+    ///
+    /// # Errors
+    /// More than there is left, or a device that is not there any more.
+    pub(crate) fn give_docker(
+        &self,
+        container: &ContainerName,
+        list: &[mesos::Resource],
+    ) -> anyhow::Result<Option<String>> {
+        let held = self.give(container, list)?;
+        if held == Held::default() {
+            return Ok(None);
+        }
+        let files: Vec<PathBuf> = self.files(&held)?.into_iter().map(|(path, _)| path).collect();
+        Ok(Some(serde_json::json!({"devices": files, "variables": held.variables()}).to_string()))
+    }
+}
+
+/// The isolator.
+pub(crate) struct Nvidia {
+    gpus: Gpus,
+    /// What every container may open.
+    allowed: Vec<Device>,
+}
+
+impl Nvidia {
+    pub(crate) fn new(gpus: Gpus, config: &Cgroups) -> Nvidia {
+        Nvidia { gpus, allowed: config.devices.clone() }
+    }
+
+    /// Lets an outermost container open what it holds; those inside it have its group's rights.
+    fn allow(&self, container: &ContainerName, group: &Group, held: &Held) -> anyhow::Result<()> {
+        if container.parent().is_some() {
+            return Ok(());
+        }
+        let devices = [self.allowed.clone(), self.gpus.devices(held)?].concat();
+        Ok(group.allow_devices(&devices)?)
+    }
+}
+
+impl Isolator for Nvidia {
+    fn recover(&self, kept: &BTreeSet<String>) {
+        self.gpus.clean(kept);
+    }
+
+    /// What is inside an outermost container has what that one has.
+    fn prepare(&self, container: Container<'_>, launch: &mut Launch) -> anyhow::Result<()> {
+        let held = match container.name.parent() {
+            None => self.gpus.give(container.name, &container.spec.resources)?,
+            Some(_) => self.gpus.of(&container.name.root()),
+        };
+        launch.variables.extend(held.variables());
+        match launch.view.root() {
+            Some(root) => driver::add(root, &mut launch.isolation),
+            None => Ok(()),
+        }
+    }
+
+    fn isolate(&self, container: Container<'_>, group: &Group, _: &mut Launch) -> anyhow::Result<()> {
+        self.allow(container.name, group, &self.gpus.of(container.name))
+    }
+
+    fn update(
+        &self,
+        container: &ContainerName,
+        group: &Group,
+        held: &[mesos::Resource],
+        _: Limits,
+    ) -> anyhow::Result<()> {
+        self.allow(container, group, &self.gpus.give(container, held)?)
+    }
+
+    fn cleanup(&self, container: &ContainerName) {
+        self.gpus.take_back(container.as_str());
+    }
+}
+
+/// What is left of a device, in thousandths.
+fn left(all: &BTreeMap<String, Held>, device: u32) -> u64 {
+    let parts = all.values().filter_map(|held| held.share).filter(|(shared, _)| *shared == device);
+    WHOLE.saturating_sub(parts.map(|(_, part)| part).sum())
+}
+
+impl Held {
+    fn indexes(&self) -> Vec<u32> {
+        self.whole.iter().copied().chain(self.share.map(|(device, _)| device)).collect()
+    }
+
+    /// What CUDA and the containers' tools read. Without devices they see none.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let list: Vec<String> = self.indexes().iter().map(u32::to_string).collect();
+        if list.is_empty() {
+            return vec![("CUDA_VISIBLE_DEVICES", String::new()), ("NVIDIA_VISIBLE_DEVICES", "void".to_owned())];
+        }
+        let list = list.join(",");
+        let mut variables = vec![("CUDA_VISIBLE_DEVICES", list.clone()), ("NVIDIA_VISIBLE_DEVICES", list)];
+        if let Some((_, part)) = self.share.filter(|_| self.whole.is_empty()) {
+            // Whole percents, at least one: the service knows no smaller part.
+            let percent = (part * 100 / WHOLE).max(1);
+            variables.push(("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", percent.to_string()));
+        }
+        variables
+    }
+}
+
+fn thousandths(list: &[mesos::Resource], name: &str) -> u64 {
+    let scalars = list.iter().filter(|resource| resource.name == name).filter_map(|resource| resource.scalar.as_ref());
+    (scalars.map(|scalar| scalar.value).sum::<f64>() * WHOLE as f64).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpus(name: &str, given: &[u32], shared: &[u32]) -> (Result<Gpus, (&'static str, String)>, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("tepui-gpus-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("dev")).unwrap();
+        for index in 0..4 {
+            fs::write(folder.join(format!("dev/nvidia{index}")), "").unwrap();
+        }
+        (Gpus::new(folder.join("dev"), folder.join("notes"), given.to_vec(), shared.to_vec()), folder)
+    }
+
+    fn scalar(name: &str, value: f64) -> Vec<mesos::Resource> {
+        let scalar = Some(mesos::value::Scalar { value });
+        vec![mesos::Resource { name: name.into(), scalar, ..mesos::Resource::default() }]
+    }
+
+    fn container(id: &str) -> ContainerName {
+        ContainerName::top(&base::ContainerId::new(id).unwrap())
+    }
+
+    fn seen(held: &Held) -> String {
+        held.variables().iter().map(|(name, value)| format!("{name}={value} ")).collect()
+    }
+
+    #[test]
+    fn whole_devices() {
+        let (gpus, folder) = gpus("whole", &[], &[3]);
+        let gpus = gpus.unwrap();
+        assert_eq!(gpus.count(), (3, 1));
+        let give = |id: &str, count: f64| gpus.give(&container(id), &scalar("gpus", count));
+        let first = give("a", 2.0).unwrap();
+        assert_eq!(seen(&first), "CUDA_VISIBLE_DEVICES=0,1 NVIDIA_VISIBLE_DEVICES=0,1 ");
+        assert_eq!(give("a", 2.0).unwrap(), first, "asking again changes nothing");
+        assert_eq!(give("b", 2.0).unwrap_err().to_string(), "There are fewer GPUs left than the container holds");
+        assert_eq!(seen(&give("b", 0.0).unwrap()), "CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void ");
+        assert_eq!(give("b", 1.0).unwrap().whole, [2]);
+        // The next agent knows.
+        let again = Gpus::new(folder.join("dev"), folder.join("notes"), Vec::new(), vec![3]).unwrap();
+        assert!(again.give(&container("c"), &scalar("gpus", 1.0)).is_err());
+        again.clean(&["b".to_owned()].into());
+        assert_eq!(again.give(&container("c"), &scalar("gpus", 1.0)).unwrap().whole, [0]);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_docker_is_told() {
+        let (gpus, folder) = gpus("docker", &[], &[]);
+        let gpus = gpus.unwrap();
+        let give = |id: &str, count: f64| gpus.give_docker(&container(id), &scalar("gpus", count));
+        assert_eq!(give("none", 0.0).unwrap(), None);
+        assert!(give("a", 1.0).unwrap_err().to_string().ends_with("nvidia0' is no device"));
+        let path = folder.join("dev/nvidia0");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&give("a", 1.0).unwrap().unwrap()).unwrap();
+        assert_eq!(told["devices"], serde_json::json!([path]));
+        assert_eq!(told["variables"][1], serde_json::json!(["NVIDIA_VISIBLE_DEVICES", "0"]));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn parts_of_devices() {
+        let (gpus, folder) = gpus("parts", &[], &[2, 3]);
+        let gpus = gpus.unwrap();
+        let give = |id: &str, part: f64| gpus.give(&container(id), &scalar(SHARE, part));
+        let first = give("a", 0.5).unwrap();
+        assert!(seen(&first).ends_with("NVIDIA_VISIBLE_DEVICES=2 CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 "));
+        assert_eq!(give("b", 0.6).unwrap().share, Some((3, 600)));
+        assert_eq!(give("c", 0.4).unwrap().share, Some((3, 400)), "the fuller one");
+        assert_eq!(give("d", 0.6).unwrap_err().to_string(), "No shared GPU has 0.600 of it left");
+        assert_eq!(give("a", 1.0).unwrap().share, Some((2, 1000)), "it has grown where it is");
+        gpus.take_back("b");
+        assert_eq!(give("d", 0.6).unwrap().share, Some((3, 600)));
+        assert!(give("e", 1.5).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn flags_that_do_not_fit() {
+        let (missing, folder) = gpus("flags", &[7], &[]);
+        assert!(missing.unwrap_err().1.contains("nvidia7"));
+        assert!(gpus("flags", &[1], &[1]).0.unwrap_err().1.contains("cannot be shared"));
+        let (plain, _) = gpus("flags", &[1], &[]);
+        // A file is no device.
+        assert!(plain.unwrap().devices(&Held { whole: vec![1], share: None }).is_err());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,184 @@
+//! The list of isolators, in the order in which they prepare a container, and what containers may not ask for without one.
+//!
+//! The order matters for mounts, which are made in order, and where an isolator changes what another one has set.
+
+use std::sync::Arc;
+
+use agent::ContainerSpec;
+use containers::cgroups::Controller;
+
+use super::cgroups::{
+    blkio::Blkio, cpu::Cpu, devices::Devices, mem::Mem, net_cls::NetCls, perf_event::PerfEvent, pids::Pids,
+};
+use super::disk::du::Du;
+use super::filesystem::linux::Filesystem;
+use super::gpu::nvidia::{Gpus, Nvidia};
+use super::linux::{capabilities::Capabilities, nnp::NoNewPrivileges, resctrl::Resctrl, seccomp::Seccomp};
+use super::namespaces::{ipc::Ipc, pid::Pid};
+use super::network::{cni::Cni, ports::Ports};
+use super::posix::rlimits::Rlimits;
+use super::{Isolator, filesystem, linux, namespaces, network};
+use crate::config::{Config, Isolation};
+use crate::fetcher::Fetcher;
+use crate::mesos::provisioner::Provisioner;
+
+/// What isolators work with.
+pub(crate) struct Parts {
+    pub(crate) images: Provisioner,
+    pub(crate) fetcher: Fetcher,
+    /// The GPUs, if they are isolated.
+    pub(crate) gpus: Option<Gpus>,
+    /// What the agent has.
+    pub(crate) resources: Vec<protos::mesos::Resource>,
+    /// Tells the time.
+    pub(crate) now: Arc<dyn Fn() -> base::Time + Send + Sync>,
+}
+
+/// What isolators are made of.
+struct Setup<'a> {
+    config: &'a Config,
+    parts: &'a Parts,
+}
+
+/// What has an isolator in the list.
+enum When {
+    /// One of these names.
+    Named(&'static [&'static str]),
+    /// The controller of control groups, which some names stand for.
+    Controls(Controller),
+}
+
+use When::{Controls, Named};
+
+type Make = fn(&Setup<'_>) -> anyhow::Result<Arc<dyn Isolator>>;
+
+const ALL: [(When, Make); 17] = [
+    (Named(&["posix/rlimits"]), |_| Ok(Arc::new(Rlimits))),
+    (Named(&["linux/capabilities"]), |setup| Ok(Arc::new(Capabilities::new(&setup.config.isolation)))),
+    (Named(&["linux/nnp"]), |_| Ok(Arc::new(NoNewPrivileges))),
+    (Named(&["linux/seccomp"]), |setup| Ok(Arc::new(Seccomp::new(&setup.config.isolation)?))),
+    (Named(&FILESYSTEM), |setup| {
+        Ok(Arc::new(Filesystem::new(setup.config, setup.parts.images.clone(), setup.parts.fetcher.clone())))
+    }),
+    (Named(&["namespaces/ipc"]), |setup| Ok(Arc::new(Ipc::new(&setup.config.isolation)))),
+    (Named(&["network/cni"]), |setup| Ok(Arc::new(Cni::new(setup.config)))),
+    (Named(&["namespaces/pid"]), |setup| Ok(Arc::new(Pid::new(&setup.config.isolation)))),
+    (Named(&["linux/resctrl"]), |setup| Ok(Arc::new(Resctrl::start(&setup.parts.resources)?))),
+    (Controls(Controller::Cpu), |setup| Ok(Arc::new(Cpu::new(&setup.config.isolation.cgroups)))),
+    (Controls(Controller::Devices), |setup| Ok(Arc::new(Devices::new(&setup.config.isolation.cgroups)))),
+    (Controls(Controller::Memory), |setup| Ok(Arc::new(Mem::new(&setup.config.isolation.cgroups)))),
+    (Controls(Controller::Pids), |_| Ok(Arc::new(Pids))),
+    (Controls(Controller::Blkio), |_| Ok(Arc::new(Blkio))),
+    // After cgroups/devices: it lets more be opened.
+    (Named(&["gpu/nvidia"]), |setup| {
+        let gpus = setup.parts.gpus.clone().unwrap_or_default();
+        Ok(Arc::new(Nvidia::new(gpus, &setup.config.isolation.cgroups)))
+    }),
+    (Controls(Controller::NetClass), |setup| Ok(Arc::new(NetCls::new(setup.config.isolation.cgroups.net_cls)))),
+    (Controls(Controller::PerfEvent), |setup| Ok(Arc::new(PerfEvent::start(setup.config, setup.parts.now.clone())?))),
+];
+
+/// They look at containers, on any launcher.
+const WATCHES: [(When, Make); 2] = [
+    (Named(&["disk/du", "posix/disk"]), |setup| Ok(Arc::new(Du::new(setup.config.isolation.disk)))),
+    (Named(&["network/ports"]), |setup| {
+        Ok(Arc::new(Ports::new(&setup.config.isolation.ports, &setup.parts.resources)))
+    }),
+];
+
+/// Names of one isolator: the others come with filesystem/linux, as with Mesos.
+pub(crate) const FILESYSTEM: [&str; 5] =
+    ["filesystem/linux", "volume/host_path", "volume/image", "volume/secret", "docker/runtime"];
+
+/// Makes the isolators that are in force.
+///
+/// # Errors
+/// What the host lacks.
+pub(super) fn make(
+    config: &Config,
+    controllers: &[Controller],
+    parts: &Parts,
+) -> anyhow::Result<Vec<Arc<dyn Isolator>>> {
+    let setup = Setup { config, parts };
+    let is_wanted = |when: &When| match when {
+        Named(names) => config.isolation.has(names),
+        Controls(controller) => controllers.contains(controller),
+    };
+    let wanted = ALL.iter().chain(&WATCHES).filter(|(when, _)| is_wanted(when));
+    wanted.map(|(_, make)| make(&setup)).collect()
+}
+
+/// The controllers that the names of isolators stand for. `cgroups/all` is all that the host has.
+pub(super) fn controllers(isolation: &Isolation) -> Vec<Controller> {
+    use Controller::{Blkio, Cpu, Cpuacct, Cpuset, Devices, Hugetlb, Memory, NetClass, NetPriority, PerfEvent, Pids};
+    let named: [(&[&str], Controller); 11] = [
+        (&["cgroups", "cgroups/cpu"], Cpu),
+        (&["cgroups", "cgroups/cpu"], Cpuacct),
+        (&["cgroups", "cgroups/mem"], Memory),
+        (&["cgroups/pids"], Pids),
+        (&["cgroups/blkio"], Blkio),
+        (&["cgroups/cpuset"], Cpuset),
+        (&["cgroups/devices"], Devices),
+        (&["cgroups/hugetlb"], Hugetlb),
+        (&["cgroups/net_cls"], NetClass),
+        (&["cgroups/net_prio"], NetPriority),
+        (&["cgroups/perf_event"], PerfEvent),
+    ];
+    named.into_iter().filter(|(names, _)| isolation.has(names)).map(|(_, controller)| controller).collect()
+}
+
+/// What a container may not ask for without an isolator.
+pub(super) struct Refusal {
+    /// The isolator's names.
+    without: &'static [&'static str],
+    /// Whether it is passed over with the launcher `posix`.
+    is_linux: bool,
+    pub(super) asks: fn(&ContainerSpec) -> bool,
+    pub(super) why: &'static str,
+}
+
+/// A task must not run without what it asked for.
+const REFUSALS: [Refusal; 6] = [
+    Refusal {
+        without: &FILESYSTEM,
+        is_linux: false,
+        asks: filesystem::linux::asks,
+        why: "Volumes in ContainerInfo need the isolator filesystem/linux",
+    },
+    Refusal {
+        without: &FILESYSTEM,
+        is_linux: false,
+        asks: Provisioner::are_wanted,
+        why: "Container images need --image_providers=docker",
+    },
+    Refusal {
+        without: &["network/cni"],
+        is_linux: false,
+        asks: network::cni::wanted,
+        why: "The container's networks need the isolator network/cni",
+    },
+    Refusal {
+        without: &["linux/capabilities"],
+        is_linux: true,
+        asks: linux::capabilities::asks,
+        why: "Capabilities need the isolator linux/capabilities",
+    },
+    Refusal {
+        without: &["linux/seccomp"],
+        is_linux: true,
+        asks: linux::seccomp::asks,
+        why: "Seccomp profiles need the isolator linux/seccomp",
+    },
+    Refusal {
+        without: &["namespaces/ipc"],
+        is_linux: true,
+        asks: namespaces::ipc::asks,
+        why: namespaces::ipc::NEEDS_OWN,
+    },
+];
+
+/// What containers may not ask for with these isolators.
+pub(super) fn refusals(isolation: &Isolation) -> Vec<&'static Refusal> {
+    let is_missing = |refusal: &&Refusal| (isolation.linux || !refusal.is_linux) && !isolation.has(refusal.without);
+    REFUSALS.iter().filter(is_missing).collect()
+}

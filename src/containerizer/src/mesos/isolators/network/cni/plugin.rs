@@ -1,0 +1,157 @@
+//! Runs CNI plugins: programs that read a configuration and answer with JSON.
+//!
+//! Their configurations are `config.rs`'s.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use agent::ContainerName;
+use anyhow::{Context, bail, ensure};
+use serde_json::Value;
+
+use super::Attachment;
+use crate::external_program::{self, ExternalProgram, LIMIT, TEXT_MAX};
+
+/// What a plugin is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Add,
+    Del,
+}
+
+/// For whom.
+pub(crate) struct Call<'a> {
+    pub(crate) verb: Verb,
+    pub(crate) container: &'a ContainerName,
+    pub(crate) namespace: &'a Path,
+    pub(crate) attachment: &'a Attachment,
+}
+
+/// Where the plugins are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plugins {
+    path: String,
+}
+
+impl Plugins {
+    /// `path` is a list of folders with colons in between.
+    pub(crate) fn new(path: &str) -> Plugins {
+        Plugins { path: path.to_owned() }
+    }
+
+    /// Whether there is a plugin of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        let folders = self.path.split(':').filter(|folder| !folder.is_empty() && !name.contains('/'));
+        folders.map(|folder| Path::new(folder).join(name)).find(|path| path.is_file())
+    }
+
+    /// Has a plugin do something with an interface; its answer, if it gives one. Blocks.
+    ///
+    /// # Errors
+    /// It is not there, takes too long, or says that it cannot.
+    pub(crate) fn run(&self, call: &Call<'_>, config: &Value) -> anyhow::Result<Option<Value>> {
+        let name = config["type"].as_str().unwrap_or_default();
+        let program = self.find(name).with_context(|| format!("there is no plugin '{name}' in '{}'", self.path))?;
+        let mut config = config.clone();
+        if let Some(result) = &call.attachment.result {
+            config["prevResult"] = result.clone();
+        }
+        let config = config.to_string();
+        ensure!(config.len() <= TEXT_MAX, "the configuration of the plugin '{name}' is too long");
+        let file = program.into_os_string();
+        let ask =
+            ExternalProgram { file, words: Vec::new(), environment: self.variables(call), input: config.as_bytes() };
+        let Some((status, text)) = ask.run()? else {
+            bail!("the plugin '{name}' has not answered within {LIMIT:?}");
+        };
+        if status.code() != Some(0) {
+            bail!("the plugin '{name}' says: {}", complaint(&text));
+        }
+        match text.iter().all(u8::is_ascii_whitespace) {
+            true => Ok(None),
+            false => {
+                Ok(Some(serde_json::from_slice(&text).with_context(|| format!("the plugin '{name}' gives no JSON"))?))
+            }
+        }
+    }
+
+    fn variables(&self, call: &Call<'_>) -> Vec<(OsString, OsString)> {
+        let verb = match call.verb {
+            Verb::Add => "ADD",
+            Verb::Del => "DEL",
+        };
+        let path = external_program::path();
+        let all = [
+            ("CNI_COMMAND", OsString::from(verb)),
+            ("CNI_CONTAINERID", call.container.as_str().into()),
+            ("CNI_NETNS", call.namespace.into()),
+            ("CNI_IFNAME", call.attachment.interface.clone().into()),
+            ("CNI_PATH", self.path.clone().into()),
+            ("PATH", path),
+        ];
+        all.map(|(name, value)| (name.into(), value)).into()
+    }
+}
+
+/// The words of an error that a plugin tells.
+fn complaint(text: &[u8]) -> String {
+    let said: Value = serde_json::from_slice(text).unwrap_or_default();
+    let words: Vec<&str> = [&said["msg"], &said["details"]].into_iter().filter_map(Value::as_str).collect();
+    match words.is_empty() {
+        true => String::from_utf8_lossy(&text[..text.len().min(500)]).trim().to_owned(),
+        false => words.join(": ").trim_end_matches(": ").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A plugin that is a script.
+    fn run(script: &str) -> Result<Option<Value>, String> {
+        use std::os::unix::fs::PermissionsExt;
+        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tepui-cni-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("p"), format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(folder.join("p"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let attachment = Attachment {
+            interface: "eth0".into(),
+            plugins: Vec::new(),
+            result: Some(json!({"before": 1})),
+            name: "n".into(),
+            addresses: Vec::new(),
+        };
+        let container = ContainerName::top(&base::ContainerId::new("c1").unwrap());
+        let call =
+            Call { verb: Verb::Add, container: &container, namespace: Path::new("/ns"), attachment: &attachment };
+        let told = Plugins::new(&format!("/none:{}", folder.display())).run(&call, &json!({"type": "p"}));
+        std::fs::remove_dir_all(&folder).unwrap();
+        told.map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn plugins_are_asked_as_the_specification_says() {
+        let told = run(
+            "echo \"{\\\"all\\\": \\\"$CNI_COMMAND $CNI_CONTAINERID $CNI_NETNS $CNI_IFNAME\\\", \\\"in\\\": $(cat)}\"",
+        );
+        let told = told.unwrap().unwrap();
+        assert_eq!(told["all"], "ADD c1 /ns eth0");
+        assert_eq!(told["in"], json!({"type": "p", "prevResult": {"before": 1}}));
+        assert_eq!(run("cat > /dev/null"), Ok(None));
+        assert_eq!(
+            run("echo '{\"code\": 7, \"msg\": \"no address\"}'; exit 1"),
+            Err("the plugin 'p' says: no address".into())
+        );
+        assert_eq!(run("echo broken; exit 1"), Err("the plugin 'p' says: broken".into()));
+        assert!(run("echo broken").unwrap_err().contains("gives no JSON"));
+        let none = Plugins::new("/none");
+        assert!(!none.has("p") && !Plugins::new("/").has("bin/sh"));
+    }
+}

@@ -1,0 +1,164 @@
+//! `network/ports`: which ports containers on the host's network listen on (mesos-features.md AGT-111).
+//!
+//! Nothing keeps a process from listening on a port that its container does not hold; a thread that may block looks for such ports
+//! at intervals. They are logged, and with `--enforce_container_ports` the container is ended. Only TCP is looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{ContainerName, ContainerSpec, Input};
+use containers::Listeners;
+use protos::mesos;
+use resources::{Format, Name, Ranges, Resource, Resources};
+use tokio::task::JoinHandle;
+
+use crate::composing::{ComposingContainerizer, Holding, Holdings};
+use crate::config::{self, PortRange};
+use crate::mesos::isolators::Isolator;
+
+/// The shortest time between two looks.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// The isolator.
+#[derive(Clone, Debug)]
+pub(crate) struct Ports {
+    interval: Duration,
+    enforce: bool,
+    /// Others do not matter; all do if there is none.
+    within: Option<Ranges>,
+}
+
+impl Isolator for Ports {
+    fn watch(self: Arc<Self>, running: ComposingContainerizer, held: Holdings) -> Option<JoinHandle<()>> {
+        Some(tokio::spawn(async move {
+            let mut told = BTreeMap::new();
+            loop {
+                tokio::time::sleep(self.interval).await;
+                let ports = |holding: Holding| (holding.container, holding.resources.ports());
+                let mut held: BTreeMap<_, _> = held().await.into_iter().map(ports).collect();
+                held.extend(running.ports().into_iter().map(|(container, ports)| (container, Ranges::new(ports))));
+                let (looking, rules) = (running.clone(), self.clone());
+                let looked = tokio::task::spawn_blocking(move || rules.look(&looking, &held)).await;
+                let found = match looked {
+                    Ok(Ok(found)) => found,
+                    Ok(Err(error)) => {
+                        tracing::warn!("cannot look at the ports of containers: {error}");
+                        continue;
+                    }
+                    // A failure of one look is no reason not to look again.
+                    Err(_) => continue,
+                };
+                for (container, ports) in &found {
+                    let message = said(container, ports);
+                    if told.get(container) != Some(ports) {
+                        tracing::warn!("{message}");
+                    }
+                    if self.enforce {
+                        running.report(exceeded(container, ports, message));
+                        running.destroy(container.clone());
+                    }
+                }
+                told = found;
+            }
+        }))
+    }
+}
+
+impl Ports {
+    /// Takes the settings; `own` is what the agent has.
+    pub(crate) fn new(config: &config::Ports, own: &[mesos::Resource]) -> Ports {
+        let within = match &config.within {
+            PortRange::All => None,
+            PortRange::Agents => Some(resources::from_proto(own).unwrap_or_default().ports()),
+            PortRange::Only(ranges) => Some(ranges.clone()),
+        };
+        Ports { interval: config.interval.max(INTERVAL_MIN), enforce: config.enforce, within }
+    }
+
+    /// The containers that listen where they may not, and where.
+    fn look(
+        &self,
+        live: &ComposingContainerizer,
+        held: &BTreeMap<ContainerName, Ranges>,
+    ) -> std::io::Result<BTreeMap<ContainerName, Ranges>> {
+        let listeners = Listeners::scan()?;
+        if listeners.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut found = BTreeMap::new();
+        for (container, processes) in live.processes() {
+            // What runs inside another container shares what that one holds.
+            let Some(held) = held.get(&container.root()) else { continue };
+            let ports: BTreeSet<u16> = processes.into_iter().flat_map(|pid| listeners.of(pid)).collect();
+            let wrong = self.wrong(&ports, held);
+            if !wrong.is_empty() {
+                found.insert(container, wrong);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Those of `ports` that matter and are not held.
+    fn wrong(&self, ports: &BTreeSet<u16>, held: &Ranges) -> Ranges {
+        let matter = |port: &u64| {
+            let single = Ranges::single(*port, *port);
+            self.within.as_ref().is_none_or(|within| within.contains(&single)) && !held.contains(&single)
+        };
+        let ports = ports.iter().map(|port| u64::from(*port)).filter(matter);
+        Ranges::new(ports.map(|port| (port, port)))
+    }
+}
+
+/// The ports that a container holds, as ranges.
+pub(crate) type Held = Vec<(u64, u64)>;
+
+/// What a container by itself holds; none if it is one of an executor, or within another one.
+pub(crate) fn own(container: &ContainerName, spec: &ContainerSpec) -> Option<Held> {
+    if spec.latest.is_some() || container.parent().is_some() {
+        return None;
+    }
+    let ports = resources::from_proto(&spec.resources).unwrap_or_default().ports();
+    Some(ports.iter().map(|range| (range.begin, range.end)).collect())
+}
+
+fn resource(ports: &Ranges) -> Resources {
+    Resources::from(Resource::ranges(Name::Ports, ports.clone()))
+}
+
+/// In Mesos's words.
+fn said(container: &ContainerName, ports: &Ranges) -> String {
+    format!("Container {container} is listening on unallocated port(s): {ports}")
+}
+
+fn exceeded(container: &ContainerName, ports: &Ranges, message: String) -> Input {
+    Input::ContainerLimited {
+        container: container.clone(),
+        reason: mesos::task_status::Reason::ContainerLimitation,
+        message,
+        resources: resource(ports).to_proto(Format::PostRefinement),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong() {
+        let (held, ports) = (Ranges::new([(31000, 31001)]), [80, 31001, 31002, 31003].into());
+        let own = resource(&Ranges::single(31000, 31009)).to_proto(Format::PostRefinement);
+        let wrong = |within: PortRange| {
+            let config = config::Ports { within, ..config::Ports::default() };
+            Ports::new(&config, &own).wrong(&ports, &held)
+        };
+        assert_eq!(wrong(PortRange::All), Ranges::new([(80, 80), (31002, 31003)]));
+        assert_eq!(wrong(PortRange::Agents), Ranges::new([(31002, 31003)]));
+        assert_eq!(wrong(PortRange::Only(Ranges::single(1, 1024))), Ranges::single(80, 80));
+        let container = ContainerName::top(&base::ContainerId::new("c").unwrap());
+        assert_eq!(
+            said(&container, &wrong(PortRange::All)),
+            "Container c is listening on unallocated port(s): [80-80, 31002-31003]"
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! `posix/...`: isolators that need neither control groups nor namespaces.
+
+pub(crate) mod rlimits;

@@ -1,0 +1,133 @@
+//! The Mesos containerizer: containers are processes of the agent, which isolators keep apart.
+
+pub(crate) mod isolators;
+pub(crate) mod provisioner;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use agent::{ContainerName, ContainerSpec, Input, Limits};
+use base::lock;
+use containers::Spec;
+use protos::mesos::Resource;
+
+use crate::composing::{Live, Used};
+use crate::containerizer::{Container, Containerizer, Launched};
+use crate::io_switchboard::terminals;
+use isolators::{Isolators, Launch};
+
+/// See the module.
+pub(crate) struct MesosContainerizer {
+    isolators: Isolators,
+    /// Whether `--containerizers` names it.
+    is_on: bool,
+    live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+}
+
+impl MesosContainerizer {
+    pub(crate) fn new(
+        isolators: Isolators,
+        is_on: bool,
+        live: Arc<Mutex<BTreeMap<ContainerName, Live>>>,
+    ) -> MesosContainerizer {
+        MesosContainerizer { isolators, is_on, live }
+    }
+
+    /// The first process of the container whose namespaces this one shares: a session those of the very one that it is in, others
+    /// those of the outermost, or of the nearest that has a root of its own.
+    fn around(&self, container: &ContainerName, spec: &ContainerSpec) -> Option<i32> {
+        let mut around = container.parent()?;
+        while spec.session.is_none()
+            && !self.isolators.images().has_root(&around)
+            && let Some(parent) = around.parent()
+        {
+            around = parent;
+        }
+        lock(&self.live).get(&around).map(|live| live.pid)
+    }
+}
+
+impl Containerizer for MesosContainerizer {
+    fn takes(&self, _: &ContainerSpec) -> bool {
+        true
+    }
+
+    fn check(&self, spec: &ContainerSpec) -> anyhow::Result<()> {
+        anyhow::ensure!(self.is_on, "This agent runs Docker containers only (--containerizers=docker)");
+        self.isolators.check(spec)
+    }
+
+    fn mounts(&self) -> bool {
+        self.isolators.mounts()
+    }
+
+    fn provides(&self, spec: &ContainerSpec) -> bool {
+        self.isolators.provides(spec)
+    }
+
+    fn provide(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetch: &dyn Fn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<Input>> {
+        let told = self.isolators.provide(container, spec)?;
+        fetch()?;
+        Ok(told)
+    }
+
+    fn launch(&self, container: Container<'_>, process: &mut Spec) -> anyhow::Result<Launched> {
+        let Container { name, spec, user } = container;
+        let around = self.around(name, spec);
+        let launch = self.isolators.prepare(isolators::Container { name, spec, user, around })?;
+        let Launch { isolation, rlimits, view, init, variables, group, oom, reports } = launch;
+        (process.isolation, process.rlimits) = (isolation, rlimits);
+        view.apply(spec, process).inspect_err(|_| crate::reaper::remove(name, group.as_ref()))?;
+        process.environment.extend(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        let parent = name.parent().filter(|_| spec.session.is_some());
+        let inside = parent.filter(|parent| self.isolators.images().is_below_root(parent));
+        let around = inside.and_then(|parent| lock(&self.live).get(&parent).map(|live| live.pid));
+        Ok(Launched { init, ours: None, around, group, oom, reports })
+    }
+
+    fn is_noted(&self) -> bool {
+        true
+    }
+
+    fn attach(&self, spec: &ContainerSpec) -> Option<(u32, u32)> {
+        terminals::wanted(spec)
+    }
+
+    fn update(&self, container: &ContainerName, held: &[Resource], limits: Limits) {
+        self.isolators.update(container, held, limits);
+    }
+
+    fn usage(&self, container: &ContainerName, used: &mut Used) {
+        (used.group, used.disk) = (self.isolators.usage(container), self.isolators.disk_use(container));
+    }
+
+    fn processes(&self, container: &ContainerName) -> Vec<i32> {
+        self.isolators.group(container).map(|group| group.processes()).unwrap_or_default()
+    }
+
+    fn recover<'a>(
+        &'a self,
+        kept: &'a BTreeSet<String>,
+    ) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send + 'a>> {
+        self.isolators.recover(kept);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn status(&self, container: &ContainerName) -> Vec<Input> {
+        self.isolators.status(container)
+    }
+
+    fn has(&self, _: &ContainerName) -> bool {
+        self.isolators.is_linux()
+    }
+
+    fn cleanup(&self, container: &ContainerName) {
+        self.isolators.cleanup(container);
+    }
+}

@@ -1,0 +1,151 @@
+//! The provisioner's backends: how the layers of an image become a root or a volume (mesos-features.md AGT-122).
+//!
+//! Mounts are only described here; a container's first process makes them.
+
+use std::path::{Path, PathBuf};
+
+use containers::isolation::Mount;
+use fetcher::image::{Backend, has_marks, needs_copy};
+
+/// The longest options of a mount.
+const OPTIONS_MAX: usize = 4000;
+
+/// See the module.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// They are mounted on top of each other.
+    Mounted(Mount),
+    /// There is only this one, and nobody writes to it.
+    Single(PathBuf),
+    /// They are copied.
+    Copied,
+}
+
+impl Way {
+    /// What is made of layers, the lowest one first, in a container's `folder`: what cannot be mounted is copied.
+    ///
+    /// # Errors
+    /// If the backend takes one layer only.
+    pub(crate) fn of(backend: Backend, layers: &[PathBuf], folder: &Path) -> anyhow::Result<Way> {
+        let target = folder.join("rootfs");
+        let mount = match backend {
+            Backend::Bind => {
+                let [layer] = layers else {
+                    anyhow::bail!(
+                        "--image_provisioner_backend=bind takes images of one layer, and this one has {}",
+                        layers.len()
+                    );
+                };
+                return Ok(Way::Single(layer.clone()));
+            }
+            // They may have been unpacked where nothing else could be done.
+            Backend::Overlay if layers.iter().any(|layer| needs_copy(layer)) => None,
+            Backend::Overlay => overlay(layers, folder).map(|options| Mount::Overlay { target, options }),
+            // What is gone is marked as an overlay wants it.
+            Backend::Aufs => match layers.iter().any(|layer| has_marks(layer).unwrap_or(true)) {
+                true => None,
+                false => aufs(layers, folder).map(|options| Mount::Aufs { target, options }),
+            },
+            Backend::Copy => None,
+        };
+        Ok(mount.map_or(Way::Copied, Way::Mounted))
+    }
+}
+
+/// The options of an overlay mount; none if they would be too long.
+fn overlay(layers: &[PathBuf], folder: &Path) -> Option<String> {
+    let (lower, folder) = names(layers, folder, &[])?;
+    let options = format!("lowerdir={},upperdir={folder}/upper,workdir={folder}/work", lower.join(":"));
+    (options.len() <= OPTIONS_MAX).then_some(options)
+}
+
+/// The same of an aufs mount. The file with inode numbers is in no branch.
+fn aufs(layers: &[PathBuf], folder: &Path) -> Option<String> {
+    let (lower, folder) = names(layers, folder, &['='])?;
+    let options = format!("br:{folder}/upper=rw:{}=ro,xino={folder}/work/xino", lower.join("=ro:"));
+    (options.len() <= OPTIONS_MAX).then_some(options)
+}
+
+/// The layers, the highest one first, and the folder, if they are words that options can have.
+fn names(layers: &[PathBuf], folder: &Path, more: &[char]) -> Option<(Vec<String>, String)> {
+    let lower: Vec<String> = layers.iter().rev().map(|layer| layer.to_string_lossy().into_owned()).collect();
+    let folder = folder.to_string_lossy().into_owned();
+    let plain = lower.iter().chain([&folder]).all(|path| !path.contains([':', ',', '\\']) && !path.contains(more));
+    (plain && !lower.is_empty()).then_some((lower, folder))
+}
+
+/// Whether a layer has a folder, or else a file, at this path, and no link on the way.
+pub(crate) fn has(layer: &Path, path: &str, is_folder: bool) -> bool {
+    let mut sofar = layer.to_owned();
+    let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+    while let Some(part) = parts.next() {
+        sofar.push(part);
+        let is_last = parts.peek().is_none();
+        let fits = |found: std::fs::Metadata| if is_last && !is_folder { found.is_file() } else { found.is_dir() };
+        if part == ".." || !sofar.symlink_metadata().is_ok_and(fits) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a layer that nobody writes to has the folders where a container's own are mounted.
+///
+/// # Errors
+/// The first that is missing.
+pub(crate) fn check_points(layer: &Path, sandbox: &str) -> anyhow::Result<()> {
+    for point in ["proc", "dev", sandbox] {
+        anyhow::ensure!(
+            has(layer, point, true),
+            "The image has no folder '/{}', and with --image_provisioner_backend=bind nothing can be made in it",
+            point.trim_start_matches('/')
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_backend_has_its_way() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Path::new("/c");
+        let layers = ["1", "2"].map(|name| place.path().join(name));
+        layers.iter().for_each(|layer| std::fs::create_dir(layer).unwrap());
+        let [lower, upper] = [0, 1].map(|number: usize| layers[number].display().to_string());
+        let of = |backend, layers: &[PathBuf]| Way::of(backend, layers, folder);
+        let target = PathBuf::from("/c/rootfs");
+        let options = format!("lowerdir={upper}:{lower},upperdir=/c/upper,workdir=/c/work");
+        let overlay = Way::Mounted(Mount::Overlay { target: target.clone(), options });
+        assert_eq!(of(Backend::Overlay, &layers).unwrap(), overlay);
+        let options = format!("br:/c/upper=rw:{upper}=ro:{lower}=ro,xino=/c/work/xino");
+        assert_eq!(of(Backend::Aufs, &layers).unwrap(), Way::Mounted(Mount::Aufs { target, options }));
+        assert_eq!(of(Backend::Copy, &layers).unwrap(), Way::Copied);
+        assert_eq!(of(Backend::Bind, &layers[..1]).unwrap(), Way::Single(layers[0].clone()));
+        assert!(of(Backend::Bind, &layers).unwrap_err().to_string().ends_with("this one has 2"));
+        for backend in [Backend::Overlay, Backend::Aufs] {
+            assert_eq!(of(backend, &[]).unwrap(), Way::Copied);
+            assert_eq!(Way::of(backend, &layers, Path::new("/a:b")).unwrap(), Way::Copied);
+        }
+    }
+
+    #[test]
+    fn what_a_layer_has() {
+        let place = tempfile::tempdir().unwrap();
+        let layer = place.path();
+        std::fs::create_dir_all(layer.join("mnt/mesos/sandbox")).unwrap();
+        std::fs::create_dir(layer.join("proc")).unwrap();
+        std::fs::write(layer.join("mnt/file"), "").unwrap();
+        std::os::unix::fs::symlink("/dev", layer.join("dev")).unwrap();
+        assert!(has(layer, "/mnt/mesos/sandbox", true) && has(layer, "mnt/file", false));
+        assert!(!has(layer, "mnt/file", true) && !has(layer, "mnt", false) && !has(layer, "mnt/..", true));
+        let error = check_points(layer, "/mnt/mesos/sandbox").unwrap_err().to_string();
+        assert!(error.starts_with("The image has no folder '/dev', and"), "{error}");
+        std::fs::remove_file(layer.join("dev")).unwrap();
+        std::fs::create_dir(layer.join("dev")).unwrap();
+        check_points(layer, "/mnt/mesos/sandbox").unwrap();
+        assert!(check_points(layer, "/s").unwrap_err().to_string().starts_with("The image has no folder '/s'"));
+    }
+}

@@ -1,0 +1,624 @@
+//! The provisioner: it brings container images into the store before a container starts, and makes its root of them (mesos-features.md
+//! 8.10, AGT-103).
+//!
+//! The format of images and the store are in the crate `fetcher`; a container's first process mounts.
+
+mod backend;
+pub(crate) mod gc;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock};
+
+use agent::{ContainerName, ContainerSpec};
+use anyhow::Context;
+use containers::isolation::{Isolation, Mount, Place};
+use fetcher::image::{Backend, Defaults, Image, Pruned, Store, Wanted};
+use protos::mesos;
+use store::Access;
+
+use crate::config;
+use crate::config::{ImageGc, Refused};
+use crate::credential_helpers::{self, Logins};
+use crate::fetcher::Fetcher;
+use backend::Way;
+
+/// Says which image a root or a volume was made of; whoever prunes asks there.
+const NOTE: &str = "image.json";
+/// What a container's `/dev` has of the host's.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+/// Files of the host that a container on the host's network needs.
+const NETWORK_FILES: [&str; 3] = ["etc/hosts", "etc/hostname", "etc/resolv.conf"];
+/// `PATH` if neither the image nor the task says anything.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Tell the command executor how its task is started if the task does not say (see crate `executor`).
+const ENTRYPOINT: &str = "TEPUI_IMAGE_ENTRYPOINT";
+const CMD: &str = "TEPUI_IMAGE_CMD";
+
+/// The images of this agent. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Provisioner(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// `--image_providers=docker`
+    enabled: bool,
+    registry: String,
+    store: PathBuf,
+    backend: Backend,
+    logins: Logins,
+    ignore_runtime: bool,
+    stall: u64,
+    /// Where a container finds its sandbox.
+    sandbox: String,
+    /// `--image_gc_config`
+    gc: Option<ImageGc>,
+    /// `<work_dir>/provisioner/containers`
+    roots: PathBuf,
+    /// Held for reading from an image's way into the store until its container names its layers; for writing while pruning.
+    pruning: RwLock<()>,
+}
+
+/// A container's root that is ready to be mounted.
+#[derive(Clone, Debug)]
+pub(crate) struct Root {
+    /// Where it is, in the container's mount namespace.
+    path: PathBuf,
+    /// The part of it that is written to now, and what lies below that.
+    written: PathBuf,
+    lower: Vec<PathBuf>,
+    /// Whether nobody writes to it, and nothing can be made in it.
+    is_fixed: bool,
+    mounts: Vec<Mount>,
+    defaults: Defaults,
+    gpu_driver: bool,
+}
+
+/// An image that is a volume.
+pub(crate) struct Shown {
+    /// What has to be mounted first.
+    pub(crate) mount: Option<Mount>,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Whether nobody may write to it.
+    pub(crate) is_fixed: bool,
+}
+
+impl Provisioner {
+    /// Chooses the backend, which is tried.
+    ///
+    /// # Errors
+    /// A backend that this host does not have.
+    pub(crate) fn start(config: &config::Config) -> Result<Provisioner, Refused> {
+        let roots = config.work_dir.join("provisioner/containers");
+        let config::Provisioner { enabled, registry, store, backend: name, .. } = config.provisioner.clone();
+        let backend = match enabled || !Backend::is_name(&name) {
+            true => {
+                let chosen = Backend::choose(&name, &store, &roots);
+                let (backend, reasons) = chosen.map_err(|why| Refused::new("image_provisioner_backend", why))?;
+                if !reasons.is_empty() {
+                    tracing::info!("images: the backend is {backend:?}, as {}", reasons.join(", and "));
+                }
+                backend
+            }
+            false => Backend::Copy,
+        };
+        Ok(Provisioner(Arc::new(Inner {
+            enabled,
+            registry,
+            store,
+            backend,
+            logins: Logins::of(&config.docker_config),
+            ignore_runtime: config.provisioner.ignore_runtime,
+            stall: config.fetcher.stall.as_secs().max(1),
+            gc: config.provisioner.gc.clone(),
+            sandbox: config.provisioner.sandbox.trim_end_matches('/').to_owned(),
+            roots,
+            pruning: RwLock::new(()),
+        })))
+    }
+
+    /// Whether a container of this kind needs images first.
+    pub(crate) fn are_wanted(spec: &ContainerSpec) -> bool {
+        Provisioner::wanted(spec).is_some() || volumes(spec).next().is_some()
+    }
+
+    /// The image of a container's root.
+    fn wanted(spec: &ContainerSpec) -> Option<&mesos::Image> {
+        spec.container.as_ref()?.mesos.as_ref()?.image.as_ref().filter(|_| spec.session.is_none())
+    }
+
+    /// Brings the images that a container wants, and makes its root and its volumes ready. Blocks.
+    ///
+    /// # Errors
+    /// An image that cannot be had, or a root that cannot be made; nothing is left of it then.
+    pub(crate) fn provide(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetcher: &Fetcher,
+    ) -> anyhow::Result<()> {
+        if let Some(wanted) = Provisioner::wanted(spec) {
+            let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let image = self.bring(container, spec, fetcher, wanted)?;
+            let made = self.make(container, &image);
+            made.inspect_err(|_| self.remove(container)).context("The container's root cannot be made")?;
+        }
+        for (number, wanted) in volumes(spec) {
+            let _held = self.0.pruning.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let made = self.bring(container, spec, fetcher, wanted);
+            let made = made.and_then(|image| self.make_volume(container, number, &image));
+            made.inspect_err(|_| self.remove(container)).context("An image cannot be made a volume")?;
+        }
+        Ok(())
+    }
+
+    /// Brings an image into the store.
+    fn bring(
+        &self,
+        container: &ContainerName,
+        spec: &ContainerSpec,
+        fetcher: &Fetcher,
+        wanted: &mesos::Image,
+    ) -> anyhow::Result<Image> {
+        anyhow::ensure!(self.0.enabled, "Container images need --image_providers=docker");
+        anyhow::ensure!(wanted.r#type() == mesos::image::Type::Docker, "Only images of the type DOCKER are supported");
+        let docker = wanted.docker.as_ref().context("The image has no 'docker'")?;
+        let logins = docker.config.as_ref().map(crate::secrets::value).transpose()?;
+        let logins = match logins {
+            Some(own) => String::from_utf8_lossy(&own).into_owned(),
+            None => {
+                // HDFS knows no logins.
+                let own = Some(self.0.registry.as_str()).filter(|registry| !registry.starts_with("hdfs:"));
+                match wanted.cached() && self.has(&docker.name) {
+                    true => String::new(),
+                    false => self.0.logins.ask(credential_helpers::host_of(&docker.name).or(own).unwrap_or_default()),
+                }
+            }
+        };
+        let ask = Wanted {
+            name: docker.name.clone(),
+            registry: self.0.registry.clone(),
+            store: self.0.store.clone(),
+            cached: wanted.cached(),
+            stall: self.0.stall,
+            logins,
+        };
+        let brought = fetcher.bring_image(container, spec, &serde_json::to_string(&ask)?);
+        let image = brought.with_context(|| format!("Failed to bring the image '{}'", docker.name))?;
+        serde_json::from_str(image.trim()).context("The fetcher's answer cannot be read")
+    }
+
+    /// Whether an image is in the store; nobody prunes it meanwhile.
+    fn has(&self, name: &str) -> bool {
+        let found = |name| Some(Store::open(&self.0.store).ok()?.find(&name).is_some());
+        fetcher::image::Name::parse(name).ok().and_then(found).unwrap_or(false)
+    }
+
+    fn folder(&self, container: &ContainerName) -> PathBuf {
+        let mut parts = container.as_str().split('.');
+        let root = self.0.roots.join(parts.next().unwrap_or_default());
+        parts.fold(root, |folder, id| folder.join("containers").join(id))
+    }
+
+    fn make(&self, container: &ContainerName, image: &Image) -> anyhow::Result<()> {
+        let folder = self.folder(container);
+        let layers = self.layers(image)?;
+        let root = folder.join("rootfs");
+        // Others may not look into what may have set-user-id programs.
+        store::create_private(&folder)?;
+        for part in ["rootfs", "upper", "work", "dev/pts", "dev/shm"] {
+            store::create_directories(&folder.join(part), Access::All)?;
+        }
+        // Before the layers are used: who prunes asks here.
+        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
+        make_devices(&folder)?;
+        let (written, lower): (_, &[PathBuf]) = match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Single(layer) => return backend::check_points(&layer, &self.0.sandbox),
+            Way::Copied => {
+                fetcher::image::copy_layers(&layers, &root)?;
+                (root.clone(), &[])
+            }
+            Way::Mounted(_) => (folder.join("upper"), &layers),
+        };
+        // An overlay shows the mode of the upper folder as that of the root.
+        fs::set_permissions(&written, fs::Permissions::from_mode(0o755))?;
+        for (point, mode) in [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("tmp", 0o1777), ("etc", 0o755)] {
+            mount_point(&written, lower, point, mode)?;
+        }
+        let mut inside = vec![self.0.sandbox.trim_start_matches('/').to_owned()];
+        let asked = [&image.defaults.working_dir].into_iter().chain(&image.defaults.volumes);
+        // One that leads out is nobody's folder.
+        let plain = |path: &str| !path.is_empty() && path.split('/').all(|part| part != "..");
+        inside.extend(asked.map(|path| path.trim_matches('/').to_owned()).filter(|path| plain(path)));
+        for path in inside {
+            let mut sofar = PathBuf::new();
+            for part in Path::new(&path).components() {
+                sofar.push(part);
+                mount_point(&written, lower, &sofar.to_string_lossy(), 0o755)?;
+            }
+        }
+        for file in NETWORK_FILES {
+            let path = written.join(file);
+            if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+                fs::remove_file(&path)?;
+            }
+            if !path.exists() {
+                store::write_file(&path, b"", Access::All)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an image the container's volume of this number.
+    fn make_volume(&self, container: &ContainerName, number: usize, image: &Image) -> anyhow::Result<()> {
+        let folder = self.volume_folder(container, number);
+        let layers = self.layers(image)?;
+        store::create_private(&self.folder(container))?;
+        for part in ["rootfs", "upper", "work"] {
+            store::create_directories(&folder.join(part), Access::All)?;
+        }
+        store::write_file(&folder.join(NOTE), &serde_json::to_vec(image)?, Access::Owner)?;
+        let written = match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Single(_) => return Ok(()),
+            Way::Mounted(_) => folder.join("upper"),
+            Way::Copied => {
+                fetcher::image::copy_layers(&layers, &folder.join("rootfs"))?;
+                folder.join("rootfs")
+            }
+        };
+        Ok(fs::set_permissions(written, fs::Permissions::from_mode(0o755))?)
+    }
+
+    /// What shows the container's volume of this number, and where.
+    ///
+    /// # Errors
+    /// If it has not been made.
+    pub(crate) fn volume(&self, container: &ContainerName, number: usize) -> anyhow::Result<Shown> {
+        let folder = self.volume_folder(container, number);
+        let image = fs::read(folder.join(NOTE)).context("The volume's image has not been made ready")?;
+        let layers = self.layers(&serde_json::from_slice(&image)?)?;
+        let path = folder.join("rootfs");
+        Ok(match Way::of(self.0.backend, &layers, &folder)? {
+            Way::Mounted(mount) => Shown { mount: Some(mount), path, is_fixed: false },
+            Way::Copied => Shown { mount: None, path, is_fixed: false },
+            Way::Single(layer) => Shown { mount: None, path: layer, is_fixed: true },
+        })
+    }
+
+    fn volume_folder(&self, container: &ContainerName, number: usize) -> PathBuf {
+        self.folder(container).join("volumes").join(number.to_string())
+    }
+
+    fn layers(&self, image: &Image) -> anyhow::Result<Vec<PathBuf>> {
+        let store = Store::open(&self.0.store)?;
+        Ok(image.layers.iter().map(|id| store.layer(id)).collect())
+    }
+
+    /// The root that was made for a container, if it has one of its own.
+    pub(crate) fn root_of(&self, container: &ContainerName) -> anyhow::Result<Option<Root>> {
+        let folder = self.folder(container);
+        let Ok(text) = fs::read(folder.join(NOTE)) else { return Ok(None) };
+        let image: Image = serde_json::from_slice(&text).context("The note about the container's image is damaged")?;
+        let layers = self.layers(&image)?;
+        let path = folder.join("rootfs");
+        let mut mounts = Vec::new();
+        let way = Way::of(self.0.backend, &layers, &folder)?;
+        let is_fixed = matches!(way, Way::Single(_));
+        let (written, lower) = match way {
+            Way::Mounted(mount) => {
+                mounts.push(mount);
+                (folder.join("upper"), layers)
+            }
+            // Only a mount can become the root.
+            Way::Copied => {
+                mounts.push(bind(&path, &path, false));
+                (path.clone(), Vec::new())
+            }
+            Way::Single(layer) => {
+                mounts.push(bind(&layer, &path, true));
+                (layer, Vec::new())
+            }
+        };
+        let at = |point: &str| path.join(point);
+        mounts.push(Mount::Processes { target: at("proc") });
+        if !is_fixed || backend::has(&written, "sys", true) {
+            mounts.push(bind(Path::new("/sys"), &at("sys"), true));
+        }
+        mounts.push(bind(&folder.join("dev"), &at("dev"), false));
+        for device in DEVICES {
+            mounts.push(bind(&Path::new("/dev").join(device), &at("dev").join(device), false));
+        }
+        mounts.push(Mount::Terminals { target: at("dev/pts") });
+        mounts.push(Mount::Memory { target: at("dev/shm"), options: "mode=1777".into() });
+        let there = |file: &str| !is_fixed || backend::has(&written, file, false);
+        for file in NETWORK_FILES.iter().filter(|file| Path::new("/").join(file).is_file() && there(file)) {
+            mounts.push(bind(&Path::new("/").join(file), &at(file), true));
+        }
+        let defaults = if self.0.ignore_runtime { Defaults::default() } else { image.defaults };
+        Ok(Some(Root { path, written, lower, is_fixed, mounts, defaults, gpu_driver: image.gpu_driver }))
+    }
+
+    /// Whether a container, or one around it, has a root of its own.
+    pub(crate) fn is_below_root(&self, container: &ContainerName) -> bool {
+        let mut around = Some(container.clone());
+        while let Some(name) = around {
+            if self.has_root(&name) {
+                return true;
+            }
+            around = name.parent();
+        }
+        false
+    }
+
+    /// Whether the container, or the outermost one around it, sees an image's root; the host's path of what that one sees as
+    /// its sandbox.
+    pub(crate) fn has_root(&self, container: &ContainerName) -> bool {
+        self.folder(container).join(NOTE).exists()
+    }
+
+    /// Where a container with a root of its own finds its sandbox.
+    pub(crate) fn sandbox(&self) -> &str {
+        &self.0.sandbox
+    }
+
+    /// Deletes what was made for a container and those inside it.
+    pub(crate) fn remove(&self, container: &ContainerName) {
+        let folder = self.folder(container);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// Deletes what an earlier agent has left of containers that are not among these.
+    pub(crate) fn clean(&self, wanted: &BTreeSet<String>) {
+        if self.0.enabled
+            && let Ok(store) = Store::open(&self.0.store)
+        {
+            store.clean();
+        }
+        for entry in fs::read_dir(&self.0.roots).into_iter().flatten().flatten() {
+            if !wanted.contains(&*entry.file_name().to_string_lossy()) {
+                crate::delete(&entry.path());
+            }
+        }
+    }
+
+    /// When the store is looked after by itself, and its folder.
+    pub(crate) fn collection(&self) -> Option<(&ImageGc, &Path)> {
+        Some((self.0.gc.as_ref()?, &self.0.store))
+    }
+
+    /// Deletes the images that no container uses, but for those named here and in `--image_gc_config`. Blocks; waits for images on their way.
+    ///
+    /// # Errors
+    /// If there is no store.
+    pub fn prune(&self, keep: &[String]) -> anyhow::Result<Pruned> {
+        if !self.0.enabled {
+            return Ok(Pruned::default());
+        }
+        let excluded = self.0.gc.iter().flat_map(|gc| &gc.excluded);
+        let keep: Vec<String> = keep.iter().chain(excluded).cloned().collect();
+        let _alone = self.0.pruning.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut used = BTreeSet::new();
+        layers_below(&self.0.roots, &mut used);
+        Ok(Store::open(&self.0.store)?.prune(&keep, &used))
+    }
+}
+
+impl Root {
+    /// Adds the root to what a container is kept apart by. `sandbox` is the host's path of its sandbox, `volumes` are mounts in
+    /// there and `later` those elsewhere.
+    pub(crate) fn enter(&self, isolation: &mut Isolation, sandbox: &str, seen: &str) {
+        let own = std::mem::take(&mut isolation.mounts);
+        // A nested one lies in its parent's, whose user may put a link in the place of any folder.
+        let sandbox = Place::without_links(sandbox);
+        let (within, elsewhere): (Vec<Mount>, Vec<Mount>) = own.into_iter().partition(|mount| match mount {
+            Mount::Bind { target, .. } => target.is_within(&sandbox),
+            // What a volume shows comes before the volume.
+            other => matches!(other, Mount::Overlay { .. } | Mount::Aufs { .. }),
+        });
+        isolation.mounts = self.mounts.clone();
+        isolation.mounts.extend(within);
+        let target = Place { base: self.path.clone(), inside: PathBuf::from(seen.trim_start_matches('/')) };
+        isolation.mounts.push(Mount::Bind { source: sandbox, target, read_only: false });
+        isolation.mounts.extend(elsewhere);
+        isolation.namespaces.mount = true;
+        isolation.root = Some(self.path.clone());
+    }
+
+    /// The place in the root where something absolute is to be mounted; it is made if the image does not have it.
+    ///
+    /// # Errors
+    /// What the system refuses, or a path that leads out.
+    pub(crate) fn point(&self, path: &Path, is_folder: bool) -> anyhow::Result<Place> {
+        let inside = path.strip_prefix("/").unwrap_or(path);
+        let plain = inside.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        anyhow::ensure!(plain && inside.iter().next().is_some(), "Nothing can be mounted at '{}'", path.display());
+        if self.is_fixed {
+            let there = backend::has(&self.written, &inside.to_string_lossy(), is_folder);
+            anyhow::ensure!(there, "The image has no '{}', and nothing can be made in it", path.display());
+            return Ok(Place { base: self.path.clone(), inside: inside.to_owned() });
+        }
+        let parts: Vec<_> = inside.iter().collect();
+        let folders = if is_folder { parts.len() } else { parts.len() - 1 };
+        let mut sofar = PathBuf::new();
+        for part in &parts[..folders] {
+            sofar.push(part);
+            mount_point(&self.written, &self.lower, &sofar.to_string_lossy(), 0o755)?;
+        }
+        let file = self.written.join(inside);
+        if !is_folder && !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            // A link of that name would lead the mount elsewhere.
+            let _ = fs::remove_file(&file);
+            store::write_file(&file, b"", Access::All).with_context(|| format!("'{}'", path.display()))?;
+        }
+        Ok(Place { base: self.path.clone(), inside: inside.to_owned() })
+    }
+
+    /// The folder of the root, before it is one.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the image says that it wants the driver of the host's GPUs.
+    pub(crate) fn wants_gpu_driver(&self) -> bool {
+        self.gpu_driver
+    }
+
+    /// The working folder that the image names.
+    pub(crate) fn working_dir(&self) -> Option<&str> {
+        Some(self.defaults.working_dir.as_str()).filter(|path| !path.is_empty())
+    }
+
+    /// The image's variables, where the task and the agent say nothing; but not those by which agents tell executors what to do.
+    pub(crate) fn add_variables(&self, environment: &mut Vec<(String, String)>) {
+        for variable in &self.defaults.env {
+            let Some((name, value)) = variable.split_once('=') else { continue };
+            match environment.iter_mut().find(|(known, _)| known == name) {
+                Some((_, known)) if name == "PATH" && known == PATH => value.clone_into(known),
+                Some(_) => {}
+                None if agent::is_agents_own(name) => {}
+                None => environment.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        for (name, words) in [(ENTRYPOINT, &self.defaults.entrypoint), (CMD, &self.defaults.cmd)] {
+            if !words.is_empty() {
+                let text: String = words.iter().map(|word| format!("{}:{word}", word.len())).collect();
+                environment.push((name.to_owned(), text));
+            }
+        }
+    }
+
+    /// The program and argv of a command that names no program.
+    ///
+    /// # Errors
+    /// If the image names none either.
+    pub(crate) fn program(&self, arguments: &[String]) -> anyhow::Result<(String, Vec<String>)> {
+        let Defaults { entrypoint, cmd, .. } = &self.defaults;
+        let arguments: &[String] = if arguments == [""] { &[] } else { arguments };
+        let mut argv = entrypoint.clone();
+        if argv.is_empty() {
+            argv.extend(cmd.first().cloned());
+            argv.extend_from_slice(if arguments.is_empty() { cmd.get(1..).unwrap_or_default() } else { arguments });
+        } else {
+            argv.extend_from_slice(if arguments.is_empty() { cmd } else { arguments });
+        }
+        let program = argv.first().cloned();
+        let program = program.filter(|_| !entrypoint.is_empty() || !cmd.is_empty());
+        Ok((program.context("Neither the command nor the image says what to run")?, argv))
+    }
+}
+
+fn bind(source: &Path, target: &Path, read_only: bool) -> Mount {
+    Mount::Bind { source: Place::trusted(source), target: Place::trusted(target), read_only }
+}
+
+/// What a container finds in its `/dev`.
+fn make_devices(folder: &Path) -> anyhow::Result<()> {
+    for device in DEVICES {
+        store::write_file(&folder.join("dev").join(device), b"", Access::All)?;
+    }
+    for (name, target) in LINKS {
+        std::os::unix::fs::symlink(target, folder.join("dev").join(name))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder in the written part of a root unless the root has it as a folder already.
+fn mount_point(written: &Path, lower: &[PathBuf], point: &str, mode: u32) -> anyhow::Result<()> {
+    let path = written.join(point);
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => fs::remove_file(&path)?,
+        Err(_) => {}
+    }
+    let below = lower.iter().rev().find_map(|layer| layer.join(point).symlink_metadata().ok());
+    store::create_directory(&path, Access::All).with_context(|| format!("'{point}'"))?;
+    // A folder of the image keeps its rights.
+    let mode = below.filter(fs::Metadata::is_dir).map_or(mode, |below| below.permissions().mode() & 0o7777);
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// The layers of all containers with roots.
+fn layers_below(folder: &Path, used: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if let Ok(text) = fs::read(path.join(NOTE))
+            && let Ok(image) = serde_json::from_slice::<Image>(&text)
+        {
+            used.extend(image.layers);
+        }
+        for inside in [path.join("containers"), path.join("volumes")].iter().filter(|inside| inside.is_dir()) {
+            layers_below(inside, used);
+        }
+    }
+}
+
+/// The container's volumes that are images, by their numbers among all of its volumes.
+fn volumes(spec: &ContainerSpec) -> impl Iterator<Item = (usize, &mesos::Image)> {
+    let all = spec.container.iter().filter(|_| spec.session.is_none()).flat_map(|container| &container.volumes);
+    all.enumerate().filter_map(|(number, volume)| Some((number, volume.image.as_ref()?)))
+}
+
+/// The variables of `spec` for a container that finds its sandbox at `seen`.
+pub(crate) fn see_sandbox(environment: &mut [(String, String)], seen: &str) {
+    if let Some((_, value)) = environment.iter_mut().find(|(name, _)| name == "MESOS_SANDBOX") {
+        seen.clone_into(value);
+    }
+}
+
+/// For `Spec`.
+pub(crate) fn os(environment: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    environment.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(entrypoint: &[&str], cmd: &[&str], env: &[&str]) -> Root {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let defaults = Defaults { entrypoint: list(entrypoint), cmd: list(cmd), env: list(env), ..Defaults::default() };
+        let (lower, mounts) = (Vec::new(), Vec::new());
+        let (path, written) = (PathBuf::from("/r"), PathBuf::from("/r"));
+        Root { path, written, lower, is_fixed: false, mounts, defaults, gpu_driver: false }
+    }
+
+    #[test]
+    fn what_is_run() {
+        let argv = |entrypoint: &[&str], cmd: &[&str], arguments: &[&str]| {
+            let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+            root(entrypoint, cmd, &[]).program(&arguments).map(|(_, argv)| argv.join(" ")).unwrap_or_default()
+        };
+        assert_eq!(argv(&["e", "1"], &["c"], &[]), "e 1 c");
+        assert_eq!(argv(&["e"], &["c"], &["a", "b"]), "e a b");
+        assert_eq!(argv(&[], &["c", "d"], &[]), "c d");
+        assert_eq!(argv(&[], &["c", "d"], &["a"]), "c a");
+        assert_eq!(argv(&[], &[], &["a"]), "");
+    }
+
+    #[test]
+    fn variables() {
+        let mut environment = vec![("PATH".to_owned(), PATH.to_owned()), ("A".to_owned(), "task".to_owned())];
+        root(&["x y"], &[], &["PATH=/p", "A=image", "B=b=c", "TEPUI_DOCKER_OUTPUT=/", "nonsense"])
+            .add_variables(&mut environment);
+        let text: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(text, ["PATH=/p", "A=task", "B=b=c", "TEPUI_IMAGE_ENTRYPOINT=3:x y"]);
+    }
+}

@@ -1,0 +1,413 @@
+//! The files below `<runtime_dir>/containers` (wire/disk.md 6): for the agent's next start and for administrators' tools. They also say
+//! which control groups are this agent's.
+//!
+//! Executors' own containers are in the agent's checkpoints, too; nested and standalone containers are only here. `container_config.rs`
+//! has the messages in Mesos's formats.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use agent::{ContainerName, RecoveredNested};
+use base::lock;
+use base::{ContainerId, Time};
+use prost::Message;
+use protos::mesos::slave::ContainerTermination;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::{Access, create_directories, create_file, write_file};
+
+use crate::container_config::{ContainerConfig, Described};
+
+/// The file with a container's first process.
+const PID: &str = "pid";
+/// How that has ended, in the form of wait(2).
+const STATUS: &str = "status";
+/// More than a status has.
+const STATUS_MAX: u64 = 16;
+/// What the container was asked to be, and how its process was started.
+const CONFIG: &str = "config";
+const LAUNCH_INFO: &str = "launch_info";
+/// How a container inside another one has ended.
+const TERMINATION: &str = "termination";
+/// Says that a container is nobody's.
+const STANDALONE: &str = "standalone.marker";
+/// Says that a container, a session, cannot outlive the agent.
+const SESSION: &str = "force_destroy_on_recovery";
+/// What stands beside a container's terminal.
+const SWITCHBOARD: &str = "io_switchboard";
+/// The file that names the agent that a tree of containers belongs to: several agents may share a runtime folder.
+const OWNER: &str = "agent";
+/// What else is noted of a container, each in a file of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// The variables that say how its output is rotated.
+    Logger,
+    /// The ports that a container by itself holds.
+    Ports,
+}
+
+impl Note {
+    fn file(self) -> &'static str {
+        match self {
+            Note::Logger => "logger",
+            Note::Ports => "ports",
+        }
+    }
+}
+
+/// How deep containers may lie in each other.
+const DEPTH_MAX: usize = 32;
+
+/// Notes about containers. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Records {
+    /// `<runtime_dir>/containers`.
+    root: PathBuf,
+    /// What names this agent: its meta folder.
+    owner: String,
+    /// The outermost containers below which something is noted: most have nothing.
+    noted: Arc<Mutex<BTreeSet<ContainerName>>>,
+}
+
+impl Records {
+    pub(crate) fn new(runtime_dir: &Path, meta: &Path) -> Records {
+        Records {
+            root: runtime_dir.join("containers"),
+            owner: meta.to_string_lossy().into_owned(),
+            noted: Arc::default(),
+        }
+    }
+
+    /// Where notes about a container are.
+    pub(crate) fn folder(&self, container: &ContainerName) -> PathBuf {
+        let mut parts = container.as_str().split('.');
+        let root = self.root.join(parts.next().unwrap_or_default());
+        parts.fold(root, |folder, id| folder.join("containers").join(id))
+    }
+
+    /// Notes that a container runs. Without the note one that is no executor's cannot be found again.
+    pub(crate) fn note(&self, container: &ContainerName, pid: i32, described: &Described) {
+        self.note_owner(container);
+        let folder = self.folder(container);
+        let write = || {
+            create_directories(&folder, Access::Owner)?;
+            let config = described.config();
+            if described.is_session() {
+                write_file(&folder.join(SESSION), b"", Access::Owner)?;
+            } else if container.parent().is_none() && config.executor_info.is_none() {
+                write_file(&folder.join(STANDALONE), b"", Access::Owner)?;
+            }
+            write_for_us(&folder.join(CONFIG), &config)?;
+            write_for_us(&folder.join(LAUNCH_INFO), &described.launch_info())?;
+            // With it the container counts as noted.
+            write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner)
+        };
+        self.tell(container, write());
+    }
+
+    /// Notes the process beside a container's terminal.
+    pub(crate) fn note_switchboard(&self, container: &ContainerName, pid: i32) {
+        let folder = self.folder(container).join(SWITCHBOARD);
+        let written = create_directories(&folder, Access::Owner)
+            .and_then(|()| write_file(&folder.join(PID), pid.to_string().as_bytes(), Access::Owner));
+        self.tell(container, written);
+    }
+
+    /// A file for how the program of a container will have ended; none if there can be none.
+    pub(crate) fn open_status(&self, container: &ContainerName) -> Option<File> {
+        self.note_owner(container);
+        let folder = self.folder(container);
+        let opened =
+            create_directories(&folder, Access::Owner).and_then(|()| create_file(&folder.join(STATUS), Access::Owner));
+        opened.inspect_err(|error| tracing::warn!(%container, "its end will not be noted: {error}")).ok()
+    }
+
+    /// Whether the first process of a living container is one of ours, which keeps its program's status.
+    pub(crate) fn is_kept(&self, container: &ContainerName) -> bool {
+        self.folder(container).join(STATUS).exists()
+    }
+
+    /// Notes how the first process of a container inside another one has ended.
+    fn note_status(&self, container: &ContainerName, status: i32) {
+        // The first process may have done so, and what is there may be all that the next agent has.
+        if self.status(container).is_none() {
+            self.tell(
+                container,
+                unless_gone(write_file(
+                    &self.folder(container).join(STATUS),
+                    status.to_string().as_bytes(),
+                    Access::Owner,
+                )),
+            );
+        }
+    }
+
+    /// Notes how such a container has ended.
+    pub(crate) fn note_end(&self, container: &ContainerName, termination: &ContainerTermination) {
+        self.tell(container, unless_gone(write_for_us(&self.folder(container).join(TERMINATION), termination)));
+    }
+
+    /// How the first process of a container has ended, if that was noted. That process is a task's user's: it may write what it likes.
+    pub(crate) fn status(&self, container: &ContainerName) -> Option<i32> {
+        let (mut text, file) = (String::new(), File::open(self.folder(container).join(STATUS)).ok()?);
+        file.take(STATUS_MAX).read_to_string(&mut text).ok()?;
+        text.trim().parse().ok()
+    }
+
+    fn tell(&self, container: &ContainerName, written: io::Result<()>) {
+        if let Err(error) = written {
+            let folder = self.folder(container);
+            tracing::warn!(%container, "a container cannot be noted in '{}': {error}", folder.display());
+        }
+    }
+
+    /// Makes the folder for notes about a container, which nobody else can look into; it goes with the container.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(crate) fn make_folder(&self, container: &ContainerName) -> std::io::Result<PathBuf> {
+        self.note_owner(container);
+        let folder = self.folder(container);
+        create_directories(&folder, Access::Owner)?;
+        Ok(folder)
+    }
+
+    /// Notes more about a container.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(crate) fn note_more(
+        &self,
+        container: &ContainerName,
+        what: Note,
+        value: &impl Serialize,
+    ) -> std::io::Result<()> {
+        let folder = self.make_folder(container)?;
+        write_file(&folder.join(what.file()), &serde_json::to_vec(value)?, Access::Owner)
+    }
+
+    /// What was noted by that; none if nothing was, or if it cannot be read.
+    pub(crate) fn more<T: DeserializeOwned>(&self, container: &ContainerName, what: Note) -> Option<T> {
+        let noted = std::fs::read(self.folder(container).join(what.file())).ok()?;
+        serde_json::from_slice(&noted).ok()
+    }
+
+    /// Notes that a container, and whatever is left of it after a crash, is this agent's.
+    pub(crate) fn note_owner(&self, container: &ContainerName) {
+        if !lock(&self.noted).insert(container.root()) {
+            return;
+        }
+        let folder = self.folder(&container.root());
+        let written = create_directories(&folder, Access::Owner)
+            .and_then(|()| write_file(&folder.join(OWNER), self.owner.as_bytes(), Access::Owner));
+        self.tell(container, written);
+    }
+
+    /// The last that there is to do about a container when it has ended. `is_inside` a living one: how it has ended is noted. All that
+    /// was noted below an outermost container is forgotten with that; what was started too late to be forgotten then, with itself.
+    pub(crate) fn ended(&self, container: &ContainerName, status: Option<i32>, is_inside: bool) {
+        match (is_inside, status) {
+            (false, _) => self.forget(&container.root()),
+            (true, Some(status)) => self.note_status(container, status),
+            (true, None) => {}
+        }
+    }
+
+    /// Forgets a container, with those inside it.
+    pub(crate) fn forget(&self, container: &ContainerName) {
+        let noted = match container.parent() {
+            None => lock(&self.noted).remove(container),
+            Some(_) => true,
+        };
+        if !noted {
+            return;
+        }
+        let folder = self.folder(container);
+        match std::fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
+            }
+            _ => {}
+        }
+    }
+
+    /// The outermost containers that this agent has noted and not forgotten.
+    pub(crate) fn owned(&self) -> Vec<ContainerName> {
+        lock(&self.noted).iter().cloned().collect()
+    }
+
+    /// What this agent has noted and not forgotten, outer containers first.
+    pub(crate) fn read(&self) -> Vec<(ContainerName, RecoveredNested)> {
+        let mut found = Vec::new();
+        for (id, folder) in children(&self.root) {
+            let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();
+            if owner == self.owner {
+                let top = ContainerName::top(&id);
+                lock(&self.noted).insert(top.clone());
+                found.extend(read_one(&folder).map(|one| (top.clone(), one)));
+                read_inside(&top, &folder, DEPTH_MAX, &mut found);
+            }
+        }
+        found
+    }
+}
+
+/// Writes a message that nobody else may read: a container's variables may be worth something.
+fn write_for_us(path: &Path, message: &impl Message) -> io::Result<()> {
+    write_file(path, &store::frame(message), Access::Owner)
+}
+
+/// What is not there any more needs no note.
+fn unless_gone(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+/// The only message of a file; none if it is not there, empty or damaged.
+fn read_message<M: Message + Default>(path: &Path) -> Option<M> {
+    store::read_frames(&std::fs::read(path).ok()?).ok()?.0.pop()
+}
+
+fn read_one(folder: &Path) -> Option<RecoveredNested> {
+    let (pid, recorded) = read_pid(&folder.join(PID))?;
+    let config: Option<ContainerConfig> = read_message(&folder.join(CONFIG));
+    Some(RecoveredNested {
+        pid,
+        recorded: Some(recorded),
+        is_executor: config.as_ref().is_some_and(|config| config.executor_info.is_some()),
+        is_session: folder.join(SESSION).exists(),
+        termination: read_message(&folder.join(TERMINATION)),
+        description: config.as_ref().and_then(|config| config.container_info.clone()),
+        command: config.map(|config| config.command_info),
+    })
+}
+
+fn read_inside(
+    container: &ContainerName,
+    folder: &Path,
+    depth: usize,
+    found: &mut Vec<(ContainerName, RecoveredNested)>,
+) {
+    if depth == 0 {
+        return;
+    }
+    for (id, folder) in children(&folder.join("containers")) {
+        let child = container.child(&id);
+        found.extend(read_one(&folder).map(|one| (child.clone(), one)));
+        read_inside(&child, &folder, depth - 1, found);
+    }
+}
+
+fn children(folder: &Path) -> Vec<(ContainerId, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let child = |entry: std::fs::DirEntry| Some((ContainerId::new(entry.file_name().to_str()?).ok()?, entry.path()));
+    let mut children: Vec<_> = entries.filter_map(child).collect();
+    children.sort_by(|a, b| a.1.cmp(&b.1));
+    children
+}
+
+fn read_pid(path: &Path) -> Option<(u32, Time)> {
+    let written: SystemTime = std::fs::metadata(path).ok()?.modified().ok()?;
+    let pid = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
+    Some((pid, Time::from_epoch(written.duration_since(UNIX_EPOCH).ok()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent::{ContainerSpec, Session};
+    use containers::{Program, Spec};
+
+    #[test]
+    fn what_is_noted_is_read_by_the_same_agent_only() {
+        let folder = std::env::temp_dir().join(format!("tepui-records-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let id = |text: &str| ContainerId::new(text).unwrap();
+        let root = ContainerName::top(&id("a"));
+        let (child, inner) = (root.child(&id("b")), root.child(&id("b")).child(&id("c")));
+        own.note_owner(&root);
+        own.note(&child, 2, &described(false));
+        own.note(&inner, 3, &described(false));
+        let names = |records: &Records| -> Vec<(String, u32)> {
+            records.read().iter().map(|(name, nested)| (name.to_string(), nested.pid)).collect()
+        };
+        assert_eq!(names(&own), [("a.b".to_owned(), 2), ("a.b.c".to_owned(), 3)]);
+        assert_eq!(names(&Records::new(&folder, Path::new("/other/meta"))), []);
+        own.note_more(&child, Note::Ports, &[(80, 81)]).unwrap();
+        assert_eq!(own.more(&child, Note::Ports), Some(vec![(80, 81)]));
+        assert_eq!(own.more::<Vec<u64>>(&inner, Note::Ports), None);
+        own.forget(&inner);
+        assert_eq!(names(&own), [("a.b".to_owned(), 2)]);
+        own.forget(&root);
+        own.forget(&root);
+        assert_eq!(names(&own), []);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_started_after_its_root_has_ended_leaves_nothing() {
+        let folder = std::env::temp_dir().join(format!("tepui-ended-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let root = ContainerName::top(&ContainerId::new("a").unwrap());
+        let child = root.child(&ContainerId::new("b").unwrap());
+        own.note_owner(&root);
+        own.note(&child, 2, &described(false));
+        own.ended(&child, Some(256), true);
+        assert_eq!(own.status(&child), Some(256));
+        own.ended(&root, Some(0), false);
+        assert!(!own.folder(&root).exists());
+        // It was on its way when its root ended.
+        own.note(&child, 3, &described(false));
+        assert_eq!(own.owned(), std::slice::from_ref(&root));
+        own.ended(&child, Some(9), false);
+        assert!(!own.folder(&root).exists() && own.owned().is_empty());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn described(session: bool) -> Described {
+        let spec = ContainerSpec {
+            sandbox: "/w/containers/a".into(),
+            environment: vec![("A".into(), "b".into())],
+            session: session.then_some(Session { terminal: None }),
+            ..ContainerSpec::default()
+        };
+        Described { spec: Box::new(spec), launched: Spec::new(Program::Shell("true".into())).into() }
+    }
+
+    #[test]
+    fn what_is_told_of_a_container() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = std::env::temp_dir().join(format!("tepui-described-{}", std::process::id()));
+        let own = Records::new(&folder, Path::new("/w/meta"));
+        let root = ContainerName::top(&ContainerId::new("a").unwrap());
+        let (child, gone) = (root.child(&ContainerId::new("b").unwrap()), root.child(&ContainerId::new("c").unwrap()));
+        own.note(&root, 1, &described(false));
+        own.note(&child, 2, &described(true));
+        own.note_switchboard(&child, 5);
+        own.note_status(&child, 256);
+        let termination = ContainerTermination { status: Some(256), ..ContainerTermination::default() };
+        own.note_end(&child, &termination);
+        own.note_end(&gone, &termination);
+        assert!(!own.folder(&gone).exists());
+        let at = folder.join("containers/a");
+        let text = |path: &str| std::fs::read_to_string(at.join(path)).unwrap();
+        assert!(at.join("standalone.marker").exists() && !at.join("containers/b/standalone.marker").exists());
+        assert!(at.join("containers/b/force_destroy_on_recovery").exists());
+        assert_eq!((text("pid"), text("containers/b/status")), ("1".to_owned(), "256".to_owned()));
+        assert_eq!(text("containers/b/io_switchboard/pid"), "5");
+        assert_eq!(own.status(&child), Some(256));
+        for file in ["config", "launch_info", "containers/b/termination"] {
+            assert_eq!(at.join(file).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+        }
+        let read = own.read();
+        assert!(!read[0].1.is_executor && !read[0].1.is_session && read[0].1.termination.is_none());
+        assert!(read[1].1.is_session);
+        assert_eq!(read[1].1.termination, Some(termination));
+        let variables = &read[0].1.command.as_ref().unwrap().environment.as_ref().unwrap().variables;
+        assert_eq!((variables[0].name.as_str(), variables[0].value.as_deref()), ("A", Some("b")));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

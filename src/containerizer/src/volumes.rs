@@ -1,0 +1,179 @@
+//! Persistent volumes on the disk: directories that are made, deleted, and linked into sandboxes.
+//!
+//! The agent's core decides which ones, and when.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use agent::{GoneVolume, Prepare, VolumeLink};
+use anyhow::Context;
+use containers::User;
+use store::Access;
+
+use crate::delete;
+
+/// What destroyed volumes are called until their data is deleted; beside `roles`, or inside a mount.
+const DESTROYED: &str = ".destroyed";
+/// Made by mkfs(8), and missed by fsck(8).
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// Makes names of destroyed volumes differ within this process.
+static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// Takes volumes away and makes others, so quickly that the reactor may wait for it: data is only moved aside here. What
+/// is still to be deleted afterwards is the result.
+///
+/// # Errors
+/// The first thing that the disk refuses.
+pub fn change(gone: &[GoneVolume], new: &[String]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut aside = Vec::new();
+    for volume in gone {
+        let path = Path::new(&volume.path);
+        let moved = if volume.is_mount { empty_mount(path) } else { move_aside(path) };
+        aside.extend(moved.with_context(|| format!("the volume '{}' cannot be destroyed", volume.path))?);
+    }
+    for path in new {
+        store::create_directories(Path::new(path), Access::All)
+            .with_context(|| format!("the volume '{path}' cannot be created"))?;
+    }
+    Ok(aside)
+}
+
+fn unique(folder: &Path) -> PathBuf {
+    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+    folder.join(format!("{}-{number}", std::process::id()))
+}
+
+/// `<root>/volumes/roles/<role>/<id>` becomes `<root>/volumes/.destroyed/<some name>`.
+fn move_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let volumes = path.ancestors().nth(3).context("its path is too short")?;
+    let folder = volumes.join(DESTROYED);
+    store::create_directories(&folder, Access::Owner)?;
+    let target = unique(&folder);
+    match std::fs::rename(path, &target) {
+        Ok(()) => Ok(Some(target)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A mount point keeps its folder; all in it goes.
+fn empty_mount(root: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let target = unique(&root.join(DESTROYED));
+    store::create_directories(&target, Access::Owner)?;
+    for entry in std::fs::read_dir(root)? {
+        let name = entry?.file_name();
+        if name != DESTROYED && name != LOST_AND_FOUND {
+            std::fs::rename(root.join(&name), target.join(&name))?;
+        }
+    }
+    Ok(Some(root.join(DESTROYED)))
+}
+
+/// Where an earlier agent may have left destroyed volumes: in the work folder, and on the disks of these resources.
+pub fn left_overs(work_dir: &Path, resources: &resources::Resources) -> Vec<PathBuf> {
+    let roots = resources.iter().filter_map(|resource| {
+        let disk = resource.disk()?;
+        let root = work_dir.join(disk.root()?);
+        let is_path = disk.source() == Some(resources::SourceKind::Path);
+        Some(if is_path { root.join("volumes") } else { root })
+    });
+    roots
+        .chain([work_dir.join("volumes")])
+        .map(|folder| folder.join(DESTROYED))
+        .filter(|folder| folder.exists())
+        .collect()
+}
+
+/// Deletes folders in the background.
+pub fn delete_later(folders: Vec<PathBuf>) {
+    if !folders.is_empty() {
+        tokio::task::spawn_blocking(move || folders.iter().for_each(|folder| delete(folder)));
+    }
+}
+
+/// Shows folders in a sandbox.
+///
+/// # Errors
+/// Names the first that cannot be shown.
+pub fn show(sandbox: &Path, volumes: &[VolumeLink], user: Option<&User>) -> anyhow::Result<()> {
+    for link in volumes {
+        ready(link, user)?;
+        containers::link_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder ready that a container is to see.
+///
+/// # Errors
+/// What is missing, or cannot be given or made.
+pub(crate) fn ready(link: &VolumeLink, user: Option<&User>) -> anyhow::Result<()> {
+    let folder = Path::new(&link.folder);
+    match (&link.prepare, user) {
+        (Prepare::Give, Some(user)) => containers::give_folder(folder, user)?,
+        (Prepare::Give | Prepare::Leave, _) => {
+            anyhow::ensure!(folder.is_dir(), "The volume's folder '{}' is missing", link.folder);
+        }
+        (Prepare::Make { sandbox }, _) => {
+            let sandbox = Path::new(sandbox);
+            let inside = folder.strip_prefix(sandbox).context("A folder of another sandbox is outside of it")?;
+            containers::make_inside(sandbox, inside)?;
+        }
+    }
+    Ok(())
+}
+
+/// Hides folders in a sandbox; one that is not seen there is no error.
+///
+/// # Errors
+/// Names the first that cannot be hidden.
+pub fn hide(sandbox: &Path, volumes: &[VolumeLink]) -> anyhow::Result<()> {
+    for link in volumes {
+        containers::unlink_inside(sandbox, Path::new(&link.seen), Path::new(&link.folder))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("tepui-volumes-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn destroyed_volumes_are_gone_at_once_and_deleted_later() {
+        let root = folder("aside");
+        let volume = root.join("volumes/roles/dev test/v1");
+        let text = volume.to_string_lossy().into_owned();
+        let gone = [GoneVolume { path: text.clone(), is_mount: false }];
+        assert_eq!(change(&[], std::slice::from_ref(&text)).unwrap(), [] as [PathBuf; 0]);
+        std::fs::write(volume.join("file"), "x").unwrap();
+        let aside = change(&gone, std::slice::from_ref(&text)).unwrap();
+        assert_eq!(std::fs::read_dir(&volume).unwrap().count(), 0);
+        assert!(aside[0].join("file").exists());
+        assert_eq!(left_overs(&root, &resources::Resources::default()), [root.join("volumes/.destroyed")]);
+        // Again, as after a crash: nothing is there to be taken away.
+        std::fs::remove_dir(&volume).unwrap();
+        assert_eq!(change(&gone, &[]).unwrap(), [] as [PathBuf; 0]);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn a_mount_is_emptied_and_stays() {
+        let root = folder("mount");
+        std::fs::create_dir_all(root.join("lost+found")).unwrap();
+        std::fs::write(root.join("file"), "x").unwrap();
+        let gone = GoneVolume { path: root.to_string_lossy().into_owned(), is_mount: true };
+        for folder in change(std::slice::from_ref(&gone), &[]).unwrap() {
+            delete(&folder);
+        }
+        let left: Vec<_> = std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["lost+found"]);
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

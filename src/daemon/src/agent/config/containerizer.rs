@@ -1,0 +1,237 @@
+//! The agent's flags as the settings of its containerizer.
+//!
+//! It looks at files that flags name; what the host can do is tried by the containerizer itself.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use containerizer::config::{Config, Docker, Fetcher, ImageGc, Logger, Provisioner, SecretResolver, rules};
+use protos::mesos::internal::ImageGcConfig;
+
+use super::super::oversubscription::{Parameters, modules};
+use super::{dns, isolation, refused};
+use crate::flags::{FlagError, Flags, json};
+
+/// The logger that rotates, by Mesos's name.
+pub(in crate::agent) const LOGROTATE: &str = "org_apache_mesos_LogrotateContainerLogger";
+/// The one that does not.
+const SANDBOX: &str = "org_apache_mesos_SandboxContainerLogger";
+/// How the names of variables begin that are about a container's own output, if no parameter says anything.
+const PREFIX: &str = "CONTAINER_LOGGER_";
+/// The shortest time between two looks at the disk of images.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// Reads the settings of the containerizer.
+///
+/// # Errors
+/// The first flag whose value cannot be used.
+pub(in crate::agent) fn containerizer(flags: &Flags, work_dir: &Path, runtime_dir: &Path) -> Result<Config, FlagError> {
+    let isolation = isolation::read(flags)?;
+    let mounts = isolation.mounts();
+    Ok(Config {
+        work_dir: work_dir.to_owned(),
+        runtime_dir: runtime_dir.to_owned(),
+        isolation,
+        logger: logger(flags)?,
+        secrets: secrets(flags)?,
+        docker: docker(flags)?,
+        systemd: systemd(flags),
+        provisioner: provisioner(flags, mounts)?,
+        fetcher: Fetcher {
+            cache_dir: PathBuf::from(flags.text("fetcher_cache_dir")),
+            cache_size: flags.bytes("fetcher_cache_size").unwrap_or(0),
+            frameworks_home: flags.text("frameworks_home").to_owned(),
+            hadoop_home: flags.text("hadoop_home").to_owned(),
+            stall: flags.duration("fetcher_stall_timeout").unwrap_or(Duration::from_secs(60)),
+        },
+        dns: dns::read(flags)?,
+        docker_config: flags.text("docker_config").to_owned(),
+    })
+}
+
+/// `--container_logger` and its parameters.
+fn logger(flags: &Flags) -> Result<Option<Logger>, FlagError> {
+    match flags.text("container_logger") {
+        "" | SANDBOX => return Ok(None),
+        LOGROTATE => {}
+        other => {
+            let why = format!("'{other}' is not supported: {LOGROTATE} and {SANDBOX} are built in");
+            return Err(refused("container_logger", why));
+        }
+    }
+    let modules = modules(flags)?;
+    let nothing = Parameters::new();
+    let parameters = modules.get(LOGROTATE).unwrap_or(&nothing);
+    let given = |name: &str| parameters.get(name).map(String::as_str);
+    let rules = rules(given).map_err(|why| refused("modules", format!("{LOGROTATE}: {why}")))?;
+    let prefix = given("environment_variable_prefix").unwrap_or(PREFIX).to_owned();
+    Ok(Some(Logger { rules, prefix }))
+}
+
+/// `--secret_resolver`: a directory, or a program.
+fn secrets(flags: &Flags) -> Result<SecretResolver, FlagError> {
+    let name = "secret_resolver";
+    let Some(path) = flags.get(name).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+        return Ok(SecretResolver::None);
+    };
+    let found = std::fs::metadata(&path).ok().filter(|_| path.is_absolute());
+    match found {
+        Some(found) if found.is_dir() => Ok(SecretResolver::Directory(path)),
+        Some(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => Ok(SecretResolver::Program(path)),
+        _ => {
+            let why = format!("'{}' is neither a folder nor a program, by its whole path", path.display());
+            Err(refused(name, why))
+        }
+    }
+}
+
+/// The Docker containerizer, if `--containerizers` names it.
+fn docker(flags: &Flags) -> Result<Option<Docker>, FlagError> {
+    let names: Vec<&str> = flags.text("containerizers").split(',').map(str::trim).collect();
+    if let Some(other) = names.iter().find(|name| !["mesos", "docker"].contains(name)) {
+        let why = format!("there is no containerizer '{other}': use mesos, docker, or both");
+        return Err(refused("containerizers", why));
+    }
+    if !names.contains(&"docker") {
+        return Ok(None);
+    }
+    let stops = flags.duration("docker_stop_timeout").is_some_and(|time| !time.is_zero());
+    Ok(Some(Docker {
+        socket: flags.text("docker_socket").trim_start_matches("unix://").to_owned(),
+        sandbox: flags.text("sandbox_directory").to_owned(),
+        enable_cfs: flags.on("cgroups_enable_cfs"),
+        stop_timeout: flags.get("docker_stop_timeout").filter(|_| stops).map(str::to_owned),
+        remove_delay: flags.duration("docker_remove_delay").unwrap_or(Duration::from_secs(6 * 3600)),
+        kill_orphans: flags.on("docker_kill_orphans"),
+        mesos_image: flags.get("docker_mesos_image").filter(|name| !name.is_empty()).map(str::to_owned),
+        alone: names == ["docker"],
+    }))
+}
+
+/// Where this host's systemd looks for units, if executors are to have a slice.
+fn systemd(flags: &Flags) -> Option<PathBuf> {
+    let runtime = Path::new(flags.text("systemd_runtime_directory"));
+    // Its presence is how systemd says that it is the init (sd_booted(3)).
+    if !flags.on("systemd_enable_support") || !runtime.is_dir() {
+        return None;
+    }
+    if !nix::unistd::geteuid().is_root() {
+        tracing::info!("executors are in the agent's unit, if it has one: only root can give them a slice");
+        return None;
+    }
+    Some(runtime.to_owned())
+}
+
+/// Container images, which need `mounts`.
+fn provisioner(flags: &Flags, mounts: bool) -> Result<Provisioner, FlagError> {
+    let enabled = match flags.text("image_providers") {
+        "" => false,
+        "docker" => true,
+        _ => return Err(refused("image_providers", "only 'docker' is supported, which takes OCI images too")),
+    };
+    if enabled && !mounts {
+        return Err(refused("image_providers", "needs the isolator filesystem/linux"));
+    }
+    let gc = match flags.get("image_gc_config").filter(|text| !text.is_empty()) {
+        Some(_) if !enabled => return Err(refused("image_gc_config", "needs --image_providers=docker")),
+        Some(text) => Some(image_gc(text).map_err(|why| refused("image_gc_config", why))?),
+        None => None,
+    };
+    Ok(Provisioner {
+        enabled,
+        registry: flags.text("docker_registry").trim_start_matches("file://").to_owned(),
+        store: PathBuf::from(flags.text("docker_store_dir")),
+        backend: flags.text("image_provisioner_backend").to_owned(),
+        ignore_runtime: flags.on("docker_ignore_runtime"),
+        sandbox: flags.text("sandbox_directory").to_owned(),
+        gc,
+    })
+}
+
+/// `--image_gc_config`: JSON of the message `ImageGcConfig`.
+fn image_gc(text: &str) -> Result<ImageGc, String> {
+    let config = json::read::<ImageGcConfig>(text)?;
+    let headroom = config.image_disk_headroom;
+    if !(0.0..=1.0).contains(&headroom) {
+        return Err("'image_disk_headroom' must be between 0 and 1".to_owned());
+    }
+    let nanoseconds = u64::try_from(config.image_disk_watch_interval.nanoseconds);
+    let interval = Duration::from_nanos(nanoseconds.map_err(|_| "'image_disk_watch_interval' is negative")?);
+    let names = config.excluded_images.into_iter().filter_map(|image| Some(image.docker?.name));
+    Ok(ImageGc { headroom, interval: interval.max(INTERVAL_MIN), excluded: names.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn flags(words: &[String]) -> Flags {
+        Flags::load(Part::Agent, words, std::iter::empty()).unwrap()
+    }
+
+    #[test]
+    fn loggers() {
+        let read = |logger: &str, parameters: &str| {
+            let modules =
+                format!(r#"{{"libraries":[{{"modules":[{{"name":"{LOGROTATE}","parameters":[{parameters}]}}]}}]}}"#);
+            let words = [format!("--container_logger={logger}"), format!("--modules={modules}")];
+            logger_of(&words)
+        };
+        let size = r#"{"key":"max_stdout_size","value":"1MB"},{"key":"logrotate_stdout_options","value":"rotate 3\n"}"#;
+        let [stdout, stderr] = read(LOGROTATE, size).unwrap().unwrap().rules;
+        assert_eq!((stdout.most, stdout.keep, stderr.most, stderr.keep), (1 << 20, 3, 10 << 20, 9));
+        assert_eq!(read(SANDBOX, ""), Ok(None));
+        let other = r#"{"key":"environment_variable_prefix","value":"LOG_"}"#;
+        assert_eq!(read(LOGROTATE, other).unwrap().unwrap().prefix, "LOG_");
+        for (logger, parameters, said) in [
+            ("other", "", "not supported"),
+            (LOGROTATE, r#"{"key":"max_stderr_size","value":"x"}"#, "no size"),
+            (LOGROTATE, r#"{"key":"logrotate_stderr_options","value":"compress"}"#, "'compress'"),
+        ] {
+            assert!(read(logger, parameters).unwrap_err().contains(said), "{said}");
+        }
+    }
+
+    fn logger_of(words: &[String]) -> Result<Option<Logger>, String> {
+        logger(&flags(words)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn resolvers_of_secrets() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let read =
+            |value: &str| secrets(&flags(&[format!("--secret_resolver={value}")])).map_err(|error| error.to_string());
+        assert_eq!(read(""), Ok(SecretResolver::None));
+        for bad in ["kept", "/no/such/folder", &file.to_string_lossy()] {
+            assert!(read(bad).unwrap_err().contains("neither a folder nor a program"), "{bad}");
+        }
+        let folder = place.path().to_string_lossy().into_owned();
+        assert_eq!(read(&folder), Ok(SecretResolver::Directory(place.path().to_owned())));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(read(&file.to_string_lossy()), Ok(SecretResolver::Program(file)));
+    }
+
+    #[test]
+    fn garbage_collection_of_images() {
+        let text = r#"{"image_disk_headroom": 0.1, "image_disk_watch_interval": {"nanoseconds": 3600000000000},
+            "excluded_images": [{"type": "DOCKER", "docker": {"name": "base:1"}}]}"#;
+        let read = image_gc(text).unwrap();
+        assert_eq!((read.interval, read.excluded.as_slice()), (Duration::from_secs(3600), &["base:1".to_owned()][..]));
+        for (text, said) in [
+            ("nonsense", ""),
+            (r#"{"image_disk_headroom": 2, "image_disk_watch_interval": {"nanoseconds": 1}}"#, "between 0 and 1"),
+            (r#"{"image_disk_headroom": 0.1, "image_disk_watch_interval": {"nanoseconds": -1}}"#, "negative"),
+        ] {
+            assert!(image_gc(text).unwrap_err().contains(said), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_without_systemd_are_left_alone() {
+        assert_eq!(systemd(&flags(&["--systemd_runtime_directory=/nowhere/at/all".to_owned()])), None);
+    }
+}

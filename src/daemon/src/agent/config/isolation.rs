@@ -1,0 +1,220 @@
+//! `--launcher`, `--isolation` and what belongs to them: read, and refused where they do not fit.
+
+use std::path::PathBuf;
+
+use containerizer::config::{self, Cgroups, Isolation};
+
+use super::isolators;
+use crate::flags::{FlagError, Flags, nearest};
+
+/// Isolators that any launcher has.
+const PLAIN: [&str; 9] = [
+    "posix/cpu",
+    "posix/mem",
+    "process",
+    "filesystem/posix",
+    "environment_secret",
+    "volume/sandbox_path",
+    "disk/du",
+    "posix/disk",
+    "posix/rlimits",
+];
+
+/// Isolators that need the launcher linux.
+const LINUX: [&str; 26] = [
+    "cgroups",
+    "cgroups/all",
+    "cgroups/blkio",
+    "cgroups/cpu",
+    "cgroups/cpuset",
+    "cgroups/devices",
+    "cgroups/hugetlb",
+    "cgroups/mem",
+    "cgroups/net_cls",
+    "cgroups/net_prio",
+    "cgroups/perf_event",
+    "cgroups/pids",
+    "docker/runtime",
+    "filesystem/linux",
+    "gpu/nvidia",
+    "linux/capabilities",
+    "linux/nnp",
+    "linux/resctrl",
+    "linux/seccomp",
+    "namespaces/ipc",
+    "namespaces/pid",
+    "network/cni",
+    "network/ports",
+    "volume/host_path",
+    "volume/image",
+    "volume/secret",
+];
+
+/// Isolators that Mesos has besides.
+const ELSEWHERE: [&str; 10] = [
+    "appc/runtime",
+    "disk/xfs",
+    "docker/volume",
+    "filesystem/shared",
+    "filesystem/windows",
+    "linux/devices",
+    "network/port_mapping",
+    "volume/csi",
+    "windows/cpu",
+    "windows/mem",
+];
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+/// Why there is no such isolator, and which may be meant.
+fn unknown(name: &str) -> String {
+    if ELSEWHERE.contains(&name) {
+        return format!("the isolator '{name}' is not supported by this version of tepui");
+    }
+    match nearest(name, LINUX.into_iter().chain(PLAIN)) {
+        Some(nearest) => format!("there is no isolator '{name}', did you mean '{nearest}'?"),
+        None => {
+            let known = LINUX.into_iter().chain(PLAIN).collect::<Vec<_>>().join(", ");
+            format!("there is no isolator '{name}': use some of {known}")
+        }
+    }
+}
+
+/// Reads the flags. Without `--launcher` the isolators decide: as soon as one of them needs it, it is `linux`.
+///
+/// # Errors
+/// The first flag that does not fit.
+pub(super) fn read(flags: &Flags) -> Result<Isolation, FlagError> {
+    let mut own = Isolation::default();
+    for name in flags.text("isolation").split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if !own.isolators.insert(name.to_owned()) {
+            return Err(refused("isolation", format!("the isolator '{name}' is there twice")));
+        }
+    }
+    if own.isolators.iter().filter(|name| name.starts_with("filesystem/")).count() > 1 {
+        return Err(refused("isolation", "only one isolator of filesystem/ can be in force"));
+    }
+    let mut needs_linux = None;
+    for name in own.isolators.iter().filter(|name| !PLAIN.contains(&name.as_str())) {
+        if !LINUX.contains(&name.as_str()) {
+            return Err(refused("isolation", unknown(name)));
+        }
+        needs_linux = Some(name);
+    }
+    if own.has(&["gpu/nvidia"]) && !own.has(&["cgroups/devices", "cgroups/all"]) {
+        return Err(refused("isolation", "the isolator 'gpu/nvidia' needs cgroups/devices"));
+    }
+    own.linux = match (flags.get("launcher"), needs_linux) {
+        (None, needs) => needs.is_some(),
+        (Some("linux"), _) => true,
+        (Some("posix"), None) => false,
+        (Some("posix"), Some(name)) => {
+            return Err(refused("launcher", format!("the isolator '{name}' needs the launcher linux")));
+        }
+        (Some(other), _) => {
+            return Err(refused("launcher", format!("there is no launcher '{other}': use linux or posix")));
+        }
+    };
+    read_settings(&mut own, flags)?;
+    Ok(own)
+}
+
+fn read_settings(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
+    own.cgroups = Cgroups {
+        root: flags.text("cgroups_root").to_owned(),
+        enable_cfs: flags.on("cgroups_enable_cfs"),
+        limit_swap: flags.on("cgroups_limit_swap"),
+        revocable_low: flags.on("revocable_cpu_low_priority"),
+        devices: match flags.get("allowed_devices") {
+            Some(text) => isolators::devices(text).map_err(|why| refused("allowed_devices", why))?,
+            None => Vec::new(),
+        },
+        net_cls: isolators::net_cls(flags, own)?,
+        perf: isolators::perf(flags, own)?,
+    };
+    own.no_agent_pid = flags.on("disallow_sharing_agent_pid_namespace");
+    own.no_agent_ipc = flags.on("disallow_sharing_agent_ipc_namespace");
+    own.shm_size = flags.bytes("default_container_shm_size");
+    let creation = flags.text("host_path_volume_force_creation").split(':').filter(|path| !path.is_empty());
+    own.force_creation = creation.map(PathBuf::from).collect();
+    for (name, target) in [("effective_capabilities", &mut own.effective), ("bounding_capabilities", &mut own.bounding)]
+    {
+        if let Some(text) = flags.get(name) {
+            *target = Some(isolators::capabilities(text).map_err(|why| refused(name, why))?);
+        }
+    }
+    if let (Some(effective), Some(bounding)) = (own.effective, own.bounding)
+        && effective & !bounding != 0
+    {
+        return Err(refused("effective_capabilities", "must be within --bounding_capabilities"));
+    }
+    read_seccomp(own, flags)?;
+    own.cni = isolators::cni(flags, own)?;
+    (own.gpus, own.shared_gpus) = isolators::gpus(flags, own)?;
+    own.ports = isolators::ports(flags, own)?;
+    own.disk = config::Disk {
+        interval: flags.duration("container_disk_watch_interval").unwrap_or_default(),
+        enforce: flags.on("enforce_container_disk_quota"),
+    };
+    Ok(())
+}
+
+fn read_seccomp(own: &mut Isolation, flags: &Flags) -> Result<(), FlagError> {
+    let given = |name| flags.get(name).filter(|text| !text.is_empty());
+    own.seccomp_profiles = given("seccomp_config_dir").map(PathBuf::from);
+    own.seccomp_default = given("seccomp_profile_name").map(str::to_owned);
+    for name in ["seccomp_config_dir", "seccomp_profile_name"] {
+        if given(name).is_some() && !own.has(&["linux/seccomp"]) {
+            return Err(refused(name, "needs the isolator linux/seccomp"));
+        }
+    }
+    match own.seccomp_default.is_some() && own.seccomp_profiles.is_none() {
+        true => Err(refused("seccomp_profile_name", "needs --seccomp_config_dir")),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    fn read(words: &[&str]) -> Result<Isolation, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let flags = Flags::load(Part::Agent, &words, std::iter::empty()).map_err(|error| error.to_string())?;
+        super::read(&flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_launcher_follows_the_isolators() {
+        assert!(!read(&[]).unwrap().linux);
+        assert!(!read(&["--isolation=posix/cpu,posix/rlimits"]).unwrap().linux);
+        let own = read(&["--isolation=cgroups/cpu,cgroups/mem,namespaces/pid"]).unwrap();
+        assert!(own.linux && own.has(&["namespaces/pid"]) && own.has(&["cgroups/mem"]) && !own.has(&["cgroups/pids"]));
+        assert!(read(&["--launcher=linux"]).unwrap().linux);
+    }
+
+    #[test]
+    fn what_does_not_fit() {
+        for (words, said) in [
+            (&["--isolation=cgroups/cpu,cgroups/cpu"][..], "twice"),
+            (&["--isolation=filesystem/linux,filesystem/posix"], "only one"),
+            (&["--isolation=network/port_mapping"], "not supported"),
+            (&["--isolation=nonsense"], "there is no isolator 'nonsense': use some of cgroups, "),
+            (&["--isolation=cgroups/memory"], "there is no isolator 'cgroups/memory', did you mean 'cgroups/mem'?"),
+            (&["--isolation=posix/cpus"], "did you mean 'posix/cpu'?"),
+            (&["--isolation=gpu/nvidia"], "needs cgroups/devices"),
+            (&["--launcher=posix", "--isolation=cgroups/cpu"], "needs the launcher linux"),
+            (&["--launcher=docker"], "no launcher 'docker'"),
+            (&["--effective_capabilities={\"capabilities\":[\"NONSENSE\"]}"], "NONSENSE"),
+            (&["--allowed_devices=x"], "JSON"),
+            (&["--seccomp_config_dir=/x"], "linux/seccomp"),
+            (&["--isolation=linux/seccomp", "--seccomp_profile_name=x"], "--seccomp_config_dir"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(said), "{words:?}: {error}");
+        }
+    }
+}

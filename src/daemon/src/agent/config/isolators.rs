@@ -1,0 +1,266 @@
+//! Flags of single isolators: devices, network classes, events, networks, GPUs, ports.
+//!
+//! A flag whose isolator is not in force is refused: it would be in vain.
+
+use std::path::PathBuf;
+
+use containerizer::config::{Cni, Isolation, NetCls, Perf, PortRange, Ports, capability_bits, is_perf_event};
+use containers::cgroups::Device;
+use protos::json::Value;
+use protos::mesos::CapabilityInfo;
+use protos::mesos::capability_info::Capability;
+use resources::Role;
+
+use super::refused;
+use crate::flags::{FlagError, Flags, json};
+
+/// `--allowed_devices`: JSON of the message `DeviceWhitelist`.
+pub(super) fn devices(text: &str) -> Result<Vec<Device>, String> {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
+    let list = value.get("allowed_devices").and_then(Value::as_array).ok_or("has no list 'allowed_devices'")?;
+    let one = |item: &Value| {
+        let path = item.get("device").and_then(|device| device.get("path")).and_then(Value::as_str);
+        let path = path.ok_or("has an entry without 'device.path'")?;
+        let found =
+            std::fs::metadata(path).map_err(|error| format!("names '{path}', which cannot be used: {error}"))?;
+        let kind = match (found.file_type().is_char_device(), found.file_type().is_block_device()) {
+            (true, _) => 'c',
+            (_, true) => 'b',
+            _ => return Err(format!("names '{path}', which is no device")),
+        };
+        let access = item.get("access");
+        let may = |name: &str, letter: &'static str| {
+            let set = access.and_then(|access| access.get(name)).and_then(Value::as_bool).unwrap_or(false);
+            if set { letter } else { "" }
+        };
+        let (major, minor) = (nix::sys::stat::major(found.rdev()), nix::sys::stat::minor(found.rdev()));
+        let rights = [may("read", "r"), may("write", "w"), may("mknod", "m")].concat();
+        Ok(Device(format!("{kind} {major}:{minor} {rights}")))
+    };
+    list.iter().map(one).collect()
+}
+
+/// `--effective_capabilities` and `--bounding_capabilities`: JSON of the message `CapabilityInfo`, as a set of bits.
+pub(super) fn capabilities(text: &str) -> Result<u64, String> {
+    let value = Value::parse(text.as_bytes()).map_err(|error| format!("is no JSON: {error}"))?;
+    json::only(&value, "", &["capabilities"])?;
+    let names = value.get("capabilities").and_then(Value::as_array).ok_or("has no list 'capabilities'")?;
+    let mut info = CapabilityInfo::default();
+    for name in names {
+        let name = name.as_str().unwrap_or_default();
+        let known = Capability::from_str_name(name).ok_or_else(|| format!("names '{name}', which is no capability"))?;
+        info.capabilities.push(known as i32);
+    }
+    Ok(capability_bits(&info))
+}
+
+const PRIMARY: &str = "cgroups_net_cls_primary_handle";
+const SECONDARY: &str = "cgroups_net_cls_secondary_handles";
+
+/// The handles of network classes.
+///
+/// # Errors
+/// What is no handle, or would be in vain.
+pub(super) fn net_cls(flags: &Flags, own: &Isolation) -> Result<Option<NetCls>, FlagError> {
+    let given = |name| flags.get(name).filter(|text| !text.is_empty());
+    let (first, last) = match given(SECONDARY) {
+        Some(_) if given(PRIMARY).is_none() => {
+            return Err(refused(SECONDARY, "needs --cgroups_net_cls_primary_handle"));
+        }
+        Some(text) => range(text).ok_or_else(|| refused(SECONDARY, "must be two handles such as 0x0001,0xffff"))?,
+        None => (1, u16::MAX),
+    };
+    let Some(text) = given(PRIMARY) else { return Ok(None) };
+    let primary = handle(text).ok_or_else(|| refused(PRIMARY, "must be a handle such as 0x0012"))?;
+    match own.has(&["cgroups/net_cls", "cgroups/all"]) {
+        true => Ok(Some(NetCls { primary, first, last })),
+        false => Err(refused(PRIMARY, "needs the isolator cgroups/net_cls")),
+    }
+}
+
+/// A handle: 16 bits in hexadecimal digits, not zero.
+fn handle(text: &str) -> Option<u16> {
+    let text = text.trim();
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    u16::from_str_radix(digits, 16).ok().filter(|handle| *handle != 0)
+}
+
+fn range(text: &str) -> Option<(u16, u16)> {
+    let (first, last) = text.split_once(',')?;
+    let (first, last) = (handle(first)?, handle(last)?);
+    (first <= last).then_some((first, last))
+}
+
+/// What `perf` counts.
+///
+/// # Errors
+/// Flags that do not fit each other, or an event that the statistics have no place for.
+pub(super) fn perf(flags: &Flags, own: &Isolation) -> Result<Option<Perf>, FlagError> {
+    let events = flags.text("perf_events").split(',').map(str::trim).filter(|event| !event.is_empty());
+    let events: Vec<String> = events.map(str::to_owned).collect();
+    if events.is_empty() {
+        return Ok(None);
+    }
+    if !own.has(&["cgroups/perf_event", "cgroups/all"]) {
+        return Err(refused("perf_events", "needs the isolator cgroups/perf_event"));
+    }
+    let (interval, duration) = (flags.duration("perf_interval"), flags.duration("perf_duration"));
+    let (interval, duration) = (interval.unwrap_or_default(), duration.unwrap_or_default());
+    if duration > interval || duration.is_zero() {
+        return Err(refused("perf_duration", "must be more than nothing, and not longer than --perf_interval"));
+    }
+    match events.iter().find(|event| !is_perf_event(event)) {
+        Some(event) => Err(refused("perf_events", format!("the statistics have no place for the event '{event}'"))),
+        None => Ok(Some(Perf { events, interval, duration })),
+    }
+}
+
+/// The networks of containers.
+///
+/// # Errors
+/// One of the two directories is missing, or would be in vain.
+pub(super) fn cni(flags: &Flags, own: &Isolation) -> Result<Option<Cni>, FlagError> {
+    let enabled = own.has(&["network/cni"]);
+    let folder = |name: &'static str| match (flags.get(name).filter(|text| !text.is_empty()), enabled) {
+        (Some(text), true) => Ok(text.to_owned()),
+        (None, false) => Ok(String::new()),
+        (Some(_), false) => Err(refused(name, "needs the isolator network/cni")),
+        (None, true) => Err(refused(name, "is needed by the isolator network/cni")),
+    };
+    let (configs, plugins) = (folder("network_cni_config_dir")?, folder("network_cni_plugins_dir")?);
+    Ok(enabled.then(|| Cni { configs: PathBuf::from(configs), plugins }))
+}
+
+/// The GPUs that are given as a whole, and those that are shared.
+///
+/// # Errors
+/// What is no list of numbers, or would be in vain.
+pub(super) fn gpus(flags: &Flags, own: &Isolation) -> Result<(Vec<u32>, Vec<u32>), FlagError> {
+    let list = |name: &'static str| indexes(flags.text(name)).map_err(|why| refused(name, why));
+    let (given, shared) = (list("nvidia_gpu_devices")?, list("gpu_share_devices")?);
+    if !own.has(&["gpu/nvidia"]) {
+        for (name, list) in [("nvidia_gpu_devices", &given), ("gpu_share_devices", &shared)] {
+            if !list.is_empty() {
+                return Err(refused(name, "needs the isolator gpu/nvidia"));
+            }
+        }
+    }
+    Ok((given, shared))
+}
+
+fn indexes(text: &str) -> Result<Vec<u32>, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    let mut list = Vec::new();
+    for word in words {
+        let index = word.parse().map_err(|_| format!("'{word}' is no number of a device"))?;
+        if list.contains(&index) {
+            return Err(format!("the device {index} is there twice"));
+        }
+        list.push(index);
+    }
+    Ok(list)
+}
+
+/// How ports are watched.
+///
+/// # Errors
+/// Flags that contradict each other, or that need the isolator, or a range that cannot be read.
+pub(super) fn ports(flags: &Flags, own: &Isolation) -> Result<Ports, FlagError> {
+    const NAME: &str = "network/ports";
+    const RANGE: &str = "container_ports_isolated_range";
+    let range = flags.get(RANGE).filter(|text| !text.is_empty());
+    let own_only = flags.on("check_agent_port_range_only");
+    if !own.has(&[NAME]) {
+        let set = [(RANGE, range.is_some()), ("check_agent_port_range_only", own_only)];
+        let set = set.into_iter().chain([("enforce_container_ports", flags.on("enforce_container_ports"))]);
+        return match set.into_iter().find(|(_, set)| *set) {
+            Some((name, _)) => Err(refused(name, format!("needs the isolator {NAME}"))),
+            None => Ok(Ports::default()),
+        };
+    }
+    let within = match (range, own_only) {
+        (Some(_), true) => return Err(refused(RANGE, "excludes --check_agent_port_range_only")),
+        (Some(text), false) => {
+            let parsed = resources::parse_text(&format!("ports:{text}"), &Role::star());
+            let ranges = parsed.map_err(|error| refused(RANGE, error.to_string()))?.ports();
+            let fits = ranges.iter().all(|range| range.end <= u64::from(u16::MAX));
+            if ranges.is_empty() || !fits {
+                return Err(refused(RANGE, format!("'{text}' is no range of ports like '[1024-65535]'")));
+            }
+            PortRange::Only(ranges)
+        }
+        (None, true) => PortRange::Agents,
+        (None, false) => PortRange::All,
+    };
+    let interval = flags.duration("container_ports_watch_interval").unwrap_or_default();
+    Ok(Ports { interval, enforce: flags.on("enforce_container_ports"), within })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::flags::Part;
+
+    fn read(words: &[&str]) -> Result<Isolation, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let flags = Flags::load(Part::Agent, &words, std::iter::empty()).map_err(|error| error.to_string())?;
+        super::super::isolation::read(&flags).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_read() {
+        let own = read(&["--isolation=network/ports"]).unwrap();
+        assert_eq!((own.ports.interval, own.ports.within), (Duration::from_secs(30), PortRange::All));
+        let classes = ["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=0x0012"];
+        let own = read(&[classes[0], classes[1], "--cgroups_net_cls_secondary_handles=0x0005,0x0006"]).unwrap();
+        assert_eq!(own.cgroups.net_cls, Some(NetCls { primary: 0x12, first: 5, last: 6 }));
+        assert_eq!(capabilities(r#"{"capabilities":["CHOWN","KILL"]}"#), Ok(0b10_0001));
+        assert!(capabilities("{").is_err());
+        assert_eq!(indexes("0, 2"), Ok(vec![0, 2]));
+        assert!(indexes("0,x").unwrap_err().contains("'x'") && indexes("1,1").is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit() {
+        const PORTS: &str = "--isolation=network/ports";
+        const PERF: &str = "--isolation=cgroups/perf_event";
+        for (words, said) in [
+            (&["--enforce_container_ports"][..], "'--enforce_container_ports': needs the isolator network/ports"),
+            (&["--check_agent_port_range_only"], "needs the isolator"),
+            (&["--container_ports_isolated_range=[1-2]"], "needs the isolator"),
+            (&[PORTS, "--check_agent_port_range_only", "--container_ports_isolated_range=[1-2]"], "excludes"),
+            (&[PORTS, "--container_ports_isolated_range=1-2"], "'--container_ports_isolated_range'"),
+            (&[PORTS, "--container_ports_isolated_range=[1-70000]"], "no range of ports"),
+            (&["--cgroups_net_cls_primary_handle=0x1"], "needs the isolator"),
+            (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=1"], "must be a handle"),
+            (&["--isolation=cgroups/net_cls", "--cgroups_net_cls_primary_handle=0x0"], "must be a handle"),
+            (&["--cgroups_net_cls_secondary_handles=0x1,0x2"], "needs --cgroups_net_cls_primary_handle"),
+            (
+                &["--cgroups_net_cls_primary_handle=0x1", "--cgroups_net_cls_secondary_handles=0x2,0x1"],
+                "must be two handles",
+            ),
+            (&["--perf_events=cycles"], "needs the isolator"),
+            (&[PERF, "--perf_events=cycles", "--perf_duration=2mins"], "not longer"),
+            (&[PERF, "--perf_events=cycles,nonsense"], "'nonsense'"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(said), "{words:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn devices_by_path() {
+        let text = r#"{"allowed_devices":[{"device":{"path":"/dev/null"},"access":{"read":true,"mknod":true}}]}"#;
+        assert_eq!(devices(text), Ok(vec![Device("c 1:3 rm".into())]));
+        for (text, said) in [
+            ("{}", "no list"),
+            (r#"{"allowed_devices":[{}]}"#, "without"),
+            (r#"{"allowed_devices":[{"device":{"path":"/"}}]}"#, "no device"),
+        ] {
+            assert!(devices(text).unwrap_err().contains(said), "{text}");
+        }
+    }
+}

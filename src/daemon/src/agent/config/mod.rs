@@ -1,0 +1,304 @@
+//! The agent's flags as the core's settings, and what the agent tells of itself. `containerizer.rs` reads those of the containerizer.
+//!
+//! It starts nothing.
+
+pub(super) mod containerizer;
+mod disks;
+mod dns;
+mod isolation;
+mod isolators;
+
+use std::path::Path;
+use std::time::Duration;
+
+use agent::{Config, Reconfiguration, RecoverMode};
+use base::Pid;
+use protos::json::Value;
+use protos::mesos;
+use protos::mesos::internal;
+use protos::mesos::slave_info::capability::Type;
+use resources::{Amount, Format, Name, Reservation, Resource, Resources, Role};
+
+use crate::address::Identity;
+use crate::common::MESOS_VERSION;
+use crate::credentials;
+use crate::flags::{FlagError, Flags, json};
+use crate::host;
+
+/// How often executors are told that their streams are still there (mesos-features.md EXE-07).
+const EXECUTOR_HEARTBEAT: Duration = Duration::from_secs(30 * 60);
+/// The shortest pause between attempts to register.
+const LEAST_BACKOFF: Duration = Duration::from_millis(1);
+
+/// Reads the settings of the core from flags.
+///
+/// # Errors
+/// The first flag whose value cannot be used.
+pub(super) fn config(flags: &Flags, pid: Pid, work_dir: &str) -> Result<Config, FlagError> {
+    let mut config = Config::new(pid, work_dir);
+    let set = |name: &str, target: &mut Duration| {
+        if let Some(duration) = flags.duration(name) {
+            *target = duration;
+        }
+    };
+    set("registration_backoff_factor", &mut config.registration_backoff_factor);
+    set("authentication_timeout_min", &mut config.authentication_timeout_min);
+    set("authentication_timeout_max", &mut config.authentication_timeout_max);
+    set("authentication_backoff_factor", &mut config.authentication_backoff_factor);
+    set("executor_registration_timeout", &mut config.executor_registration_timeout);
+    set("executor_reregistration_timeout", &mut config.executor_reregistration_timeout);
+    set("executor_shutdown_grace_period", &mut config.executor_shutdown_grace_period);
+    set("recovery_timeout", &mut config.recovery_timeout);
+    set("gc_delay", &mut config.gc_delay);
+    config.executor_heartbeat = Some(EXECUTOR_HEARTBEAT);
+    if config.authentication_timeout_min > config.authentication_timeout_max {
+        return Err(refused("authentication_timeout_max", "must not be less than --authentication_timeout_min"));
+    }
+    // Without a pause a master that is away would be asked without end.
+    config.authentication_timeout_min = config.authentication_timeout_min.max(LEAST_BACKOFF);
+    config.credential = credentials::of_agent(flags)?;
+    config.authorizer = crate::acls::read(flags, "authorizer")?;
+    if config.executor_reregistration_timeout > Duration::from_secs(15) {
+        return Err(refused("executor_reregistration_timeout", "must be at most 15secs"));
+    }
+    // Without a pause a master that is away would be asked without end.
+    config.registration_backoff_factor = config.registration_backoff_factor.max(LEAST_BACKOFF);
+    config.executor_reregistration_retry_interval = flags.duration("executor_reregistration_retry_interval");
+    config.program = program();
+    config.boot_id = host::boot_id();
+    config.version = MESOS_VERSION.to_owned();
+    config.cpu_quotas = flags.on("cgroups_enable_cfs");
+    config.gc_sandboxes_inside = flags.on("gc_non_executor_container_sandboxes");
+    config.switch_user = flags.on("switch_user");
+    config.http_command_executor = flags.on("http_command_executor");
+    config.libprocess_ip = std::env::var("LIBPROCESS_IP").ok();
+    config.executor_environment = executor_environment(flags)?;
+    config.capabilities = features(flags, config.capabilities)?;
+    config.default_container_info = default_container_info(flags)?;
+    config.reconfiguration_policy = match flags.text("reconfiguration_policy") {
+        "equal" => Reconfiguration::Equal,
+        "additive" => Reconfiguration::Additive,
+        other => {
+            let why = format!("there is no policy '{other}': use equal or additive");
+            return Err(refused("reconfiguration_policy", why));
+        }
+    };
+    config.recover = match flags.text("recover") {
+        "reconnect" => RecoverMode::Reconnect,
+        "cleanup" => RecoverMode::Cleanup,
+        other => return Err(refused("recover", format!("there is no way '{other}': use reconnect or cleanup"))),
+    };
+    if let Some(fraction) = flags.number("gc_disk_headroom") {
+        if !(0.0..=1.0).contains(&fraction) {
+            return Err(refused("gc_disk_headroom", "must be between 0 and 1"));
+        }
+        config.gc_disk_headroom = fraction;
+    }
+    if let Some(count) = flags.count("max_completed_executors_per_framework") {
+        config.max_completed_executors_per_framework = usize::try_from(count).unwrap_or(usize::MAX);
+    }
+    Ok(config)
+}
+
+fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
+    FlagError::Refused { name, why: why.into() }
+}
+
+/// This very program: it is also the executors' program.
+fn program() -> String {
+    std::env::current_exe().map_or_else(|_| "/proc/self/exe".to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// A JSON object of strings.
+fn executor_environment(flags: &Flags) -> Result<Vec<(String, String)>, FlagError> {
+    const NAME: &str = "executor_environment_variables";
+    let Some(text) = flags.get(NAME) else { return Ok(Vec::new()) };
+    let value = Value::parse(text.as_bytes()).map_err(|error| refused(NAME, error.to_string()))?;
+    let object = value.as_object().ok_or_else(|| refused(NAME, "is not a JSON object"))?;
+    object
+        .iter()
+        .map(|(name, value)| match value.as_str() {
+            Some(text) => Ok((name.clone(), text.to_owned())),
+            None => Err(refused(NAME, format!("the value of '{name}' is not a string"))),
+        })
+        .collect()
+}
+
+/// Of what this agent can do, what `--agent_features` names.
+fn features(flags: &Flags, all: Vec<Type>) -> Result<Vec<Type>, FlagError> {
+    const NAME: &str = "agent_features";
+    let Some(text) = flags.get(NAME).filter(|text| !text.is_empty()) else { return Ok(all) };
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| refused(NAME, error.to_string()))?;
+    let list = value["capabilities"].as_array().ok_or_else(|| refused(NAME, "has no list 'capabilities'"))?;
+    json::message::<internal::SlaveCapabilities>(NAME, text)?;
+    let names: Vec<&str> = list.iter().map(|one| one["type"].as_str().unwrap_or_default()).collect();
+    if let Some(other) = names.iter().find(|name| !all.iter().any(|kind| kind.as_str_name() == **name)) {
+        return Err(refused(NAME, format!("there is no capability '{other}'")));
+    }
+    let (named, others): (Vec<Type>, Vec<Type>) = all.into_iter().partition(|kind| names.contains(&kind.as_str_name()));
+    let needed: Vec<&str> =
+        others.iter().filter(|kind| **kind != Type::ResizeVolume).map(|kind| kind.as_str_name()).collect();
+    if !needed.is_empty() {
+        return Err(refused(NAME, format!("must name these, too: {}", needed.join(", "))));
+    }
+    Ok(named)
+}
+
+fn default_container_info(flags: &Flags) -> Result<Option<mesos::ContainerInfo>, FlagError> {
+    const NAME: &str = "default_container_info";
+    let Some(text) = flags.get(NAME) else { return Ok(None) };
+    json::message(NAME, text).map(Some)
+}
+
+/// What the agent registers with.
+///
+/// # Errors
+/// Resources, attributes or a domain that cannot be read.
+pub(super) fn info(
+    flags: &Flags,
+    identity: &Identity,
+    work_dir: &Path,
+    gpus: Option<(usize, usize)>,
+) -> Result<mesos::SlaveInfo, FlagError> {
+    let attributes = match flags.get("attributes") {
+        Some(text) => resources::parse_attributes(text).map_err(|error| refused("attributes", error.to_string()))?,
+        None => Vec::new(),
+    };
+    let domain = match flags.get("domain") {
+        Some(text) => {
+            let domain: mesos::DomainInfo = json::message("domain", text)?;
+            if domain.fault_domain.is_none() {
+                return Err(refused("domain", "`domain` must define `fault_domain`"));
+            }
+            Some(domain)
+        }
+        None => None,
+    };
+    let resources = own_resources(flags, work_dir, gpus)?;
+    disks::prepare(&resources, work_dir)?;
+    Ok(mesos::SlaveInfo {
+        hostname: identity.hostname.clone(),
+        port: Some(i32::from(identity.advertise.port())),
+        resources: resources.to_proto(Format::PostRefinement),
+        attributes,
+        id: None,
+        checkpoint: Some(true),
+        domain,
+    })
+}
+
+/// What `--resources` says, and what the machine has of the common kinds that it does not name (RES-14).
+fn own_resources(flags: &Flags, work_dir: &Path, gpus: Option<(usize, usize)>) -> Result<Resources, FlagError> {
+    let role = Role::parse(flags.text("default_role")).map_err(|error| refused("default_role", error.to_string()))?;
+    let text = flags.text("resources").trim();
+    let given = if text.starts_with('[') {
+        let messages = messages(text).map_err(|why| refused("resources", why))?;
+        resources::from_flag_messages(messages, &role)
+    } else {
+        resources::parse_text(text, &role)
+    };
+    let mut all = given.map_err(|error| refused("resources", error.to_string()))?;
+    let names = named(text, &all);
+    let reserved = static_reservation(&role);
+    if let Some((whole, shared)) = gpus {
+        check_devices(&all, &names, &Name::Gpus, whole)?;
+        check_devices(&all, &names, &Name::from(GPU_SHARE), shared)?;
+    }
+    for (name, detected) in detected(work_dir).into_iter().chain(devices(gpus)) {
+        if !names.contains(&name) {
+            all.add(detected.with_reservations(&reserved));
+        }
+    }
+    Ok(all)
+}
+
+fn messages(text: &str) -> Result<Vec<mesos::Resource>, String> {
+    let value = Value::parse(text.as_bytes()).map_err(|error| error.to_string())?;
+    let items = value.as_array().ok_or("is not a JSON array")?;
+    let read = |item: &Value| json::read::<mesos::Resource>(&item.to_string());
+    items.iter().map(read).collect()
+}
+
+/// What parts of GPUs are called.
+const GPU_SHARE: &str = "gpu_share";
+
+/// GPUs to be had as a whole and to be shared, if there are any.
+fn devices(counts: Option<(usize, usize)>) -> Vec<(Name, Resource)> {
+    let (whole, shared) = counts.unwrap_or_default();
+    let all = [(Name::Gpus, whole), (Name::from(GPU_SHARE), shared)].into_iter().filter(|(_, count)| *count > 0);
+    let one = |(name, count): (Name, usize)| (name.clone(), Resource::scalar(name, Amount::from_f64(count as f64)));
+    all.map(one).collect()
+}
+
+/// What `--resources` says of devices must be as many as there are.
+fn check_devices(
+    given: &Resources,
+    names: &std::collections::BTreeSet<Name>,
+    name: &Name,
+    count: usize,
+) -> Result<(), FlagError> {
+    let amount = given.get_scalar(name).unwrap_or_default().to_f64();
+    if names.contains(name) && amount != count as f64 {
+        let why = format!("'{}' is {amount}, but there are {count} such devices", name.as_str());
+        return Err(refused("resources", why));
+    }
+    Ok(())
+}
+
+/// The names that are given, those with an amount of zero included: they are not detected.
+fn named(text: &str, given: &Resources) -> std::collections::BTreeSet<Name> {
+    let mut names = given.names();
+    for part in text.split(';') {
+        let name = part.split([':', '(']).next().unwrap_or_default().trim();
+        if !name.is_empty() && !name.starts_with('[') {
+            names.insert(Name::from(name));
+        }
+    }
+    names
+}
+
+/// What `--default_role` makes of a resource that has no role of its own.
+fn static_reservation(role: &Role) -> Vec<Reservation> {
+    if role.is_star() {
+        return Vec::new();
+    }
+    vec![Reservation::fixed(role.clone())]
+}
+
+/// Processors, memory, disk (in MB, with something left for the system) and the usual ports.
+fn detected(work_dir: &Path) -> Vec<(Name, Resource)> {
+    const MEGABYTE: u64 = 1 << 20;
+    const GIGABYTE: u64 = 1 << 30;
+    let left = |all: u64, kept: u64, enough: u64| if all < enough { all / 2 } else { all - kept };
+    let memory = left(containers::host_memory().total, GIGABYTE, 2 * GIGABYTE);
+    let disk =
+        containers::file_system_use(work_dir).map_or(10 * GIGABYTE, |(all, _)| left(all, 5 * GIGABYTE, 10 * GIGABYTE));
+    let scalar = |name: Name, amount: u64| (name.clone(), Resource::scalar(name, Amount::from_f64(amount as f64)));
+    vec![
+        scalar(Name::Cpus, host::processors()),
+        scalar(Name::Mem, memory / MEGABYTE),
+        scalar(Name::Disk, disk / MEGABYTE),
+        (Name::Ports, Resource::ranges(Name::Ports, resources::Ranges::single(31000, 32000))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Part;
+
+    #[test]
+    fn features_that_may_be_left_out() {
+        let all = vec![Type::MultiRole, Type::ResizeVolume, Type::AgentDraining];
+        let read = |names: &[&str]| {
+            let list: Vec<_> = names.iter().map(|name| serde_json::json!({"type": name})).collect();
+            let words = [format!("--agent_features={}", serde_json::json!({"capabilities": list}))];
+            let flags = Flags::load(Part::Agent, &words, std::iter::empty()).unwrap();
+            features(&flags, all.clone()).map_err(|error| error.to_string())
+        };
+        assert_eq!(features(&Flags::defaults(Part::Agent), all.clone()).unwrap(), all);
+        assert_eq!(read(&["AGENT_DRAINING", "MULTI_ROLE"]).unwrap(), [Type::MultiRole, Type::AgentDraining]);
+        assert!(read(&["MULTI_ROLE"]).unwrap_err().contains("AGENT_DRAINING"));
+        assert!(read(&["MULTI_ROLE", "AGENT_DRAINING", "X"]).unwrap_err().contains("'X'"));
+    }
+}

@@ -1,0 +1,304 @@
+//! Connections that the agent's own executors are started with: events and calls as RecordIO in protobuf over a pair of sockets,
+//! without HTTP.
+//!
+//! The core receives the same inputs as from `executor_api.rs`. An executor that has lost its connection, because the agent was
+//! restarted, subscribes over HTTP as all others do.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::{Agent, Answer, Input, Ours, RequestId, StreamId};
+use protos::mesos::executor::{Call, call, event};
+use protos::mesos::{self};
+use protos::recordio::Decoder;
+use tokio::io::Interest;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
+use tokio::time::Instant;
+use wire::Limits;
+use wire::http::stream::Records;
+use wire::negotiate::Encoding;
+
+use crate::answers::Answers;
+use crate::codec;
+use crate::driver::Driver;
+use crate::streams::Streams;
+
+/// One read's worth; calls have some hundred bytes.
+const READ_BYTES: usize = 4 << 10;
+
+/// What connections lead to. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ExecutorConnections {
+    pub(super) driver: Driver<Agent>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) answers: Arc<Answers<Answer>>,
+}
+
+/// The executor whose connection it is.
+#[derive(Debug)]
+struct Owner(Ours);
+
+impl Owner {
+    fn subscribe(&self) -> Box<Call> {
+        Box::new(Call {
+            framework_id: mesos::FrameworkId { value: (&self.0.framework).into() },
+            executor_id: mesos::ExecutorId { value: (&self.0.executor).into() },
+            r#type: Some(call::Type::Subscribe as i32),
+            subscribe: Some(call::Subscribe::default()),
+            ..Call::default()
+        })
+    }
+
+    /// The call in a record.
+    fn call(&self, record: &[u8]) -> Result<Box<Call>, String> {
+        let call = codec::executor_call(Encoding::Protobuf, record).map_err(|_| "it cannot be read".to_owned())?;
+        super::validate::executor_call(&call)?;
+        if call.framework_id.value != self.0.framework || call.executor_id.value != self.0.executor {
+            return Err("it is another executor's".to_owned());
+        }
+        if call.r#type() == call::Type::Subscribe {
+            return Err("who has a line is subscribed".to_owned());
+        }
+        Ok(Box::new(call))
+    }
+}
+
+/// Why a line is over before its executor.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("the socket failed")]
+    Socket(#[from] io::Error),
+    #[error("a call cannot be taken: {0}")]
+    Call(String),
+}
+
+impl ExecutorConnections {
+    /// Subscribes the executor, whose container has started, and serves its line until one side closes it.
+    pub(super) async fn serve(self, owner: Ours, socket: UnixStream) {
+        let owner = Owner(owner);
+        let (driver, streams) = (self.driver.clone(), self.streams.clone());
+        let (stream, records) = self.streams.open_bare(move |stream| {
+            streams.forget(stream);
+            driver.submit(Input::ExecutorStreamClosed { stream: StreamId(stream) });
+        });
+        let (request, subscribed) = self.answers.ask();
+        let (request, call) = (RequestId(request), owner.subscribe());
+        self.driver.handle_now(Input::ExecutorSubscribe { stream: StreamId(stream), request, call });
+        // Events wait for the answer, so that the first of them go together.
+        if !matches!(subscribed.await, Ok(Answer::Stream)) {
+            return self.streams.close(stream);
+        }
+        if let Err(error) = self.carry(&owner, socket, records).await {
+            tracing::warn!(executor = owner.0.executor, "{:#}", anyhow::Error::from(error));
+        }
+    }
+
+    async fn carry(&self, owner: &Owner, socket: UnixStream, mut records: Records) -> Result<(), LineError> {
+        let socket = watch(socket, Interest::READABLE)?;
+        let mut decoder = Decoder::new(Limits::default().body);
+        let mut held = Held::default();
+        loop {
+            tokio::select! {
+                biased;
+                record = records.next() => {
+                    let Some(record) = record else { return Ok(()) };
+                    held.add(&record);
+                    while let Some(record) = records.try_next() {
+                        held.add(&record);
+                    }
+                    if !held.may_wait() {
+                        write(socket.get_ref(), &held.take()).await?;
+                    }
+                }
+                ready = socket.readable() => {
+                    if !read(&mut ready?, &mut decoder)? {
+                        return Ok(());
+                    }
+                    held.ending |= self.take_calls(owner, &mut decoder).await?;
+                }
+                () = held.is_due() => write(socket.get_ref(), &held.take()).await?,
+            }
+        }
+    }
+
+    /// Hands the calls that have come to the core, and waits for the last one's answer: an executor that floods waits for what it
+    /// has said already. Together they are one batch, and one write to the disk. Whether a task has ended by them.
+    async fn take_calls(&self, owner: &Owner, decoder: &mut Decoder) -> Result<bool, LineError> {
+        let (mut last, mut ended) = (None, false);
+        while let Some(record) = decoder.pull().map_err(|error| LineError::Call(error.to_string()))? {
+            let call = owner.call(&record).map_err(LineError::Call)?;
+            ended |= call.update.as_ref().is_some_and(|update| agent::is_terminal(update.status.state));
+            let (number, outcome) = self.answers.ask();
+            let input = Input::ExecutorCall { request: RequestId(number), call };
+            if let Some((input, _)) = last.replace((input, outcome)) {
+                self.driver.submit(input);
+            }
+        }
+        let Some((input, outcome)) = last else { return Ok(ended) };
+        self.driver.handle_now(input);
+        if let Ok(Answer::Refused { text, .. }) = outcome.await {
+            tracing::info!(executor = owner.0.executor, "an executor's call was refused: {text}");
+        }
+        Ok(ended)
+    }
+}
+
+/// For how long a confirmation may wait for company.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is to be written to an executor. It does nothing about the confirmation of an update but to note it, and most tasks of a
+/// burst end at once: being woken for the confirmation of their start alone would be a good part of all that their executors do.
+/// If one is lost with the agent, the executor says the update again, as it always does with what was not confirmed.
+#[derive(Debug, Default)]
+struct Held {
+    bytes: Vec<u8>,
+    /// When it is written at the latest; none if something in it is urgent.
+    until: Option<Instant>,
+    /// A task has ended: its executor waits for the confirmation of that.
+    ending: bool,
+}
+
+impl Held {
+    fn add(&mut self, record: &[u8]) {
+        let can_wait = !self.ending && is_confirmation(record);
+        self.until = match (self.bytes.is_empty(), can_wait) {
+            (true, true) => Some(Instant::now() + PATIENCE),
+            (false, true) => self.until,
+            (_, false) => None,
+        };
+        self.bytes.extend_from_slice(record);
+    }
+
+    fn may_wait(&self) -> bool {
+        self.until.is_some()
+    }
+
+    fn take(&mut self) -> Vec<u8> {
+        self.until = None;
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Ready when what is held has waited for long enough.
+    async fn is_due(&self) {
+        match self.until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Whether a record says no more than that an update has arrived. The kind of an event is the first thing in it; one that says it
+/// elsewhere is taken for urgent.
+fn is_confirmation(record: &[u8]) -> bool {
+    const KIND: [u8; 2] = [1 << 3, event::Type::Acknowledged as u8];
+    let body = record.iter().position(|byte| *byte == b'\n').map_or(record, |end| &record[end + 1..]);
+    body.starts_with(&KIND)
+}
+
+/// Only what is waited for: to be told whenever an executor has read something would wake this thread for nothing.
+#[allow(
+    deprecated,
+    reason = "the safe constructor is sound here: the descriptor is owned, and closed with the AsyncFd"
+)]
+fn watch(socket: UnixStream, interest: Interest) -> io::Result<AsyncFd<UnixStream>> {
+    AsyncFd::with_interest(socket, interest)
+}
+
+/// Reads what is there; false at the end.
+fn read(ready: &mut AsyncFdReadyGuard<'_, UnixStream>, decoder: &mut Decoder) -> io::Result<bool> {
+    let mut buffer = [0; READ_BYTES];
+    let length = match ready.get_inner().read(&mut buffer) {
+        Ok(0) => return Ok(false),
+        Ok(length) => length,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        // It is tried again.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(true),
+        // What the executor has not read when it ends.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    decoder.push(&buffer[..length]);
+    // A short read has emptied the socket; what comes later is told anew.
+    if length < buffer.len() {
+        ready.clear_ready();
+    }
+    Ok(true)
+}
+
+async fn write(mut socket: &UnixStream, bytes: &[u8]) -> io::Result<()> {
+    let mut rest = bytes;
+    let mut room = None;
+    while !rest.is_empty() {
+        match socket.write(rest) {
+            Ok(length) => rest = &rest[length..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // It has ended; its container's end tells.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let room = match &mut room {
+                    Some(room) => room,
+                    None => room.insert(watch(socket.try_clone()?, Interest::WRITABLE)?),
+                };
+                room.writable().await?.clear_ready();
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+    use protos::recordio;
+
+    use super::*;
+
+    fn record(kind: event::Type) -> Vec<u8> {
+        let event = mesos::executor::Event { r#type: Some(kind as i32), ..Default::default() };
+        let mut bytes = Vec::new();
+        recordio::encode(&event.encode_to_vec(), &mut bytes);
+        bytes
+    }
+
+    #[tokio::test]
+    async fn only_confirmations_wait_and_not_for_long() {
+        let (confirmation, kill) = (record(event::Type::Acknowledged), record(event::Type::Kill));
+        let mut held = Held::default();
+        held.add(&kill);
+        assert!(!held.may_wait());
+        assert_eq!(held.take(), kill);
+        held.add(&confirmation);
+        held.add(&confirmation);
+        assert!(held.may_wait());
+        let began = Instant::now();
+        held.is_due().await;
+        assert!(began.elapsed() > PATIENCE / 2);
+        // What is urgent takes along what waits, and nothing after it waits before that is written.
+        held.add(&kill);
+        held.add(&confirmation);
+        assert!(!held.may_wait());
+        assert_eq!(held.take(), [&confirmation[..], &confirmation, &kill, &confirmation].concat());
+        held.ending = true;
+        held.add(&confirmation);
+        assert!(!held.may_wait());
+    }
+
+    #[test]
+    fn calls_of_others_are_refused() {
+        let owner = Owner(Ours { framework: "F".into(), executor: "E".into() });
+        let said = |change: &dyn Fn(&mut Call)| {
+            let mut call = Call { r#type: Some(call::Type::Heartbeat as i32), ..*owner.subscribe() };
+            change(&mut call);
+            owner.call(&call.encode_to_vec()).map(drop)
+        };
+        assert_eq!(said(&|_| {}), Ok(()));
+        assert!(said(&|call| call.executor_id.value = "X".into()).unwrap_err().contains("another"));
+        assert!(said(&|call| call.framework_id.value = "X".into()).unwrap_err().contains("another"));
+        assert!(said(&|call| call.r#type = Some(call::Type::Subscribe as i32)).unwrap_err().contains("subscribed"));
+        assert!(said(&|call| call.r#type = None).unwrap_err().contains("'type'"));
+        assert!(owner.call(b"\xff").unwrap_err().contains("read"));
+    }
+}

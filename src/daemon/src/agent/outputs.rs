@@ -1,0 +1,208 @@
+//! Carries out the outputs of the agent's core: messages go to the network, events to streams, checkpoints to the disk, containers to
+//! the containerizer.
+//!
+//! It decides nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ::containers::User;
+use agent::oversubscription::{Load, Measurement};
+use agent::{Agent, Answer, ContainerName, GoneVolume, Input, Outbox, Output, Persist, VolumeLink};
+use base::{Pid, Time};
+use containerizer::{ComposingContainerizer, Fetcher, Report, delete, volumes};
+use protos::mesos::slave_info::Capability;
+use tokio::sync::{Notify, watch};
+use wire::libprocess::Network;
+
+use super::keeper::Keeper;
+use super::views::statistics::used;
+use crate::answers::Answers;
+use crate::clock::Clock;
+use crate::common::Common;
+use crate::driver::{Batch, Core, World};
+use crate::fault;
+use crate::files::Files;
+use crate::streams::Streams;
+
+impl Core for Agent {
+    type Input = Input;
+    type Persist = Persist;
+    type Output = Output;
+
+    fn batch(&mut self, inputs: &mut dyn Iterator<Item = Input>, now: Time) -> Batch<Agent> {
+        let mut out = Outbox::default();
+        for input in inputs {
+            self.handle(input, now, &mut out);
+        }
+        self.end_batch(now, &mut out);
+        Batch { persist: out.persist, outputs: out.outputs, at_once: out.at_once }
+    }
+
+    fn next_wake(&self) -> Option<Time> {
+        Agent::next_wake(self)
+    }
+
+    fn wake() -> Input {
+        Input::Wake
+    }
+}
+
+/// How the process is to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Exit {
+    pub(super) code: i32,
+    pub(super) message: String,
+}
+
+/// What the core's outputs act on. Shared by the routes.
+pub(super) struct Shell {
+    pub(super) network: Network,
+    pub(super) pid: Pid,
+    pub(super) streams: Arc<Streams>,
+    pub(super) answers: Arc<Answers<Answer>>,
+    pub(super) containers: ComposingContainerizer,
+    /// Tells the core what has become of something.
+    pub(super) report: Report,
+    pub(super) clock: Clock,
+    pub(super) fetcher: Fetcher,
+    /// What is on the disk.
+    pub(super) keeper: Arc<Keeper>,
+    /// Asks leader detection to report anew.
+    pub(super) redetect: Arc<Notify>,
+    pub(super) exit: watch::Sender<Option<Exit>>,
+    pub(super) common: Arc<Common>,
+    /// What the agent tells the master that it can do.
+    pub(super) capabilities: Vec<Capability>,
+}
+
+impl World<Agent> for Shell {
+    fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
+        self.keeper.write(entries)
+    }
+
+    fn carry_out(&self, output: Output) {
+        fault::point("before an output");
+        match output {
+            Output::Send { to, message } => {
+                self.network.send(&self.pid, &to, message.full_name(), &message.encode());
+            }
+            Output::SendAs { attempt, to, message } => {
+                let from = Pid::new(&format!("crammd5-authenticatee({attempt})"), self.pid.address());
+                self.network.send(&from, &to, message.full_name(), &message.encode());
+            }
+            Output::Link { to } => self.network.link(&to),
+            Output::ExecutorEvent { stream, event } => self.streams.send(stream.0, &*event),
+            Output::CloseStream { stream } => self.streams.close(stream.0),
+            Output::Respond { request, answer } => self.answers.answer(request.0, answer),
+            Output::Launch { container, spec } => {
+                attach(&self.common.files, &container, &spec.sandbox);
+                self.containers.launch(container, spec);
+            }
+            Output::Reattach { container, pid, recorded, sandbox } => {
+                self.containers.reattach(container, pid, recorded, sandbox);
+            }
+            Output::Signal { container, signal } => self.containers.signal(container, signal),
+            Output::Destroy { container } => self.containers.destroy(container),
+            Output::Delete { paths } => self.delete(paths),
+            Output::DeleteSandbox { path, request } => {
+                let answers = self.answers.clone();
+                tokio::task::spawn_blocking(move || {
+                    delete(Path::new(&path));
+                    answers.answer(request.0, Answer::Ok);
+                });
+            }
+            Output::NoteEnd { container, termination } => self.containers.note_end(&container, &termination),
+            Output::Forget { container } => self.containers.forget(&container),
+            Output::ChangeVolumes { change, gone, new } => self.change_volumes(change, &gone, &new),
+            Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
+                if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {
+                    (self.report)(Input::ContainerUpdateFailed { container, why: format!("{error:#}") });
+                }
+            }
+            Output::Resize { container, resources, limits } => self.containers.update(&container, &resources, limits),
+            Output::Measure => self.measure(),
+            Output::RedetectMaster => self.redetect.notify_one(),
+            Output::Exit { code, message } => {
+                self.exit.send_replace(Some(Exit { code, message }));
+            }
+        }
+    }
+}
+
+impl Shell {
+    /// Makes and takes away volumes. If that fails the agent would lie about what it has, so it ends.
+    fn change_volumes(&self, change: u64, gone: &[GoneVolume], new: &[String]) {
+        match volumes::change(gone, new) {
+            Ok(aside) => {
+                volumes::delete_later(aside);
+                (self.report)(Input::VolumesChanged { change });
+            }
+            Err(error) => {
+                self.exit.send_replace(Some(Exit { code: 1, message: format!("{error:#}") }));
+            }
+        }
+    }
+
+    /// Looks at what containers use, in the background.
+    fn measure(&self) {
+        let (containers, report, clock) = (self.containers.clone(), self.report.clone(), self.clock);
+        tokio::task::spawn_blocking(move || {
+            let [one_minute, five_minutes, fifteen_minutes] = crate::host::load();
+            let usage = containers.usage();
+            let measurement = Measurement {
+                load: Load { one_minute, five_minutes, fifteen_minutes },
+                containers: usage.iter().map(|(name, usage)| (name.clone(), used(usage, clock.now()))).collect(),
+            };
+            report(Input::Measured { measurement: Box::new(measurement) });
+        });
+    }
+
+    /// Deletes folders and files in the background; what cannot be deleted is told in the log.
+    fn delete(&self, paths: Vec<String>) {
+        let common = self.common.clone();
+        tokio::task::spawn_blocking(move || {
+            for path in paths {
+                detach_below(&common.files, &path);
+                delete(Path::new(&path));
+            }
+        });
+    }
+}
+
+fn link_volumes(
+    sandbox: &Path,
+    user: Option<&str>,
+    appear: &[VolumeLink],
+    vanish: &[VolumeLink],
+) -> anyhow::Result<()> {
+    let user = match user {
+        Some(name) if !appear.is_empty() => Some(User::by_name(name)?).filter(|user| !user.is_current()),
+        _ => None,
+    };
+    volumes::hide(sandbox, vanish)?;
+    volumes::show(sandbox, appear, user.as_ref())
+}
+
+/// Shows a sandbox under its three names (wire/disk.md 8). Containers inside others are reached through those.
+pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
+    if container.parent().is_some() {
+        return;
+    }
+    let real = Path::new(sandbox);
+    files.attach(sandbox, real);
+    let Some((runs, _)) = sandbox.rsplit_once('/') else { return };
+    files.attach(&format!("{runs}/latest"), real);
+    if let Some(at) = runs.rfind("/frameworks/") {
+        files.attach(&format!("{}/latest", &runs[at..]), real);
+    }
+}
+
+/// Takes away the names of a sandbox, or of all below a folder, that is about to go.
+fn detach_below(files: &Files, path: &str) {
+    for (name, real) in files.list() {
+        if real.starts_with(path) {
+            files.detach(&name);
+        }
+    }
+}
