@@ -35,6 +35,7 @@ mod runtime_files;
 mod secrecy;
 mod sizes;
 mod slices;
+mod small_disk;
 mod support;
 mod task_settings;
 mod uuids;
