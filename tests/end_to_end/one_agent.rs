@@ -20,6 +20,7 @@ pub struct OneAgent {
     pub address: String,
     agent: Option<Daemon>,
     _master: Daemon,
+    work_dir: PathBuf,
     pub folder: Folder,
 }
 
@@ -31,6 +32,16 @@ impl OneAgent {
     /// The agent is at this address.
     pub fn start_at(name: &str, ip: &str, flags: &[String]) -> OneAgent {
         let folder = Folder::new(&format!("containers-{name}"));
+        let work_dir = folder.path().join("a");
+        OneAgent::start_with(name, folder, ip, work_dir, flags)
+    }
+
+    /// The agent's work directory is this one.
+    pub fn start_in(name: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
+        OneAgent::start_with(name, Folder::new(&format!("containers-{name}")), "127.0.0.1", work_dir, flags)
+    }
+
+    fn start_with(name: &str, folder: Folder, ip: &str, work_dir: PathBuf, flags: &[String]) -> OneAgent {
         let words = ["master".into(), "--ip=127.0.0.1".into(), "--port=0".into(), "--registry=in_memory".into()];
         let words: Vec<String> = words.into_iter().chain([format!("--work_dir={}", folder.join("m"))]).collect();
         let mut master = Daemon::start(&folder.path().join("m.log"), &words, &[]);
@@ -40,7 +51,7 @@ impl OneAgent {
             "agent".to_owned(),
             format!("--ip={ip}"),
             format!("--master={address}"),
-            format!("--work_dir={}", folder.join("a")),
+            format!("--work_dir={}", work_dir.display()),
             format!("--runtime_dir={}", folder.join("r")),
             format!("--cgroups_root={group}"),
             "--resources=cpus:4;mem:1024;disk:1024;ports:[31000-31009]".to_owned(),
@@ -50,7 +61,7 @@ impl OneAgent {
         // Its address must be the same when it is started again.
         let port = free_port();
         let flags = own.iter().chain(flags).cloned().chain([format!("--port={port}")]).collect();
-        let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, folder };
+        let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, work_dir, folder };
         cluster.start_agent();
         cluster
     }
@@ -86,11 +97,30 @@ impl OneAgent {
         agent.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere").args(&self.flags).args(flags).run()
     }
 
+    pub fn work_dir(&self) -> &Path {
+        &self.work_dir
+    }
+
+    /// The agent's process.
+    pub fn agent(&mut self) -> &mut Daemon {
+        self.agent.as_mut().expect("there is an agent")
+    }
+
+    /// What the agents have written to their log.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("a.log")).unwrap_or_default()
+    }
+
     /// Has the agent end as a service is stopped.
     pub fn stop_agent(&mut self) {
         let agent = self.agent.as_mut().unwrap();
         agent.signal("-TERM");
         wait_for("the agent has stopped", || agent.ended().then_some(()));
+    }
+
+    /// Starts `tepui execute` for a task, and waits for nothing.
+    pub fn start_execute(&self, id: &str, command: Value) -> Process {
+        Process::start(&mut self.command(id, command, json!({"type": "MESOS"}), &[]))
     }
 
     /// `tepui execute` for a task with a little of the agent, and `more` resources.
@@ -159,7 +189,7 @@ impl OneAgent {
     /// The sandbox of a task that has run.
     pub fn sandbox(&self, id: &str) -> Option<PathBuf> {
         let children = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-        let agents = children(self.folder.path().join("a/slaves"));
+        let agents = children(self.work_dir.join("slaves"));
         let frameworks = agents.flat_map(|agent| children(agent.join("frameworks")));
         let mut runs = frameworks.map(|framework| framework.join("executors").join(id).join("runs/latest"));
         runs.find(|run| run.exists()).and_then(|run| run.canonicalize().ok())

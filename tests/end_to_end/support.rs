@@ -221,6 +221,10 @@ impl Daemon {
         })
     }
 
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub fn ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
     }

@@ -65,7 +65,7 @@ pub use config::{Config, Limitable, Reconfiguration, RecoverMode};
 pub use container::{ContainerName, ContainerSpec, Ours, Prepare, Session, VolumeLink};
 pub use disk::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
-    RecoveryError, Tree,
+    RecoveryError, Skipped, Tree,
 };
 pub use environment::{PATH, is_agents_own};
 pub use executor::{Executor, ExecutorLink, ExecutorState, Queued};

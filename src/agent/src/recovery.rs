@@ -26,6 +26,10 @@ impl Agent {
     /// Takes up what an earlier agent left.
     pub(crate) fn recover(&mut self, recovered: Recovered, now: Time, out: &mut Outbox) -> Result<(), StartError> {
         self.counters.recovery_errors = u64::from(recovered.errors);
+        for skipped in &recovered.skipped {
+            let path = self.config.meta_path(&skipped.path);
+            tracing::warn!("The checkpoint '{path}' {}: {}", skipped.why, skipped.effect);
+        }
         let rebooted = recovered.boot_id.as_ref().is_some_and(|old| *old != self.config.boot_id);
         self.recover_resources(recovered.resources, recovered.target, now, out)?;
         for old in &recovered.old_agents {

@@ -47,8 +47,8 @@ const KINDS: [&str; 8] = [
     "task.updates",
 ];
 
-#[test]
-fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
+/// An agent that drains, with a reservation and a task of a framework that checkpoints.
+fn stage_with_a_task() -> Stage {
     let mut stage = Stage::new();
     for line in [
         "start",
@@ -64,6 +64,19 @@ fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
     ] {
         stage.act(line);
     }
+    stage
+}
+
+/// An agent starts with these checkpoints.
+fn starts(stage: &Stage, recovered: Recovered, path: &str) {
+    let (config, info) = (stage.config.clone(), stage.info.clone());
+    let started = Agent::new(config, info, recovered, 2, stage.now, &mut Outbox::default());
+    assert!(started.is_ok(), "{path}: {:?}", started.err());
+}
+
+#[test]
+fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
+    let stage = stage_with_a_task();
     let mut seen = BTreeSet::new();
     for path in stage.disk.files.keys() {
         let Some(kind) = KINDS.into_iter().find(|kind| path.ends_with(&format!("/{kind}"))) else { continue };
@@ -78,11 +91,43 @@ fn a_damaged_checkpoint_of_any_kind_is_named_or_skipped() {
         assert!(error.contains(path) && error.contains("is damaged"), "{error}");
         let recovered = Recovered::read(&disk, false).unwrap();
         assert_eq!(recovered.errors, 1, "{path}");
-        let (config, info) = (stage.config.clone(), stage.info.clone());
-        let started = Agent::new(config, info, recovered, 2, stage.now, &mut Outbox::default());
-        assert!(started.is_ok(), "{path}: {:?}", started.err());
+        let [skipped] = recovered.skipped.as_slice() else { panic!("{path}: {:?}", recovered.skipped) };
+        assert!(skipped.path == *path && skipped.why.starts_with("is damaged"), "{skipped:?}");
+        starts(&stage, recovered, path);
     }
     assert_eq!(seen.len(), KINDS.len(), "{seen:?}");
+}
+
+#[test]
+fn an_empty_checkpoint_of_any_kind_is_listed() {
+    let stage = stage_with_a_task();
+    assert_eq!(Recovered::read(&stage.disk, true).unwrap().skipped, []);
+    let mut seen = 0;
+    for path in stage.disk.files.iter().filter(|(_, bytes)| !bytes.is_empty()).map(|(path, _)| path) {
+        let mut disk = stage.disk.clone();
+        disk.files.insert(path.clone(), Vec::new());
+        let recovered = Recovered::read(&disk, true).unwrap();
+        let skipped: Vec<_> = recovered.skipped.iter().map(|skipped| (&skipped.path, skipped.why.as_str())).collect();
+        // Without a reservation resources.info is empty.
+        if !path.ends_with("/resources.info") {
+            assert_eq!(skipped, [(path, "is empty")]);
+            seen += 1;
+        }
+        starts(&stage, recovered, path);
+    }
+    assert!(seen >= KINDS.len() + 2, "{seen}");
+}
+
+/// A file is missing although a file that is written after it is there.
+#[test]
+fn a_missing_checkpoint_is_listed() {
+    let stage = stage_with_a_task();
+    for kind in ["slave.info", "framework.info", "executor.info", "task.info"] {
+        let mut disk = stage.disk.clone();
+        disk.files.retain(|path, _| !path.ends_with(kind));
+        let skipped = Recovered::read(&disk, true).unwrap().skipped;
+        assert!(skipped.len() == 1 && skipped[0].path.ends_with(kind) && skipped[0].why == "is missing", "{skipped:?}");
+    }
 }
 
 /// The script with the outputs that the agent gives.

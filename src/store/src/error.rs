@@ -94,3 +94,26 @@ impl StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn errors_that_pass_and_those_that_room_cures() {
+        for (errno, is_transient, needs_room) in [
+            (Errno::NOSPC, true, true),
+            (Errno::DQUOT, true, true),
+            (Errno::MFILE, true, false),
+            (Errno::IO, true, false),
+            (Errno::ROFS, true, false),
+            (Errno::NOTDIR, false, false),
+            (Errno::ACCESS, false, false),
+        ] {
+            let error = StoreError::io("write", Path::new("/w"))(errno.into());
+            assert_eq!((error.is_transient(), error.trouble().needs_room), (is_transient, needs_room), "{errno}");
+        }
+    }
+}

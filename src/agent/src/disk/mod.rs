@@ -10,6 +10,6 @@ mod tree;
 pub(crate) use framing::{frame, frame_update, unframe};
 pub use recovered::{
     Recovered, RecoveredAgent, RecoveredExecutor, RecoveredFramework, RecoveredNested, RecoveredRun, RecoveredTask,
-    RecoveryError,
+    RecoveryError, Skipped,
 };
 pub use tree::Tree;

@@ -1,7 +1,7 @@
 //! What an earlier agent has left on disk, taken out of a [`Tree`] (wire/disk.md 5).
 //!
 //! Missing files are tolerated at each level, as a crash between two writes leaves them. Damaged ones are an
-//! error if the agent is strict, else they are counted and skipped.
+//! error if the agent is strict, else they are counted and skipped. What is skipped is listed with its effect.
 
 use base::{AgentId, ExecutorId, FrameworkId, Pid, TaskId, Time};
 use prost::Message;
@@ -37,8 +37,21 @@ pub struct Recovered {
     pub old_agents: Vec<String>,
     /// How many damaged files were skipped.
     pub errors: u32,
+    /// Files that were not used although they should have been.
+    pub skipped: Vec<Skipped>,
     /// Containers inside other ones that the launcher knows to run, or to have ended; the shell adds them.
     pub nested: Vec<(crate::ContainerName, RecoveredNested)>,
+}
+
+/// A file that is empty or damaged, or missing although a file that is written later is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file, below the meta folder.
+    pub path: String,
+    /// What is wrong with it: "is empty", "is damaged: its end is missing".
+    pub why: String,
+    /// What becomes of the agent, the executor or the task.
+    pub effect: &'static str,
 }
 
 /// A container inside another one, or by itself, as the launcher's own records tell.
@@ -133,11 +146,30 @@ pub struct RecoveredTask {
     pub torn: Option<Vec<u8>>,
 }
 
+/// What becomes of what a skipped file describes.
+mod effect {
+    pub(super) const BOOT_ID: &str = "the agent assumes that the host has not rebooted";
+    pub(super) const RESOURCES: &str = "its reservations, persistent volumes and operations are unknown";
+    pub(super) const AGENT: &str =
+        "the agent registers as a new one; executors of the old one are ended and their tasks are lost";
+    pub(super) const DRAIN: &str = "the agent is not draining until the master says so again";
+    pub(super) const FRAMEWORK: &str = "the framework's executors are ended and its tasks are lost";
+    pub(super) const FRAMEWORK_PID: &str = "messages for the framework go through the master";
+    pub(super) const EXECUTOR: &str = "the executor is ended and its tasks are lost";
+    pub(super) const GENERATED: &str = "the executor counts as one that the framework has described";
+    pub(super) const FORKED_PID: &str = "the executor counts as ended, and its tasks are reported as such";
+    pub(super) const LIBPROCESS_PID: &str = "the executor is not called back and must register by itself";
+    pub(super) const TASK: &str = "the task is lost";
+    pub(super) const UPDATES: &str = "the task's updates are unknown, and it counts as staging";
+    pub(super) const TORN: &str = "the incomplete update is cut off, and the executor repeats it";
+}
+
 /// Reads a tree; keeps count of what is damaged.
 struct Reader<'a> {
     tree: &'a Tree,
     strict: bool,
     errors: u32,
+    skipped: Vec<Skipped>,
 }
 
 impl Recovered {
@@ -146,9 +178,9 @@ impl Recovered {
     /// # Errors
     /// If `strict`, when a file is damaged.
     pub fn read(tree: &Tree, strict: bool) -> Result<Recovered, RecoveryError> {
-        let mut reader = Reader { tree, strict, errors: 0 };
+        let mut reader = Reader { tree, strict, errors: 0, skipped: Vec::new() };
         let mut recovered = Recovered {
-            boot_id: tree.text(paths::BOOT_ID).map(|text| text.trim().to_owned()),
+            boot_id: reader.text(paths::BOOT_ID, effect::BOOT_ID).map(|text| text.trim().to_owned()),
             resources: reader.resources(paths::RESOURCES, paths::RESOURCES_INFO)?,
             target: reader.resources(paths::RESOURCES_TARGET, paths::RESOURCES_INFO_TARGET)?,
             ..Recovered::default()
@@ -161,38 +193,63 @@ impl Recovered {
                 _ => {}
             }
         }
-        recovered.errors = reader.errors;
+        (recovered.errors, recovered.skipped) = (reader.errors, reader.skipped);
         Ok(recovered)
     }
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn skip(&mut self, path: &str, why: impl Into<String>, effect: &'static str) {
+        self.skipped.push(Skipped { path: path.to_owned(), why: why.into(), effect });
+    }
+
     /// Notes a damaged file: an error if strict, else `Ok(None)`.
-    fn damaged<T>(&mut self, path: &str, why: &impl ToString) -> Result<Option<T>, RecoveryError> {
+    fn damaged<T>(
+        &mut self,
+        path: &str,
+        why: &impl ToString,
+        effect: &'static str,
+    ) -> Result<Option<T>, RecoveryError> {
+        let why = why.to_string();
         if self.strict {
-            return Err(RecoveryError::Damaged { path: path.to_owned(), why: why.to_string() });
+            return Err(RecoveryError::Damaged { path: path.to_owned(), why });
         }
         self.errors += 1;
+        self.skip(path, format!("is damaged: {why}"), effect);
         Ok(None)
     }
 
+    /// The content of a file; an empty or missing file is none.
+    fn content(&mut self, path: &str, effect: &'static str) -> Option<&'a [u8]> {
+        let tree = self.tree;
+        let bytes = tree.files.get(path)?;
+        if bytes.is_empty() {
+            self.skip(path, "is empty", effect);
+            return None;
+        }
+        Some(bytes)
+    }
+
+    /// The text of a file; an empty or missing file is none.
+    fn text(&mut self, path: &str, effect: &'static str) -> Option<String> {
+        self.content(path, effect).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
     /// The one framed message of a file; an empty or missing file is none.
-    fn message<M: Message + Default>(&mut self, path: &str) -> Result<Option<M>, RecoveryError> {
-        let Some(bytes) = self.tree.files.get(path).filter(|bytes| !bytes.is_empty()) else {
-            return Ok(None);
-        };
+    fn message<M: Message + Default>(&mut self, path: &str, effect: &'static str) -> Result<Option<M>, RecoveryError> {
+        let Some(bytes) = self.content(path, effect) else { return Ok(None) };
         match unframe::<M>(bytes) {
             Ok((messages, _)) => match messages.into_iter().next() {
                 Some(message) => Ok(Some(message)),
-                None => self.damaged(path, &"its end is missing"),
+                None => self.damaged(path, &"its end is missing", effect),
             },
-            Err(why) => self.damaged(path, &why),
+            Err(why) => self.damaged(path, &why, effect),
         }
     }
 
     /// Resources with operations from `path`, or else without from `older`.
     fn resources(&mut self, path: &str, older: &str) -> Result<Option<internal::slave::ResourceState>, RecoveryError> {
-        if let Some(state) = self.message(path)? {
+        if let Some(state) = self.message(path, effect::RESOURCES)? {
             return Ok(Some(state));
         }
         // An empty list of resources is an empty file: nothing is reserved.
@@ -204,8 +261,8 @@ impl Reader<'_> {
                 Ok(Some(internal::slave::ResourceState { operations: Vec::new(), resources }))
             }
             // Those before the end would pass for all that is reserved.
-            Ok(_) => self.damaged(older, &"its end is missing"),
-            Err(why) => self.damaged(older, &why),
+            Ok(_) => self.damaged(older, &"its end is missing", effect::RESOURCES),
+            Err(why) => self.damaged(older, &why, effect::RESOURCES),
         }
     }
 
@@ -217,22 +274,33 @@ impl Reader<'_> {
                 frameworks.push(self.framework(&id, framework)?);
             }
         }
-        let info = self.message(&format!("{folder}/slave.info"))?;
-        let drain = self.message(&format!("{folder}/drain.config"))?;
+        let path = format!("{folder}/slave.info");
+        let info = self.message(&path, effect::AGENT)?;
+        // It is written before the link `latest`.
+        if !self.tree.files.contains_key(&path) {
+            self.skip(&path, "is missing", effect::AGENT);
+        }
+        let drain = self.message(&format!("{folder}/drain.config"), effect::DRAIN)?;
         Ok(RecoveredAgent { id, info, drain, frameworks })
     }
 
     fn framework(&mut self, agent: &AgentId, id: FrameworkId) -> Result<RecoveredFramework, RecoveryError> {
         let folder = paths::framework(agent, &id);
-        let info = self.message(&format!("{folder}/framework.info"))?;
-        let pid = self.tree.text(&format!("{folder}/framework.pid")).map(|text| Pid::parse_lenient(&text));
+        let path = format!("{folder}/framework.info");
+        let info = self.message(&path, effect::FRAMEWORK)?;
+        let pid = self.text(&format!("{folder}/framework.pid"), effect::FRAMEWORK_PID);
+        let pid = pid.map(|text| Pid::parse_lenient(&text)).filter(|pid| !pid.is_empty());
         let mut executors = Vec::new();
         for name in self.tree.names_in(&format!("{folder}/executors")) {
             if let Ok(executor) = ExecutorId::new(&name) {
                 executors.push(self.executor(agent, &id, executor)?);
             }
         }
-        Ok(RecoveredFramework { id, info, pid: pid.filter(|pid| !pid.is_empty()), executors })
+        let goes_on = |executor: &RecoveredExecutor| executor.latest.as_ref().is_some_and(|run| !run.completed);
+        if !self.tree.files.contains_key(&path) && executors.iter().any(goes_on) {
+            self.skip(&path, "is missing", effect::FRAMEWORK);
+        }
+        Ok(RecoveredFramework { id, info, pid, executors })
     }
 
     fn executor(
@@ -242,8 +310,9 @@ impl Reader<'_> {
         id: ExecutorId,
     ) -> Result<RecoveredExecutor, RecoveryError> {
         let folder = paths::executor(agent, framework, &id);
-        let info = self.message(&format!("{folder}/executor.info"))?;
-        let generated = self.tree.text(&format!("{folder}/executor_generated_for_command_task"));
+        let path = format!("{folder}/executor.info");
+        let info = self.message(&path, effect::EXECUTOR)?;
+        let generated = self.text(&format!("{folder}/executor_generated_for_command_task"), effect::GENERATED);
         let runs = format!("{folder}/runs");
         let latest = self.tree.links.get(&format!("{runs}/latest")).and_then(|target| target.rsplit('/').next());
         let (mut run, mut old_runs) = (None, Vec::new());
@@ -254,31 +323,36 @@ impl Reader<'_> {
                 old_runs.push(name);
             }
         }
+        let goes_on = run.as_ref().is_some_and(|run| !run.completed);
+        if !self.tree.files.contains_key(&path) && goes_on {
+            self.skip(&path, "is missing", effect::EXECUTOR);
+        }
         let generated_for_command_task = generated.as_deref() == Some("1");
         Ok(RecoveredExecutor { id, info, generated_for_command_task, latest: run, old_runs })
     }
 
     fn run(&mut self, folder: &str, container: &str) -> Result<RecoveredRun, RecoveryError> {
-        let text = |name: &str| self.tree.text(&format!("{folder}/{name}"));
-        let forked = text("pids/forked.pid").filter(|text| !text.is_empty());
-        let libprocess_pid = text("pids/libprocess.pid").map(|text| Pid::parse_lenient(&text));
+        let forked_path = format!("{folder}/pids/forked.pid");
+        let forked = self.text(&forked_path, effect::FORKED_PID);
+        let libprocess_pid = self.text(&format!("{folder}/pids/libprocess.pid"), effect::LIBPROCESS_PID);
+        let libprocess_pid = libprocess_pid.map(|text| Pid::parse_lenient(&text));
         let has = |name: &str| self.tree.files.contains_key(&format!("{folder}/{name}"));
         let (http, completed) = (has("http.marker"), has("executor.sentinel"));
         let forked_pid = match forked.as_deref().map(str::parse) {
             Some(Ok(pid)) => Some(pid),
-            Some(Err(why)) => self.damaged(&format!("{folder}/pids/forked.pid"), &why)?,
+            Some(Err(why)) => self.damaged(&forked_path, &why, effect::FORKED_PID)?,
             None => None,
         };
         let mut tasks = Vec::new();
         for name in self.tree.names_in(&format!("{folder}/tasks")) {
             if let Ok(task) = TaskId::new(&name) {
-                tasks.push(self.task(folder, task)?);
+                tasks.push(self.task(folder, task, completed)?);
             }
         }
         Ok(RecoveredRun {
             container: container.to_owned(),
             forked_pid,
-            forked_at: self.tree.times.get(&format!("{folder}/pids/forked.pid")).copied(),
+            forked_at: self.tree.times.get(&forked_path).copied(),
             libprocess_pid: libprocess_pid.filter(|pid| !pid.is_empty()),
             http,
             completed,
@@ -286,19 +360,26 @@ impl Reader<'_> {
         })
     }
 
-    fn task(&mut self, run: &str, id: TaskId) -> Result<RecoveredTask, RecoveryError> {
+    fn task(&mut self, run: &str, id: TaskId, completed: bool) -> Result<RecoveredTask, RecoveryError> {
         let folder = paths::task(run, &id);
-        let info = self.message(&format!("{folder}/task.info"))?;
+        let info_path = format!("{folder}/task.info");
+        let info = self.message(&info_path, effect::TASK)?;
         let path = format!("{folder}/task.updates");
         let (mut records, mut torn) = (Vec::new(), None);
-        if let Some(bytes) = self.tree.files.get(&path) {
+        if let Some(bytes) = self.content(&path, effect::UPDATES) {
             match unframe(bytes) {
                 Ok((whole, length)) => {
                     records = whole;
                     torn = (length < bytes.len()).then(|| bytes[..length].to_vec());
                 }
-                Err(why) => self.damaged(&path, &why).map(|_: Option<()>| ())?,
+                Err(why) => self.damaged(&path, &why, effect::UPDATES).map(|_: Option<()>| ())?,
             }
+        }
+        if torn.is_some() {
+            self.skip(&path, "ends within an update", effect::TORN);
+        }
+        if !self.tree.files.contains_key(&info_path) && !records.is_empty() && !completed {
+            self.skip(&info_path, "is missing", effect::TASK);
         }
         Ok(RecoveredTask { id, info, records, torn })
     }

@@ -69,11 +69,6 @@ impl Tree {
         let paths = files.chain(links).chain(self.folders.range::<str, _>(from()).take_while(inside));
         paths.filter_map(name).collect()
     }
-
-    /// A file's text.
-    pub(crate) fn text(&self, path: &str) -> Option<String> {
-        self.files.get(path).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-    }
 }
 
 #[cfg(test)]
@@ -89,7 +84,7 @@ mod tests {
         tree.apply(&Persist::Folder { path: "a/c".into() });
         tree.apply(&Persist::Folder { path: "a-b/x".into() });
         tree.apply(&Persist::Folder { path: "aa".into() });
-        assert_eq!(tree.text("a/b").unwrap(), "12");
+        assert_eq!(tree.files["a/b"], b"12");
         assert_eq!(tree.names_in("a").into_iter().collect::<Vec<_>>(), ["b", "c", "latest"]);
         tree.apply(&Persist::Remove { path: "a".into() });
         tree.apply(&Persist::Remove { path: "aa".into() });

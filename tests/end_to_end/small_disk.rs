@@ -1,0 +1,138 @@
+//! File systems of a few megabytes that a test can fill: in memory, or ext4 in a file.
+//!
+//! Mounting needs root. Where that is not possible there is no disk, and the test says that it was not run.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::{Folder, until};
+
+/// What mount(8) is told of a file system in memory.
+const TMPFS: [&str; 5] = ["-t", "tmpfs", "-o", "size=16m", "tmpfs"];
+
+/// A mounted file system; unmounted and removed with its owner.
+pub struct SmallDisk {
+    mount: PathBuf,
+    folder: Folder,
+}
+
+impl SmallDisk {
+    /// A file system in memory of 16 MB.
+    pub fn tmpfs(name: &str) -> Option<SmallDisk> {
+        let folder = folder(name)?;
+        let mount = folder.path().join("mount");
+        SmallDisk::mount(folder, mount, &TMPFS.map(str::to_owned))
+    }
+
+    /// The same, mounted at this directory.
+    pub fn tmpfs_at(name: &str, mount: PathBuf) -> Option<SmallDisk> {
+        SmallDisk::mount(folder(name)?, mount, &TMPFS.map(str::to_owned))
+    }
+
+    /// An ext4 file system of 64 MB with so many inodes, on a loop device.
+    pub fn ext4(name: &str, inodes: u32) -> Option<SmallDisk> {
+        let folder = folder(name)?;
+        let (image, mount) = (folder.path().join("image"), folder.path().join("mount"));
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        let mut make = Command::new("mkfs.ext4");
+        make.args(["-q", "-m", "0", "-N", &inodes.to_string()]).arg(&image);
+        if !make.status().is_ok_and(|status| status.success()) {
+            println!("not run: there is no mkfs.ext4");
+            return None;
+        }
+        SmallDisk::mount(folder, mount, &["-o".to_owned(), "loop".to_owned(), image.display().to_string()])
+    }
+
+    fn mount(folder: Folder, mount: PathBuf, words: &[String]) -> Option<SmallDisk> {
+        fs::create_dir_all(&mount).unwrap();
+        let mut command = Command::new("mount");
+        command.args(words).arg(&mount);
+        if !command.status().is_ok_and(|status| status.success()) {
+            println!("not run: no file system can be mounted here ({command:?})");
+            return None;
+        }
+        Some(SmallDisk { mount, folder })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.mount
+    }
+
+    /// Mounts it in another way.
+    pub fn remount(&self, how: &str) {
+        let mut command = Command::new("mount");
+        command.args(["-o", &format!("remount,{how}")]).arg(&self.mount).stderr(Stdio::null());
+        // A process on its way out may still have a file open for writing.
+        until("it is mounted in another way", || command.status().unwrap().success());
+    }
+
+    /// Mounts a copy of an ext4 file system in its place, as after a repair. Processes keep what they have open of the old one.
+    pub fn replace(&self) {
+        let [old, new] = ["image", "copy"].map(|name| self.folder.path().join(name));
+        fs::copy(old, &new).unwrap();
+        self.unmount();
+        let mounted = Command::new("mount").args(["-o", "loop"]).arg(new).arg(&self.mount).status();
+        assert!(mounted.unwrap().success());
+    }
+
+    fn unmount(&self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.mount).status();
+    }
+
+    /// Takes all blocks.
+    pub fn fill(&self) -> Filling {
+        let path = self.mount.join("fill");
+        let mut file = fs::File::create(&path).unwrap();
+        loop {
+            let before = file.metadata().unwrap().len();
+            for size in [1 << 16, 4096, 1] {
+                let bytes = vec![b'x'; size];
+                while file.write_all(&bytes).is_ok() {}
+            }
+            // Blocks that were reserved for metadata are free when that is written.
+            let _ = file.sync_all();
+            if file.metadata().unwrap().len() == before {
+                return Filling(path);
+            }
+        }
+    }
+
+    /// Takes all inodes.
+    pub fn fill_inodes(&self) -> Filling {
+        let path = self.mount.join("fill");
+        fs::create_dir(&path).unwrap();
+        for number in 0.. {
+            if fs::File::create(path.join(number.to_string())).is_err() {
+                break;
+            }
+        }
+        Filling(path)
+    }
+}
+
+/// The directory for a disk and its image, if file systems can be mounted.
+fn folder(name: &str) -> Option<Folder> {
+    if nix::unistd::geteuid().is_root() {
+        return Some(Folder::new(&format!("disk-{name}")));
+    }
+    println!("not run: it needs root, to mount a small file system");
+    None
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        self.unmount();
+    }
+}
+
+/// What takes the room of a disk.
+pub struct Filling(PathBuf);
+
+impl Filling {
+    pub fn remove(self) {
+        let removed = if self.0.is_dir() { fs::remove_dir_all(&self.0) } else { fs::remove_file(&self.0) };
+        removed.unwrap();
+    }
+}
