@@ -336,9 +336,18 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// First durable, then visible; a doomed process gets only so far.
+    /// Carries out what need not wait for a write. The rest becomes durable first, then visible; a doomed process gets only so
+    /// far.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
+        let life = self.agents[agent as usize].life;
+        for output in std::mem::take(&mut out.at_once) {
+            self.agent_output(agent, output);
+        }
         let host = &mut self.agents[agent as usize];
+        if host.life != life {
+            (out.persist, out.outputs) = (Vec::new(), Vec::new());
+            return;
+        }
         let writes = !out.persist.is_empty();
         let doom = match host.doom {
             Some(Doom { moment: Moment::Writing(_), .. }) if writes => host.doom.take(),
@@ -348,7 +357,6 @@ impl<O: Observer> World<O> {
         if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
             out.outputs.truncate(outputs as usize);
         }
-        let life = host.life;
         let mut dies = self.now;
         if writes || !host.writer.is_idle() {
             host.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
