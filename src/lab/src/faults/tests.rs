@@ -37,6 +37,12 @@ fn no_seed_breaks_a_rule() {
 }
 
 #[test]
+fn a_quarter_of_all_seeds_has_disks_that_refuse() {
+    let refusing = (1..=4000).filter(|seed| Plan::draw(*seed).refuses_writes()).count();
+    assert!(refusing >= 1000, "{refusing}");
+}
+
+#[test]
 fn every_uuid_on_every_wire_is_one() {
     let found = std::rc::Rc::default();
     for seed in 1..=8 {
@@ -50,7 +56,7 @@ fn every_uuid_on_every_wire_is_one() {
 }
 
 /// What some of a few seeds must have in their logs; else the campaign has come to nothing.
-const REACHED: [&str; 24] = [
+const REACHED: [&str; 29] = [
     "from a master that it has left",
     "TASK_FINISHED",
     "TASK_FAILED",
@@ -75,6 +81,11 @@ const REACHED: [&str; 24] = [
     "uses f",
     "DESTROY_VOLUMES",
     "and all its executors are killed",
+    "refuses writes with",
+    "and its disk refuses",
+    "writes nothing, and tries again",
+    "is told that its disk is well",
+    "cannot write its registry",
 ];
 
 #[test]
@@ -95,7 +106,7 @@ fn seeds_reach_far_and_are_the_same_twice() {
 /// In so many plans a sabotage must show as what it is.
 const PLANS: u64 = 300;
 /// What is broken on purpose, and what the rule that is to notice says then.
-const SABOTAGES: [(Sabotage, &str); 35] = [
+const SABOTAGES: [(Sabotage, &str); 40] = [
     (Sabotage::Acknowledgements, "tasks to do"),
     (Sabotage::Agents, "ids are given once: agent"),
     (Sabotage::Books, "all books agree"),
@@ -107,9 +118,11 @@ const SABOTAGES: [(Sabotage, &str); 35] = [
     (Sabotage::Endings, "the end of a task is its end"),
     (Sabotage::Flags, "reservations are kept: agent"),
     (Sabotage::Folders, "no volume is lost: nobody wanted"),
+    (Sabotage::FullDisks, "was safe, and is not told"),
     (Sabotage::GivesUp, "a master does not give up"),
     (Sabotage::Groups, "a part was started"),
     (Sabotage::Ids, "ids are given once: framework"),
+    (Sabotage::Journals, "was safe, and is not told"),
     (Sabotage::Launches, "no task is started twice"),
     (Sabotage::Limits, "quota limits are kept"),
     (Sabotage::Lingering, "a volume is used by one task at a time"),
@@ -128,6 +141,9 @@ const SABOTAGES: [(Sabotage, &str); 35] = [
     (Sabotage::Strangers, "volumes are made on request"),
     (Sabotage::Tasks, "tasks to do"),
     (Sabotage::Times, "a framework is kept"),
+    (Sabotage::Unhealed, "for one that refuses"),
+    (Sabotage::Untold, "nothing begins on a disk that refuses"),
+    (Sabotage::Unwritten, "what operators were told is done stays done"),
     (Sabotage::Updates, "no update is lost or overtaken"),
     (Sabotage::Volumes, "a volume keeps its data"),
     (Sabotage::Lingering, "no volume is lost"),
@@ -144,6 +160,9 @@ fn what_is_broken_on_purpose_is_found() {
         Sabotage::Deposed => deposes(plan),
         Sabotage::Shutdowns => quits(plan),
         Sabotage::Early => true,
+        Sabotage::FullDisks | Sabotage::Journals | Sabotage::Unhealed | Sabotage::Untold | Sabotage::Unwritten => {
+            plan.refuses_writes()
+        }
         Sabotage::Groups => calm(plan) && plan.frameworks.iter().any(|framework| framework.groups > 0),
         Sabotage::Lingering | Sabotage::Operations => {
             calm(plan) && plan.frameworks.iter().any(|framework| framework.volumes > 0)
