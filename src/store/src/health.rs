@@ -56,3 +56,27 @@ impl Waits {
         *self = Waits::default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_is_told_what_is_news() {
+        let full = Trouble { why: "No space left on device".to_owned(), needs_room: true };
+        let other = Trouble { why: "Input/output error".to_owned(), needs_room: false };
+        let mut health = Health::default();
+        assert!(!health.works());
+        assert!(health.fails(&full) && !health.fails(&full) && health.fails(&other));
+        assert!(health.works() && !health.works());
+    }
+
+    #[test]
+    fn waits_grow_to_ten_seconds() {
+        let mut waits = Waits::default();
+        let all: Vec<u128> = (0..8).map(|_| waits.next_wait().as_millis()).collect();
+        assert_eq!(all, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        waits.reset();
+        assert_eq!(waits.next_wait(), FIRST_WAIT);
+    }
+}

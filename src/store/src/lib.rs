@@ -26,7 +26,7 @@ pub use create::{
     Access, append_file, create_directories, create_directory, create_file, create_new, create_private, make_private,
     write_file,
 };
-pub use error::{StoreError, Trouble};
+pub use error::{StoreError, Trouble, is_transient};
 pub use framed::{FrameError, frame, read_frames};
 pub use health::{Health, Waits};
 pub use meta::{MetaTree, read_meta};

@@ -40,6 +40,7 @@ mod terminals;
 mod unsupported;
 mod validate;
 mod views;
+mod volume_changes;
 mod volumes;
 mod worker;
 mod world;
@@ -80,6 +81,7 @@ use ports::Ports;
 use records::Records;
 use systemd::Systemd;
 pub(crate) use unsupported::note;
+use volume_changes::VolumeChanges;
 use world::{Exit, Shell};
 
 /// An agent that serves.
@@ -222,6 +224,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     });
     common.attach_log("/slave/log");
     let farewell = network.clone();
+    let volume_changes = VolumeChanges::new(report.clone(), exit.clone());
     let shell = Arc::new(Shell {
         network,
         pid,
@@ -232,6 +235,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         clock,
         fetcher,
         keeper: keeper.clone(),
+        volume_changes,
         redetect: redetect.clone(),
         exit,
         common: common.clone(),

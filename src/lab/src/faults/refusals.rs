@@ -1,4 +1,4 @@
-//! Draws the disks of a plan that refuse writes, and the ends of their processes meanwhile.
+//! Draws the disks of a plan that refuse writes, and what else happens to their processes meanwhile.
 //!
 //! They have a branch of their own in the tree of seeds: the other faults of a seed do not depend on them.
 
@@ -14,6 +14,9 @@ const SEEDS: u64 = 30;
 /// A disk refuses for that long at most, but for the few that do for longer than any timeout.
 const SPAN: Duration = Duration::from_secs(60);
 
+/// Disks begin to refuse within this time, in which most of the work is done.
+const BUSY: Duration = Duration::from_secs(60);
+
 /// The disks of this place in the tree of seeds that refuse, within `horizon`, in a cluster of so many agents.
 pub(super) fn draw(seed: Seed, horizon: Duration, agents: usize) -> Vec<Fault> {
     let mut dice = Dice::new(seed);
@@ -22,15 +25,27 @@ pub(super) fn draw(seed: Seed, horizon: Duration, agents: usize) -> Vec<Fault> {
         return faults;
     }
     for _ in 0..dice.within(1, 3) {
-        let at = millis(dice.within(0, horizon.as_millis() as u64));
+        let at = millis(dice.within(0, horizon.min(BUSY).as_millis() as u64));
         let agent = dice.below(agents as u64) as usize;
         let process = if dice.chance(75) { Process::Agent(agent) } else { Process::Master };
         let span =
             if dice.chance(15) { dice.span(LONG_PAUSE) } else { millis(dice.within(500, SPAN.as_millis() as u64)) };
         let refusal = refusal(&mut dice, process);
         faults.push(Fault { at, kind: Kind::RefuseWrites { process, refusal, span } });
-        if dice.chance(50) {
-            let at = at + millis(dice.within(0, span.as_millis() as u64));
+        let mut crashes_within = span;
+        if process == Process::Agent(agent) && dice.chance(50) {
+            let span = millis(dice.within(500, 15_000));
+            crashes_within = span;
+            let kind = match dice.chance(50) {
+                // What the agent says stays with it.
+                true => Kind::Part { process, span },
+                // Launches come on, because the master does not hear that it is to stop.
+                false => Kind::StallOneWay { process, span, to_master: true },
+            };
+            faults.push(Fault { at, kind });
+        }
+        if dice.chance(60) {
+            let at = at + millis(dice.within(0, crashes_within.as_millis() as u64));
             let (away, durable) = (dice.span(Duration::from_secs(20)), dice.below(8) as u32);
             faults.push(Fault { at, kind: Kind::Crash { process, away, durable, arrives: dice.chance(50) } });
         }
