@@ -127,7 +127,8 @@ impl Plan {
         let faults = dice.within(1, 14) as usize;
         let mut faults: Vec<Fault> =
             (0..faults).map(|n| Fault::draw(root.nth("fault", n), horizon, agents.len(), frameworks.len())).collect();
-        faults.extend(refusals::draw(root.child("refusals"), horizon, agents.len()));
+        let starts: Vec<Duration> = frameworks.iter().map(|framework| framework.start).collect();
+        faults.extend(refusals::draw(root.child("refusals"), agents.len(), &starts));
         faults.sort_by_key(|fault| fault.at);
         let latency = match dice.below(3) {
             0 => Dist::Constant(Duration::from_micros(300)),

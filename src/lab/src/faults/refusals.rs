@@ -14,18 +14,19 @@ const SEEDS: u64 = 30;
 /// A disk refuses for that long at most, but for the few that do for longer than any timeout.
 const SPAN: Duration = Duration::from_secs(60);
 
-/// Disks begin to refuse within this time, in which most of the work is done.
-const BUSY: Duration = Duration::from_secs(60);
+/// Disks begin to refuse within this time after a framework has begun: then agents have most to write.
+const BUSY: Duration = Duration::from_secs(30);
 
-/// The disks of this place in the tree of seeds that refuse, within `horizon`, in a cluster of so many agents.
-pub(super) fn draw(seed: Seed, horizon: Duration, agents: usize) -> Vec<Fault> {
+/// The disks of this place in the tree of seeds that refuse, in a cluster of so many agents, whose frameworks begin then.
+pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault> {
     let mut dice = Dice::new(seed);
     let mut faults = Vec::new();
     if !dice.chance(SEEDS) {
         return faults;
     }
     for _ in 0..dice.within(1, 3) {
-        let at = millis(dice.within(0, horizon.min(BUSY).as_millis() as u64));
+        let begins = dice.pick(starts);
+        let at = begins + dice.span(BUSY);
         let agent = dice.below(agents as u64) as usize;
         let process = if dice.chance(75) { Process::Agent(agent) } else { Process::Master };
         let span =
