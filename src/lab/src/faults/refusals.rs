@@ -34,7 +34,7 @@ pub(super) fn draw(seed: Seed, agents: usize, starts: &[Duration]) -> Vec<Fault>
         let refusal = refusal(&mut dice, process);
         faults.push(Fault { at, kind: Kind::RefuseWrites { process, refusal, span } });
         let mut crashes_within = span;
-        if process == Process::Agent(agent) && dice.chance(50) {
+        if process == Process::Agent(agent) && dice.chance(70) {
             let span = millis(dice.within(500, 15_000));
             crashes_within = span;
             let kind = match dice.chance(50) {
