@@ -1,53 +1,76 @@
 //! An agent's checkpoints on a disk that may be full, or refuse for a while.
 //!
-//! A batch of changes is written where it belongs. If the disk refuses, what was half done is taken back and the batch goes
-//! into the [journal](crate::journal), with all that come after it, until they can be written where they belong. A batch
-//! counts as written in either place. Descriptors are kept in reserve for the time when the process has none.
+//! A batch of changes is written in place. If the disk refuses, what was half done is taken back and the batch goes into the
+//! journal, with all that come after it, until they can be written in place. A batch counts as written in either case.
+//! What a disk is, is in [`MetaDirectory`]; a model of one can take its place.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::batch::Batch;
 use crate::change::{Change, decode, encode};
 use crate::error::{StoreError, Trouble};
-use crate::journal::Journal;
-use crate::meta::{JOURNAL, MetaTree, read_meta};
-use crate::trouble;
-
-/// How many descriptors are kept in reserve: as many as a batch has open at most, nearly always.
-const SPARE: usize = 16;
-/// The room that there must be before the disk counts as well again.
-const ROOM: u64 = 1 << 20;
-/// The file that is made, and removed, to see whether there is room.
-const PROBE: &str = "checkpoints.probe";
+use crate::meta::{JOURNAL, MetaTree};
+use crate::meta_directory::MetaDirectory;
 
 /// Where a batch was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// Where it belongs.
+    /// In place.
     InPlace,
     /// Into the journal.
     Aside,
 }
 
-/// The checkpoints below one meta directory.
+/// The disk below [`Checkpoints`]: files, links and directories in place, and a journal that needs no more room.
+pub trait CheckpointDisk {
+    /// Opens the journal of an earlier process, if there is one. Its records, in order.
+    ///
+    /// # Errors
+    /// When it is there and cannot be opened or read.
+    fn open_journal(&mut self) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// Makes changes in place durable. On an error all is as it was, as far as a later try depends on it. If they were made
+    /// with what is kept in reserve, the trouble that made it necessary.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    fn apply(&mut self, changes: &[Change]) -> Result<Option<Trouble>, StoreError>;
+
+    /// How many bytes of a file in place count; 0 if it is not there.
+    fn length(&self, path: &str) -> u64;
+
+    /// Adds a record to the journal; it is durable on return. `false` if the journal is missing, full, or refuses.
+    fn append(&mut self, record: &[u8]) -> bool;
+
+    /// Discards the records of the journal, which are in place now. Durable on return.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    fn clear_journal(&mut self) -> Result<(), StoreError>;
+
+    /// Makes the journal and fills the reserve, if something is missing.
+    ///
+    /// # Errors
+    /// What the disk refuses.
+    fn restock(&mut self) -> Result<(), StoreError>;
+
+    /// Checks that there is room, an inode and a descriptor for a file.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn probe(&mut self) -> Result<(), StoreError>;
+}
+
+/// The checkpoints on one disk.
 #[derive(Debug)]
-pub struct Checkpoints {
-    root: PathBuf,
-    journal: Option<Journal>,
-    /// What is in the journal and not yet where it belongs, in order.
+pub struct Checkpoints<D = MetaDirectory> {
+    disk: D,
+    /// What is in the journal and not yet in place, in order.
     aside: VecDeque<Vec<Change>>,
     /// The lengths that files will have once that is done.
     ahead: Lengths,
-    /// How much of a file counts, where a part of a failed try could not be cut off.
-    longer: BTreeMap<String, u64>,
     /// Why the disk was not well when it was last used.
     trouble: Option<Trouble>,
-    spare: Vec<File>,
-    /// Hears of each step of a write, by name.
-    on_step: fn(&str),
 }
 
 /// The lengths of files after changes that are not yet where they belong.
@@ -86,49 +109,55 @@ pub(crate) fn is_within(path: &str, folder: &str) -> bool {
 }
 
 impl Checkpoints {
-    /// The checkpoints below `root`, which need not be there yet. What an earlier process had to put aside is written where it
-    /// belongs, if that can be done now.
+    /// Opens the checkpoints below `root`, which need not be there yet. What an earlier process had to put aside is written
+    /// in place, if that can be done now.
     ///
     /// # Errors
     /// When what is there cannot be read.
     pub fn open(root: &Path) -> Result<Checkpoints, StoreError> {
-        let mut checkpoints = Checkpoints {
-            root: root.to_owned(),
-            journal: None,
-            aside: VecDeque::new(),
-            ahead: Lengths::default(),
-            longer: BTreeMap::new(),
-            trouble: None,
-            spare: Vec::new(),
-            on_step: |_| {},
-        };
-        let _ = checkpoints.take_spare();
-        let path = root.join(JOURNAL);
-        if let Some((journal, records)) = Journal::open(&path)? {
-            checkpoints.journal = Some(journal);
-            for record in records {
-                let damaged = || std::io::Error::from(std::io::ErrorKind::InvalidData);
-                let changes = decode(&record).ok_or_else(|| StoreError::io("read", &path)(damaged()))?;
-                changes.iter().for_each(|change| checkpoints.ahead.note(change));
-                checkpoints.aside.push_back(changes);
-            }
-        }
-        match checkpoints.catch_up() {
-            Err(error) if !error.is_transient() => Err(error),
-            _ => Ok(checkpoints),
-        }
+        let mut checkpoints = Checkpoints::new(MetaDirectory::new(root));
+        checkpoints.recover()?;
+        Ok(checkpoints)
     }
 
-    /// Reads what has been written, wherever it is.
+    /// Reads what has been written, in place or aside.
     ///
     /// # Errors
     /// When something that is there cannot be read.
     pub fn read(&self) -> Result<MetaTree, StoreError> {
-        let mut tree = read_meta(&self.root)?;
-        for change in self.aside.iter().flatten() {
-            tree.apply(&self.root, change);
+        self.disk.read(self.aside())
+    }
+
+    /// Has this called with the name of each step of a write: a test may end the process there.
+    pub fn on_step(&mut self, hear: fn(&str)) {
+        self.disk.on_step(hear);
+    }
+}
+
+impl<D: CheckpointDisk> Checkpoints<D> {
+    /// Checkpoints on this disk. To be followed by [`Checkpoints::recover`].
+    pub fn new(disk: D) -> Checkpoints<D> {
+        Checkpoints { disk, aside: VecDeque::new(), ahead: Lengths::default(), trouble: None }
+    }
+
+    /// Begins as a new process does: only what is on the disk counts. What an earlier process had to put aside is written in
+    /// place, if that can be done now.
+    ///
+    /// # Errors
+    /// When what is there cannot be read.
+    pub fn recover(&mut self) -> Result<(), StoreError> {
+        self.aside.clear();
+        (self.ahead, self.trouble) = (Lengths::default(), None);
+        for record in self.disk.open_journal()? {
+            let damaged = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+            let changes = decode(&record).ok_or_else(|| StoreError::io("read", Path::new(JOURNAL))(damaged()))?;
+            changes.iter().for_each(|change| self.ahead.note(change));
+            self.aside.push_back(changes);
         }
-        Ok(tree)
+        match self.catch_up() {
+            Err(error) if !error.is_transient() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Makes changes durable, all of them or none.
@@ -137,20 +166,15 @@ impl Checkpoints {
     /// When that cannot be done. If the error [is transient](StoreError::is_transient), the same changes can be written again.
     pub fn write(&mut self, changes: &[Change]) -> Result<Written, StoreError> {
         if self.aside.is_empty() {
-            match self.apply(changes).and_then(|()| self.clear()) {
+            match self.apply(changes).and_then(|()| self.disk.clear_journal()) {
                 Ok(()) => return Ok(Written::InPlace),
                 Err(error) if !error.is_transient() => return Err(error),
                 Err(error) => self.trouble = Some(error.trouble()),
             }
         }
         let changes = self.with_lengths(changes);
-        let kept = match &mut self.journal {
-            Some(journal) => journal.append(&encode(&changes)).unwrap_or(false),
-            None => false,
-        };
-        if !kept {
-            // The journal is full, or refuses too.
-            self.catch_up().and_then(|()| self.apply(&changes)).and_then(|()| self.clear())?;
+        if !self.disk.append(&encode(&changes)) {
+            self.catch_up().and_then(|()| self.apply(&changes)).and_then(|()| self.disk.clear_journal())?;
             return Ok(Written::InPlace);
         }
         changes.iter().for_each(|change| self.ahead.note(change));
@@ -158,13 +182,14 @@ impl Checkpoints {
         Ok(Written::Aside)
     }
 
-    /// Does what was left undone while the disk refused: writes what is aside where it belongs, makes the journal, and after
-    /// trouble looks whether there is room again.
+    /// Does what was left undone while the disk refused: writes what is aside in place, makes the journal, and after trouble
+    /// looks whether there is room again.
     ///
     /// # Errors
     /// What still cannot be done.
     pub fn tend(&mut self) -> Result<(), StoreError> {
-        let outcome = self.catch_up().and_then(|()| self.restock());
+        let outcome = self.catch_up().and_then(|()| self.disk.restock());
+        let outcome = outcome.and_then(|()| if self.trouble.is_some() { self.disk.probe() } else { Ok(()) });
         self.trouble = outcome.as_ref().err().map(StoreError::trouble);
         outcome
     }
@@ -174,97 +199,38 @@ impl Checkpoints {
         self.trouble.as_ref()
     }
 
-    /// Has this called with the name of each step of a write: a test may end the process there.
-    pub fn on_step(&mut self, hear: fn(&str)) {
-        self.on_step = hear;
+    /// What is in the journal and not yet in place, in order.
+    pub fn aside(&self) -> impl Iterator<Item = &Change> {
+        self.aside.iter().flatten()
     }
 
-    fn restock(&mut self) -> Result<(), StoreError> {
-        self.take_spare().map_err(StoreError::io("open", Path::new("/dev/null")))?;
-        if self.journal.is_none() {
-            self.journal = Some(Journal::create(&self.root.join(JOURNAL))?);
-        }
-        if self.trouble.is_some() {
-            self.probe()?;
-        }
-        Ok(())
+    /// The disk.
+    pub fn disk(&self) -> &D {
+        &self.disk
     }
 
-    /// Whether there is room, an inode and a descriptor for a file.
-    fn probe(&self) -> Result<(), StoreError> {
-        let path = self.root.join(PROBE);
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let allocated = trouble::step().and_then(|()| options.open(&path)).and_then(|file| {
-            let flags = rustix::fs::FallocateFlags::empty();
-            match rustix::fs::fallocate(&file, flags, 0, ROOM) {
-                // Not every file system can.
-                Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
-                outcome => outcome.map_err(std::io::Error::from),
-            }
-        });
-        let _ = fs::remove_file(&path);
-        allocated.map_err(StoreError::io("allocate", &path))
+    /// The disk, to change what it does.
+    pub fn disk_mut(&mut self) -> &mut D {
+        &mut self.disk
     }
 
-    /// Writes what is aside where it belongs.
+    /// Writes what is aside in place.
     fn catch_up(&mut self) -> Result<(), StoreError> {
         if !self.aside.is_empty() {
-            let changes: Vec<Change> = self.aside.iter().flatten().cloned().collect();
+            let changes: Vec<Change> = self.aside().cloned().collect();
             self.apply(&changes)?;
         }
-        self.clear()?;
+        self.disk.clear_journal()?;
         self.aside.clear();
         self.ahead = Lengths::default();
         Ok(())
     }
 
-    /// All that is in the journal is where it belongs.
-    fn clear(&mut self) -> Result<(), StoreError> {
-        let path = self.root.join(JOURNAL);
-        self.journal.as_mut().map_or(Ok(()), Journal::clear).map_err(StoreError::io("write", &path))
-    }
-
-    /// Writes changes where they belong; if that fails, all is as it was, as far as a later try depends on it.
     fn apply(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        match self.apply_once(changes) {
-            Err(error) if error.lacks_descriptors() && !self.spare.is_empty() => {
-                self.trouble = Some(error.trouble());
-                self.spare.clear();
-                let outcome = self.apply_once(changes);
-                let _ = self.take_spare();
-                outcome
-            }
-            outcome => outcome,
+        if let Some(trouble) = self.disk.apply(changes)? {
+            self.trouble = Some(trouble);
         }
-    }
-
-    fn apply_once(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let mut batch = Batch::new(&self.root);
-        let mut write = || {
-            for change in changes {
-                (self.on_step)("before an entry");
-                match change {
-                    Change::Replace { path, bytes } => batch.replace(path, bytes)?,
-                    Change::Append { path, at, bytes } => {
-                        batch.append_at(path, at.or_else(|| self.longer.get(path).copied()), bytes)?;
-                    }
-                    Change::Folder { path } => batch.folder(path)?,
-                    Change::Link { path, target } => batch.link(path, target)?,
-                    Change::Remove { path } => batch.remove(path)?,
-                }
-            }
-            (self.on_step)("before the entries are durable");
-            batch.commit()?;
-            (self.on_step)("after the entries are durable");
-            Ok(())
-        };
-        let outcome = write();
-        match outcome {
-            Ok(()) => self.longer.clear(),
-            Err(_) => self.longer.extend(batch.roll_back()),
-        }
-        outcome
+        Ok(())
     }
 
     /// The same changes, each of which says how much of its file counts before it.
@@ -273,20 +239,12 @@ impl Checkpoints {
         let complete = |change: &Change| {
             let mut change = change.clone();
             if let Change::Append { path, at: at @ None, .. } = &mut change {
-                let known = ahead.get(path).or_else(|| self.longer.get(path).copied());
-                *at = known.or_else(|| Some(fs::metadata(self.root.join(path)).map_or(0, |found| found.len())));
+                *at = ahead.get(path).or_else(|| Some(self.disk.length(path)));
             }
             ahead.note(&change);
             change
         };
         changes.iter().map(complete).collect()
-    }
-
-    fn take_spare(&mut self) -> std::io::Result<()> {
-        while self.spare.len() < SPARE {
-            self.spare.push(trouble::step().and_then(|()| File::open("/dev/null"))?);
-        }
-        Ok(())
     }
 }
 

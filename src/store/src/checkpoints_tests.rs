@@ -4,10 +4,13 @@
 //! refused can be written again; at the end all is where it belongs, and nothing else is there.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
 use super::*;
+use crate::meta::read_meta;
 use crate::trouble::{fail, heal};
 
 fn replace(path: &str, bytes: &[u8]) -> Change {

@@ -59,9 +59,7 @@ impl StoreError {
     ///
     /// Anything else, such as a missing directory or a missing right, means that somebody has changed what the process relies on.
     pub fn is_transient(&self) -> bool {
-        use rustix::io::Errno;
-        let transient = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];
-        self.code().is_some_and(|code| transient.iter().any(|errno| errno.raw_os_error() == code))
+        self.source_io().is_some_and(is_transient)
     }
 
     /// Whether descriptors are missing.
@@ -70,11 +68,15 @@ impl StoreError {
         self.code().is_some_and(|code| [Errno::MFILE, Errno::NFILE].iter().any(|errno| errno.raw_os_error() == code))
     }
 
-    fn code(&self) -> Option<i32> {
+    fn source_io(&self) -> Option<&io::Error> {
         match self {
-            StoreError::Io { source, .. } => source.raw_os_error(),
+            StoreError::Io { source, .. } => Some(source),
             _ => None,
         }
+    }
+
+    fn code(&self) -> Option<i32> {
+        self.source_io().and_then(io::Error::raw_os_error)
     }
 
     /// Why the disk is in trouble.
@@ -93,6 +95,13 @@ impl StoreError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| StoreError::Io { action, path: path.to_owned(), source }
     }
+}
+
+/// Whether the same system call may succeed later although nothing is repaired by hand: see [`StoreError::is_transient`].
+pub fn is_transient(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let transient = [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ROFS, Errno::NOMEM];
+    error.raw_os_error().is_some_and(|code| transient.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 #[cfg(test)]

@@ -11,21 +11,25 @@ mod checkpoints;
 mod create;
 mod error;
 mod framed;
+mod health;
 mod journal;
 mod meta;
+mod meta_directory;
 mod registry;
 mod replace;
 mod trouble;
 
 pub use batch::Batch;
 pub use change::Change;
-pub use checkpoints::{Checkpoints, Written};
+pub use checkpoints::{CheckpointDisk, Checkpoints, Written};
 pub use create::{
     Access, append_file, create_directories, create_directory, create_file, create_new, create_private, make_private,
     write_file,
 };
-pub use error::{StoreError, Trouble};
+pub use error::{StoreError, Trouble, is_transient};
 pub use framed::{FrameError, frame, read_frames};
+pub use health::{Health, Waits};
 pub use meta::{MetaTree, read_meta};
+pub use meta_directory::MetaDirectory;
 pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes, registry_of};
 pub use replace::{replace_file, replace_link};

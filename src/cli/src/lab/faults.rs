@@ -77,8 +77,9 @@ fn many(args: &Args) -> Result<ExitCode> {
 
 fn print(summary: &Summary, from: u64) {
     say!(
-        "{} seeds from {from} on: {} faults, {} tasks, {} updates, {} events in {:.1} days of virtual time",
+        "{} seeds from {from} on ({} with disks that refuse writes): {} faults, {} tasks, {} updates, {} events in {:.1} days of virtual time",
         summary.seeds,
+        summary.refusing,
         summary.faults,
         summary.tasks,
         summary.updates,

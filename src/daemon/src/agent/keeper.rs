@@ -10,20 +10,16 @@ use std::time::Duration;
 use agent::{Input, Persist};
 use base::lock;
 use containerizer::Report;
-use store::{Change, Checkpoints, MetaTree, StoreError, Trouble};
+use store::{Change, Checkpoints, Health, MetaTree, StoreError, Trouble, Waits};
 use tokio::sync::Notify;
 
 use crate::fault;
 
-/// The first wait before a write is tried again, and the longest one.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-
 /// The agent's checkpoints.
 pub(super) struct Keeper {
     checkpoints: Mutex<Checkpoints>,
-    /// What the core was told last, while checkpoints fail.
-    told: Mutex<Option<Trouble>>,
+    /// What the core was told last.
+    health: Mutex<Health>,
     report: Report,
     /// There is something to look after.
     wanted: Notify,
@@ -48,7 +44,7 @@ impl Keeper {
     pub(super) fn new(checkpoints: Checkpoints, report: Report) -> Arc<Keeper> {
         Arc::new(Keeper {
             checkpoints: Mutex::new(checkpoints),
-            told: Mutex::default(),
+            health: Mutex::default(),
             report,
             wanted: Notify::new(),
             ending: Mutex::default(),
@@ -62,7 +58,7 @@ impl Keeper {
     /// What does not pass by itself.
     pub(super) fn write(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         let changes: Vec<Change> = entries.into_iter().map(change_of).collect();
-        let mut wait = FIRST_WAIT;
+        let mut waits = Waits::default();
         loop {
             let (outcome, trouble) = {
                 let mut checkpoints = lock(&self.checkpoints);
@@ -77,10 +73,9 @@ impl Keeper {
                 Err(error) if error.is_transient() => self.fails(error.trouble()),
                 Err(error) => return Err(error.into()),
             }
-            if self.ends_within(wait) {
+            if self.ends_within(waits.next_wait()) {
                 anyhow::bail!("the agent ends before its checkpoints are written");
             }
-            wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
@@ -96,16 +91,15 @@ impl Keeper {
     }
 
     fn fails(&self, trouble: Trouble) {
-        let mut told = lock(&self.told);
+        let mut health = lock(&self.health);
         self.wanted.notify_one();
-        if told.as_ref() != Some(&trouble) {
-            *told = Some(trouble.clone());
+        if health.fails(&trouble) {
             (self.report)(Input::CheckpointsFailing { why: trouble.why, needs_room: trouble.needs_room });
         }
     }
 
     fn works(&self) {
-        if lock(&self.told).take().is_some() {
+        if lock(&self.health).works() {
             (self.report)(Input::CheckpointsWork);
         }
     }
@@ -114,19 +108,18 @@ impl Keeper {
     pub(super) fn watch(self: &Arc<Keeper>) -> tokio::task::JoinHandle<()> {
         let keeper = Arc::clone(self);
         tokio::spawn(async move {
-            let mut wait = FIRST_WAIT;
+            let mut waits = Waits::default();
             loop {
                 let tends = Arc::clone(&keeper);
                 let tended = tokio::task::spawn_blocking(move || lock(&tends.checkpoints).tend()).await;
                 match tended {
                     Ok(Err(error)) => {
                         keeper.fails(error.trouble());
-                        tokio::time::sleep(wait).await;
-                        wait = (wait * 2).min(LONGEST_WAIT);
+                        tokio::time::sleep(waits.next_wait()).await;
                     }
                     _ => {
                         keeper.works();
-                        wait = FIRST_WAIT;
+                        waits.reset();
                         keeper.wanted.notified().await;
                     }
                 }

@@ -19,6 +19,7 @@ mod realms;
 mod unsupported;
 mod validate;
 mod views;
+mod volume_changes;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -50,6 +51,7 @@ use handler::Handler;
 use keeper::Keeper;
 use outputs::{Exit, Shell};
 pub(crate) use unsupported::note;
+use volume_changes::VolumeChanges;
 
 /// An agent that serves.
 pub struct RunningAgent {
@@ -169,6 +171,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     });
     common.attach_log("/slave/log");
     let farewell = network.clone();
+    let volume_changes = VolumeChanges::new(report.clone(), exit.clone());
     let shell = Arc::new(Shell {
         network,
         pid,
@@ -179,6 +182,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         clock,
         fetcher,
         keeper: keeper.clone(),
+        volume_changes,
         redetect: redetect.clone(),
         exit,
         common: common.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ::containers::User;
 use agent::oversubscription::{Load, Measurement};
-use agent::{Agent, Answer, ContainerName, GoneVolume, Input, Outbox, Output, Persist, VolumeLink};
+use agent::{Agent, Answer, ContainerName, Input, Outbox, Output, Persist, VolumeLink};
 use base::{Pid, Time};
 use containerizer::{ComposingContainerizer, Fetcher, Report, delete, volumes};
 use protos::mesos::slave_info::Capability;
@@ -17,6 +17,7 @@ use wire::libprocess::Network;
 
 use super::keeper::Keeper;
 use super::views::statistics::used;
+use super::volume_changes::{VolumeChange, VolumeChanges};
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::Common;
@@ -68,6 +69,8 @@ pub(super) struct Shell {
     pub(super) fetcher: Fetcher,
     /// What is on the disk.
     pub(super) keeper: Arc<Keeper>,
+    /// Volumes that come and go.
+    pub(super) volume_changes: Arc<VolumeChanges>,
     /// Asks leader detection to report anew.
     pub(super) redetect: Arc<Notify>,
     pub(super) exit: watch::Sender<Option<Exit>>,
@@ -114,7 +117,9 @@ impl World<Agent> for Shell {
             }
             Output::NoteEnd { container, termination } => self.containers.note_end(&container, &termination),
             Output::Forget { container } => self.containers.forget(&container),
-            Output::ChangeVolumes { change, gone, new } => self.change_volumes(change, &gone, &new),
+            Output::ChangeVolumes { change, gone, new } => {
+                self.volume_changes.add(VolumeChange { change, gone, new });
+            }
             Output::LinkVolumes { container, sandbox, user, appear, vanish } => {
                 if let Err(error) = link_volumes(Path::new(&sandbox), user.as_deref(), &appear, &vanish) {
                     (self.report)(Input::ContainerUpdateFailed { container, why: format!("{error:#}") });
@@ -131,19 +136,6 @@ impl World<Agent> for Shell {
 }
 
 impl Shell {
-    /// Makes and takes away volumes. If that fails the agent would lie about what it has, so it ends.
-    fn change_volumes(&self, change: u64, gone: &[GoneVolume], new: &[String]) {
-        match volumes::change(gone, new) {
-            Ok(aside) => {
-                volumes::delete_later(aside);
-                (self.report)(Input::VolumesChanged { change });
-            }
-            Err(error) => {
-                self.exit.send_replace(Some(Exit { code: 1, message: format!("{error:#}") }));
-            }
-        }
-    }
-
     /// Looks at what containers use, in the background.
     fn measure(&self) {
         let (containers, report, clock) = (self.containers.clone(), self.report.clone(), self.clock);

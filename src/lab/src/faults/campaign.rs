@@ -13,6 +13,8 @@ use super::shrink::shrink;
 pub struct Summary {
     /// Seeds that were played.
     pub seeds: u64,
+    /// Those of them in which a disk refuses writes.
+    pub refusing: u64,
     /// Events that happened.
     pub events: u64,
     /// Tasks that were started.
@@ -30,6 +32,7 @@ pub struct Summary {
 impl Summary {
     fn add(&mut self, other: Summary) {
         self.seeds += other.seeds;
+        self.refusing += other.refusing;
         self.events += other.events;
         self.tasks += other.tasks;
         self.updates += other.updates;
@@ -56,6 +59,7 @@ pub fn campaign(first: u64, seeds: u64, threads: usize, most: usize, progress: &
             let played = play(&plan, false);
             mine.add(Summary {
                 seeds: 1,
+                refusing: u64::from(plan.refuses_writes()),
                 events: played.events,
                 tasks: played.tasks,
                 updates: played.updates,

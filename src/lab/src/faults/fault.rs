@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::seeds::Seed;
 use crate::span::show_span;
-use crate::world::{Doom, Moment, Observer, Process, World};
+use crate::world::{Doom, Moment, Observer, Process, Refusal, World};
 
 use super::dice::Dice;
 use super::operate::Action;
@@ -56,6 +56,8 @@ pub enum Kind {
     StallOneWay { process: Process, span: Duration, to_master: bool },
     /// Writes take longer.
     SlowDisk { process: Process, span: Duration, by: Duration },
+    /// The disk of an agent's checkpoints or of the registry refuses writes.
+    RefuseWrites { process: Process, refusal: Refusal, span: Duration },
     /// A clock goes too fast or too slow, in parts of a million.
     Drift { process: Process, drift: i32 },
     /// An operator does something.
@@ -65,7 +67,7 @@ pub enum Kind {
 /// The longest pauses of processes and networks, but for the few that are longer than any timeout.
 const PAUSE: Duration = Duration::from_secs(20);
 /// Longer than agents and frameworks are waited for.
-const LONG_PAUSE: Duration = Duration::from_secs(900);
+pub(super) const LONG_PAUSE: Duration = Duration::from_secs(900);
 
 impl Fault {
     /// The fault of this place in the tree of seeds, within `horizon`, in a cluster of so many agents and schedulers.
@@ -157,6 +159,11 @@ impl Fault {
                 Process::Master => world.slow_registry(now + span, by),
                 Process::Scheduler(_) => {}
             },
+            Kind::RefuseWrites { process, refusal, span } => match process {
+                Process::Agent(agent) => world.refuse_checkpoints(agent, refusal, span),
+                Process::Master => world.refuse_registry(refusal, span),
+                Process::Scheduler(_) => {}
+            },
             Kind::Drift { process, drift } => world.drift(process, drift),
             Kind::Operate(action) => action.strike(world),
         }
@@ -176,6 +183,7 @@ impl Fault {
             Kind::Doom { doom, .. } => vec![&mut doom.away],
             Kind::Part { span, .. } | Kind::Stall { span, .. } | Kind::StallOneWay { span, .. } => vec![span],
             Kind::SlowDisk { span, by, .. } => vec![span, by],
+            Kind::RefuseWrites { span, .. } => vec![span],
             _ => Vec::new(),
         };
         let mut milder = false;
@@ -196,6 +204,7 @@ impl Fault {
             | Kind::Stall { process: of, .. }
             | Kind::StallOneWay { process: of, .. }
             | Kind::SlowDisk { process: of, .. }
+            | Kind::RefuseWrites { process: of, .. }
             | Kind::Drift { process: of, .. } => of == process,
             Kind::Reboot { agent, .. }
             | Kind::KillAll { agent, .. }
@@ -274,6 +283,13 @@ impl fmt::Display for Kind {
             }
             Kind::SlowDisk { process, span, by } => {
                 write!(f, "writes of {process} take {} longer for {}", show_span(*by), show_span(*span))
+            }
+            Kind::RefuseWrites { process, refusal, span } => {
+                write!(f, "the disk of {process} refuses writes with {} for {}", refusal.error, show_span(*span))?;
+                match refusal.room {
+                    Some(room) => write!(f, ", or until {room} deletions make room"),
+                    None => Ok(()),
+                }
             }
             Kind::Operate(action) => action.fmt(f),
             Kind::Drift { process, drift } => write!(f, "the clock of {process} goes too fast by {drift} millionths"),

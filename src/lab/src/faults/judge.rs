@@ -10,6 +10,7 @@ use protos::mesos::TaskState;
 use rustc_hash::{FxHashMap, FxHashSet};
 use sdk::Ending;
 use sdk::v1::scheduler::{Call, Event};
+use sdk::v1::task_status::{Reason, Source};
 use sdk::v1::{TaskState as Told, TaskStatus};
 
 use super::log::{self, Log};
@@ -70,6 +71,8 @@ pub(super) struct Judge {
     strays: FxHashSet<TaskName>,
     /// Tasks that agents have given up because a master said that their framework was over.
     pub dropped: FxHashSet<TaskName>,
+    /// Tasks that came to agents which knew that their disk refuses.
+    refused: FxHashSet<TaskName>,
     /// What operators were told.
     pub promises: Promises,
     /// Tasks that were launched together, and by whom.
@@ -99,6 +102,7 @@ impl Judge {
             volumes: Volumes::default(),
             strays: FxHashSet::default(),
             dropped: FxHashSet::default(),
+            refused: FxHashSet::default(),
             promises: Promises::default(),
             groups: Vec::new(),
             ids: FxHashMap::default(),
@@ -146,6 +150,7 @@ impl Judge {
             });
         };
         let state = status.state();
+        self.refusal(who, status);
         self.parties[who].tasks.insert(task.to_owned(), Some(state));
         let lives = [Told::TaskStaging, Told::TaskStarting, Told::TaskRunning];
         let last = [Told::TaskFinished, Told::TaskFailed, Told::TaskKilled, Told::TaskError];
@@ -172,6 +177,22 @@ impl Judge {
             self.fail("no update is lost or overtaken", || {
                 format!("scheduler {who} is told update {number} of {task} before update {before}")
             });
+        }
+    }
+}
+
+impl Judge {
+    /// A disk that refuses ends no task that runs, and a task that is refused for it comes back with the reason.
+    fn refusal(&mut self, who: usize, status: &TaskStatus) {
+        let task = status.task_id.value.to_string();
+        let name = (self.parties[who].view.borrow().id.clone().unwrap_or_default(), task);
+        let is_for_disk = status.reason.is_some() && status.reason() == Reason::GcError;
+        if is_for_disk && self.started.contains(&name) {
+            self.fail("a disk that refuses ends no task", || format!("{}/{}: {:?}", name.0, name.1, status.message));
+        }
+        let is_agents = status.source.is_some() && status.source() == Source::Agent;
+        if is_agents && self.refused.contains(&name) && status.message().is_empty() {
+            self.fail("a task is refused with a reason", || format!("{}/{}: {:?}", name.0, name.1, status.state()));
         }
     }
 }
@@ -224,6 +245,9 @@ impl Observer for Judge {
         if self.strays.contains(&name) {
             self.fail("only the master that leads is obeyed", || format!("{framework}/{task} is started"));
         }
+        if self.refused.contains(&name) {
+            self.fail("nothing begins on a disk that refuses", || format!("{framework}/{task} is started"));
+        }
         if !self.started.insert(name) {
             self.fail("no task is started twice", || format!("{framework}/{task} is started again"));
         }
@@ -249,6 +273,9 @@ impl Observer for Judge {
             }
             Note::TaskStray { framework, task, .. } => {
                 self.strays.insert(((*framework).to_owned(), (*task).to_owned()));
+            }
+            Note::TaskForFailingDisk { framework, task, .. } => {
+                self.refused.insert(((*framework).to_owned(), (*task).to_owned()));
             }
             Note::TaskDropped { framework, task, .. } => {
                 self.dropped.insert(((*framework).to_owned(), (*task).to_owned()));

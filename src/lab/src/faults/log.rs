@@ -132,6 +132,14 @@ impl fmt::Display for Note<'_> {
             Note::AgentStops { agent } => write!(f, "agent {agent}    ends"),
             Note::AgentExits { agent, why } => write!(f, "agent {agent}    exits: {why}"),
             Note::AgentCannotStart { agent, why } => write!(f, "agent {agent}    cannot start: {why}"),
+            Note::AgentStartRefused { agent, why } => write!(f, "agent {agent}    cannot start on this disk: {why}"),
+            Note::WriteRefused { agent } => write!(f, "agent {agent}    writes nothing, and tries again"),
+            Note::CheckpointsFail { agent, why } => write!(f, "agent {agent}    is told: {why}"),
+            Note::CheckpointsWork { agent } => write!(f, "agent {agent}    is told that its disk is well"),
+            Note::TaskForFailingDisk { agent, framework, task } => {
+                write!(f, "agent {agent} <  {framework}/{task}, and its disk refuses")
+            }
+            Note::RegistryRefused { why } => write!(f, "master     cannot write its registry: {why}"),
             Note::TaskStray { agent, framework, task } => {
                 write!(f, "agent {agent} <  {framework}/{task} from a master that it has left")
             }

@@ -14,6 +14,7 @@ mod operate;
 mod plan;
 mod play;
 mod promises;
+mod refusals;
 mod rest;
 mod shrink;
 mod slots;

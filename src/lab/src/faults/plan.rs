@@ -8,7 +8,8 @@ use sdk::v1::FrameworkInfo;
 use sdk::v1::framework_info::{Capability, capability};
 
 use super::dice::Dice;
-use super::fault::Fault;
+use super::fault::{Fault, Kind};
+use super::refusals;
 use crate::dist::Dist;
 use crate::seeds::Seed;
 use crate::world::{AgentSpec, Model};
@@ -126,6 +127,8 @@ impl Plan {
         let faults = dice.within(1, 14) as usize;
         let mut faults: Vec<Fault> =
             (0..faults).map(|n| Fault::draw(root.nth("fault", n), horizon, agents.len(), frameworks.len())).collect();
+        let starts: Vec<Duration> = frameworks.iter().map(|framework| framework.start).collect();
+        faults.extend(refusals::draw(root.child("refusals"), agents.len(), &starts));
         faults.sort_by_key(|fault| fault.at);
         let latency = match dice.below(3) {
             0 => Dist::Constant(Duration::from_micros(300)),
@@ -144,6 +147,11 @@ impl Plan {
             latency,
             faults,
         }
+    }
+
+    /// Whether a disk refuses writes.
+    pub fn refuses_writes(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault.kind, Kind::RefuseWrites { .. }))
     }
 
     /// The place in the tree of seeds of all that is random in its world.

@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::{AgentState, Recovered};
+use agent::{AgentState, Recovered, UNHEALTHY};
 use master::Snapshot;
+use protos::mesos::SlaveInfo;
 use protos::mesos::internal::status_update_record::Type;
 
 use super::judge::{Judge, is_doubtful, is_over};
@@ -23,6 +24,7 @@ pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) ->
     if connected != agents {
         return Err(format!("{connected} agents are connected, of {agents}"));
     }
+    disks(world, agents, &snapshot)?;
     for who in 0..world.observer().parties.len() {
         work(world, who, finished)?;
         tasks(world, who, &snapshot)?;
@@ -36,6 +38,20 @@ pub(super) fn unrest(world: &mut World<Judge>, agents: usize, finished: bool) ->
     acknowledged(world, agents)?;
     confirmed(world)?;
     if finished { empty(world, &snapshot) } else { Ok(()) }
+}
+
+/// All checkpoints are in place, and no agent says that its disk refuses.
+fn disks(world: &World<Judge>, agents: usize, snapshot: &Snapshot) -> Doubt {
+    for agent in 0..agents {
+        if let Some(trouble) = world.disk_trouble(agent) {
+            return Err(format!("agent {agent}: {trouble}"));
+        }
+    }
+    let is_unhealthy = |info: &SlaveInfo| info.attributes.iter().any(|attribute| attribute.name == UNHEALTHY);
+    match snapshot.agents.values().find(|agent| is_unhealthy(&agent.info)) {
+        Some(agent) => Err(format!("the master takes the disk of agent {} for one that refuses", agent.id)),
+        None => Ok(()),
+    }
 }
 
 fn processes(world: &mut World<Judge>, agents: usize) -> Doubt {

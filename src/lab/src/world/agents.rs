@@ -1,23 +1,26 @@
 //! An agent's process: its core, its disk, and the carrying out of what it says.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered, Tree};
+use agent::{Agent, Answer, Config, ContainerName, Incoming, Input, Outbox, Output, Persist, Recovered};
 use base::{Pid, Time};
 use master::{Message, Outgoing};
-use protos::mesos::SlaveInfo;
+use protos::mesos::{SlaveInfo, TaskInfo};
 use resources::{Format, Resources};
 use rustc_hash::FxHashMap;
+use store::Waits;
 
+use super::checkpoints::Keeper;
 use super::clock::Clock;
+use super::disk::change_of;
 use super::dropped::Dropped;
 use super::event::{Doom, Event, Moment, Over, ToExecutor};
 use super::light::LightAgent;
 use super::master::EXIT_PAUSE;
 use super::network::Lane;
+use super::volumes::VolumeChange;
 use super::writer::Writer;
 use super::{Fidelity, Note, Observer, World};
 use crate::seeds::Seed;
@@ -67,9 +70,13 @@ pub(super) struct AgentHost {
     pub life: u32,
     /// Counts the host's starts.
     pub boots: u32,
-    pub disk: Tree,
+    /// Its checkpoints and their disk.
+    pub keeper: Keeper,
     /// The folders of persistent volumes, and which tasks have written into each.
     pub volumes: BTreeMap<String, BTreeSet<String>>,
+    /// Changes of volumes that the disk has not taken yet, in order, and the wait before the next try.
+    pub volume_changes: VecDeque<VolumeChange>,
+    pub volume_waits: Waits,
     pub writer: Writer<Persist, Output>,
     /// The process ends in its next batch that has something to do.
     pub doom: Option<Doom>,
@@ -101,8 +108,10 @@ impl AgentHost {
             light: None,
             life: 0,
             boots: 0,
-            disk: Tree::default(),
+            keeper: Keeper::new(),
             volumes: BTreeMap::new(),
+            volume_changes: VecDeque::new(),
+            volume_waits: Waits::default(),
             writer: Writer::default(),
             doom: None,
             clock: Clock::exact(),
@@ -193,6 +202,16 @@ fn for_master(to: &Pid, message: agent::Outgoing) -> Option<Message> {
     })
 }
 
+/// The framework and the tasks of a launch.
+fn launched(message: &Incoming) -> Option<(&str, &[TaskInfo])> {
+    let (framework, tasks) = match message {
+        Incoming::RunTask(run) => (&run.framework, std::slice::from_ref(&run.task)),
+        Incoming::RunTaskGroup(run) => (&run.framework, run.task_group.tasks.as_slice()),
+        _ => return None,
+    };
+    Some((framework.id.as_ref().map_or("", |id| id.value.as_str()), tasks))
+}
+
 impl<O: Observer> World<O> {
     pub(super) fn start_agent(&mut self, agent: u32) {
         let host = &mut self.agents[agent as usize];
@@ -203,6 +222,13 @@ impl<O: Observer> World<O> {
             host.light = Some(LightAgent::new(&host.pid));
             return self.light_registers(agent);
         }
+        host.keeper.disk().process_starts();
+        if let Err(why) = host.keeper.checkpoints.recover() {
+            let why = why.trouble().why;
+            self.observer.noted(&Note::AgentStartRefused { agent, why: &why }, self.now);
+            // A supervisor starts it again.
+            return self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
+        }
         let mut config = Config::new(host.pid(), "/w");
         config.boot_id = format!("boot-{}", host.boots);
         // Nobody looks at what has ended.
@@ -210,7 +236,7 @@ impl<O: Observer> World<O> {
         let (seed, now) = (host.seed.nth("life", host.life as usize).number(), host.clock.show(self.now));
         let mut out = Outbox::default();
         // What the agent itself has written is always whole, so it can always start.
-        let started = Recovered::read(&host.disk, true).map_err(|why| why.to_string()).and_then(|found| {
+        let started = Recovered::read(&host.keeper.tree(), true).map_err(|why| why.to_string()).and_then(|found| {
             Agent::new(config, host.spec.info(), found, seed, now, &mut out).map_err(|why| why.to_string())
         });
         match started {
@@ -218,7 +244,11 @@ impl<O: Observer> World<O> {
                 core.end_batch(now, &mut out);
                 host.core = Some(Box::new(core));
                 self.observer.noted(&Note::AgentStarts { agent }, self.now);
+                let life = host.life;
                 self.agent_outbox(agent, &mut out);
+                if self.model.restarts {
+                    self.agent_tends(agent, life);
+                }
                 self.agent_input(agent, Input::Detected { master: Some(self.master.pid()) });
             }
             Err(why) => self.observer.noted(&Note::AgentCannotStart { agent, why: &why }, self.now),
@@ -275,12 +305,7 @@ impl<O: Observer> World<O> {
         if self.deposed.is_none() || self.agents[agent as usize].linked.as_ref().is_none_or(|pid| pid == from) {
             return;
         }
-        let (framework, tasks) = match &**message {
-            agent::Incoming::RunTask(run) => (&run.framework, std::slice::from_ref(&run.task)),
-            agent::Incoming::RunTaskGroup(run) => (&run.framework, run.task_group.tasks.as_slice()),
-            _ => return,
-        };
-        let framework = framework.id.as_ref().map_or("", |id| id.value.as_str());
+        let Some((framework, tasks)) = launched(message) else { return };
         for task in tasks {
             self.observer.noted(&Note::TaskStray { agent, framework, task: &task.task_id.value }, self.now);
         }
@@ -324,6 +349,21 @@ impl<O: Observer> World<O> {
         let Some(core) = &mut host.core else { return };
         let (mut out, shown) = (std::mem::take(&mut self.agent_out), host.clock.show(self.now));
         for input in host.inbox.drain(..) {
+            match &input {
+                Input::CheckpointsFailing { .. } => host.keeper.told = true,
+                Input::CheckpointsWork => host.keeper.told = false,
+                Input::Message { message, .. } if host.keeper.told => {
+                    let (framework, tasks) = launched(message).unwrap_or_default();
+                    for task in tasks.iter().map(|task| task.task_id.value.as_str()) {
+                        self.observer.noted(&Note::TaskForFailingDisk { agent, framework, task }, self.now);
+                    }
+                }
+                _ => {}
+            }
+            #[cfg(test)]
+            if super::sabotage::is_kept_from_agent(self.sabotage, &input) {
+                continue;
+            }
             let dropped = Dropped::by(&input, core);
             core.handle(input, shown, &mut out);
             if let Some(dropped) = dropped {
@@ -336,9 +376,18 @@ impl<O: Observer> World<O> {
         self.plan_agent_wake(agent);
     }
 
-    /// First durable, then visible; a doomed process gets only so far.
+    /// Carries out what need not wait for a write. The rest becomes durable first, then visible; a doomed process gets only so
+    /// far.
     fn agent_outbox(&mut self, agent: u32, out: &mut Outbox) {
+        let life = self.agents[agent as usize].life;
+        for output in std::mem::take(&mut out.at_once) {
+            self.agent_output(agent, output);
+        }
         let host = &mut self.agents[agent as usize];
+        if host.life != life {
+            (out.persist, out.outputs) = (Vec::new(), Vec::new());
+            return;
+        }
         let writes = !out.persist.is_empty();
         let doom = match host.doom {
             Some(Doom { moment: Moment::Writing(_), .. }) if writes => host.doom.take(),
@@ -348,7 +397,6 @@ impl<O: Observer> World<O> {
         if let Some(Doom { moment: Moment::After(outputs), .. }) = doom {
             out.outputs.truncate(outputs as usize);
         }
-        let life = host.life;
         let mut dies = self.now;
         if writes || !host.writer.is_idle() {
             host.writer.push(std::mem::take(&mut out.persist), std::mem::take(&mut out.outputs));
@@ -372,7 +420,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Begins the next write, if there is one and none goes on; when it is done.
-    fn agent_writes(&mut self, agent: u32) -> Option<Time> {
+    pub(super) fn agent_writes(&mut self, agent: u32) -> Option<Time> {
         let host = &mut self.agents[agent as usize];
         let (writes, life) = (host.writer.begin()?, host.life);
         let mut until = self.now + if writes { host.writer.slowness(self.now) } else { Duration::ZERO };
@@ -381,29 +429,6 @@ impl<O: Observer> World<O> {
         }
         self.queue.push(until, Event::AgentWritten { agent, life });
         Some(until)
-    }
-
-    pub(super) fn agent_written(&mut self, agent: u32, life: u32) {
-        let host = &mut self.agents[agent as usize];
-        if host.life != life {
-            return;
-        }
-        for batch in host.writer.done() {
-            let disk = &mut self.agents[agent as usize].disk;
-            if self.model.restarts {
-                let persist = batch.persist;
-                #[cfg(test)]
-                let persist = super::sabotage::spoiled_entries(self.sabotage, persist);
-                persist.into_iter().for_each(|entry| disk.take(entry));
-            }
-            for output in batch.outputs {
-                self.agent_output(agent, output);
-            }
-            if self.agents[agent as usize].life != life {
-                return;
-            }
-        }
-        self.agent_writes(agent);
     }
 
     /// The process ends where its doom says.
@@ -415,7 +440,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn agent_output(&mut self, agent: u32, output: Output) {
+    pub(super) fn agent_output(&mut self, agent: u32, output: Output) {
         match output {
             Output::Send { to, message } => {
                 let message = std::sync::Arc::unwrap_or_clone(message);
@@ -463,26 +488,7 @@ impl<O: Observer> World<O> {
                 self.link_volumes(agent, &container, appear, &vanish);
             }
             Output::ChangeVolumes { change, gone, new } => {
-                #[cfg(test)]
-                let mut new = new;
-                #[cfg(test)]
-                {
-                    let folders: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
-                    self.spoil_folders(agent, &folders, &mut new);
-                }
-                let volumes = &mut self.agents[agent as usize].volumes;
-                for folder in gone.iter().map(|volume| volume.path.as_str()) {
-                    if volumes.remove(folder).is_some() {
-                        self.observer.noted(&Note::VolumeGone { agent, folder }, self.now);
-                    }
-                }
-                for folder in new {
-                    if let Entry::Vacant(place) = volumes.entry(folder) {
-                        self.observer.noted(&Note::VolumeMade { agent, folder: place.key() }, self.now);
-                        place.insert(BTreeSet::new());
-                    }
-                }
-                self.agent_later(agent, Duration::ZERO, Input::VolumesChanged { change });
+                self.change_volumes(agent, VolumeChange { change, gone, new });
             }
             Output::Exit { message, .. } => {
                 self.observer.noted(&Note::AgentExits { agent, why: &message }, self.now);
@@ -490,8 +496,8 @@ impl<O: Observer> World<O> {
                 // A supervisor starts it again.
                 self.queue.push(self.now + EXIT_PAUSE, Event::StartAgent(agent));
             }
+            Output::Delete { paths } => self.agents[agent as usize].keeper.disk().deleted(paths.len()),
             Output::Signal { .. }
-            | Output::Delete { .. }
             | Output::DeleteSandbox { .. }
             | Output::NoteEnd { .. }
             | Output::Forget { .. }
@@ -568,13 +574,13 @@ impl<O: Observer> World<O> {
             return;
         }
         let broken: Vec<Persist> = host.writer.broken().into_iter().flat_map(|batch| batch.persist).collect();
-        let whole = durable as usize % (broken.len() + 1);
-        let mut broken = broken.into_iter();
-        broken.by_ref().take(whole).for_each(|entry| host.disk.take(entry));
-        if let Some(Persist::Append { path, mut bytes }) = broken.next() {
-            bytes.truncate(bytes.len() / 2);
-            host.disk.take(Persist::Append { path, bytes });
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::Journals) {
+            host.keeper.disk().lose_journal();
         }
+        host.keeper.stop(broken.into_iter().map(change_of).collect(), durable, self.now);
+        host.volume_changes.clear();
+        host.volume_waits.reset();
         #[cfg(test)]
         match self.sabotage {
             Some(super::Sabotage::Volumes) => host.volumes.values_mut().for_each(BTreeSet::clear),

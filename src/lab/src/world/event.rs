@@ -24,6 +24,10 @@ pub(crate) enum Event {
     AgentBatch { agent: u32, life: u32 },
     /// What an agent wrote first is durable.
     AgentWritten { agent: u32, life: u32 },
+    /// An agent looks after its disk, which has refused something.
+    AgentTends { agent: u32, life: u32 },
+    /// An agent's volumes, which the disk has refused to change, are tried again.
+    AgentVolumes { agent: u32, life: u32 },
     /// The instant that an agent named.
     AgentWake { agent: u32, life: u32 },
     /// An agent's process starts.

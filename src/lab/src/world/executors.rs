@@ -96,6 +96,10 @@ impl<O: Observer> World<O> {
             let why = "the container cannot be started".to_owned();
             return self.agent_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
         }
+        let refused = self.agent_disk_refuses(agent).map(|error| format!("the sandbox cannot be made: {error}"));
+        if let Some(why) = refused.or_else(|| self.missing_volume(agent, &spec.volumes)) {
+            return self.agent_later(agent, Duration::ZERO, Input::ContainerStartFailed { container, why });
+        }
         let entry = Executor {
             serial,
             agent,
@@ -133,6 +137,12 @@ impl<O: Observer> World<O> {
     ) {
         #[cfg(test)]
         let appear = self.spoiled_links(appear);
+        let refused = self.agent_disk_refuses(agent).filter(|_| !appear.is_empty());
+        let refused = refused.map(|error| format!("its volumes cannot be shown: {error}"));
+        if let Some(why) = refused.or_else(|| self.missing_volume(agent, &appear)) {
+            let container = container.clone();
+            return self.agent_later(agent, Duration::ZERO, Input::ContainerUpdateFailed { container, why });
+        }
         let executor = self.agents[agent as usize].containers.get(container).copied();
         let Some(entry) = executor.and_then(|executor| self.executors.get_mut(executor as usize)) else { return };
         entry

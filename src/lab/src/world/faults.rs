@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base::Time;
 
+use super::disk::Refusal;
 use super::event::{Doom, Event};
 use super::{Observer, World};
 
@@ -142,6 +143,11 @@ impl<O: Observer> World<O> {
         self.agents[agent].writer.slow(until, by);
     }
 
+    /// From now on the registry's disk refuses writes, for at most so long. A master that writes ends.
+    pub fn refuse_registry(&mut self, refusal: Refusal, span: Duration) {
+        self.master.refusal = Some((refusal, self.now + span));
+    }
+
     /// An executor on an agent's host ends without a word; which one, modulo how many there are.
     pub fn kill_executor(&mut self, agent: usize, pick: usize) {
         let living = self.executors_of(agent as u32);
@@ -259,11 +265,13 @@ impl<O: Observer> World<O> {
         self.as_deposed(|world| world.stop_master(0, true));
         self.master.doom = None;
         self.master.writer.slow(self.now, Duration::ZERO);
+        self.master.refusal = None;
         for agent in 0..self.agents.len() {
             let host = &mut self.agents[agent];
             host.to_agent.heal();
             host.to_master.heal();
             host.writer.slow(self.now, Duration::ZERO);
+            host.keeper.disk().heal();
             (host.doom, host.failing) = (None, 0);
             self.agent_rejoined(agent as u32);
         }

@@ -10,6 +10,7 @@ use protos::mesos::{MasterInfo, scheduler};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clock::Clock;
+use super::disk::Refusal;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::writer::Writer;
 use super::{Note, Observer, World, agents, twins};
@@ -48,6 +49,8 @@ pub(super) struct MasterHost {
     pub writer: Writer<RegistryOp, Output>,
     /// The process ends in its next batch that has something to do.
     pub doom: Option<Doom>,
+    /// Until then the registry's disk refuses writes.
+    pub refusal: Option<(Refusal, Time)>,
     /// It may not write into the registry, and waits for ever once it has tried.
     fenced: Option<Stuck>,
 }
@@ -91,6 +94,7 @@ impl MasterHost {
             moved: false,
             writer: Writer::default(),
             doom: None,
+            refusal: None,
             fenced: None,
         }
     }
@@ -105,6 +109,7 @@ impl MasterHost {
             written: std::mem::take(&mut self.written),
             place: self.place,
             clock: self.clock,
+            refusal: self.refusal,
             ..MasterHost::new(self.config.clone())
         };
         next.moves_on();
@@ -335,7 +340,7 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn master_written(&mut self, life: u32) {
-        if self.master.life != life {
+        if self.master.life != life || self.registry_refuses() {
             return;
         }
         for batch in self.master.writer.done() {
@@ -351,6 +356,30 @@ impl<O: Observer> World<O> {
             }
         }
         self.master_writes(self.now);
+    }
+
+    /// Ends the master if the disk refuses what it is writing: whether that is there for the next one is not known.
+    fn registry_refuses(&mut self) -> bool {
+        let now = self.now;
+        let Some((refusal, _)) = self.master.refusal.filter(|(_, until)| now < *until) else { return false };
+        if !self.master.writer.writes() {
+            return false;
+        }
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::Unwritten) {
+            self.master.writer.take_entries();
+            return false;
+        }
+        self.observer.noted(&Note::RegistryRefused { why: &refusal.error.to_string() }, now);
+        // All of a write, or nothing.
+        let written = self.master.writer.take_entries();
+        if refusal.partial % 2 == 1 {
+            self.master.written.extend(written);
+        }
+        self.stop_master(0, true);
+        // A supervisor starts it again.
+        self.queue.push(now + EXIT_PAUSE, Event::StartMaster);
+        true
     }
 
     /// The process ends where its doom says.

@@ -5,9 +5,11 @@
 //! were told. It does not know scenarios or reports.
 
 mod agents;
+mod checkpoints;
 mod clock;
 mod deposed;
 mod digest;
+mod disk;
 mod dropped;
 mod event;
 mod executors;
@@ -27,6 +29,7 @@ mod twins;
 #[cfg(test)]
 pub(crate) mod uuids;
 mod view;
+mod volumes;
 mod writer;
 
 use std::time::Duration;
@@ -43,6 +46,7 @@ use agents::AgentHost;
 pub use agents::AgentSpec;
 use deposed::Deposed;
 use digest::Digest;
+pub use disk::{DiskError, Refusal};
 use event::Event;
 pub use event::{Doom, Moment};
 use executors::Executor;
@@ -279,6 +283,8 @@ impl<O: Observer> World<O> {
             Event::Agent { agent, life, epoch, input } => self.agent_arrival(agent, life, epoch, input),
             Event::AgentBatch { agent, life } => self.agent_batch(agent, life),
             Event::AgentWritten { agent, life } => self.agent_written(agent, life),
+            Event::AgentTends { agent, life } => self.agent_tends(agent, life),
+            Event::AgentVolumes { agent, life } => self.agent_volumes_change(agent, life),
             Event::AgentDies { agent, life, doom } => self.agent_dies(agent, life, doom),
             Event::FindsOut { life } => self.finds_out(life),
             Event::SchedulerDetects(who) => self.scheduler_detects(who),

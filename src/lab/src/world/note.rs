@@ -26,6 +26,18 @@ pub enum Note<'a> {
     AgentExits { agent: u32, why: &'a str },
     /// What an agent finds on its disk does not let it start.
     AgentCannotStart { agent: u32, why: &'a str },
+    /// The disk refuses an agent what it needs to start.
+    AgentStartRefused { agent: u32, why: &'a str },
+    /// The disk refuses what an agent writes, in place and aside; it is tried again.
+    WriteRefused { agent: u32 },
+    /// An agent is told that its disk refuses checkpoints.
+    CheckpointsFail { agent: u32, why: &'a str },
+    /// An agent is told that its disk is well again.
+    CheckpointsWork { agent: u32 },
+    /// An agent that knows that its disk refuses checkpoints is given a task.
+    TaskForFailingDisk { agent: u32, framework: &'a str, task: &'a str },
+    /// The disk refuses what the master writes into its registry: the master ends.
+    RegistryRefused { why: &'a str },
     /// An agent is given a task by a master that it has left for another one.
     TaskStray { agent: u32, framework: &'a str, task: &'a str },
     /// An agent has been told that a framework is over, and gives up this task of its with all its updates.

@@ -43,12 +43,16 @@ pub(crate) enum Sabotage {
     Flags,
     /// Volumes go with their agent's process.
     Folders,
+    /// Agents go on as if what a disk refuses were written.
+    FullDisks,
     /// A master gives up when agents are not there at once after its start.
     GivesUp,
     /// Of every fifth group the last task fails unseen.
     Groups,
     /// All frameworks are told the same id.
     Ids,
+    /// What is in the journal of checkpoints is not there for the next process.
+    Journals,
     /// Every fifth launch comes to its executor twice.
     Launches,
     /// The allocator forgets quotas.
@@ -85,6 +89,12 @@ pub(crate) enum Sabotage {
     Tasks,
     /// How long frameworks want to be kept is lost on the way.
     Times,
+    /// Agents never hear that their disk is well again.
+    Unhealed,
+    /// Agents never hear that their disk refuses.
+    Untold,
+    /// Masters go on as if what the registry's disk refuses were written.
+    Unwritten,
     /// Every fifth update of a running task is acknowledged, and nobody has heard it.
     Updates,
     /// What is in volumes does not outlive an agent's process.
@@ -240,6 +250,15 @@ impl<O: Observer> World<O> {
             self.queue.push(self.now, Queued::Scheduler { who, connection, what });
         }
         !(made && state == TaskState::TaskRunning && self.spoils(Sabotage::Updates))
+    }
+}
+
+/// Whether an agent's core never gets an input.
+pub(super) fn is_kept_from_agent(sabotage: Option<Sabotage>, input: &Input) -> bool {
+    match input {
+        Input::CheckpointsFailing { .. } => sabotage == Some(Sabotage::Untold),
+        Input::CheckpointsWork => sabotage == Some(Sabotage::Unhealed),
+        _ => false,
     }
 }
 

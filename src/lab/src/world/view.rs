@@ -27,9 +27,19 @@ impl<O: Observer> World<O> {
         self.agents[agent].core().map(agent::Agent::snapshot)
     }
 
-    /// What an agent has written down.
+    /// What an agent has written down, in place.
     pub(crate) fn agent_disk(&self, agent: usize) -> &Tree {
-        &self.agents[agent].disk
+        &self.agents[agent].keeper.checkpoints.disk().tree
+    }
+
+    /// What is not well yet about an agent's disk.
+    pub(crate) fn disk_trouble(&self, agent: usize) -> Option<String> {
+        let host = &self.agents[agent];
+        let checkpoints = &host.keeper.checkpoints;
+        let trouble = checkpoints.trouble().map(|trouble| format!("the disk was not well: {}", trouble.why));
+        let aside = checkpoints.aside().next().map(|change| format!("this is not in place: {change:?}"));
+        let told = host.keeper.told.then(|| "the agent takes its disk for one that refuses".to_owned());
+        trouble.or(aside).or(told)
     }
 
     /// The persistent volumes on an agent's disk.

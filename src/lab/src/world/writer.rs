@@ -51,7 +51,21 @@ impl<P, O> Writer<P, O> {
             return None;
         }
         self.busy = self.waiting.len().min(TOGETHER);
-        Some(self.waiting.iter().take(self.busy).any(|batch| !batch.persist.is_empty()))
+        Some(self.writes())
+    }
+
+    /// Whether the write that goes on is to make something durable.
+    pub fn writes(&self) -> bool {
+        self.waiting.iter().take(self.busy).any(|batch| !batch.persist.is_empty())
+    }
+
+    /// Takes what the write is to make durable.
+    pub fn take_entries(&mut self) -> Vec<P> {
+        let mut entries = Vec::new();
+        for batch in self.waiting.iter_mut().take(self.busy) {
+            entries.append(&mut batch.persist);
+        }
+        entries
     }
 
     /// The write is done: what was written.

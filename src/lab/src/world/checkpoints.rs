@@ -1,0 +1,200 @@
+//! How an agent's checkpoints get onto its disk: what the disk refuses is tried again, and the agent is told.
+//!
+//! What is written where is decided by `store::Checkpoints`, what the agent is told by `store::Health`, as in the daemon;
+//! here are their times.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use agent::{Input, Tree};
+use base::Time;
+use store::{Change, Checkpoints, Health, Trouble, Waits};
+
+use super::disk::{Disk, DiskError, change_of, shown};
+use super::event::Event;
+use super::{Note, Observer, World};
+
+/// An agent's checkpoints and what its process knows of their disk.
+pub(super) struct Keeper {
+    pub checkpoints: Checkpoints<Disk>,
+    health: Health,
+    /// A write that the disk has refused, and when it is tried again.
+    refused: Option<Vec<Change>>,
+    waits: Waits,
+    /// The disk is looked after when this event happens.
+    tends: bool,
+    tend_waits: Waits,
+    /// The core has been told that checkpoints fail, and has handled that.
+    pub told: bool,
+}
+
+impl Keeper {
+    pub fn new() -> Keeper {
+        Keeper {
+            checkpoints: Checkpoints::new(Disk::default()),
+            health: Health::default(),
+            refused: None,
+            waits: Waits::default(),
+            tends: false,
+            tend_waits: Waits::default(),
+            told: false,
+        }
+    }
+
+    pub fn disk(&mut self) -> &mut Disk {
+        self.checkpoints.disk_mut()
+    }
+
+    /// What a process that starts reads: what is in place, and what is aside as if it were.
+    pub fn tree(&self) -> Cow<'_, Tree> {
+        let tree = &self.checkpoints.disk().tree;
+        match self.checkpoints.aside().next() {
+            None => Cow::Borrowed(tree),
+            Some(_) => Cow::Owned(shown(tree.clone(), self.checkpoints.aside())),
+        }
+    }
+
+    /// The process ends: of what it was writing, `durable` entries are in place, modulo how many there were, and of the next
+    /// one a half if it appends. A record of the journal is there as a whole or not at all.
+    pub fn stop(&mut self, writing: Vec<Change>, durable: u32, now: Time) {
+        let refused = self.refused.take().unwrap_or_default();
+        let writing: Vec<Change> = refused.into_iter().chain(writing).collect();
+        let refuses = self.disk().refuses(now).is_some();
+        let aside: Vec<Change> = self.checkpoints.aside().cloned().collect();
+        if !aside.is_empty() && !refuses {
+            // It may have been writing in place what was aside.
+            let whole = durable as usize % (aside.len() + 1);
+            self.disk().tear(aside, whole);
+        } else if refuses || !aside.is_empty() {
+            if durable % 2 == 1 && !writing.is_empty() {
+                let _ = self.checkpoints.write(&writing);
+            }
+        } else {
+            let whole = durable as usize % (writing.len() + 1);
+            self.disk().tear(writing, whole);
+        }
+        (self.health, self.waits, self.tend_waits) = (Health::default(), Waits::default(), Waits::default());
+        (self.tends, self.told) = (false, false);
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// The next batches of an agent are to be durable now: they are, or the disk refuses them and they are tried again.
+    pub(super) fn agent_written(&mut self, agent: u32, life: u32) {
+        let host = &mut self.agents[agent as usize];
+        if host.life != life {
+            return;
+        }
+        if self.model.restarts && !self.agent_keeps(agent) {
+            return;
+        }
+        for batch in self.agents[agent as usize].writer.done() {
+            for output in batch.outputs {
+                self.agent_output(agent, output);
+            }
+            if self.agents[agent as usize].life != life {
+                return;
+            }
+        }
+        self.agent_writes(agent);
+    }
+
+    /// Writes what an agent's batches in progress ask for. False if the disk refuses; then it is tried again.
+    fn agent_keeps(&mut self, agent: u32) -> bool {
+        let now = self.now;
+        let host = &mut self.agents[agent as usize];
+        let keeper = &mut host.keeper;
+        keeper.disk().refuses(now);
+        let changes = match keeper.refused.take() {
+            Some(changes) => changes,
+            None => {
+                let entries = host.writer.take_entries();
+                #[cfg(test)]
+                let entries = super::sabotage::spoiled_entries(self.sabotage, entries);
+                entries.into_iter().map(change_of).collect()
+            }
+        };
+        if changes.is_empty() {
+            return true;
+        }
+        #[cfg(test)]
+        if self.sabotage == Some(super::Sabotage::FullDisks) && keeper.disk().refuses(now).is_some() {
+            return true;
+        }
+        let outcome = keeper.checkpoints.write(&changes);
+        let trouble = keeper.checkpoints.trouble().cloned();
+        let wait = match &outcome {
+            Ok(_) => None,
+            Err(_) => {
+                keeper.refused = Some(changes);
+                Some(keeper.waits.next_wait())
+            }
+        };
+        if wait.is_none() {
+            keeper.waits.reset();
+        }
+        let life = host.life;
+        if let Some(trouble) = trouble {
+            self.agent_disk_fails(agent, &trouble);
+        }
+        if let Some(wait) = wait {
+            self.observer.noted(&Note::WriteRefused { agent }, now);
+            self.queue.push(now + wait, Event::AgentWritten { agent, life });
+            return false;
+        }
+        true
+    }
+
+    /// The disk has refused something: it is looked after, and the core is told.
+    fn agent_disk_fails(&mut self, agent: u32, trouble: &Trouble) {
+        let host = &mut self.agents[agent as usize];
+        let (life, is_news) = (host.life, host.keeper.health.fails(trouble));
+        if !std::mem::replace(&mut host.keeper.tends, true) {
+            self.queue.push(self.now, Event::AgentTends { agent, life });
+        }
+        if is_news {
+            let why = trouble.why.clone();
+            self.observer.noted(&Note::CheckpointsFail { agent, why: &why }, self.now);
+            self.agent_input(agent, Input::CheckpointsFailing { why, needs_room: trouble.needs_room });
+        }
+    }
+
+    /// Looks after an agent's disk, until all is well.
+    pub(super) fn agent_tends(&mut self, agent: u32, life: u32) {
+        let now = self.now;
+        let host = &mut self.agents[agent as usize];
+        if host.life != life {
+            return;
+        }
+        let keeper = &mut host.keeper;
+        keeper.disk().refuses(now);
+        match keeper.checkpoints.tend() {
+            Err(error) => {
+                let wait = keeper.tend_waits.next_wait();
+                keeper.tends = true;
+                self.queue.push(now + wait, Event::AgentTends { agent, life });
+                self.agent_disk_fails(agent, &error.trouble());
+            }
+            Ok(()) => {
+                keeper.tends = false;
+                keeper.tend_waits.reset();
+                if keeper.health.works() {
+                    self.observer.noted(&Note::CheckpointsWork { agent }, now);
+                    self.agent_input(agent, Input::CheckpointsWork);
+                }
+            }
+        }
+    }
+
+    /// Why an agent's disk refuses to make something new, if it does.
+    pub(super) fn agent_disk_refuses(&mut self, agent: u32) -> Option<DiskError> {
+        let now = self.now;
+        self.agents[agent as usize].keeper.disk().refuses(now)
+    }
+
+    /// From now on an agent's disk refuses writes, for at most so long.
+    pub fn refuse_checkpoints(&mut self, agent: usize, refusal: super::Refusal, span: Duration) {
+        let until = self.now + span;
+        self.agents[agent].keeper.disk().refuse(refusal, until);
+    }
+}

@@ -1,0 +1,79 @@
+//! Persistent volumes on an agent's disk: directories that are made and destroyed as its core says, in order.
+//!
+//! A disk that refuses is asked again until it does what it must, as in the daemon.
+
+use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use agent::{GoneVolume, Input, VolumeLink};
+
+use super::event::Event;
+use super::{Note, Observer, World};
+
+/// Volumes that go, and others that are made.
+#[derive(Clone, Debug)]
+pub(super) struct VolumeChange {
+    pub change: u64,
+    pub gone: Vec<GoneVolume>,
+    pub new: Vec<String>,
+}
+
+impl<O: Observer> World<O> {
+    /// An agent's core wants volumes changed.
+    pub(super) fn change_volumes(&mut self, agent: u32, change: VolumeChange) {
+        let host = &mut self.agents[agent as usize];
+        host.volume_changes.push_back(change);
+        if host.volume_changes.len() == 1 {
+            let life = host.life;
+            self.agent_volumes_change(agent, life);
+        }
+    }
+
+    /// Makes the changes of volumes that wait, as far as the disk lets it.
+    pub(super) fn agent_volumes_change(&mut self, agent: u32, life: u32) {
+        if self.agents[agent as usize].life != life {
+            return;
+        }
+        let refuses = self.agent_disk_refuses(agent).is_some();
+        let host = &mut self.agents[agent as usize];
+        if refuses {
+            let wait = host.volume_waits.next_wait();
+            return self.queue.push(self.now + wait, Event::AgentVolumes { agent, life });
+        }
+        host.volume_waits.reset();
+        for change in std::mem::take(&mut host.volume_changes) {
+            self.make_volumes(agent, change);
+        }
+    }
+
+    /// Why a container cannot see volumes of its: one was refused by the disk, and is not there yet.
+    pub(super) fn missing_volume(&self, agent: u32, links: &[VolumeLink]) -> Option<String> {
+        let waiting = &self.agents[agent as usize].volume_changes;
+        let waits = |link: &&VolumeLink| waiting.iter().any(|change| change.new.contains(&link.folder));
+        links.iter().find(waits).map(|link| format!("The volume's folder '{}' is missing", link.folder))
+    }
+
+    fn make_volumes(&mut self, agent: u32, VolumeChange { change, gone, new }: VolumeChange) {
+        #[cfg(test)]
+        let mut new = new;
+        #[cfg(test)]
+        {
+            let folders: Vec<&str> = gone.iter().map(|volume| volume.path.as_str()).collect();
+            self.spoil_folders(agent, &folders, &mut new);
+        }
+        let volumes = &mut self.agents[agent as usize].volumes;
+        for folder in gone.iter().map(|volume| volume.path.as_str()) {
+            if volumes.remove(folder).is_some() {
+                self.observer.noted(&Note::VolumeGone { agent, folder }, self.now);
+            }
+        }
+        for folder in new {
+            if let Entry::Vacant(place) = volumes.entry(folder) {
+                self.observer.noted(&Note::VolumeMade { agent, folder: place.key() }, self.now);
+                place.insert(BTreeSet::new());
+            }
+        }
+        self.agent_later(agent, Duration::ZERO, Input::VolumesChanged { change });
+    }
+}

@@ -1,0 +1,82 @@
+//! What the agent's core is told of the disk of its checkpoints, and when a refused write is tried again.
+//!
+//! It decides what is news; telling and waiting are the shell's business.
+
+use std::time::Duration;
+
+use crate::error::Trouble;
+
+/// The first wait before a refused write is tried again, and the longest one.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+
+/// What the core was told last.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    told: Option<Trouble>,
+}
+
+impl Health {
+    /// Notes that the disk refuses. Whether the core has to be told.
+    pub fn fails(&mut self, trouble: &Trouble) -> bool {
+        let is_news = self.told.as_ref() != Some(trouble);
+        if is_news {
+            self.told = Some(trouble.clone());
+        }
+        is_news
+    }
+
+    /// Notes that the disk is well. Whether the core has to be told.
+    pub fn works(&mut self) -> bool {
+        self.told.take().is_some()
+    }
+}
+
+/// Waits between tries, each twice as long as the one before, up to 10 seconds.
+#[derive(Clone, Debug)]
+pub struct Waits {
+    next: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Waits {
+        Waits { next: FIRST_WAIT }
+    }
+}
+
+impl Waits {
+    /// The next wait.
+    pub fn next_wait(&mut self) -> Duration {
+        let next = (self.next * 2).min(LONGEST_WAIT);
+        std::mem::replace(&mut self.next, next)
+    }
+
+    /// Begins with the first wait again, after a success.
+    pub fn reset(&mut self) {
+        *self = Waits::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_core_is_told_what_is_news() {
+        let full = Trouble { why: "No space left on device".to_owned(), needs_room: true };
+        let other = Trouble { why: "Input/output error".to_owned(), needs_room: false };
+        let mut health = Health::default();
+        assert!(!health.works());
+        assert!(health.fails(&full) && !health.fails(&full) && health.fails(&other));
+        assert!(health.works() && !health.works());
+    }
+
+    #[test]
+    fn waits_grow_to_ten_seconds() {
+        let mut waits = Waits::default();
+        let all: Vec<u128> = (0..8).map(|_| waits.next_wait().as_millis()).collect();
+        assert_eq!(all, [200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+        waits.reset();
+        assert_eq!(waits.next_wait(), FIRST_WAIT);
+    }
+}
