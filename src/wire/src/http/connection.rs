@@ -62,10 +62,9 @@ async fn serve_http<H: Handler, S: MessageSink>(
     read_ahead: Bytes,
     shared: Arc<Shared<H, S>>,
 ) {
-    let control = Arc::new(Control::new(stream, read_ahead));
+    let control = Arc::new(Control::new(stream, read_ahead, slot.close()));
     let io = TokioIo::new(ConnectionIo::new(control.clone()));
     let mut stopping = shared.stopping.clone();
-    let close = slot.close();
     let limits = shared.limits.clone();
     let service = service_fn(|request| {
         let (shared, control) = (shared.clone(), control.clone());
@@ -118,11 +117,10 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 }
                 written = control.written();
             }
-            () = control.cut.notified() => return,
-            // A request may have come since the connection was chosen: it is answered.
-            () = close.notified() => match control.is_waiting() {
-                true => return,
-                false => connection.as_mut().graceful_shutdown(),
+            () = control.cut.notified() => match control.is_under_way() {
+                // It has come since the connection was chosen to be closed.
+                true => connection.as_mut().graceful_shutdown(),
+                false => return,
             },
             _ = stopping.changed(), if !stopped => {
                 stopped = true;
@@ -138,7 +136,10 @@ async fn serve_http<H: Handler, S: MessageSink>(
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");
         if error.is_parse_too_large() {
-            refuse_head(&mut stream, limits.head).await;
+            let refused = refuse_head(&mut stream, limits.head);
+            if tokio::time::timeout(limits.stalled, refused).await.is_err() {
+                return;
+            }
             control.linger.store(true, Ordering::Relaxed);
         }
     }

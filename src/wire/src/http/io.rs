@@ -44,7 +44,7 @@ const GATHERED: usize = 16 << 10;
 /// What the parts of one connection share. They run in one task.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Breaks the connection off, also while its socket takes no bytes.
+    /// Closes a connection that is idle, and cuts one off that streams, also while its socket takes no bytes.
     pub(super) cut: Arc<Notify>,
     phase: AtomicU8,
     /// The answer's body has been handed over.
@@ -76,7 +76,7 @@ struct Socket {
 }
 
 impl Control {
-    pub(super) fn new(stream: TcpStream, read_ahead: Bytes) -> Control {
+    pub(super) fn new(stream: TcpStream, read_ahead: Bytes, cut: Arc<Notify>) -> Control {
         let socket = Socket {
             stream: Some(stream),
             read_ahead: BytesMut::from(read_ahead),
@@ -84,7 +84,7 @@ impl Control {
             ended: false,
         };
         Control {
-            cut: Arc::default(),
+            cut,
             phase: AtomicU8::new(Phase::Idle as u8),
             body_done: AtomicBool::new(false),
             linger: AtomicBool::new(false),
@@ -111,12 +111,12 @@ impl Control {
         self.head_begun.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the client has to send something before a handler can have a request.
-    pub(super) fn is_waiting(&self) -> bool {
+    /// Whether a request has arrived that is to be answered, other than by a stream.
+    pub(super) fn is_under_way(&self) -> bool {
         match self.phase() {
-            Phase::Idle => true,
-            Phase::Handling => self.needs_body.load(Ordering::Relaxed),
-            Phase::Answering | Phase::Streaming => false,
+            Phase::Handling => !self.needs_body.load(Ordering::Relaxed),
+            Phase::Answering => true,
+            Phase::Idle | Phase::Streaming => false,
         }
     }
 
