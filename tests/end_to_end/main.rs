@@ -11,6 +11,7 @@ mod authentication;
 mod backends;
 mod binpack;
 mod cleanup;
+mod connections;
 mod containers;
 mod detection;
 mod disks;
