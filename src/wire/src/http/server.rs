@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -110,24 +110,8 @@ async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<S
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer)) => {
-                if let Some(slot) = shared.connections.admit(peer.ip()) {
-                    let _ = stream.set_nodelay(true);
-                    tokio::spawn(connection::serve(stream, peer, slot, shared.clone()));
-                }
-                // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
-                if shared.connections.is_closing() {
-                    tokio::task::yield_now().await;
-                }
-            }
-            Err(error) if is_out_of_descriptors(&error) => {
-                if shared.connections.displace() {
-                    tokio::task::yield_now().await;
-                } else {
-                    spare.refuse_one(&listener, &shared.connections, &error).await;
-                    tokio::time::sleep(PAUSE).await;
-                }
-            }
+            Ok((stream, peer)) => take(stream, peer, &shared).await,
+            Err(error) if is_out_of_descriptors(&error) => spare.take_one(&listener, &shared, &error).await,
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
@@ -136,12 +120,24 @@ async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<S
     }
 }
 
+/// Serves a connection if it is admitted, and closes it otherwise.
+async fn take<H: Handler, S: MessageSink>(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared<H, S>>) {
+    if let Some(slot) = shared.connections.admit(peer.ip()) {
+        let _ = stream.set_nodelay(true);
+        tokio::spawn(connection::serve(stream, peer, slot, shared.clone()));
+    }
+    // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
+    if shared.connections.is_closing() {
+        tokio::task::yield_now().await;
+    }
+}
+
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
 }
 
-/// A descriptor in reserve. Where no other is left, it is given up for a moment to accept a connection and to close it: the
-/// client would wait in the kernel's queue otherwise, and the listener would report it without end.
+/// A descriptor in reserve. When no other is left, a connection takes its place, to be served instead of an idle one or to
+/// be closed: it would wait in the kernel's queue otherwise, and the listener would report it without end.
 struct Spare(Option<File>);
 
 impl Spare {
@@ -149,16 +145,35 @@ impl Spare {
         Spare(File::open("/dev/null").ok())
     }
 
-    async fn refuse_one(&mut self, listener: &TcpListener, connections: &Connections, error: &io::Error) {
+    /// Accepts one connection, if one waits: the system says that no descriptor is left also if none does.
+    async fn take_one<H: Handler, S: MessageSink>(
+        &mut self,
+        listener: &TcpListener,
+        shared: &Arc<Shared<H, S>>,
+        error: &io::Error,
+    ) {
         self.0 = None;
         let accepted = poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await;
-        let from = match accepted {
-            Poll::Ready(Ok((_, peer))) => format!("from {}", peer.ip()),
-            _ => "that waits".to_owned(),
+        let admitted = match accepted {
+            Poll::Pending => true,
+            Poll::Ready(Ok((stream, peer))) => {
+                let admitted = shared.connections.displace();
+                if admitted {
+                    take(stream, peer, shared).await;
+                } else {
+                    let why = format!("the system has no descriptor for another one ({error})");
+                    shared.connections.refused(&format!("from {}", peer.ip()), &why);
+                }
+                admitted
+            }
+            // The spare descriptor is gone already.
+            Poll::Ready(Err(_)) => shared.connections.displace(),
         };
-        drop(accepted);
+        tokio::task::yield_now().await;
         *self = Spare::open();
-        connections.refused(&from, &format!("the system has no descriptor for another one ({error})"));
+        if !admitted {
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }
 
