@@ -576,13 +576,6 @@ pub(super) const AGENT: &[Flag] = &[
         help: "history",
     },
     Flag {
-        name: "max_connections",
-        aliases: &[],
-        default: None,
-        kind: Kind::Count,
-        help: "connections open at once, those to other processes included; idle ones are closed to admit others (half of the open files)",
-    },
-    Flag {
         name: "memory_profiling",
         aliases: &[],
         default: Some("false"),

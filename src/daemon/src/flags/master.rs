@@ -218,13 +218,6 @@ pub(super) const MASTER: &[Flag] = &[
         help: "history",
     },
     Flag {
-        name: "max_connections",
-        aliases: &[],
-        default: None,
-        kind: Kind::Count,
-        help: "connections open at once, those to other processes included; idle ones are closed to admit others (all open files but a tenth and at least 256)",
-    },
-    Flag {
         name: "max_executors_per_agent",
         aliases: &["max_executors_per_slave"],
         default: None,
