@@ -12,6 +12,7 @@ mod backends;
 mod binpack;
 mod cleanup;
 mod connection;
+mod connections;
 mod containers;
 mod detection;
 mod disk_long_run;

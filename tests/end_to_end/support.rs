@@ -200,9 +200,19 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn start(log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
+        Daemon::start_as(tepui(), log, words, environment)
+    }
+
+    /// Starts a daemon that may have so many files open.
+    pub fn start_with_open_files(limit: usize, log: &Path, words: &[String]) -> Daemon {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string(), &binary()]);
+        Daemon::start_as(command, log, words, &[])
+    }
+
+    fn start_as(mut command: Command, log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
         let output = fs::File::create(log).unwrap();
         let (out, err) = (output.try_clone().unwrap(), output);
-        let mut command = tepui();
         // An agent without a flag of the test's own changes nothing of the host's systemd.
         command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere");
         command.args(words).envs(environment.iter().map(|(name, value)| (name, value))).stdout(out).stderr(err);

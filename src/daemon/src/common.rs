@@ -12,6 +12,7 @@ mod query;
 use std::sync::Arc;
 
 use protos::json::Writer;
+use wire::Connections;
 use wire::http::{Method, Request, Response, StatusCode};
 use wire::route::Table;
 
@@ -38,6 +39,8 @@ pub struct Common {
     pub flags: Flags,
     /// What `/files` shows.
     pub files: Files,
+    /// Its connections: those of clients, and those to other processes.
+    pub(crate) connections: Connections,
     /// What nobody may ask for.
     pub(crate) firewall: Firewall,
     /// How much is logged.

@@ -5,8 +5,8 @@
 
 mod agent;
 pub(crate) mod json;
-mod logging;
 mod master;
+mod shared;
 mod shown;
 mod spec;
 
@@ -36,7 +36,7 @@ impl Part {
             Part::Master => master::MASTER,
             Part::Agent => agent::AGENT,
         };
-        own.iter().chain(logging::LOGGING)
+        own.iter().chain(shared::SHARED)
     }
 
     /// The subcommand that runs this daemon.

@@ -10,6 +10,7 @@ mod answers;
 mod clock;
 mod codec;
 mod common;
+mod connections;
 mod credentials;
 mod driver;
 mod fault;

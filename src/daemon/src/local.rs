@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::agent::{self, Stop};
 use crate::common::LogLevel;
 use crate::flags::{Flags, Part};
-use crate::{logging, master};
+use crate::{connections, logging, master};
 
 /// What the cluster is to be like.
 #[derive(Clone, Debug, Default)]
@@ -48,11 +48,15 @@ pub struct LocalCluster {
 /// A port that is in use, or a folder that cannot be used.
 pub async fn start(options: &LocalOptions) -> anyhow::Result<LocalCluster> {
     let log_level = logging::switch(2);
+    if let Err(error) = wire::raise_open_files_limit() {
+        tracing::warn!("the limit of open files cannot be raised: {error}");
+    }
     let (stop, stopped) = watch::channel(false);
     let mut flags = Flags::defaults(Part::Master);
     flags.set("ip", "127.0.0.1")?;
     flags.set("port", &options.port.to_string())?;
     flags.set("registry", "in_memory")?;
+    connections::share(&mut flags, options.agents + 1)?;
     set_all(&mut flags, &options.master_flags)?;
     let running = master::start(flags, log_level.clone()).await?;
     let address = running.address;
@@ -89,6 +93,7 @@ fn agent_flags(options: &LocalOptions, index: usize, master: SocketAddr) -> anyh
     flags.set("launcher", "posix")?;
     // Its tasks end with it.
     flags.set("systemd_enable_support", "false")?;
+    connections::share(&mut flags, options.agents + 1)?;
     if let Some(resources) = &options.resources {
         flags.set("resources", resources)?;
     }

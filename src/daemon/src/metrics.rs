@@ -9,6 +9,7 @@ use std::time::Duration;
 use protos::json::Writer;
 use protos::mesos;
 use resources::{Name, Resources};
+use wire::ConnectionCounts;
 use wire::http::{Request, Response};
 
 use crate::clock::Stopwatch;
@@ -64,6 +65,16 @@ impl Metrics {
         }
         self.set("system/mem_total_bytes", memory.total as f64);
         self.set("system/mem_free_bytes", memory.free as f64);
+    }
+
+    /// The daemon's connections. Mesos has no such metrics.
+    pub fn connections(&mut self, counts: ConnectionCounts) {
+        self.count("connections/limit", counts.limit);
+        self.count("connections/incoming", counts.incoming);
+        self.count("connections/outgoing", counts.outgoing);
+        self.set("connections/displaced", counts.displaced as f64);
+        self.set("connections/timed_out", counts.timed_out as f64);
+        self.set("connections/refused", counts.refused as f64);
     }
 
     /// One flat object, sorted by name.

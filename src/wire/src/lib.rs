@@ -6,12 +6,14 @@
 //! - [`route`]: which process and endpoint a path names.
 //! - [`auth`]: HTTP Basic, as pure functions.
 //! - [`client`]: calls to such servers, streams included.
+//! - [`Connections`]: how many connections a process may have open, and which one is closed to admit another.
 //!
 //! This crate knows nothing of master or agent, of what a message means, or of JSON and protobuf.
 #![forbid(unsafe_code)]
 
 pub mod auth;
 pub mod client;
+mod connections;
 pub mod http;
 pub mod libprocess;
 mod limits;
@@ -19,4 +21,5 @@ pub mod negotiate;
 pub mod route;
 mod sync;
 
-pub use limits::{Limits, raise_open_files_limit};
+pub use connections::{ConnectionCounts, Connections};
+pub use limits::{Limits, open_files_limit, raise_open_files_limit};

@@ -15,14 +15,22 @@ pub struct Limits {
     pub stream: usize,
     /// What may wait for one libprocess peer before the connection to it is given up.
     pub peer: usize,
-    /// How long an answer may wait for a client that reads nothing of it; then the connection is cut. Streams are
-    /// bounded by bytes instead.
+    /// How long an answer may wait for a client that reads nothing of it, and a request for the next byte of its body; then
+    /// the connection is closed. Streams of answers are bounded by bytes instead, streamed bodies are not bounded.
     pub stalled: Duration,
+    /// How long a request's head may take from its first byte to its last.
+    pub request_head: Duration,
+    /// How long an HTTP connection may be idle after a request. Connections without any request have no such limit: Mesos's
+    /// library for frameworks and executors opens a connection for calls long before the first one, and takes its end for
+    /// the end of the subscription. For the same reason connections of libprocess peers, and those over which a scheduler or
+    /// an executor has made a call, have no limit.
+    pub keep_alive: Duration,
     /// How long a connection attempt of ours may take.
     pub connect: Duration,
     /// How long a stop waits for answers that are under way. Streams end at once.
     pub stop: Duration,
-    /// How many connections a server keeps open at once; further ones wait in the kernel's queue.
+    /// How many connections may be open at once; see [`Connections`](crate::Connections). A server or a network that is
+    /// given its connections does not look here.
     pub connections: usize,
 }
 
@@ -34,11 +42,29 @@ impl Default for Limits {
             stream: 64 << 20,
             peer: 64 << 20,
             stalled: Duration::from_secs(60),
+            request_head: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(300),
             connect: Duration::from_secs(10),
             stop: Duration::from_millis(200),
             connections: 1 << 20,
         }
     }
+}
+
+impl Limits {
+    /// How often connections are checked for timeouts.
+    pub(crate) fn check_interval(&self) -> Duration {
+        let shortest = self.stalled.min(self.request_head).min(self.keep_alive);
+        (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(5))
+    }
+}
+
+/// How many files this process may have open: the soft limit.
+///
+/// # Errors
+/// The system's error.
+pub fn open_files_limit() -> std::io::Result<u64> {
+    Ok(getrlimit(Resource::RLIMIT_NOFILE)?.0)
 }
 
 /// Raises the soft limit of open files to the hard one and returns it: every agent costs a master two sockets.

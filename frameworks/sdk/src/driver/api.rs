@@ -24,7 +24,7 @@ pub use wire::http::{HeaderName, Method, StatusCode};
 pub const BODY_MAX: usize = 8 << 20;
 /// How many bytes of events may wait for a reader before it is cut off.
 const EVENTS_MAX: usize = 8 << 20;
-/// How many clients may be connected at once.
+/// How many clients may be connected at once; idle ones are disconnected to admit others.
 const CONNECTIONS_MAX: usize = 4096;
 
 /// What answers calls.
@@ -167,7 +167,10 @@ pub fn serve<A: Api>(address: SocketAddr, api: Arc<A>) -> io::Result<Serving> {
 /// # Errors
 /// As [`serve`].
 pub fn serve_with<A: Api>(address: SocketAddr, api: Arc<A>, body_max: usize) -> io::Result<Serving> {
-    let limits = Limits { body: body_max, stream: EVENTS_MAX, connections: CONNECTIONS_MAX, ..Limits::default() };
+    // The framework needs descriptors for more than its clients.
+    let open_files = wire::open_files_limit().map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    let connections = CONNECTIONS_MAX.min(open_files / 2);
+    let limits = Limits { body: body_max, stream: EVENTS_MAX, connections, ..Limits::default() };
     let server = Server::bind(address, limits)?;
     Ok(Serving(server.serve(Arc::new(Answering(api)), Arc::new(NoMessages))))
 }

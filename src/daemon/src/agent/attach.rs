@@ -10,6 +10,7 @@ use containerizer::{Client, Io};
 use protos::mesos::agent::call::Type;
 use protos::mesos::agent::{Call, ProcessIo, process_io};
 use protos::recordio::Decoder;
+use wire::Limits;
 use wire::http::stream::{StreamEnd, StreamHandle};
 use wire::http::{Body, BodyStream, HeaderName, RECORDIO, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, Media};
@@ -188,7 +189,10 @@ async fn attach(handler: &Handler, request: Request, asker: &Asker) -> Result<()
     let media = Media::negotiate(&request.method, &request.headers)?;
     let Body::Stream(body) = request.body else { return Err(Box::new(Media::refuse_no_record())) };
     let mut records = Records { body, decoder: Decoder::new(RECORD_MAX) };
-    let first = records.next().await?.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
+    // Until it has said what it wants, the client has no more time than one that sends its whole body.
+    let first = tokio::time::timeout(Limits::default().stalled, records.next()).await;
+    let first = first.map_err(|_| Box::new(Media::refuse_no_record().closing()))??;
+    let first = first.ok_or_else(|| Box::new(Media::refuse_no_record()))?;
     let call = check(&media, &first)?;
     must(handler, &call, asker).await?;
     let first = call.attach_container_input.unwrap_or_default();

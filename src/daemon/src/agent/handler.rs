@@ -270,13 +270,18 @@ impl MessageSink for Handler {
             return Delivery::Accepted;
         }
         if message.to != PROCESS {
-            return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
+            return if self.routes.has_process(&message.to) { Delivery::Ignored } else { Delivery::NoSuchProcess };
         }
         match Incoming::decode(&message.name, &message.body) {
-            Ok(decoded) => self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) }),
-            Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
+            Ok(decoded) => {
+                self.driver.submit(Input::Message { from: message.from, message: Box::new(decoded) });
+                Delivery::Accepted
+            }
+            Err(error) => {
+                tracing::warn!(from = %message.from, "message dropped: {error}");
+                Delivery::Ignored
+            }
         }
-        Delivery::Accepted
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) async fn collect(handler: &Handler) -> Metrics {
     let snapshot = handler.snapshot().await;
     let mut metrics = Metrics::default();
     metrics.system();
+    metrics.connections(handler.common.connections.counts());
     metrics.set("slave/uptime_secs", handler.driver.now().since(handler.started).as_secs_f64());
     metrics.set("slave/registered", f64::from(u8::from(snapshot.state == AgentState::Running)));
     if let Some(took) = snapshot.recovery_time {

@@ -40,6 +40,7 @@ use wire::libprocess::Network;
 use crate::address::identity;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, strict_peers};
+use crate::connections::connections;
 use crate::driver::{Batch, Driver};
 use crate::fault;
 use crate::files::Files;
@@ -94,14 +95,16 @@ const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
 ///
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, checkpoints that cannot be used.
-pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
+pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningAgent> {
     let masters = detector::masters(&flags)?;
     unsupported::check(&flags)?;
+    let connections = connections(&mut flags)?;
     let firewall = Firewall::read(&flags)?;
     let work_dir = work_dir(&flags)?;
     let identity = identity(&flags)?;
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
+    let server = server.with_connections(connections.clone());
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("slave(1)", identity.advertise);
@@ -142,7 +145,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let driver = Driver::new(core, clock);
 
     let exited = driver.clone();
-    let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
+    let exited = move |pid| exited.submit(Input::Exited { pid });
+    let network = Network::with_connections(Limits::default(), connections.clone(), exited);
     let reports = driver.clone();
     let report: Report = Arc::new(move |input| reports.submit(input));
     let taken_up = taken_up(&out);
@@ -164,6 +168,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let common = Arc::new(Common {
         part: Part::Agent,
         flags,
+        connections,
         files: Files::default(),
         firewall,
         log_level,

@@ -130,7 +130,7 @@ impl MessageSink for Switch {
     }
 
     fn deliver(&self, message: wire::libprocess::Message) -> Delivery {
-        self.now().map_or(Delivery::Accepted, |handler| handler.deliver(message))
+        self.now().map_or(Delivery::Ignored, |handler| handler.deliver(message))
     }
 }
 

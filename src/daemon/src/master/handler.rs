@@ -296,20 +296,23 @@ impl MessageSink for Handler {
             if message.to == "master" {
                 standby.drop_message();
             }
-            return if known { Delivery::Accepted } else { Delivery::NoSuchProcess };
+            return if known { Delivery::Ignored } else { Delivery::NoSuchProcess };
         }
         if self.authentication.hears(&message) {
             return Delivery::Accepted;
         }
         if !Message::is_process(&message.to) {
-            return if self.routes.has_process(&message.to) { Delivery::Accepted } else { Delivery::NoSuchProcess };
+            return if self.routes.has_process(&message.to) { Delivery::Ignored } else { Delivery::NoSuchProcess };
         }
         match Message::decode(&message.to, &message.name, &message.body) {
-            Ok(Some(decoded)) => self.driver.submit(Input::Message { from: message.from, message: decoded }),
+            Ok(Some(decoded)) => {
+                self.driver.submit(Input::Message { from: message.from, message: decoded });
+                return Delivery::Accepted;
+            }
             Ok(None) => tracing::debug!(from = %message.from, "no process takes {}: dropped", message.name),
             Err(error) => tracing::warn!(from = %message.from, "message dropped: {error}"),
         }
-        Delivery::Accepted
+        Delivery::Ignored
     }
 }
 

@@ -11,6 +11,7 @@ use allocator::fairness::Report;
 use master::{Counter, Framework, Snapshot};
 use protos::mesos::{OperationState, TaskState, offer, scheduler};
 use resources::{Name, Resources};
+use wire::ConnectionCounts;
 use wire::http::{Request, Response};
 
 use super::fairness;
@@ -95,6 +96,7 @@ async fn look(handler: &Handler) -> (Arc<Snapshot>, Report, Facts) {
         refused: handler.refused.counts(),
         registry_bytes,
         per_framework: handler.common.flags.on("publish_per_framework_metrics"),
+        connections: handler.common.connections.counts(),
     };
     (snapshot, report, facts)
 }
@@ -109,11 +111,13 @@ struct Facts {
     refused: [(Counter, u64); 2],
     registry_bytes: usize,
     per_framework: bool,
+    connections: ConnectionCounts,
 }
 
 fn compute(snapshot: &Snapshot, facts: &Facts, told: &Told<'_>) -> Metrics {
     let mut metrics = facts.timers.clone();
     metrics.system();
+    metrics.connections(facts.connections);
     metrics.set("master/elected", if facts.standby.is_some() { 0.0 } else { 1.0 });
     metrics.set("master/uptime_secs", facts.uptime.as_secs_f64());
     for name in ["dispatches", "http_requests", "messages"] {

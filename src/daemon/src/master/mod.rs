@@ -45,6 +45,7 @@ use crate::address::{Identity, identity, ip_number};
 use crate::answers::Answers;
 use crate::clock::Clock;
 use crate::common::{Common, LogLevel, MESOS_VERSION, strict_peers};
+use crate::connections::connections;
 use crate::credentials;
 use crate::driver::Driver;
 use crate::files::Files;
@@ -88,8 +89,9 @@ struct Served {
 ///
 /// # Errors
 /// Flags that do not fit, an address that cannot be bound, a registry that cannot be read.
-pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
+pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<RunningMaster> {
     check_unsupported(&flags)?;
+    let connections = connections(&mut flags)?;
     config::config(&flags)?;
     let firewall = Firewall::read(&flags)?;
     let group = election::group(&flags)?;
@@ -102,6 +104,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     };
     let server = Server::bind(identity.bind.into(), Limits::default())
         .with_context(|| format!("cannot listen on {}", identity.bind))?;
+    let server = server.with_connections(connections.clone());
     let address = server.address();
     let identity = identity.bound_to(address.port());
     let pid = Pid::new("master", identity.advertise);
@@ -109,6 +112,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     let common = Arc::new(Common {
         part: Part::Master,
         flags,
+        connections,
         files: Files::default(),
         firewall,
         log_level,
@@ -147,7 +151,9 @@ impl Parts {
         let driver = Driver::new(Live::new(core, recording), self.clock);
 
         let exited = driver.clone();
-        let network = Network::new(Limits::default(), move |pid| exited.submit(Input::Exited { pid }));
+        let connections = self.common.connections.clone();
+        let exited = move |pid| exited.submit(Input::Exited { pid });
+        let network = Network::with_connections(Limits::default(), connections, exited);
         let (exit, exit_seen) = watch::channel(None);
         let shell = Arc::new(Shell {
             network,

@@ -109,7 +109,9 @@ async fn subscribe(handler: &Handler, request: &Request, call: Box<Call>, princi
 async fn other(handler: &Handler, request: &Request, call: Box<Call>, principal: Option<Arc<str>>) -> Response {
     let stream_id = request.header(STREAM_ID).map(Arc::from);
     let input = |request| Input::SchedulerCall { request, stream_id, call, principal };
-    respond_or_fail(handler.decide(input).await)
+    let response = respond_or_fail(handler.decide(input).await);
+    // The calls of a subscribed framework: libraries take the end of their connection for the end of the subscription.
+    if response.status().is_success() { response.keep_connection() } else { response }
 }
 
 /// The core's answer; 500 if it has none, because it is ending.

@@ -20,6 +20,7 @@ use tokio::net::TcpStream;
 use super::io::{ConnectionIo, Control, Phase};
 use super::server::{Handler, Shared};
 use super::service;
+use crate::connections::Slot;
 use crate::libprocess::{Incoming, MessageSink, Outcome};
 
 /// How long, and for how many bytes, a refused client may go on sending.
@@ -33,20 +34,23 @@ const ABANDONED: Duration = Duration::from_secs(10);
 pub(super) async fn serve<H: Handler, S: MessageSink>(
     mut stream: TcpStream,
     peer: SocketAddr,
+    mut slot: Slot,
     shared: Arc<Shared<H, S>>,
 ) {
     let mut stopping = shared.stopping.clone();
+    let close = slot.close();
     let mut incoming = Incoming::new(peer, shared.limits.head, shared.limits.body);
     let outcome = tokio::select! {
         _ = stopping.changed() => return,
-        outcome = incoming.run(&mut stream, &*shared.sink) => outcome,
+        () = close.notified() => return,
+        outcome = incoming.run(&mut stream, &*shared.sink, &mut slot, &shared.limits) => outcome,
     };
     drop(incoming);
     match outcome {
         Ok(Outcome::Closed) => {}
         Ok(Outcome::Refused) => linger(&mut stream).await,
         // Boxed: the many connections that carry messages only do not pay for its size.
-        Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, peer, read_ahead, shared)).await,
+        Ok(Outcome::Http(read_ahead)) => Box::pin(serve_http(stream, peer, slot, read_ahead, shared)).await,
         Err(error) => tracing::debug!(%peer, %error, "connection broken"),
     }
 }
@@ -54,10 +58,11 @@ pub(super) async fn serve<H: Handler, S: MessageSink>(
 async fn serve_http<H: Handler, S: MessageSink>(
     stream: TcpStream,
     peer: SocketAddr,
+    mut slot: Slot,
     read_ahead: Bytes,
     shared: Arc<Shared<H, S>>,
 ) {
-    let control = Arc::new(Control::new(stream, read_ahead));
+    let control = Arc::new(Control::new(stream, read_ahead, slot.close()));
     let io = TokioIo::new(ConnectionIo::new(control.clone()));
     let mut stopping = shared.stopping.clone();
     let limits = shared.limits.clone();
@@ -81,7 +86,9 @@ async fn serve_http<H: Handler, S: MessageSink>(
             biased;
             result = poll_fn(|cx| {
                 let polled = connection.as_mut().get_mut().poll_without_shutdown(cx);
-                match control.poll_gathered(cx) {
+                let flushed = control.poll_gathered(cx);
+                control.report(&mut slot, &limits, flushed.is_ready());
+                match flushed {
                     Poll::Ready(Err(_)) => Poll::Ready(None),
                     _ => polled.map(Some),
                 }
@@ -110,7 +117,11 @@ async fn serve_http<H: Handler, S: MessageSink>(
                 }
                 written = control.written();
             }
-            () = control.cut.notified() => return,
+            () = control.cut.notified() => match control.is_under_way() {
+                // It has come since the connection was chosen to be closed.
+                true => connection.as_mut().graceful_shutdown(),
+                false => return,
+            },
             _ = stopping.changed(), if !stopped => {
                 stopped = true;
                 connection.as_mut().graceful_shutdown();
@@ -125,7 +136,10 @@ async fn serve_http<H: Handler, S: MessageSink>(
     if let Err(error) = result {
         tracing::debug!(%peer, %error, "connection ends");
         if error.is_parse_too_large() {
-            refuse_head(&mut stream, limits.head).await;
+            let refused = refuse_head(&mut stream, limits.head);
+            if tokio::time::timeout(limits.stalled, refused).await.is_err() {
+                return;
+            }
             control.linger.store(true, Ordering::Relaxed);
         }
     }

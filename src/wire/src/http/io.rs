@@ -17,6 +17,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
+use crate::Limits;
+use crate::connections::{Slot, WaitsFor};
 use crate::libprocess::poll_read_shared;
 use crate::sync::lock;
 
@@ -42,13 +44,21 @@ const GATHERED: usize = 16 << 10;
 /// What the parts of one connection share. They run in one task.
 #[derive(Debug)]
 pub(super) struct Control {
-    /// Breaks the connection off, also while its socket takes no bytes.
+    /// Closes a connection that is idle, and cuts one off that streams, also while its socket takes no bytes.
     pub(super) cut: Arc<Notify>,
     phase: AtomicU8,
     /// The answer's body has been handed over.
     pub(super) body_done: AtomicBool,
     /// A request was refused before all of it was read: let the client read the answer before the socket closes.
     pub(super) linger: AtomicBool,
+    /// The connection is not closed for being idle.
+    pub(super) keep: AtomicBool,
+    /// A request's body is being read, all of which its handler wants before it begins.
+    pub(super) needs_body: AtomicBool,
+    /// A part of the next request has been read.
+    head_begun: AtomicBool,
+    /// Bytes that hyper has read so far.
+    read: AtomicU64,
     /// Bytes written so far.
     written: AtomicU64,
     socket: Mutex<Socket>,
@@ -66,7 +76,7 @@ struct Socket {
 }
 
 impl Control {
-    pub(super) fn new(stream: TcpStream, read_ahead: Bytes) -> Control {
+    pub(super) fn new(stream: TcpStream, read_ahead: Bytes, cut: Arc<Notify>) -> Control {
         let socket = Socket {
             stream: Some(stream),
             read_ahead: BytesMut::from(read_ahead),
@@ -74,10 +84,14 @@ impl Control {
             ended: false,
         };
         Control {
-            cut: Arc::default(),
+            cut,
             phase: AtomicU8::new(Phase::Idle as u8),
             body_done: AtomicBool::new(false),
             linger: AtomicBool::new(false),
+            keep: AtomicBool::new(false),
+            needs_body: AtomicBool::new(false),
+            head_begun: AtomicBool::new(false),
+            read: AtomicU64::new(0),
             written: AtomicU64::new(0),
             socket: Mutex::new(socket),
         }
@@ -94,6 +108,42 @@ impl Control {
 
     pub(super) fn enter(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Relaxed);
+        self.head_begun.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a request has arrived that is to be answered, other than by a stream.
+    pub(super) fn is_under_way(&self) -> bool {
+        match self.phase() {
+            Phase::Handling => !self.needs_body.load(Ordering::Relaxed),
+            Phase::Answering => true,
+            Phase::Idle | Phase::Streaming => false,
+        }
+    }
+
+    /// Says what the connection waits for; `is_flushed` if no answer is left to write.
+    pub(super) fn report(&self, slot: &mut Slot, limits: &Limits, is_flushed: bool) {
+        if self.keep.load(Ordering::Relaxed) {
+            return slot.keep();
+        }
+        let read = self.read.load(Ordering::Relaxed);
+        match self.phase() {
+            Phase::Idle if !is_flushed => slot.work(),
+            Phase::Idle if self.head_begun.load(Ordering::Relaxed) => {
+                slot.wait(WaitsFor::Head, read, Some(limits.request_head));
+            }
+            Phase::Idle => slot.wait(WaitsFor::NextRequest, read, Some(limits.keep_alive)),
+            Phase::Handling if self.needs_body.load(Ordering::Relaxed) => {
+                slot.wait(WaitsFor::Body, read, Some(limits.stalled));
+            }
+            Phase::Handling | Phase::Answering | Phase::Streaming => slot.work(),
+        }
+    }
+
+    fn count_read(&self, length: usize) {
+        self.read.fetch_add(length as u64, Ordering::Relaxed);
+        if length > 0 && self.phase() == Phase::Idle {
+            self.head_begun.store(true, Ordering::Relaxed);
+        }
     }
 
     /// How many bytes the client's side of the socket has taken.
@@ -212,12 +262,18 @@ impl AsyncRead for ConnectionIo {
         let socket = &mut *lock(&self.control.socket);
         if socket.read_ahead.is_empty() {
             return match &mut socket.stream {
-                Some(stream) => Pin::new(stream).poll_read(cx, buf),
+                Some(stream) => {
+                    let before = buf.filled().len();
+                    ready!(Pin::new(stream).poll_read(cx, buf))?;
+                    self.control.count_read(buf.filled().len() - before);
+                    Poll::Ready(Ok(()))
+                }
                 None => Poll::Ready(Ok(())),
             };
         }
         let length = socket.read_ahead.len().min(buf.remaining());
         buf.put_slice(&socket.read_ahead[..length]);
+        self.control.count_read(length);
         socket.read_ahead.advance(length);
         if socket.read_ahead.is_empty() {
             // Gives the memory back.

@@ -33,12 +33,19 @@ pub struct Response {
     pub(crate) headers: HeaderMap,
     pub(crate) body: ResponseBody,
     pub(crate) close: bool,
+    pub(crate) keep: bool,
 }
 
 impl Response {
     /// A response without body and content type: 200, 202.
     pub fn empty(status: StatusCode) -> Response {
-        Response { status, headers: HeaderMap::new(), body: ResponseBody::Full(Bytes::new()), close: false }
+        Response {
+            status,
+            headers: HeaderMap::new(),
+            body: ResponseBody::Full(Bytes::new()),
+            close: false,
+            keep: false,
+        }
     }
 
     /// 200 without body.
@@ -155,6 +162,14 @@ impl Response {
     /// Closes the connection after this response.
     pub fn closing(mut self) -> Response {
         self.close = true;
+        self
+    }
+
+    /// Keeps the connection open after this response, however long it is idle: its end means to the client that a
+    /// subscription has ended.
+    #[must_use]
+    pub fn keep_connection(mut self) -> Response {
+        self.keep = true;
         self
     }
 

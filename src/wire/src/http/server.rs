@@ -1,21 +1,28 @@
 //! Binding, accepting and stopping. What happens on a connection is in `connection`.
 
-use std::future::Future;
+use std::fs::File;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::MissedTickBehavior;
 
 use super::connection;
 use super::request::last_value;
 use super::response::RECORDIO;
 use super::{HeaderMap, Request, Response};
-use crate::Limits;
 use crate::libprocess::MessageSink;
+use crate::{Connections, Limits};
+
+/// How long a listener pauses that cannot accept.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What answers requests.
 pub trait Handler: Send + Sync + 'static {
@@ -36,6 +43,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     limits: Limits,
+    connections: Connections,
 }
 
 /// What all connections of a server share.
@@ -43,6 +51,7 @@ pub(super) struct Shared<H, S> {
     pub(super) handler: Arc<H>,
     pub(super) sink: Arc<S>,
     pub(super) limits: Limits,
+    connections: Connections,
     /// Turns true when the server stops.
     pub(super) stopping: watch::Receiver<bool>,
 }
@@ -55,11 +64,20 @@ impl Server {
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
+        // Accepted sockets inherit it: the kernel closes connections to hosts that are gone without a word.
+        socket.set_keepalive(true)?;
         socket.bind(address)?;
         // A registration storm opens thousands of connections at once; the kernel lowers this to somaxconn.
         let listener = socket.listen(16 << 10)?;
         let address = listener.local_addr()?;
-        Ok(Server { listener, address, limits })
+        let connections = Connections::new(limits.connections, "raise the server's limit of connections");
+        Ok(Server { listener, address, limits, connections })
+    }
+
+    /// Counts its connections with others of this process.
+    #[must_use]
+    pub fn with_connections(self, connections: Connections) -> Server {
+        Server { connections, ..self }
     }
 
     /// The bound address, with its real port.
@@ -71,45 +89,92 @@ impl Server {
     pub fn serve<H: Handler, S: MessageSink>(self, handler: Arc<H>, sink: Arc<S>) -> Running {
         let (stop, stopping) = watch::channel(false);
         let grace = self.limits.stop;
-        let permits = Arc::new(Semaphore::new(self.limits.connections.min(Semaphore::MAX_PERMITS)));
-        let shared = Arc::new(Shared { handler, sink, limits: self.limits, stopping });
-        let accepting = tokio::spawn(accept(self.listener, shared, permits.clone()));
+        let shared = Arc::new(Shared { handler, sink, limits: self.limits, connections: self.connections, stopping });
+        let accepting = tokio::spawn(accept(self.listener, shared));
         Running { address: self.address, stop, accepting, grace }
     }
 }
 
-async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<Shared<H, S>>, permits: Arc<Semaphore>) {
+async fn accept<H: Handler, S: MessageSink>(listener: TcpListener, shared: Arc<Shared<H, S>>) {
     let mut stopping = shared.stopping.clone();
+    let mut check = tokio::time::interval(shared.limits.check_interval());
+    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut spare = Spare::open();
     loop {
         let accepted = tokio::select! {
             _ = stopping.changed() => return,
-            accepted = accept_one(&listener, &permits) => accepted,
+            _ = check.tick() => {
+                shared.connections.close_timed_out();
+                continue;
+            }
+            accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, peer, permit)) => {
-                let _ = stream.set_nodelay(true);
-                let shared = shared.clone();
-                tokio::spawn(async move {
-                    connection::serve(stream, peer, shared).await;
-                    drop(permit);
-                });
-            }
+            Ok((stream, peer)) => take(stream, peer, &shared).await,
+            Err(error) if is_out_of_descriptors(&error) => spare.take_one(&listener, &shared, &error).await,
             Err(error) => {
-                // Out of file descriptors, mostly: connections that end meanwhile free some.
                 tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
-async fn accept_one(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = permits.clone().acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, permit))
+/// Serves a connection if it is admitted, and closes it otherwise.
+async fn take<H: Handler, S: MessageSink>(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared<H, S>>) {
+    if let Some(slot) = shared.connections.admit(peer.ip()) {
+        let _ = stream.set_nodelay(true);
+        tokio::spawn(connection::serve(stream, peer, slot, shared.clone()));
+    }
+    // A connection that was closed to admit this one is still open: its task runs before the next one is admitted.
+    if shared.connections.is_closing() {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    [Errno::EMFILE, Errno::ENFILE].iter().any(|errno| error.raw_os_error() == Some(*errno as i32))
+}
+
+/// A descriptor in reserve. When no other is left, a connection takes its place, to be served instead of an idle one or to
+/// be closed: it would wait in the kernel's queue otherwise, and the listener would report it without end.
+struct Spare(Option<File>);
+
+impl Spare {
+    fn open() -> Spare {
+        Spare(File::open("/dev/null").ok())
+    }
+
+    /// Accepts one connection, if one waits: the system says that no descriptor is left also if none does.
+    async fn take_one<H: Handler, S: MessageSink>(
+        &mut self,
+        listener: &TcpListener,
+        shared: &Arc<Shared<H, S>>,
+        error: &io::Error,
+    ) {
+        self.0 = None;
+        let accepted = poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await;
+        let admitted = match accepted {
+            Poll::Pending => true,
+            Poll::Ready(Ok((stream, peer))) => {
+                let admitted = shared.connections.displace();
+                if admitted {
+                    take(stream, peer, shared).await;
+                } else {
+                    let why = format!("the system has no descriptor for another one ({error})");
+                    shared.connections.refused(&format!("from {}", peer.ip()), &why);
+                }
+                admitted
+            }
+            // The spare descriptor is gone already.
+            Poll::Ready(Err(_)) => shared.connections.displace(),
+        };
+        tokio::task::yield_now().await;
+        *self = Spare::open();
+        if !admitted {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
 }
 
 /// A serving server. Dropping it stops it at once, except for answers under way.

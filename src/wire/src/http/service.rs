@@ -22,7 +22,7 @@ use super::response::ResponseBody;
 use super::server::{Handler, Shared};
 use super::stream::StreamCut;
 use super::{Body, BodyStream, Query, Request, Response};
-use crate::libprocess::{Message, MessageSink, Refusal};
+use crate::libprocess::{Delivery, Message, MessageSink, Refusal};
 
 /// The connection closes without any answer, as Mesos does on a request that it cannot decode.
 #[derive(Debug, thiserror::Error)]
@@ -39,10 +39,13 @@ pub(super) async fn answer<H: Handler, S: MessageSink>(
     control.enter(Phase::Handling);
     let (head, incoming) = request.into_parts();
     let accept_encoding = last_value(&head.headers, "accept-encoding").map(str::to_owned);
-    let response = respond(head, incoming, peer, shared).await?;
+    let response = respond(head, incoming, peer, shared, control).await?;
     let response = gzip(response, accept_encoding.as_deref()).await;
     if response.close {
         control.linger.store(true, Ordering::Relaxed);
+    }
+    if response.keep {
+        control.keep.store(true, Ordering::Relaxed);
     }
     Ok(into_hyper(response, control.clone()))
 }
@@ -52,6 +55,7 @@ async fn respond<H: Handler, S: MessageSink>(
     incoming: Incoming,
     peer: SocketAddr,
     shared: &Arc<Shared<H, S>>,
+    control: &Control,
 ) -> Result<Response, Undecodable> {
     let path = head.uri.path();
     if !path.starts_with('/') {
@@ -64,7 +68,10 @@ async fn respond<H: Handler, S: MessageSink>(
         return handle(head, query, body, peer, shared).await;
     }
     let limit = shared.limits.body;
-    let body = match collect(&head, incoming, limit).await {
+    control.needs_body.store(true, Ordering::Relaxed);
+    let collected = collect(&head, incoming, limit).await;
+    control.needs_body.store(false, Ordering::Relaxed);
+    let body = match collected {
         Ok(body) => body,
         Err(CollectError::TooLong) => {
             let text = format!("The request's body is longer than {limit} bytes");
@@ -114,7 +121,8 @@ fn deliver<S: MessageSink>(head: &Parts, body: Bytes, peer: SocketAddr, sink: &S
     let agent = last_value(&head.headers, "user-agent");
     let message = Message::from_request(head.uri.path(), from, agent, body, peer);
     match message.and_then(|message| crate::libprocess::deliver(message, sink)) {
-        Ok(()) => Response::accepted(),
+        Ok(Delivery::Accepted) => Response::accepted().keep_connection(),
+        Ok(_) => Response::accepted(),
         Err(Refusal::NoProcess) => Response::not_found(),
         Err(refusal @ Refusal::AddressMismatch { .. }) => Response::bad_request(refusal.to_string()),
         Err(refusal) => Response::internal(refusal.to_string()),

@@ -29,6 +29,7 @@ enum End {
 
 /// Opens the connection to a peer and serves it until it ends; the links are then told.
 pub(super) async fn run(network: Arc<Inner>, peer: Arc<Peer>) {
+    let Some(_slot) = network.connections.admit_outgoing(&peer.address()) else { return network.finish(&peer) };
     let connect = TcpStream::connect(SocketAddr::V4(peer.address()));
     let stream = match tokio::time::timeout(network.limits.connect, connect).await {
         Ok(Ok(stream)) => Some(stream),

@@ -17,7 +17,9 @@ use tokio::time::Sleep;
 
 use super::chunked::{BodyDecoder, BodyError};
 use super::head::{self, Head, Parsed};
-use super::{Message, MessageSink, Refusal, answer, deliver};
+use super::{Delivery, Message, MessageSink, Refusal, answer, deliver};
+use crate::Limits;
+use crate::connections::{Slot, WaitsFor};
 
 /// A sender that leaves this many bytes of answers unread is cut off.
 const UNREAD_ANSWERS: usize = 1 << 20;
@@ -69,6 +71,12 @@ pub(crate) struct Incoming {
     /// Until when answers gather that nobody waits for.
     gathering: Option<Pin<Box<Sleep>>>,
     ending: Option<Outcome>,
+    /// A message was delivered: this is a link of a peer.
+    is_link: bool,
+    /// The sink takes no more at present.
+    is_held_back: bool,
+    /// Bytes read so far.
+    read: u64,
 }
 
 impl Incoming {
@@ -84,6 +92,9 @@ impl Incoming {
             urgent: false,
             gathering: None,
             ending: None,
+            is_link: false,
+            is_held_back: false,
+            read: 0,
         }
     }
 
@@ -98,8 +109,36 @@ impl Incoming {
     }
 
     /// Delivers messages and answers them, until something else comes.
-    pub(crate) async fn run<S: MessageSink>(&mut self, stream: &mut TcpStream, sink: &S) -> io::Result<Outcome> {
-        poll_fn(|cx| self.poll(cx, stream, sink)).await
+    pub(crate) async fn run<S: MessageSink>(
+        &mut self,
+        stream: &mut TcpStream,
+        sink: &S,
+        slot: &mut Slot,
+        limits: &Limits,
+    ) -> io::Result<Outcome> {
+        poll_fn(|cx| {
+            let polled = self.poll(cx, stream, sink);
+            if polled.is_pending() {
+                self.report(slot, limits);
+            }
+            polled
+        })
+        .await
+    }
+
+    /// Says what the connection waits for. A link of a peer is kept: libprocess takes its end for the end of the peer.
+    fn report(&self, slot: &mut Slot, limits: &Limits) {
+        if self.is_link {
+            slot.keep();
+        } else if self.is_held_back {
+            slot.work();
+        } else if self.pending.is_some() {
+            slot.wait(WaitsFor::Body, self.read, Some(limits.stalled));
+        } else if !self.partial.is_empty() {
+            slot.wait(WaitsFor::Head, self.read, Some(limits.request_head));
+        } else if self.read > 0 {
+            slot.wait(WaitsFor::NextRequest, self.read, Some(limits.keep_alive));
+        }
     }
 
     fn poll<S: MessageSink>(
@@ -122,7 +161,10 @@ impl Incoming {
                 tracing::warn!(peer = %self.peer, "a libprocess peer does not read the answers to its messages: cut off");
                 return Poll::Ready(Ok(Outcome::Closed));
             }
-            ready!(sink.poll_ready(cx));
+            self.is_held_back = sink.poll_ready(cx).is_pending();
+            if self.is_held_back {
+                return Poll::Pending;
+            }
             ready!(poll_read_shared(stream, cx, |input| self.take(input, sink)))?;
         }
     }
@@ -156,6 +198,7 @@ impl Incoming {
 
     /// What one read brought; nothing at all is the end of the connection.
     pub(super) fn take<S: MessageSink + ?Sized>(&mut self, input: &[u8], sink: &S) {
+        self.read += input.len() as u64;
         if input.is_empty() {
             self.ending = Some(Outcome::Closed);
         } else if self.partial.is_empty() {
@@ -206,7 +249,9 @@ impl Incoming {
 
     fn complete<S: MessageSink + ?Sized>(&mut self, head: Head, body: Bytes, sink: &S) {
         let peer = self.peer;
-        let outcome = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, peer }, sink));
+        let delivery = head.message.and_then(|(to, from, name)| deliver(Message { to, from, name, body, peer }, sink));
+        self.is_link |= delivery == Ok(Delivery::Accepted);
+        let outcome = delivery.map(|_| ());
         answer::push(&mut self.answers, &outcome, head.close);
         self.urgent |= outcome.is_err() || !head.deaf;
         if head.close {

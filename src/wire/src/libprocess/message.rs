@@ -26,8 +26,10 @@ pub struct Message {
 /// What a sink did with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// A process with that id exists. Says nothing about the message: 202.
+    /// A process with that id exists and takes the message: 202. The connection is one of a peer, and is kept.
     Accepted,
+    /// A process with that id exists and takes no such message: 202, as from libprocess.
+    Ignored,
     /// There is no such process: 404.
     NoSuchProcess,
 }
@@ -127,7 +129,7 @@ fn sender(from: Option<&str>, agent: Option<&str>) -> Result<Pid, Refusal> {
 }
 
 /// Hands a message to the sink after the check of its address.
-pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Result<(), Refusal> {
+pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Result<Delivery, Refusal> {
     if sink.require_peer_address_match() {
         let ip = message.peer.ip().to_canonical();
         if IpAddr::V4(*message.from.address().ip()) != ip {
@@ -135,8 +137,8 @@ pub(crate) fn deliver<S: MessageSink + ?Sized>(message: Message, sink: &S) -> Re
         }
     }
     match sink.deliver(message) {
-        Delivery::Accepted => Ok(()),
         Delivery::NoSuchProcess => Err(Refusal::NoProcess),
+        delivery => Ok(delivery),
     }
 }
 

@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 
 use super::connection;
 use super::peer::{Closed, Peer};
-use crate::Limits;
 use crate::sync::lock;
+use crate::{Connections, Limits};
 
 /// Who hears that a linked peer's connection is gone.
 pub trait ExitedSink: Send + Sync + 'static {
@@ -50,6 +50,7 @@ pub(super) struct Inner {
     peers: Mutex<FxHashMap<SocketAddrV4, Arc<Peer>>>,
     exited: Arc<dyn ExitedSink>,
     pub(super) limits: Limits,
+    pub(super) connections: Connections,
     runtime: Handle,
 }
 
@@ -62,7 +63,14 @@ impl fmt::Debug for Network {
 impl Network {
     /// A network whose connections live in the current tokio runtime; the methods may be called from any thread.
     pub fn new(limits: Limits, exited: impl ExitedSink) -> Network {
-        let inner = Inner { peers: Mutex::default(), exited: Arc::new(exited), limits, runtime: Handle::current() };
+        let connections = Connections::new(limits.connections, "raise its limit of connections");
+        Network::with_connections(limits, connections, exited)
+    }
+
+    /// A network whose connections count with others of this process. Where none may be opened any more, connecting fails.
+    pub fn with_connections(limits: Limits, connections: Connections, exited: impl ExitedSink) -> Network {
+        let (exited, runtime) = (Arc::new(exited), Handle::current());
+        let inner = Inner { peers: Mutex::default(), exited, limits, connections, runtime };
         Network { shared: Arc::new(Shared { inner: Arc::new(inner) }) }
     }
 

@@ -1,6 +1,7 @@
 //! The server, the network and the client over real sockets, byte by byte where the wire facts say so.
 
 mod client;
+mod connections;
 mod http;
 mod messages;
 mod network;

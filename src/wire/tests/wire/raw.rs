@@ -68,7 +68,7 @@ impl Raw {
 
     /// Reads more; false at the end of the connection.
     async fn more(&mut self) -> bool {
-        let mut part = [0; 64 << 10];
+        let mut part = vec![0; 64 << 10];
         match soon("bytes", self.stream.read(&mut part)).await {
             Ok(0) | Err(_) => false,
             Ok(length) => {

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, mpsc};
-use wire::Limits;
 use wire::http::stream::{self, StreamHandle};
 use wire::http::{Body, Handler, Method, Request, Response, Running, Server, StatusCode};
 use wire::libprocess::{Delivery, Message, MessageSink};
+use wire::{Connections, Limits};
 
 /// What the tests of a server hold.
 pub(crate) struct Fixture {
@@ -18,6 +18,7 @@ pub(crate) struct Fixture {
     pub(crate) messages: mpsc::UnboundedReceiver<Message>,
     /// The handles of streams that were opened.
     pub(crate) streams: mpsc::UnboundedReceiver<StreamHandle>,
+    pub(crate) connections: Connections,
 }
 
 pub(crate) struct Probe {
@@ -39,8 +40,10 @@ pub(crate) struct Inbox {
 
 impl MessageSink for Inbox {
     fn deliver(&self, message: Message) -> Delivery {
-        if !matches!(message.to.as_str(), "master" | "slave(1)") {
-            return Delivery::NoSuchProcess;
+        match message.to.as_str() {
+            "master" | "slave(1)" => {}
+            "metrics" => return Delivery::Ignored,
+            _ => return Delivery::NoSuchProcess,
         }
         let _ = self.messages.send(message);
         Delivery::Accepted
@@ -66,11 +69,12 @@ pub(crate) fn serve_with(limits: Limits, match_address: bool) -> Fixture {
         waiting: Notify::new(),
         seen: Mutex::default(),
     });
-    let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+    let connections = Connections::new(limits.connections, "this is a test");
+    let server = Server::bind("127.0.0.1:0".parse().unwrap(), limits).unwrap().with_connections(connections.clone());
     let address = server.address();
     let sink = Arc::new(Inbox { messages: message_sender, match_address });
     let running = server.serve(handler.clone(), sink);
-    Fixture { address, running, handler, messages, streams }
+    Fixture { address, running, handler, messages, streams, connections }
 }
 
 struct DropFlag(Option<Arc<AtomicBool>>);
@@ -108,6 +112,7 @@ impl Handler for Probe {
                 Response::ok_json(vec![b'x'; size])
             }
             "/accepted" => Response::accepted(),
+            "/keep" => Response::accepted().keep_connection(),
             "/post" if request.method != Method::POST => {
                 Response::method_not_allowed(&["POST"], request.method.as_str())
             }

@@ -1,10 +1,10 @@
-//! The flags about logging, which master and agent share.
+//! The flags that master and agent share: logging, configuration, connections.
 //! Only names, defaults, kinds and help: what a flag does is decided where it is used.
 
 use super::spec::{Flag, Kind};
 
-/// The flags about logging, which master and agent share.
-pub(super) const LOGGING: &[Flag] = &[
+/// The flags that master and agent share.
+pub(super) const SHARED: &[Flag] = &[
     Flag {
         name: "external_log_file",
         aliases: &[],
@@ -30,5 +30,12 @@ pub(super) const LOGGING: &[Flag] = &[
         default: None,
         kind: Kind::Text,
         help: "TOML file of flags: one `name = value` a line; environment and command line win over it",
+    },
+    Flag {
+        name: "max_connections",
+        aliases: &[],
+        default: None,
+        kind: Kind::Count,
+        help: "connections open at once, outgoing ones included; default: half of the open files, a master's nine tenths",
     },
 ];

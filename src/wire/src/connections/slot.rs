@@ -1,0 +1,119 @@
+//! The entries of open connections, which their tasks hold. They say what a connection does; what follows is decided in the
+//! table.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::table::{Table, Waiting, source};
+use crate::sync::lock;
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// The first byte.
+    FirstRequest,
+    /// The rest of a request's head.
+    Head,
+    /// More of a request's body.
+    Body,
+    /// The next request.
+    NextRequest,
+}
+
+/// The entry of an open incoming connection. Dropping it says that the connection is closed.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    table: Arc<Mutex<Table>>,
+    source: IpAddr,
+    close: Arc<Notify>,
+    place: Option<Place>,
+    pub(super) is_closing: bool,
+    is_kept: bool,
+}
+
+/// Where a waiting connection is in the table.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    what: WaitsFor,
+    /// What the connection had read when it began to wait.
+    read: u64,
+}
+
+impl Slot {
+    /// The entry of a connection that has just been made.
+    pub(super) fn new(table: Arc<Mutex<Table>>, peer: IpAddr) -> Slot {
+        let (source, close) = (source(peer), Arc::default());
+        let mut slot = Slot { table, source, close, place: None, is_closing: false, is_kept: false };
+        slot.wait(WaitsFor::FirstRequest, 0, None);
+        slot
+    }
+
+    /// Ready, as a notification, when the connection is to be closed.
+    pub(crate) fn close(&self) -> Arc<Notify> {
+        self.close.clone()
+    }
+
+    /// Says that the connection waits for its client, which has sent `read` bytes so far, and is closed after `limit`.
+    /// While it waits for a head the time goes on, whatever comes of it.
+    pub(crate) fn wait(&mut self, what: WaitsFor, read: u64, limit: Option<Duration>) {
+        if self.is_kept || self.is_closing {
+            return;
+        }
+        if let Some(place) = self.place
+            && place.what == what
+            && (place.read == read || what == WaitsFor::Head)
+        {
+            return;
+        }
+        let deadline = limit.map(|limit| Instant::now() + limit);
+        let waiting = Waiting { deadline, close: self.close.clone() };
+        let former = self.place.map(|place| place.number);
+        let number = lock(&self.table).begin_wait(self.source, former, waiting);
+        self.is_closing = number.is_none();
+        self.place = number.map(|number| Place { number, what, read });
+    }
+
+    /// Says that the connection does not wait for its client.
+    pub(crate) fn work(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        self.is_closing = !lock(&self.table).end_wait(self.source, place.number);
+    }
+
+    /// Says that the end of the connection means something to its client, so that it is not closed for being idle.
+    pub(crate) fn keep(&mut self) {
+        if !self.is_kept {
+            self.work();
+            self.is_kept = true;
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.work();
+        let mut table = lock(&self.table);
+        table.counts.incoming -= 1;
+        table.closing -= usize::from(self.is_closing);
+    }
+}
+
+/// The entry of an outgoing connection. Dropping it says that the connection is closed.
+#[derive(Debug)]
+pub(crate) struct OutgoingSlot(Arc<Mutex<Table>>);
+
+impl OutgoingSlot {
+    pub(super) fn new(table: Arc<Mutex<Table>>) -> OutgoingSlot {
+        OutgoingSlot(table)
+    }
+}
+
+impl Drop for OutgoingSlot {
+    fn drop(&mut self) {
+        lock(&self.0).counts.outgoing -= 1;
+    }
+}

@@ -1,0 +1,156 @@
+//! The waiting connections of each source, and the choice of the one to close. It closes nothing itself.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::ConnectionCounts;
+
+/// Least time between two warnings of the same kind.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A connection that waits for its client.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// When it is closed, if it waits for that long.
+    pub(super) deadline: Option<Instant>,
+    /// Tells the connection's task to close it.
+    pub(super) close: Arc<Notify>,
+}
+
+/// Place of a source among the others: the last one has the most waiting connections; of several such sources, the one whose
+/// first connection has waited for longest.
+type Rank = (usize, Reverse<u64>, IpAddr);
+
+/// All open connections of a process.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub(super) counts: ConnectionCounts,
+    /// Incoming connections that were told to close and are still open.
+    pub(super) closing: usize,
+    /// Number of the next connection that begins to wait.
+    next: u64,
+    /// The waiting connections of each source, in the order in which they began to wait.
+    pub(super) waiting: BTreeMap<IpAddr, BTreeMap<u64, Waiting>>,
+    /// The sources of `waiting`.
+    pub(super) ranking: BTreeSet<Rank>,
+    displaced_warning: Option<Instant>,
+    refused_warning: Option<Instant>,
+}
+
+impl Table {
+    /// Open connections but those that are being closed.
+    pub(super) fn open(&self) -> usize {
+        self.counts.incoming + self.counts.outgoing - self.closing
+    }
+
+    /// Changes the waiting connections of a source and its rank.
+    fn change<T>(&mut self, source: IpAddr, change: impl FnOnce(&mut BTreeMap<u64, Waiting>) -> T) -> T {
+        let rank = |waiting: &BTreeMap<u64, Waiting>| -> Option<Rank> {
+            let (first, _) = waiting.first_key_value()?;
+            Some((waiting.len(), Reverse(*first), source))
+        };
+        let waiting = self.waiting.entry(source).or_default();
+        let before = rank(waiting);
+        let result = change(waiting);
+        let after = rank(waiting);
+        if after.is_none() {
+            self.waiting.remove(&source);
+        }
+        if before != after {
+            before.map(|before| self.ranking.remove(&before));
+            after.map(|after| self.ranking.insert(after));
+        }
+        result
+    }
+
+    /// Enters a waiting connection, in the place of its former entry if there is one; returns the new entry's number. None if
+    /// the former entry is gone, because the connection was told to close.
+    pub(super) fn begin_wait(&mut self, source: IpAddr, former: Option<u64>, waiting: Waiting) -> Option<u64> {
+        let number = self.next;
+        self.next += 1;
+        self.change(source, |entries| {
+            if former.is_some_and(|former| entries.remove(&former).is_none()) {
+                return None;
+            }
+            entries.insert(number, waiting);
+            Some(number)
+        })
+    }
+
+    /// Removes the entry of a waiting connection; false if it is gone, because the connection was told to close.
+    pub(super) fn end_wait(&mut self, source: IpAddr, number: u64) -> bool {
+        self.change(source, |entries| entries.remove(&number).is_some())
+    }
+
+    /// Tells the connections to close whose deadline has passed.
+    pub(super) fn close_late(&mut self, now: Instant) {
+        let is_late = |waiting: &Waiting| waiting.deadline.is_some_and(|deadline| deadline <= now);
+        let all = self.waiting.iter();
+        let sources: Vec<IpAddr> = all.filter(|(_, of)| of.values().any(is_late)).map(|(source, _)| *source).collect();
+        for source in sources {
+            let closed = self.change(source, |entries| {
+                let before = entries.len();
+                entries.values().filter(|waiting| is_late(waiting)).for_each(|waiting| waiting.close.notify_one());
+                entries.retain(|_, waiting| !is_late(waiting));
+                before - entries.len()
+            });
+            self.closing += closed;
+            self.counts.timed_out += closed as u64;
+        }
+    }
+
+    /// Tells one waiting connection to close and returns its source; None if none waits.
+    pub(super) fn displace(&mut self) -> Option<IpAddr> {
+        let (_, _, source) = *self.ranking.last()?;
+        let (_, waiting) = self.change(source, BTreeMap::pop_first)?;
+        waiting.close.notify_one();
+        self.closing += 1;
+        self.counts.displaced += 1;
+        Some(source)
+    }
+
+    /// Makes room for one more connection; false if there is none.
+    pub(super) fn make_room(&mut self, limit: usize, advice: &str) -> bool {
+        if self.open() < limit {
+            return true;
+        }
+        let Some(source) = self.displace() else { return false };
+        if is_due(&mut self.displaced_warning) {
+            tracing::warn!(
+                "{limit} connections are open, which is the limit: idle ones are closed to admit others, at present one from \
+                 {source}, which has the most; {advice}"
+            );
+        }
+        true
+    }
+
+    /// Counts a refused connection; whether a warning about it may be logged now.
+    pub(super) fn refuse(&mut self) -> bool {
+        self.counts.refused += 1;
+        is_due(&mut self.refused_warning)
+    }
+}
+
+/// Whether a warning may be logged now; notes that it is.
+fn is_due(last: &mut Option<Instant>) -> bool {
+    let now = Instant::now();
+    let due = last.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);
+    if due {
+        *last = Some(now);
+    }
+    due
+}
+
+/// What is counted as one source: an IPv4 address, or the network of an IPv6 address, of which a host may have 2^64.
+pub(super) fn source(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+        ip => ip,
+    }
+}

@@ -1,0 +1,138 @@
+//! Invariants, after every step: no more connections are open than the limit, except for those that are being closed; the
+//! connection that is closed to admit another is one that waits, of a source with the most waiting connections, and the one
+//! of them that waits for longest; a connection is refused only if none waits.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::table::source;
+use super::{Connections, Slot, WaitsFor};
+use crate::sync::lock;
+
+const LIMIT: usize = 6;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Admit(u8),
+    AdmitOutgoing,
+    Wait(usize),
+    Work(usize),
+    Keep(usize),
+    Close(usize),
+    CloseOutgoing,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0u8..4).prop_map(Step::Admit),
+        1 => Just(Step::AdmitOutgoing),
+        2 => (0usize..8).prop_map(Step::Wait),
+        2 => (0usize..8).prop_map(Step::Work),
+        1 => (0usize..8).prop_map(Step::Keep),
+        1 => (0usize..8).prop_map(Step::Close),
+        1 => Just(Step::CloseOutgoing),
+    ]
+}
+
+/// A connection as the test knows it.
+struct Known {
+    slot: Slot,
+    source: u8,
+    /// Since which step it waits.
+    waits: Option<usize>,
+    kept: bool,
+}
+
+fn ip(source: u8) -> IpAddr {
+    IpAddr::from([10, 0, 0, source])
+}
+
+/// Which connection must be closed to admit another.
+fn expected(known: &[Known]) -> Option<usize> {
+    let waiting = |source: u8| known.iter().filter(|one| one.source == source && one.waits.is_some()).count();
+    let all = known.iter().enumerate().filter_map(|(index, one)| Some((one.source, one.waits?, index)));
+    // The source with the most, the oldest of it; of several such sources the one with the oldest.
+    let (_, _, index) = all.min_by_key(|(source, since, _)| (Reverse(waiting(*source)), *since))?;
+    Some(index)
+}
+
+/// Removes the connection that was told to close, as its task does.
+fn close_chosen(known: &mut Vec<Known>, chosen: usize) {
+    let mut gone = known.remove(chosen);
+    gone.slot.work();
+    assert!(gone.slot.is_closing, "another connection was closed");
+}
+
+proptest! {
+    #[test]
+    fn the_right_connection_is_closed(steps in prop::collection::vec(step(), 0..200)) {
+        let connections = Connections::new(LIMIT, "this is a test");
+        let (mut known, mut outgoing) = (Vec::<Known>::new(), Vec::new());
+        for (time, step) in steps.into_iter().enumerate() {
+            let (full, chosen) = (known.len() + outgoing.len() >= LIMIT, expected(&known));
+            let refused = connections.counts().refused;
+            match step {
+                Step::Admit(source) => {
+                    let slot = connections.admit(ip(source));
+                    prop_assert_eq!(slot.is_some(), !full || chosen.is_some());
+                    if let Some(slot) = slot {
+                        chosen.filter(|_| full).into_iter().for_each(|chosen| close_chosen(&mut known, chosen));
+                        known.push(Known { slot, source, waits: Some(time), kept: false });
+                    } else {
+                        prop_assert_eq!(connections.counts().refused, refused + 1);
+                    }
+                }
+                Step::AdmitOutgoing => {
+                    let slot = connections.admit_outgoing(&"a peer");
+                    prop_assert_eq!(slot.is_some(), !full || chosen.is_some());
+                    if let Some(slot) = slot {
+                        chosen.filter(|_| full).into_iter().for_each(|chosen| close_chosen(&mut known, chosen));
+                        outgoing.push(slot);
+                    }
+                }
+                Step::CloseOutgoing => drop(outgoing.pop()),
+                Step::Wait(index) | Step::Work(index) | Step::Keep(index) | Step::Close(index)
+                    if index >= known.len() => {}
+                Step::Wait(index) => {
+                    let one = &mut known[index];
+                    // What was read differs each time.
+                    one.slot.wait(WaitsFor::NextRequest, time as u64, None);
+                    one.waits = Some(time).filter(|_| !one.kept);
+                }
+                Step::Work(index) => {
+                    known[index].slot.work();
+                    known[index].waits = None;
+                }
+                Step::Keep(index) => {
+                    known[index].slot.keep();
+                    (known[index].waits, known[index].kept) = (None, true);
+                }
+                Step::Close(index) => drop(known.remove(index)),
+            }
+            let counts = connections.counts();
+            prop_assert_eq!((counts.incoming, counts.outgoing), (known.len(), outgoing.len()));
+            prop_assert!(counts.incoming + counts.outgoing <= LIMIT);
+            let table = lock(&connections.table);
+            prop_assert_eq!(table.closing, 0);
+            prop_assert_eq!(table.ranking.len(), table.waiting.len());
+            let waiting: usize = table.waiting.values().map(BTreeMap::len).sum();
+            prop_assert_eq!(waiting, known.iter().filter(|one| one.waits.is_some()).count());
+        }
+    }
+}
+
+#[test]
+fn an_ipv6_host_is_one_source_whatever_its_addresses() {
+    for (ip, expected) in [
+        ("10.1.2.3", "10.1.2.3"),
+        ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::", "2001:db8:1:2::"),
+        ("::1", "::"),
+    ] {
+        assert_eq!(source(ip.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+    }
+}

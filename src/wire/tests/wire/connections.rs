@@ -1,0 +1,285 @@
+//! How many connections a server has, which ones it closes to admit others, and which ones for a timeout.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpSocket;
+use wire::libprocess::Network;
+use wire::{ConnectionCounts, Connections, Limits};
+
+use crate::raw::{Raw, soon, until};
+use crate::server::{Fixture, serve_with};
+
+const ASK: &str = "GET /accepted HTTP/1.1\r\n\r\n";
+const KEEP: &str = "GET /keep HTTP/1.1\r\n\r\n";
+
+fn serve(connections: usize) -> Fixture {
+    serve_with(Limits { connections, ..Limits::default() }, false)
+}
+
+fn message(to: &str) -> String {
+    format!("POST /{to}/n HTTP/1.1\r\nLibprocess-From: slave(1)@127.0.0.1:5051\r\n\r\n")
+}
+
+/// A connection that the server has admitted.
+async fn connect(fixture: &Fixture) -> Raw {
+    let before = fixture.connections.counts();
+    let raw = Raw::connect(fixture.address).await;
+    let admitted = |counts: ConnectionCounts| {
+        counts.incoming > before.incoming || counts.displaced > before.displaced || counts.refused > before.refused
+    };
+    until("the connection is admitted or refused", || admitted(fixture.connections.counts())).await;
+    raw
+}
+
+/// A connection from an address of this host.
+async fn connect_from(source: &str, to: SocketAddr) -> Raw {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
+    Raw { stream: socket.connect(to).await.unwrap(), buffer: Vec::new() }
+}
+
+async fn is_closed(raw: &mut Raw) {
+    assert!(raw.rest().await.is_empty(), "the server has sent something");
+}
+
+#[tokio::test]
+async fn the_connection_that_is_idle_for_longest_is_closed_to_admit_another() {
+    const LIMIT: usize = 50;
+    let fixture = serve(LIMIT);
+    let mut open = Vec::new();
+    for _ in 0..LIMIT {
+        let mut raw = Raw::connect(fixture.address).await;
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+        open.push(raw);
+    }
+    // The first one is idle for longest no more.
+    assert_eq!(open[0].ask(ASK).await.status(), 202);
+    for closed in 1..=10 {
+        let mut raw = Raw::connect(fixture.address).await;
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+        is_closed(&mut open[closed]).await;
+        open.push(raw);
+    }
+    for (number, raw) in open.iter_mut().enumerate() {
+        if !(1..=10).contains(&number) {
+            assert_eq!(raw.ask(ASK).await.status(), 202);
+        }
+    }
+    let counts = fixture.connections.counts();
+    assert_eq!((counts.limit, counts.incoming, counts.displaced, counts.refused), (LIMIT, LIMIT, 10, 0));
+}
+
+#[tokio::test]
+async fn connections_without_a_whole_request_are_closed_to_admit_others() {
+    for begun in ["", "GET /acc", "POST /master/", "POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc"] {
+        let fixture = serve(1);
+        let mut raw = connect(&fixture).await;
+        raw.write(begun).await;
+        let mut other = connect(&fixture).await;
+        assert_eq!(other.ask(ASK).await.status(), 202, "after {begun:?}");
+        is_closed(&mut raw).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_requests_under_way_links_and_kept_connections_are_never_closed_to_admit_others() {
+    let mut fixture = serve(5);
+    let mut stream = Raw::connect(fixture.address).await;
+    stream.write("GET /stream HTTP/1.1\r\n\r\n").await;
+    stream.head().await;
+    let handle = soon("the stream", fixture.streams.recv()).await.unwrap();
+    let mut waiting = Raw::connect(fixture.address).await;
+    waiting.write("GET /wait HTTP/1.1\r\n\r\n").await;
+    soon("the request", fixture.handler.waiting.notified()).await;
+    let mut link = Raw::connect(fixture.address).await;
+    assert_eq!(link.ask(message("master")).await.status(), 202);
+    let mut kept = Raw::connect(fixture.address).await;
+    assert_eq!(kept.ask(KEEP).await.status(), 202);
+
+    // There is room for one more, which makes room for the next one.
+    for _ in 0..20 {
+        let mut other = Raw::connect(fixture.address).await;
+        assert_eq!(other.ask(ASK).await.status(), 202);
+    }
+    handle.send(b"record").unwrap();
+    assert_eq!(stream.chunk().await, b"6\nrecord");
+    fixture.handler.release.notify_one();
+    assert_eq!(waiting.response().await.text(), "waited");
+    assert_eq!(link.ask(message("slave(1)")).await.status(), 202);
+    assert_eq!(kept.ask(ASK).await.status(), 202);
+}
+
+#[tokio::test]
+async fn a_message_that_no_process_takes_makes_no_link() {
+    for to in ["metrics", "nobody"] {
+        let fixture = serve(1);
+        let mut raw = Raw::connect(fixture.address).await;
+        raw.ask(message(to)).await;
+        let mut other = Raw::connect(fixture.address).await;
+        assert_eq!(other.ask(ASK).await.status(), 202);
+        is_closed(&mut raw).await;
+    }
+}
+
+#[tokio::test]
+async fn a_link_may_begin_after_other_requests() {
+    let fixture = serve(1);
+    let mut raw = Raw::connect(fixture.address).await;
+    assert_eq!(raw.ask(ASK).await.status(), 202);
+    assert_eq!(raw.ask(message("master")).await.status(), 202);
+    is_closed(&mut Raw::connect(fixture.address).await).await;
+    assert_eq!(raw.ask(ASK).await.status(), 202);
+}
+
+#[tokio::test]
+async fn a_source_of_many_connections_closes_its_own_ones() {
+    let fixture = serve(10);
+    let mut few = Vec::new();
+    for _ in 0..3 {
+        let mut raw = connect_from("127.0.0.1", fixture.address).await;
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+        few.push(raw);
+    }
+    let mut many = Vec::new();
+    for _ in 0..100 {
+        let mut raw = connect_from("127.0.0.2", fixture.address).await;
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+        many.push(raw);
+    }
+    for raw in &mut few {
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+    }
+    // Another one from the first address is at the expense of the second one, too.
+    let mut other = connect_from("127.0.0.1", fixture.address).await;
+    assert_eq!(other.ask(ASK).await.status(), 202);
+    few.push(other);
+    for raw in &mut few {
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+    }
+    for raw in &mut many[..94] {
+        is_closed(raw).await;
+    }
+    for raw in &mut many[94..] {
+        assert_eq!(raw.ask(ASK).await.status(), 202);
+    }
+}
+
+#[tokio::test]
+async fn connections_are_refused_when_none_is_idle() {
+    let mut fixture = serve(2);
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        let mut raw = Raw::connect(fixture.address).await;
+        raw.write("GET /stream HTTP/1.1\r\n\r\n").await;
+        raw.head().await;
+        open.push((raw, soon("the stream", fixture.streams.recv()).await.unwrap()));
+    }
+    for refused in 1..=20 {
+        is_closed(&mut Raw::connect(fixture.address).await).await;
+        assert_eq!(fixture.connections.counts().refused, refused);
+    }
+    drop(open.pop());
+    until("the stream's connection is closed", || fixture.connections.counts().incoming < 2).await;
+    let mut raw = Raw::connect(fixture.address).await;
+    assert_eq!(raw.ask(ASK).await.status(), 202);
+}
+
+#[tokio::test]
+async fn outgoing_connections_count_and_close_idle_ones() {
+    let (other, fixture) = (serve(100), serve(2));
+    let (sender, mut exited) = tokio::sync::mpsc::unbounded_channel();
+    let network = Network::with_connections(Limits::default(), fixture.connections.clone(), move |pid| {
+        let _ = sender.send(pid);
+    });
+    let mut idle = Raw::connect(fixture.address).await;
+    assert_eq!(idle.ask(ASK).await.status(), 202);
+    let mut kept = Raw::connect(fixture.address).await;
+    assert_eq!(kept.ask(KEEP).await.status(), 202);
+
+    network.link(&format!("master@{}", other.address).parse().unwrap());
+    is_closed(&mut idle).await;
+    until("the link is there", || other.connections.counts().incoming == 1).await;
+    let counts = fixture.connections.counts();
+    assert_eq!((counts.incoming, counts.outgoing, counts.displaced), (1, 1, 1));
+    is_closed(&mut Raw::connect(fixture.address).await).await;
+
+    // There is no idle one for a second link.
+    let another = format!("slave(1)@{}", serve(1).address).parse().unwrap();
+    network.link(&another);
+    assert_eq!(soon("the exited event", exited.recv()).await, Some(another));
+    drop(network);
+    until("the first link is closed", || fixture.connections.counts().outgoing == 0).await;
+}
+
+#[tokio::test]
+async fn slow_requests_and_idle_connections_are_closed_in_time() {
+    let mut fixture = serve(100);
+    // One of each, in the order in which they end.
+    let mut heads = [connect(&fixture).await, connect(&fixture).await];
+    heads[0].write("GET /accepted HT").await;
+    heads[1].write("POST /master/n HTTP/1.1\r\nLibpro").await;
+    let mut bodies = [connect(&fixture).await, connect(&fixture).await];
+    bodies[0].write("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc").await;
+    bodies[1].write(message("master").replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\nabc")).await;
+    let mut idle = [connect(&fixture).await, connect(&fixture).await];
+    assert_eq!(idle[0].ask(ASK).await.status(), 202);
+    assert_eq!(idle[1].ask(message("metrics")).await.status(), 202);
+    let mut first = connect(&fixture).await;
+    let mut stream = connect(&fixture).await;
+    stream.write("GET /stream HTTP/1.1\r\n\r\n").await;
+    stream.head().await;
+    let _handle = soon("the stream", fixture.streams.recv()).await.unwrap();
+    let mut link = connect(&fixture).await;
+    assert_eq!(link.ask(message("master")).await.status(), 202);
+    let mut link_amid_a_message = connect(&fixture).await;
+    link_amid_a_message.write(message("master") + "POST /mas").await;
+    assert_eq!(link_amid_a_message.response().await.status(), 202);
+    let mut kept = connect(&fixture).await;
+    assert_eq!(kept.ask(KEEP).await.status(), 202);
+
+    let limits = Limits::default();
+    let timed_out = |fixture: &Fixture| fixture.connections.counts().timed_out;
+    // From now on the clock of this test jumps ahead while nothing else happens.
+    tokio::time::pause();
+    let slack = Duration::from_secs(15);
+    tokio::time::sleep(limits.request_head + slack).await;
+    assert_eq!(timed_out(&fixture), 2);
+    tokio::time::sleep(limits.stalled - limits.request_head).await;
+    assert_eq!(timed_out(&fixture), 4);
+    tokio::time::sleep(limits.keep_alive - limits.stalled).await;
+    assert_eq!(timed_out(&fixture), 6);
+    tokio::time::sleep(100 * limits.keep_alive).await;
+    assert_eq!(timed_out(&fixture), 6);
+    tokio::time::resume();
+
+    for raw in heads.iter_mut().chain(&mut bodies).chain(&mut idle) {
+        is_closed(raw).await;
+    }
+    assert_eq!(first.ask(ASK).await.status(), 202);
+    assert_eq!(link.ask(message("master")).await.status(), 202);
+    link_amid_a_message.write(&message("master")["POST /mas".len()..]).await;
+    assert_eq!(link_amid_a_message.response().await.status(), 202);
+    assert_eq!(kept.ask(ASK).await.status(), 202);
+    assert_eq!(fixture.connections.counts().incoming, 5);
+}
+
+#[tokio::test]
+async fn a_body_that_goes_on_is_not_slow() {
+    let fixture = serve(100);
+    let mut raw = connect(&fixture).await;
+    raw.write("POST /echo HTTP/1.1\r\nContent-Length: 9\r\n\r\n").await;
+    for byte in "123456789".bytes() {
+        tokio::time::pause();
+        tokio::time::sleep(Limits::default().stalled - Duration::from_secs(20)).await;
+        tokio::time::resume();
+        raw.write([byte]).await;
+    }
+    assert_eq!(raw.response().await.text(), "123456789");
+}
+
+#[test]
+fn counts_of_no_connections() {
+    let counts = Connections::new(7, "this is a test").counts();
+    assert_eq!(counts, ConnectionCounts { limit: 7, ..ConnectionCounts::default() });
+}
