@@ -23,7 +23,7 @@ pub use duration_text::{DurationTextError, format_duration, parse_duration, pars
 pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use pid::{Pid, PidError};
-pub use split_mix::{GAMMA, scramble, split_mix};
+pub use split_mix::{GAMMA, fraction, scramble, split_mix};
 pub use text::Text;
 pub use time::Time;
 pub use uuid::{InvalidUuid, uuid, uuid_from, uuid_text, valid_uuid};
