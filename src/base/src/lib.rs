@@ -1,5 +1,5 @@
 //! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
-//! tries, numbers by chance, UUIDs, the answer to a challenge.
+//! tries, numbers by chance, UUIDs, the answer to a challenge, the text format of Prometheus.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ mod duration_text;
 mod hex;
 mod ids;
 mod pid;
+pub mod prometheus;
 mod split_mix;
 mod text;
 mod time;
