@@ -6,6 +6,7 @@
 
 mod agents;
 mod clock;
+mod convert;
 mod deposed;
 mod digest;
 mod dropped;
@@ -23,7 +24,6 @@ mod sabotage;
 mod schedulers;
 #[cfg(test)]
 pub(crate) mod tape;
-mod twins;
 #[cfg(test)]
 pub(crate) mod uuids;
 mod view;
