@@ -1,7 +1,8 @@
 //! Compiles `proto/` into Rust types and their JSON dialect: no `protoc` is needed on the machine.
 //!
-//! prost makes the types; `codegen/` makes, from the same descriptors, the JSON readers and writers, the tables
-//! that strict decoding walks, and the pairs of v0 and v1 types. It decides nothing about what a message means.
+//! prost makes the types, of which `codegen/fields.rs` gives some fields another type; the rest of `codegen/` makes, from the same
+//! descriptors, the JSON readers and writers, the tables that strict decoding walks, and the pairs of v0 and v1 types.
+//! It decides nothing about what a message means.
 
 #![allow(clippy::print_stdout, reason = "cargo reads what it prints")]
 
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 
+#[path = "codegen/fields.rs"]
+mod fields;
 #[path = "codegen/model.rs"]
 mod model;
 #[path = "codegen/names.rs"]
@@ -51,81 +54,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         config.boxed(field);
     }
     config.compile_fds(set)?;
-    for (package, messages) in TEXTS {
+    for (package, changes) in fields::CHANGES {
         let path = out.join(format!("{package}.rs"));
-        let mut text = std::fs::read_to_string(&path)?;
-        for (message, field) in *messages {
-            text = with_text(&text, message, field).ok_or(format!("{package}: no text {message}.{field}"))?;
+        let mut file = syn::parse_file(&std::fs::read_to_string(&path)?)?;
+        for (message, field, kind) in *changes {
+            fields::change(&mut file, message, field, *kind)
+                .map_err(|e| format!("{package}: {message}.{field}: {e}"))?;
         }
-        std::fs::write(path, text)?;
-    }
-    for (package, message, field) in SHARED {
-        let path = out.join(format!("{package}.rs"));
-        let text = std::fs::read_to_string(&path)?;
-        let text = with_shared(&text, message, field).ok_or(format!("{package}: no message {message}.{field}"))?;
-        std::fs::write(path, text)?;
+        std::fs::write(path, prettyplease::unparse(&file))?;
     }
     Ok(())
-}
-
-/// Short texts that pass by the million, by package: message and field. They are `Text`s, which cost nothing to copy; as strings they
-/// were most of the memory that a busy master asked for.
-const TEXTS: &[(&str, &[(&str, &str)])] = &[("mesos", V0_TEXTS), ("mesos.v1", V1_TEXTS)];
-
-const V0_TEXTS: &[(&str, &str)] = &[
-    ("FrameworkId", "value"),
-    ("OfferId", "value"),
-    ("SlaveId", "value"),
-    ("TaskId", "value"),
-    ("ExecutorId", "value"),
-    ("Resource", "name"),
-    ("Resource", "role"),
-    ("AllocationInfo", "role"),
-];
-
-const V1_TEXTS: &[(&str, &str)] = &[
-    ("FrameworkId", "value"),
-    ("OfferId", "value"),
-    ("AgentId", "value"),
-    ("TaskId", "value"),
-    ("ExecutorId", "value"),
-    ("Resource", "name"),
-    ("Resource", "role"),
-    ("AllocationInfo", "role"),
-];
-
-/// Required parts that many messages have in common, by package, message and field: they are `Shared`, and are not copied.
-const SHARED: &[(&str, &str, &str)] = &[
-    ("mesos.internal", "RunTaskMessage", "framework"),
-    ("mesos.internal", "RunTaskGroupMessage", "framework"),
-    ("mesos.executor", "Subscribed", "executor_info"),
-    ("mesos.executor", "Subscribed", "framework_info"),
-    ("mesos.executor", "Subscribed", "slave_info"),
-];
-
-/// The generated code with that field of a message as a `Shared`.
-fn with_shared(text: &str, message: &str, field: &str) -> Option<String> {
-    let name = format!("pub {field}: ");
-    let begin = text.find(&format!("pub struct {message} {{"))?;
-    let kind = begin + text[begin..].find(&name)? + name.len();
-    let end = kind + text[kind..].find(",\n")?;
-    Some([&text[..kind], "crate::Shared<", &text[kind..end], ">", &text[end..]].concat())
-}
-
-/// The generated code with that field of a message as a `Text`.
-fn with_text(text: &str, message: &str, field: &str) -> Option<String> {
-    const STRING: &str = "crate::wireform::alloc::string::String";
-    let begin = text.find(&format!("pub struct {message} {{"))?;
-    let (declared, rest) = text[begin..].split_at(text[begin..].find('}')?);
-    let place = declared.find(&format!("pub {field}: "))?;
-    let end = place + declared[place..].find('\n')?;
-    let attribute = declared[..place].rfind("#[prost(string")?;
-    // To the derive required ones are bytes: it would begin required strings as `String`s. See `src/wireform.rs`.
-    let kind = declared[attribute..place].replace("string, required", "bytes = \"vec\", required");
-    let kept = declared[place..end].replace(STRING, "crate::Text");
-    // prost's own form for debugging would name the types of optional texts.
-    let debug = if kind.contains("optional") { "#[derive(Debug)]\n#[prost(skip_debug)]\n" } else { "" };
-    Some([&text[..begin], debug, &declared[..attribute], &kind, &kept, &declared[end..], rest].concat())
 }
 
 /// Large and rare parts of what passes by the million: behind a pointer they cost eight bytes where they are not. Without this a

@@ -25,6 +25,7 @@ fn unset_fields_with_a_default_are_written() {
     assert!(text(&mesos::MasterInfo::default(), Dialect::V0).contains(r#""port":5050"#));
 }
 
+/// Mesos's values. Where its text is not the shortest, or another notation, ours is the shortest one: readers compare values.
 #[test]
 fn doubles() {
     let cases = [
@@ -32,9 +33,9 @@ fn doubles() {
         (5.0, "5.0"),
         (0.1, "0.1"),
         (1_234_567.891, "1234567.891"),
-        (0.1 + 0.2, "0.30000000000000007"),
-        (0.000_001, "0.000001"),
-        (1e20, "100000000000000000000.0"),
+        (0.1 + 0.2, "0.30000000000000004"),
+        (0.000_001, "1e-6"),
+        (1e20, "1e20"),
         (1e21, "1e21"),
         (1e-7, "1e-7"),
         (1.234_567_890_123_456_8e23, "1.2345678901234569e23"),

@@ -1,5 +1,5 @@
 //! JSON of anything. Invariants:
-//! - a double's text reads back as the same double, with at most 17 digits, and in the promised layout;
+//! - a double's text reads back as the same double, has at most 17 digits, and a point or an exponent without `+`;
 //! - a value written and read is the same value, whatever its strings hold;
 //! - no text makes a reader panic, and a message that is read twice from its own text does not change;
 //! - what a message's reader says of a text's syntax is what the general reader says of it.

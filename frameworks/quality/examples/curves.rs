@@ -17,12 +17,10 @@ const MOST: u64 = 250;
 
 /// A training by its number: all kinds in turn, on data of its own.
 fn text(seed: u64, n: u64) -> String {
-    // SplitMix64's finaliser: settings that follow from seed and number, and look like chance.
+    // Settings that follow from seed and number, and look random.
     let draw = |what: u64, from: &[&str]| {
-        let mut z = (seed << 32) ^ (n << 8) ^ what;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        from[((z ^ (z >> 31)) % from.len() as u64) as usize].to_owned()
+        let bits = base::scramble((seed << 32) ^ (n << 8) ^ what);
+        from[(bits % from.len() as u64) as usize].to_owned()
     };
     let rows = draw(1, &["2000", "3000", "4000", "6000"]);
     let columns = draw(2, &["8", "12", "16", "24"]);

@@ -1,7 +1,8 @@
 //! Counters and gauges of a framework, in the text form of Prometheus. It serves them nowhere.
 
-use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use base::prometheus::{Kind, Text};
 
 /// How many series there may be; further ones are not kept, so that a label made from an id does no harm.
 const SERIES_MAX: usize = 10_000;
@@ -85,29 +86,20 @@ impl Metrics {
         }
     }
 
-    /// All series, for a scraper (content type `text/plain; version=0.0.4`).
+    /// All series, for a scraper (content type [`base::prometheus::MEDIA_TYPE`]).
     pub fn text(&self) -> String {
         let Some(series) = &self.0 else { return String::new() };
         let series = series.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut text = String::new();
+        let mut text = Text::default();
         for (name, values) in &series.values {
-            let kind = if values.counter { "counter" } else { "gauge" };
-            let _ = writeln!(text, "# TYPE {name} {kind}");
+            let kind = if values.counter { Kind::Counter } else { Kind::Gauge };
             for (labels, value) in &values.by_labels {
-                let _ = writeln!(text, "{name}{} {value}", shown(labels));
+                let labels: Vec<(&str, &str)> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+                text.add(name, kind, "", &labels, *value);
             }
         }
-        text
+        text.write()
     }
-}
-
-fn shown(labels: &Labels) -> String {
-    if labels.is_empty() {
-        return String::new();
-    }
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{}\"", quoted(value))).collect();
-    format!("{{{}}}", pairs.join(","))
 }
 
 #[cfg(test)]

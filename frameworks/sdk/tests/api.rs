@@ -25,7 +25,7 @@ impl Api for Jobs {
             ("GET", ["jobs", name]) => {
                 api::json(StatusCode::OK, &Job { name: format!("{name}{:?}", call.query.get("q")) })
             }
-            ("GET", ["all"]) => api::json(StatusCode::OK, &call.all("k y")),
+            ("GET", ["all"]) => api::json(StatusCode::OK, &call.query.all("k y")),
             ("GET", ["events"]) => {
                 let (events, response) = api::events("text/event-stream");
                 events.send_event("job", "{}\n{}").unwrap();

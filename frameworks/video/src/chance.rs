@@ -2,7 +2,7 @@
 //!
 //! Not for secrets.
 
-/// A small generator (SplitMix64: Steele, Lea, Flood, 2014).
+/// A SplitMix64 generator.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
@@ -14,11 +14,7 @@ impl Chance {
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        base::split_mix(&mut self.0)
     }
 
     /// A number from 0 up to and without `end`; 0 if that is 0.
@@ -29,7 +25,7 @@ impl Chance {
 
     /// A number from 0 up to and without 1.
     pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+        base::fraction(self.bits())
     }
 
     /// A number from `from` up to and without `to`.

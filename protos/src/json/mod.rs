@@ -7,7 +7,6 @@
 
 mod base64;
 mod document;
-mod double;
 mod emit;
 mod error;
 mod lexer;

@@ -1,7 +1,5 @@
 //! Strings and numbers as Mesos writes them.
 
-use super::double;
-
 /// Appends a quoted string. Only quotes, backslashes and bytes below 0x20 are escaped.
 #[inline]
 pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
@@ -65,10 +63,17 @@ pub(crate) fn integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// Appends a double: always with a point or an exponent; infinities as strings.
-#[inline]
+/// Appends the shortest text that reads back as the same double, always with a point or an exponent: `1.0`, `0.1`, `1e21`. Infinities
+/// are strings.
 pub(crate) fn double(out: &mut Vec<u8>, value: f64) {
-    double::write(out, value);
+    let mut buffer = ryu::Buffer::new();
+    let text = match value {
+        f64::INFINITY => "\"Infinity\"",
+        f64::NEG_INFINITY => "\"-Infinity\"",
+        _ if value.is_nan() => "NaN",
+        _ => buffer.format_finite(value),
+    };
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Ends an object or array whose members were each written with a comma behind.

@@ -125,7 +125,7 @@ impl<'o> Writer<'o> {
         self.comma()
     }
 
-    /// A double, in Mesos's format: `1.0`, `1e21`, `"Infinity"`.
+    /// A double: `1.0`, `1e21`, `"Infinity"`.
     pub fn double(&mut self, value: f64) -> &mut Self {
         text::double(self.out, value);
         self.comma()

@@ -20,8 +20,7 @@ impl Random {
 
     /// A duration between zero and `max`.
     pub(crate) fn up_to(&mut self, max: Duration) -> Duration {
-        let fraction = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
-        max.mul_f64(fraction)
+        max.mul_f64(base::fraction(self.next()))
     }
 
     /// The 16 bytes of a new UUID.

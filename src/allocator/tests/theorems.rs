@@ -169,8 +169,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64
+        1.0 - base::fraction(base::split_mix(&mut self.0))
     }
 }
 

@@ -23,17 +23,12 @@ impl Backoff {
     pub fn next_wait(&mut self) -> Duration {
         let whole = self.first.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX)).min(self.longest);
         self.tries = self.tries.saturating_add(1);
-        whole.mul_f64(1.0 - self.fraction() / 2.0)
+        whole.mul_f64(1.0 - crate::fraction(crate::split_mix(&mut self.state)) / 2.0)
     }
 
     /// Begins with the first wait again, after a success.
     pub fn reset(&mut self) {
         self.tries = 0;
-    }
-
-    /// A number in [0, 1).
-    fn fraction(&mut self) -> f64 {
-        (crate::split_mix(&mut self.state) >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -2,24 +2,13 @@
 //!
 //! It holds no secrets and makes no challenges.
 
-use md5::{Digest, Md5};
-
-/// The length of a block of MD5.
-const BLOCK: usize = 64;
+use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
 
 /// HMAC-MD5 of `challenge` under `secret` (RFC 2104), as 32 lower-case hexadecimal digits.
 pub fn cram_md5(secret: &[u8], challenge: &[u8]) -> String {
-    let mut key = [0; BLOCK];
-    if secret.len() > BLOCK {
-        let hash: [u8; 16] = Md5::digest(secret).into();
-        key[..hash.len()].copy_from_slice(&hash);
-    } else {
-        key[..secret.len()].copy_from_slice(secret);
-    }
-    let padded = |pad: u8| key.map(|byte| byte ^ pad);
-    let inner = Md5::new().chain_update(padded(0x36)).chain_update(challenge).finalize();
-    let outer: [u8; 16] = Md5::new().chain_update(padded(0x5c)).chain_update(inner).finalize().into();
-    crate::hex(&outer)
+    let mac = Hmac::<Md5>::new_from_slice(secret).expect("HMAC takes a key of any length");
+    crate::hex(&mac.chain_update(challenge).finalize().into_bytes())
 }
 
 /// Whether two texts are equal; how long it takes does not say where they differ.

@@ -1,5 +1,5 @@
 //! Small value types that every other crate shares: ids, libprocess process ids, short texts, time and its text form, waits between
-//! tries, numbers by chance, UUIDs, the answer to a challenge.
+//! tries, numbers by chance, UUIDs, the answer to a challenge, the text format of Prometheus.
 //!
 //! This crate knows nothing of protobuf, of resources, or of the system clock: a [`Time`] is always given.
 #![forbid(unsafe_code)]
@@ -13,6 +13,7 @@ mod hex;
 mod ids;
 mod lock;
 mod pid;
+pub mod prometheus;
 mod split_mix;
 mod text;
 mod time;
@@ -27,7 +28,7 @@ pub use hex::hex;
 pub use ids::{AgentId, ContainerId, ExecutorId, FrameworkId, IdError, OfferId, OperationId, TaskId};
 pub use lock::lock;
 pub use pid::{Pid, PidError};
-pub use split_mix::{GAMMA, scramble, split_mix};
+pub use split_mix::{GAMMA, fraction, scramble, split_mix};
 pub use text::Text;
 pub use time::Time;
 pub use uuid::{InvalidUuid, uuid, uuid_from, uuid_text, valid_uuid};

@@ -11,6 +11,12 @@ pub fn split_mix(state: &mut u64) -> u64 {
     scramble(*state)
 }
 
+/// A number in [0, 1), in steps of 2^-53, from 64 random bits.
+#[inline]
+pub fn fraction(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1_u64 << 53) as f64
+}
+
 /// The number that belongs to a state: near states get far apart, and each has its own.
 #[inline]
 pub fn scramble(state: u64) -> u64 {
@@ -29,5 +35,11 @@ mod tests {
         let mut state = 1_234_567;
         assert_eq!(split_mix(&mut state), 6_457_827_717_110_365_317);
         assert_eq!(split_mix(&mut state), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn fractions_are_below_one() {
+        assert_eq!((fraction(0), fraction(1 << 63)), (0.0, 0.5));
+        assert!(fraction(u64::MAX) < 1.0);
     }
 }

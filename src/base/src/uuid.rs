@@ -12,15 +12,12 @@ pub struct InvalidUuid;
 
 /// The next UUID of a generator, which it moves on. It differs from others; it is not for secrets.
 pub fn uuid(state: &mut u64) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&crate::split_mix(state).to_be_bytes());
-    bytes[8..].copy_from_slice(&crate::split_mix(state).to_be_bytes());
-    uuid_from(bytes)
+    uuid_from(Uuid::from_u64_pair(crate::split_mix(state), crate::split_mix(state)).into_bytes())
 }
 
 /// A UUID of version 4 with these bytes; six bits become version and variant.
 pub fn uuid_from(bytes: [u8; 16]) -> [u8; 16] {
-    *Builder::from_random_bytes(bytes).as_uuid().as_bytes()
+    Builder::from_random_bytes(bytes).into_uuid().into_bytes()
 }
 
 /// The text of a UUID: lower case, 8-4-4-4-12.
@@ -34,7 +31,7 @@ pub fn uuid_text(uuid: [u8; 16]) -> String {
 /// There are not 16 bytes, or their version is none of these. So the nil UUID is invalid.
 pub fn valid_uuid(bytes: &[u8]) -> Result<[u8; 16], InvalidUuid> {
     let uuid = Uuid::from_slice(bytes).map_err(|_| InvalidUuid)?;
-    if (1..=5).contains(&uuid.get_version_num()) { Ok(*uuid.as_bytes()) } else { Err(InvalidUuid) }
+    if (1..=5).contains(&uuid.get_version_num()) { Ok(uuid.into_bytes()) } else { Err(InvalidUuid) }
 }
 
 #[cfg(test)]

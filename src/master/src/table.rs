@@ -221,9 +221,9 @@ mod tests {
         for n in 0..5_000_u64 {
             known.insert(table.insert(Arc::new(n)), n);
         }
-        let mut draw = 7_u64;
+        let mut state = 7_u64;
         for _ in 0..20_000 {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let draw = base::split_mix(&mut state);
             // Whole chunks go at the beginning, in the middle and at the end.
             let key = (draw >> 33) % 5_200;
             if draw >> 62 == 0 && key < 5_000 {

@@ -232,13 +232,10 @@ impl Offers {
     }
 }
 
-/// Up to `most`, as the seed and the number of the offer say (Steele and Vigna's SplitMix64).
+/// Up to `most`, as the seed and the number of the offer say.
 fn jitter(most: Duration, seed: u64, number: u64) -> Duration {
-    let mut z = seed.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let part = (z ^ (z >> 31)) >> 11;
-    most.mul_f64(part as f64 / (1_u64 << 53) as f64)
+    let bits = base::scramble(seed.wrapping_add(number.wrapping_mul(base::GAMMA)));
+    most.mul_f64(base::fraction(bits))
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Bus {
 
     /// A stream of events from now on: of the types that the query names as `event_type`, or of all.
     pub(super) fn follow(&self, call: &Call) -> Response {
-        let wanted = call.all("event_type");
+        let wanted = call.query.all("event_type").to_vec();
         let (events, response) = api::events("text/event-stream");
         let mut receiver = self.0.subscribe();
         self.tell("event_stream_attached", json!({ "remoteAddress": call.request.peer.to_string() }));

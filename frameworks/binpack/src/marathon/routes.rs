@@ -113,7 +113,7 @@ async fn app(inner: &Inner, call: &Call, method: &str, rest: &[&str]) -> Answer 
 }
 
 async fn list(inner: &Inner, call: &Call) -> Answer {
-    let embed = call.all("embed");
+    let embed = call.query.all("embed");
     let wants = |names: &[&str]| embed.iter().any(|e| names.contains(&e.as_str()));
     let (with_tasks, with_failure) =
         (wants(&["app.tasks", "apps.tasks"]), wants(&["app.lastTaskFailure", "apps.lastTaskFailure", "app.failures"]));

@@ -6,8 +6,8 @@ use rand_pcg::rand_core::SeedableRng;
 
 /// A generator of its own for each pair of seed and stream.
 pub(crate) fn generator(seed: u64, stream: u64) -> Pcg64 {
-    // The golden ratio spreads neighbouring streams, as in SplitMix64.
-    Pcg64::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    // Spreads neighbouring streams.
+    Pcg64::seed_from_u64(seed ^ stream.wrapping_add(1).wrapping_mul(base::GAMMA))
 }
 
 /// A number in [0, 1).

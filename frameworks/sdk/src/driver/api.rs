@@ -54,14 +54,6 @@ impl Call {
         (self.method.as_str(), self.path.iter().map(String::as_str).collect())
     }
 
-    /// All values of a key that may occur several times in the query.
-    pub fn all(&self, key: &str) -> Vec<String> {
-        let raw = self.request.raw_query.as_deref().unwrap_or_default();
-        let decode = |part: &str| percent_decode(&part.replace('+', " ")).unwrap_or_default();
-        let pairs = raw.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-        pairs.filter(|(name, _)| decode(name) == key).map(|(_, value)| decode(value)).collect()
-    }
-
     /// The body as JSON.
     ///
     /// # Errors

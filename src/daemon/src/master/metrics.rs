@@ -19,7 +19,7 @@ use super::handler::Handler;
 use super::told::Told;
 use super::world::Live;
 use crate::metrics::Metrics;
-use crate::prometheus::Text;
+use crate::prometheus::{Text, add_flat};
 
 pub(super) async fn answer(handler: &Handler, request: &Request) -> Response {
     crate::metrics::answer(request, made(handler, |metrics| metrics.json())).await
@@ -59,7 +59,7 @@ pub(super) async fn prometheus(handler: &Handler, request: &Request) -> Response
         let mut text = Text::default();
         let told = Told::of(&snapshot.roles);
         for (name, value) in compute(&snapshot, &facts, &told).iter() {
-            text.flat(name, value);
+            add_flat(&mut text, name, value);
         }
         told.limit(&mut report);
         fairness::families(&mut text, &report, &names(&snapshot), snapshot.time);

@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::disk::Refusal;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::writer::Writer;
-use super::{Note, Observer, World, agents, twins};
+use super::{Note, Observer, World, agents};
 
 /// A master's process and its disk.
 pub(super) struct MasterHost {
@@ -452,7 +452,7 @@ impl<O: Observer> World<O> {
     /// A scheduler's call comes back with the reason.
     fn refuse_call(&mut self, who: u32, connection: u64, answer: &Answer, call: &scheduler::Call, ready: Time) {
         let why = format!("{} {}", answer.status, answer.text);
-        let what = ToScheduler::Refused { call: Box::new(twins::again(call)), why };
+        let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(call)), why };
         self.tell_scheduler(who, connection, what, ready);
     }
 

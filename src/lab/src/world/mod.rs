@@ -7,6 +7,7 @@
 mod agents;
 mod checkpoints;
 mod clock;
+mod convert;
 mod deposed;
 mod digest;
 mod disk;
@@ -25,7 +26,6 @@ mod sabotage;
 mod schedulers;
 #[cfg(test)]
 pub(crate) mod tape;
-mod twins;
 #[cfg(test)]
 pub(crate) mod uuids;
 mod view;

@@ -161,9 +161,9 @@ mod tests {
         // Some of each: soon and in order, soon and before something, later, in another part of time, and at the same instants.
         let mut queue = Queue::default();
         let mut wanted = Vec::new();
-        let (mut now, mut draw) = (Time::from_secs(1), 7_u64);
+        let (mut now, mut state) = (Time::from_secs(1), 7_u64);
         for n in 0..5_000_u32 {
-            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let draw = base::split_mix(&mut state);
             let steps = (draw >> 33) % 8;
             let delay = Duration::from_micros(match draw >> 61 {
                 0 => 2_500 * steps,

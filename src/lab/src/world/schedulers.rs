@@ -13,7 +13,7 @@ use super::clock::Clock;
 use super::event::{Doom, Event, Moment, Over, ToScheduler};
 use super::master::{Waiting, stream_text};
 use super::network::Lane;
-use super::{Fidelity, FrameworkSpec, NEVER, Note, Observer, World, twins};
+use super::{Fidelity, FrameworkSpec, NEVER, Note, Observer, World, convert};
 use crate::seeds::Seed;
 
 /// A scheduler's process, if it runs, and what outlives it.
@@ -178,7 +178,7 @@ impl<O: Observer> World<O> {
                 #[cfg(not(test))]
                 let noticed = true;
                 self.digest.event(who, self.now.as_nanos(), &event);
-                let event = twins::event(Arc::unwrap_or_clone(event));
+                let event = convert::event(Arc::unwrap_or_clone(event));
                 if noticed {
                     self.observer.told(who as usize, &event, self.now);
                 }
@@ -266,7 +266,7 @@ impl<O: Observer> World<O> {
             request: RequestId(request),
             stream: StreamId(connection),
             stream_text: text,
-            call: Box::new(twins::again(call)),
+            call: Box::new(protos::evolve::devolve(call)),
             principal: None,
         };
         let host = &mut self.schedulers[who as usize];
@@ -289,10 +289,10 @@ impl<O: Observer> World<O> {
         }
         let (request, delay) = (self.name(), self.latency());
         let (now, life) = (self.now, self.master.life);
-        let old = Box::new(twins::call(*call));
+        let old = Box::new(convert::call(*call));
         if let Err(why) = master::validate_call(&old) {
             // The wire answers this one, as the daemon's does.
-            let what = ToScheduler::Refused { call: Box::new(twins::again(&*old)), why };
+            let what = ToScheduler::Refused { call: Box::new(protos::evolve::evolve(&*old)), why };
             return self.tell_scheduler(who, connection, what, now + delay);
         }
         let host = &mut self.schedulers[who as usize];

@@ -1,6 +1,8 @@
-//! Every UUID in what processes of a world say to each other: found by the names of its fields, checked bit by bit. For tests.
+//! Finds every UUID in the messages of a world by the names of its fields, and checks its version and variant. For tests.
 
 use std::collections::BTreeMap;
+
+use uuid::{Uuid, Variant, Version};
 
 /// What has been found.
 #[derive(Debug, Default)]
@@ -24,7 +26,9 @@ impl Uuids {
             let Some(list) = value.strip_prefix('[').and_then(|value| value.split_once(']')) else { continue };
             *self.seen.entry(name.clone()).or_default() += 1;
             let bytes: Vec<u8> = list.0.split(", ").filter_map(|byte| byte.parse().ok()).collect();
-            if bytes.len() != 16 || bytes[6] >> 4 != 4 || bytes[8] >> 6 != 2 {
+            let is_right =
+                |uuid: Uuid| (uuid.get_version(), uuid.get_variant()) == (Some(Version::Random), Variant::RFC4122);
+            if !Uuid::from_slice(&bytes).is_ok_and(is_right) {
                 self.wrong.push(format!("{name}: {bytes:02x?}"));
             }
         }

@@ -1,6 +1,9 @@
 //! Percent-encoding and query strings. It does not know which keys an endpoint reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+use percent_encoding::percent_decode_str;
 
 /// A text that is not percent-encoded UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,30 +15,19 @@ pub struct QueryError(String);
 /// # Errors
 /// When a `%` is not followed by two hexadecimal digits, or the result is no UTF-8.
 pub fn percent_decode(text: &str) -> Result<String, QueryError> {
-    if !text.contains('%') {
-        return Ok(text.to_owned());
-    }
     let error = || QueryError(text.to_owned());
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            decoded.push(*first);
-            continue;
-        }
-        let [high, low, tail @ ..] = rest else { return Err(error()) };
-        rest = tail;
-        let digit = |byte: &u8| char::from(*byte).to_digit(16).ok_or_else(error);
-        // Two hexadecimal digits are at most 255.
-        decoded.push((digit(high)? << 4 | digit(low)?) as u8);
+    // The library passes a `%` without digits through.
+    let is_escape =
+        |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(error());
     }
-    String::from_utf8(decoded).map_err(|_| error())
+    percent_decode_str(text).decode_utf8().map(Cow::into_owned).map_err(|_| error())
 }
 
-/// The decoded pairs of a query string. Of a key that occurs twice the last value counts.
+/// The decoded pairs of a query string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query(BTreeMap<String, String>);
+pub struct Query(BTreeMap<String, Vec<String>>);
 
 impl Query {
     /// Reads `a=b&c=d`; `;` separates as well, `+` is a space, a key without `=` has an empty value.
@@ -43,23 +35,28 @@ impl Query {
     /// # Errors
     /// When a key or a value is not percent-encoded text.
     pub fn parse(text: &str) -> Result<Query, QueryError> {
-        let mut pairs = BTreeMap::new();
+        let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in text.split(['&', ';']).filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let decode = |part: &str| percent_decode(&part.replace('+', " "));
-            pairs.insert(decode(key)?, decode(value)?);
+            pairs.entry(decode(key)?).or_default().push(decode(value)?);
         }
         Ok(Query(pairs))
     }
 
-    /// The value of a key.
+    /// The value of a key; of several the last.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
+        self.all(key).last().map(String::as_str)
     }
 
-    /// All pairs, by key.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+    /// All values of a key, in order.
+    pub fn all(&self, key: &str) -> &[String] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// All keys and their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
+        self.0.iter().map(|(key, values)| (key.as_str(), values.as_slice()))
     }
 }
 
@@ -74,6 +71,7 @@ mod tests {
         let query = Query::parse("path=%2Fa%20b&x=1+2&x=3;flag&=e&&k==v").unwrap();
         assert_eq!(query.get("path"), Some("/a b"));
         assert_eq!(query.get("x"), Some("3"));
+        assert_eq!(query.all("x"), ["1 2", "3"]);
         assert_eq!(query.get("flag"), Some(""));
         assert_eq!(query.get(""), Some("e"));
         assert_eq!(query.get("k"), Some("=v"));

@@ -213,7 +213,7 @@ impl Template {
     /// The query whose first task has this number.
     fn query(&self, desk: &Desk, job: &users::Job) -> Submission {
         let seed = desk.seed.nth("query", job.first as usize);
-        let part = |name: &str| (seed.child(name).number() >> 11) as f64 / (1_u64 << 53) as f64;
+        let part = |name: &str| base::fraction(seed.child(name).number());
         let (kind, points) = &self.profiles[(part("profile") * self.profiles.len() as f64) as usize];
         let [least, most] = self.own.min_quality;
         let goals = Goals {

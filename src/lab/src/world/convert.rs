@@ -1,9 +1,10 @@
-//! The two versions of the scheduler API, one turned into the other: as binary messages they are alike, field by field.
+//! Converts events of the scheduler API from v0 to v1, and calls from v1 to v0.
 //!
-//! What passes by the million (updates, plain offers, acknowledgements, launches of plain tasks) is moved over field by
-//! field; everything else is written and read again, which comes to the same.
+//! Frequent messages (updates, plain offers, acknowledgements, launches of plain tasks) are moved field by field: encoding them
+//! would take much of the laboratory's time. All others are encoded and decoded by [`protos::evolve`], with the same result.
 
 use prost::Message;
+use protos::evolve::{devolve, evolve};
 use protos::mesos::scheduler as v0;
 use protos::mesos::{self as old};
 use sdk::v1 as new;
@@ -24,8 +25,8 @@ macro_rules! is_plain {
     };
 }
 
-/// The same message in the other version. What one core has made, the other reads.
-pub(super) fn again<A: Message, B: Message + Default>(message: &A) -> B {
+/// The same part of a message in the other version, encoded and decoded: their binary forms are the same.
+fn recode<A: Message, B: Message + Default>(message: &A) -> B {
     B::decode(message.encode_to_vec().as_slice()).unwrap_or_default()
 }
 
@@ -40,7 +41,7 @@ pub(super) fn event(event: v0::Event) -> v1::Event {
             let offers = offers.offers.into_iter().map(offer).collect();
             v1::Event { r#type, offers: Some(v1::event::Offers { offers }), ..v1::Event::default() }
         }
-        other => again(&other),
+        other => evolve(&other),
     }
 }
 
@@ -57,11 +58,11 @@ fn status(status: old::TaskStatus) -> new::TaskStatus {
         timestamp: status.timestamp,
         uuid: status.uuid,
         healthy: status.healthy,
-        check_status: status.check_status.map(|part| again(&part)),
-        labels: status.labels.map(|part| again(&part)),
+        check_status: status.check_status.map(|part| recode(&part)),
+        labels: status.labels.map(|part| recode(&part)),
         container_status: status.container_status.map(container_status),
-        unreachable_time: status.unreachable_time.map(|part| again(&part)),
-        limitation: status.limitation.map(|part| again(&part)),
+        unreachable_time: status.unreachable_time.map(|part| recode(&part)),
+        limitation: status.limitation.map(|part| recode(&part)),
     }
 }
 
@@ -79,7 +80,7 @@ fn container_status(status: old::ContainerStatus) -> new::ContainerStatus {
         && status.container_id.as_ref().is_none_or(plain_id)
         && status.network_infos.iter().all(plain_network);
     if !plain {
-        return again(&status);
+        return recode(&status);
     }
     let address = |address: old::network_info::IpAddress| new::network_info::IpAddress {
         ip_address: address.ip_address,
@@ -104,11 +105,11 @@ fn offer(offer: old::Offer) -> new::Offer {
         agent_id: new::AgentId { value: offer.slave_id.value },
         hostname: offer.hostname,
         url: offer.url.map(url),
-        domain: offer.domain.map(|part| again(&part)),
+        domain: offer.domain.map(|part| recode(&part)),
         resources: offer.resources.into_iter().map(resource).collect(),
-        attributes: offer.attributes.iter().map(again).collect(),
+        attributes: offer.attributes.iter().map(recode).collect(),
         executor_ids: offer.executor_ids.into_iter().map(|id| new::ExecutorId { value: id.value }).collect(),
-        unavailability: offer.unavailability.map(|part| again(&part)),
+        unavailability: offer.unavailability.map(|part| recode(&part)),
         allocation_info: offer.allocation_info.map(|info| new::resource::AllocationInfo { role: info.role }),
     }
 }
@@ -118,14 +119,14 @@ fn url(url: old::Url) -> new::Url {
         scheme: url.scheme,
         address: new::Address { hostname: url.address.hostname, ip: url.address.ip, port: url.address.port },
         path: url.path,
-        query: url.query.iter().map(again).collect(),
+        query: url.query.iter().map(recode).collect(),
         fragment: url.fragment,
     }
 }
 
 fn resource(resource: old::Resource) -> new::Resource {
     if !is_plain!(resource) {
-        return again(&resource);
+        return recode(&resource);
     }
     new::Resource {
         name: resource.name,
@@ -140,7 +141,7 @@ fn resource(resource: old::Resource) -> new::Resource {
 /// A call as the master reads it.
 pub(super) fn call(call: v1::Call) -> v0::Call {
     if call.acknowledge.is_none() && call.decline.is_none() && call.accept.is_none() {
-        return again(&call);
+        return devolve(&call);
     }
     let filters =
         |filters: Option<new::Filters>| filters.map(|filters| old::Filters { refuse_seconds: filters.refuse_seconds });
@@ -176,7 +177,7 @@ fn operation(mut operation: new::offer::Operation) -> old::offer::Operation {
             let launch = Some(old::offer::operation::Launch { task_infos });
             old::offer::Operation { r#type: operation.r#type, launch, ..old::offer::Operation::default() }
         }
-        None => again(&operation),
+        None => recode(&operation),
     }
 }
 
@@ -194,7 +195,7 @@ fn task(task: new::TaskInfo) -> old::TaskInfo {
         && task.command.as_ref().is_some_and(plain_command)
         && task.resources.iter().all(|resource| is_plain!(resource));
     if !plain {
-        return again(&task);
+        return recode(&task);
     }
     let command = task.command.map(|command| old::CommandInfo {
         shell: command.shell,
@@ -232,7 +233,7 @@ mod tests {
 
     /// Every field of these messages that has a value at all, from its name.
     #[test]
-    fn field_by_field_is_as_written_and_read_again() {
+    fn moved_field_by_field_is_as_encoded_and_decoded() {
         let resource = |name: &str| old::Resource {
             name: name.into(),
             scalar: Some(old::value::Scalar { value: 2.5 }),
@@ -298,7 +299,7 @@ mod tests {
             v0::Event { r#type: Some(5), update: Some(v0::event::Update { status }), ..v0::Event::default() },
         ];
         for one in events {
-            assert_eq!(event(one.clone()), again(&one));
+            assert_eq!(event(one.clone()), evolve(&one));
         }
         let ids = || vec![new::OfferId { value: "o1".into() }];
         let filters = Some(new::Filters { refuse_seconds: Some(5.0) });
@@ -314,7 +315,7 @@ mod tests {
             name: "t1".to_owned(),
             task_id: new::TaskId { value: "t1".into() },
             agent_id: new::AgentId { value: "s1".into() },
-            resources: vec![again(&resource("cpus"))],
+            resources: vec![recode(&resource("cpus"))],
             command: Some(command),
             labels: Some(labels),
             ..new::TaskInfo::default()
@@ -339,8 +340,17 @@ mod tests {
             },
         ];
         for one in calls {
-            let expected: v0::Call = again(&one);
+            let expected: v0::Call = devolve(&one);
             assert_eq!(call(one), expected);
         }
+    }
+
+    #[test]
+    fn subscribe_keeps_its_suppressed_roles() {
+        // In v0 `force` stands before them, so the binary forms differ.
+        let part = v1::call::Subscribe { suppressed_roles: vec!["dev".to_owned()], ..v1::call::Subscribe::default() };
+        let subscribe = v1::Call { r#type: Some(1), subscribe: Some(Box::new(part)), ..v1::Call::default() };
+        let old = call(subscribe);
+        assert_eq!(old.subscribe.map(|part| part.suppressed_roles), Some(vec!["dev".to_owned()]));
     }
 }
