@@ -9,18 +9,18 @@ use crate::state::OfferKey;
 impl Master {
     /// What an outstanding offer is: to whom, of which agent, in which role.
     pub fn offer_named(&self, id: &str) -> Option<(&FrameworkId, &AgentId, &Role)> {
-        let offer = self.offers.get(self.offer_by_id(id)?.0)?;
+        let (_, offer) = self.offers.find(id)?;
         Some((&self.framework(offer.framework)?.id, &self.agent(offer.agent)?.id, &offer.role))
     }
 
     /// The id of an outstanding offer like that; the oldest, if there are several.
     pub fn offer_like(&self, framework: &FrameworkId, agent: &AgentId, role: &Role) -> Option<String> {
         let (framework, agent) = (self.framework_by_id(framework.as_str())?, self.agent_by_id(agent.as_str())?);
-        let is_like = |key: &&OfferKey| {
-            let offer = self.offers.get(key.0);
+        let is_like = |key: &OfferKey| {
+            let offer = self.offers.get(*key);
             offer.is_some_and(|offer| offer.framework == framework && offer.role == *role)
         };
-        let key = self.agent_books.get(&agent)?.offers.iter().find(is_like)?;
-        Some(self.made_id("O", key.0))
+        let key = self.offers.on_agent(agent).into_iter().find(is_like)?;
+        Some(self.offers.id(key).value.into())
     }
 }

@@ -35,8 +35,8 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
         }
         agent.executors.values().flat_map(|mine| mine.values()).for_each(|executor| used += &executor.resources);
         let mut offered = Resources::new();
-        for offer in &book.offers {
-            let row = master.offers.get(offer.0).ok_or_else(|| format!("agent {} lists no offer", agent.id))?;
+        for offer in master.offers.on_agent(key) {
+            let row = master.offers.get(offer).ok_or_else(|| format!("agent {} lists no offer", agent.id))?;
             offered += &row.resources;
         }
         if used != agent.used || offered != agent.offered {
@@ -60,10 +60,9 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
             }
         }
     }
-    for (key, offer) in master.offers.iter() {
-        let framework = master.framework_books.get(&offer.framework);
-        if !framework.is_some_and(|book| book.offers.contains(&OfferKey(key))) {
-            return Err(format!("offer {key} is in no framework's book"));
+    for (key, offer) in master.offers.rows().iter() {
+        if !master.offers.of_framework(offer.framework).contains(&OfferKey(key)) {
+            return Err(format!("offer {key} is not listed by its framework"));
         }
     }
     if master.framework_ids.len() != master.frameworks.len() || master.agent_ids.len() != master.agents.len() {

@@ -20,7 +20,6 @@ mod explain;
 mod frameworks;
 mod held;
 pub mod invariants;
-mod inverse_offers;
 mod io;
 mod master;
 mod message;
@@ -39,6 +38,7 @@ mod tasks;
 pub mod testing;
 mod throttle;
 mod timers;
+mod tracked;
 mod validate;
 pub mod views;
 

@@ -17,13 +17,11 @@ use crate::allocation::Allocation;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
 use crate::io::{Input, Outbox, StreamId};
+use crate::offers::Offers;
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
-use crate::state::{
-    Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, InverseOffer, Maintenance, Offer, OfferKey,
-    TaskKey,
-};
+use crate::state::{Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, Maintenance, TaskKey};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
 
@@ -38,7 +36,7 @@ pub struct Master {
     pub(crate) frameworks: Table<Framework>,
     /// The last frameworks that ended, oldest first.
     pub(crate) completed: Table<Framework>,
-    pub(crate) offers: Table<Offer>,
+    pub(crate) offers: Offers,
     /// Agents of the registry that have not come back since this master began.
     pub(crate) recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
     /// How many of them there were at first.
@@ -56,8 +54,6 @@ pub struct Master {
     /// Roles whose quotas have been emptied since this master began: they are told of still (mesos-features.md OPM-41).
     pub(crate) emptied_quotas: Arc<BTreeSet<Role>>,
     pub(crate) maintenance: Maintenance,
-    /// Outstanding inverse offers; they are numbered together with the offers.
-    pub(crate) inverse_offers: Arc<BTreeMap<OfferKey, InverseOffer>>,
 
     pub(crate) agent_ids: FxHashMap<AgentId, AgentKey>,
     pub(crate) agent_pids: FxHashMap<Pid, AgentKey>,
@@ -108,13 +104,13 @@ impl Master {
             allocation: Allocation::new(&config, &info, seed, now),
             startup: vec![RegistryOp::Recover(Box::new(info.clone()))],
             config,
+            offers: Offers::new(&info.id),
             info: Arc::new(info),
             now,
             started: now,
             agents: Table::default(),
             frameworks: Table::default(),
             completed: Table::default(),
-            offers: Table::default(),
             recovered: Arc::default(),
             recovered_at_first: 0,
             recovered_drain: BTreeMap::new(),
@@ -125,7 +121,6 @@ impl Master {
             quotas: Arc::default(),
             emptied_quotas: Arc::default(),
             maintenance: Maintenance::default(),
-            inverse_offers: Arc::default(),
             agent_ids: FxHashMap::default(),
             agent_pids: FxHashMap::default(),
             agent_books: FxHashMap::default(),
@@ -198,7 +193,8 @@ impl Master {
 
     /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        if let Some(snapshot) = &self.snapshot {
+        let changed = self.offers.take_changed();
+        if let Some(snapshot) = self.snapshot.as_ref().filter(|_| !changed) {
             return Arc::clone(snapshot);
         }
         let snapshot = Arc::new(Snapshot::new(self));
@@ -227,8 +223,8 @@ impl Master {
                 Timer::AgentRemoval => self.removal_permit(out),
                 Timer::Gate => self.open_gates(out),
                 Timer::RecoveredAgents => self.recovered_timeout(out),
-                Timer::OfferTimeout { offer } => self.offer_timeout(OfferKey(offer), out),
-                Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(OfferKey(offer), out),
+                Timer::OfferTimeout { offer } => self.offer_timeout(offer, out),
+                Timer::InverseOfferTimeout { offer } => self.inverse_offer_timeout(offer, out),
                 // The batch that this wake-up makes is a run of the allocator.
                 Timer::Allocation => self.await_allocation(),
                 Timer::RegistryGc => self.registry_gc(out),
@@ -294,10 +290,5 @@ impl Master {
     /// An active task of a framework, by its id.
     pub(crate) fn task_by_id(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
         self.framework_books.get(&framework)?.tasks.get(id).copied()
-    }
-
-    /// The text of an id that this master makes up.
-    pub(crate) fn made_id(&self, mark: &str, number: u64) -> String {
-        format!("{}-{mark}{number}", self.info.id)
     }
 }

@@ -11,9 +11,8 @@ use protos::mesos;
 use resources::{Resources, Role};
 
 use crate::counters::Counters;
-use crate::inverse_offers::inverse_offer_to_proto;
 use crate::master::Master;
-use crate::offers::offer_to_proto;
+use crate::offers::{id_of, inverse_offer_to_proto, offer_to_proto};
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, Maintenance, Offer, OfferKey};
 use crate::table::Table;
 
@@ -65,14 +64,14 @@ impl Snapshot {
             agents: master.agents.clone(),
             frameworks: master.frameworks.clone(),
             completed: master.completed.clone(),
-            offers: master.offers.clone(),
+            offers: master.offers.rows().clone(),
             recovered: Arc::clone(&master.recovered),
             unreachable: master.unreachable.len(),
             weights: master.weights.clone(),
             quotas: Arc::clone(&master.quotas),
             emptied_quotas: Arc::clone(&master.emptied_quotas),
             maintenance: master.maintenance.clone(),
-            inverse_offers: Arc::clone(&master.inverse_offers),
+            inverse_offers: Arc::clone(master.offers.inverse()),
             roles: master.allocation.allocator().roles(),
             counters: master.counters.clone(),
             subscribers: master.subscribers.len(),
@@ -93,14 +92,14 @@ impl Snapshot {
     pub fn offer_to_proto(&self, key: OfferKey) -> Option<mesos::Offer> {
         let offer = self.offers.get(key.0)?;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
-        Some(offer_to_proto(&self.info.id, key, offer, agent, framework))
+        Some(offer_to_proto(id_of(&self.info.id, key), offer, agent, framework))
     }
 
     /// An inverse offer as its framework sees it.
     pub fn inverse_offer_to_proto(&self, key: OfferKey) -> Option<mesos::InverseOffer> {
         let offer = self.inverse_offers.get(&key)?;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
-        Some(inverse_offer_to_proto(&self.info.id, key, offer, agent, framework))
+        Some(inverse_offer_to_proto(id_of(&self.info.id, key), offer, agent, framework))
     }
 
     /// What each framework's executors take, by framework: one pass over all agents.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use base::Time;
 
-use crate::state::{AgentKey, FrameworkKey};
+use crate::state::{AgentKey, FrameworkKey, OfferKey};
 
 /// What is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub(crate) enum Timer {
     /// The agents that the registry knew at the start had time enough.
     RecoveredAgents,
     /// An offer is too old.
-    OfferTimeout { offer: u64 },
+    OfferTimeout { offer: OfferKey },
     /// The allocator is to run although nothing has happened: operators watch that it does.
     Allocation,
     /// An inverse offer is too old.
-    InverseOfferTimeout { offer: u64 },
+    InverseOfferTimeout { offer: OfferKey },
     /// The registry is to be swept.
     RegistryGc,
 }

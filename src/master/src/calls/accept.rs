@@ -98,10 +98,10 @@ impl Master {
             return Err(format!("Duplicate offer {} in offer list", twice.value));
         }
         let find =
-            |id: &OfferId| self.offer_by_id(&id.value).ok_or_else(|| format!("Offer {} is no longer valid", id.value));
-        let keys: Vec<OfferKey> = ids.iter().map(find).collect::<Result<_, _>>()?;
+            |id: &OfferId| self.offers.find(&id.value).ok_or_else(|| format!("Offer {} is no longer valid", id.value));
+        let offers: Vec<_> = ids.iter().map(find).collect::<Result<_, _>>()?;
         let mut first = None;
-        for (id, offer) in ids.iter().zip(keys.iter().filter_map(|key| self.offers.get(key.0))) {
+        for (id, (_, offer)) in ids.iter().zip(&offers) {
             if offer.framework != key {
                 let id_of = |key| self.framework(key).map(|f| f.id.to_string()).unwrap_or_default();
                 return Err(format!(
@@ -129,7 +129,7 @@ impl Master {
                 ));
             }
         }
-        Ok(keys)
+        Ok(offers.into_iter().map(|(key, _)| key).collect())
     }
 
     /// Strikes the offers out; their resources are the deal's from now on.
@@ -186,9 +186,7 @@ impl Master {
     fn refuse_accept(&mut self, key: FrameworkKey, call: Accept, why: &str, out: &mut Outbox) {
         out.warn(format!("Refusing an ACCEPT: {why}"));
         for id in &call.offer_ids {
-            let offer = self.offer_by_id(&id.value);
-            let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
-            if let Some(offer) = own {
+            if let Some(offer) = self.offers.find_own(&id.value, key) {
                 self.discard_offer(offer, None, OfferEnd::Rescinded);
             }
         }

@@ -15,9 +15,7 @@ impl Master {
         let filters = call.filters.unwrap_or_default();
         let mut declined = 0;
         for id in &call.offer_ids {
-            let offer = self.offer_by_id(&id.value);
-            let own = offer.filter(|offer| self.offers.get(offer.0).is_some_and(|offer| offer.framework == key));
-            let Some(offer) = own else {
+            let Some(offer) = self.offers.find_own(&id.value, key) else {
                 out.log(
                     crate::Level::Debug,
                     format!("Ignoring the decline of offer {}: it is not outstanding", id.value),

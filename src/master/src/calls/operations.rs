@@ -82,9 +82,8 @@ impl Master {
                 all
             },
         );
-        let offers = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
-        for key in offers {
-            let Some(offer) = self.offers.get(key.0) else { continue };
+        for key in self.offers.on_agent(agent) {
+            let Some(offer) = self.offers.get(key) else { continue };
             let offered = offer.resources.unallocated();
             if doomed.iter().any(|volume| offered.contains_resource(volume)) {
                 self.rescind_offer(key, out);

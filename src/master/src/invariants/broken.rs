@@ -8,7 +8,7 @@ use allocator::Quota;
 use resources::{Resource, Role};
 
 use crate::Master;
-use crate::state::{AgentKey, FrameworkKey, Offer};
+use crate::state::{AgentKey, Offer};
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +79,8 @@ impl Breakage {
                 book.into_iter().for_each(|book| book.tasks.clear());
             }
             Breakage::Offer => {
-                let owner: Option<FrameworkKey> = master.offers.values().next().map(|offer| offer.framework);
-                let book = owner.and_then(|owner| master.framework_books.get_mut(&owner));
-                book.into_iter().for_each(|book| book.offers.clear());
+                let (offers, by_framework) = master.offers.breakable();
+                offers.values().next().and_then(|offer| by_framework.remove(&offer.framework));
             }
             Breakage::Id => {
                 let id = master.frameworks.values().next().map(|framework| framework.id.clone());
@@ -94,14 +93,14 @@ impl Breakage {
             }
             Breakage::Reservation => {
                 let is_reserved = |(_, offer): &(u64, &Arc<Offer>)| offer.resources.iter().any(Resource::is_reserved);
-                let found = master.offers.iter().find(is_reserved).map(|(key, offer)| (key, Arc::clone(offer)));
+                let found = master.offers.rows().iter().find(is_reserved).map(|(key, offer)| (key, Arc::clone(offer)));
                 if let (Some((key, offer)), Ok(stranger)) = (found, Role::parse("stranger")) {
                     let others = offer.resources.unallocated().allocated(&stranger);
                     if let Some(agent) = master.agent_mut(offer.agent) {
                         agent.offered -= &offer.resources;
                         agent.offered += &others;
                     }
-                    if let Some(row) = master.offers.get_mut(key) {
+                    if let Some(row) = master.offers.breakable().0.get_mut(key) {
                         row.resources = others;
                     }
                 }
@@ -138,7 +137,7 @@ mod tests {
             let mut script = master_at_work();
             let master = script.master();
             assert_eq!(check_invariants(master), Ok(()));
-            assert!(!master.offers.is_empty() && master.agents.values().any(|agent| !agent.used.is_empty()));
+            assert!(!master.offers.rows().is_empty() && master.agents.values().any(|agent| !agent.used.is_empty()));
             breakage.strike(master);
             assert!(check_invariants(master).is_err(), "{breakage:?} is not noticed");
         }

@@ -97,7 +97,7 @@ impl Master {
     }
 
     fn admit_new(&mut self, mut arrival: Arrival, out: &mut Outbox) {
-        let text = self.made_id("S", self.next_agent);
+        let text = format!("{}-S{}", self.info.id, self.next_agent);
         self.next_agent += 1;
         // Made of a UUID and a number.
         let Ok(id) = AgentId::new(&text) else { return };

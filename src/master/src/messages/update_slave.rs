@@ -69,10 +69,9 @@ impl Master {
         (revocable, provided): (bool, bool),
         out: &mut Outbox,
     ) {
-        let book = self.agent_books.get(&key);
-        let offers = book.filter(|_| revocable || provided).map(|book| book.offers.clone()).unwrap_or_default();
+        let offers = if revocable || provided { self.offers.on_agent(key) } else { Vec::new() };
         for offer in offers {
-            let changed = self.offers.get(offer.0).is_some_and(|offer| {
+            let changed = self.offers.get(offer).is_some_and(|offer| {
                 let mut offered = offer.resources.iter();
                 offered.any(|r| (revocable && r.is_revocable()) || (provided && is_provided(r)))
             });

@@ -142,11 +142,10 @@ impl Master {
             else {
                 continue;
             };
-            let offers = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
             let meant = |key: &OfferKey| {
-                self.offers.get(key.0).is_some_and(|offer| offer.framework == framework && offer.role == role)
+                self.offers.get(*key).is_some_and(|offer| offer.framework == framework && offer.role == role)
             };
-            let meant: Vec<OfferKey> = offers.into_iter().filter(meant).collect();
+            let meant: Vec<OfferKey> = self.offers.on_agent(agent).into_iter().filter(meant).collect();
             meant.into_iter().for_each(|offer| self.rescind_offer(offer, out));
         }
     }

@@ -104,17 +104,14 @@ impl Master {
         self.rescind_copies(key, conversions, out);
         let mut wanted = Resources::new();
         conversions.iter().for_each(|step| wanted += &step.consumed);
-        let mut offers: Vec<OfferKey> = Vec::new();
-        if let Some(book) = self.agent_books.get(&key) {
-            offers.extend(&book.offers);
-        }
+        let mut offers = self.offers.on_agent(key);
         loop {
             let refused = match self.allocation.update_available(&agent.id, conversions) {
                 Ok(()) => return Ok(()),
                 Err(why) => why,
             };
             let touches = |offer: &OfferKey| {
-                let offer = self.offers.get(offer.0);
+                let offer = self.offers.get(*offer);
                 offer.is_some_and(|offer| &wanted - &offer.resources.unallocated() != wanted)
             };
             let Some(at) = offers.iter().position(touches) else { return Err(Answer::status(409, refused)) };

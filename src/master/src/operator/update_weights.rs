@@ -7,7 +7,6 @@ use resources::Role;
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::OfferKey;
 
 impl Master {
     /// All or nothing. If a changed role is in use, all outstanding offers are taken back.
@@ -53,8 +52,7 @@ impl Master {
             self.weights.insert(info.role().to_owned(), info.weight);
         }
         if in_use {
-            let offers: Vec<OfferKey> = self.offers.iter().map(|(key, _)| OfferKey(key)).collect();
-            offers.into_iter().for_each(|offer| self.rescind_offer(offer, out));
+            self.offers.keys().into_iter().for_each(|offer| self.rescind_offer(offer, out));
         }
         Ok(())
     }

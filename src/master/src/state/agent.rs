@@ -9,7 +9,7 @@ use base::{AgentId, ExecutorId, Pid, TaskId, Time};
 use protos::mesos;
 use resources::Resources;
 
-use super::{AgentCapabilities, FrameworkKey, OfferKey, TaskKey};
+use super::{AgentCapabilities, FrameworkKey, TaskKey};
 use crate::timers::Token;
 
 /// An executor that runs on an agent. Those that agents make up for command tasks are not known to a master.
@@ -128,8 +128,6 @@ pub(crate) enum Doubt {
 pub(crate) struct AgentBook {
     /// Tasks that run there or whose end is not acknowledged.
     pub tasks: BTreeSet<(FrameworkKey, TaskKey)>,
-    /// Outstanding offers of its resources.
-    pub offers: BTreeSet<OfferKey>,
     /// Kills that came while it was disconnected.
     pub killed: BTreeSet<(FrameworkKey, TaskId)>,
     /// The number of its `slave-observer`.

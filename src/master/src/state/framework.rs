@@ -12,7 +12,7 @@ use protos::mesos::{self, scheduler};
 use resources::Resources;
 use rustc_hash::FxHashMap;
 
-use super::{FrameworkCapabilities, OfferKey, Task, TaskKey};
+use super::{FrameworkCapabilities, Task, TaskKey};
 use crate::io::StreamId;
 use crate::table::Table;
 use crate::timers::Token;
@@ -135,8 +135,6 @@ pub(crate) struct FrameworkBook {
     pub unreachable: FxHashMap<TaskId, (u64, AgentId)>,
     /// What its last task took: mostly the next one takes the same.
     pub last_needs: Arc<Resources>,
-    /// Its outstanding offers.
-    pub offers: BTreeSet<OfferKey>,
     /// Counts its subscriptions.
     pub epoch: u64,
     /// The next heartbeat.

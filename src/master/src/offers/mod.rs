@@ -1,12 +1,19 @@
-//! Offers: made from what the allocator says, sent, answered, taken back.
+//! Offers: made from the allocator's decisions, sent, answered, rescinded.
 //!
-//! It does not decide who is offered what.
+//! The allocator decides which framework is offered what. `table.rs` has the offers and their indices, `inverse.rs` the
+//! inverse offers.
+
+mod inverse;
+mod table;
+
+pub(crate) use inverse::inverse_offer_to_proto;
+pub(crate) use table::{Offers, id_of};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use allocator::fairness::OfferEnd;
-use base::{ip_text, numbered};
+use base::ip_text;
 use protos::mesos::{self, Filters};
 use resources::{Format, Resources, Role};
 
@@ -51,48 +58,26 @@ impl Master {
         self.make_inverse_offers(out);
     }
 
-    /// Enters an offer in the books; its form on the wire, and its agent's pid if the framework is a driver, which wants it.
+    /// Adds an offer. Returns its form on the wire, and the agent's process id if the framework is a driver, which is told it.
     fn book_offer(&mut self, mut offer: Offer) -> Option<(mesos::Offer, Option<String>)> {
-        let key = OfferKey(self.offers.next_key());
+        let key = self.offers.next_key();
         let timeout = self.framework(offer.framework).map(|to| self.allocation.offer_timeout(&to.id, &offer.role));
         if let Some(timeout) = timeout.flatten() {
-            offer.timeout = Some(self.timers.set(self.now + timeout, Timer::OfferTimeout { offer: key.0 }));
+            offer.timeout = Some(self.timers.set(self.now + timeout, Timer::OfferTimeout { offer: key }));
         }
-        let agent = self.agent_mut(offer.agent)?;
-        agent.offered += &offer.resources;
-        self.agent_books.get_mut(&offer.agent)?.offers.insert(key);
-        self.framework_books.get_mut(&offer.framework)?.offers.insert(key);
+        self.agent_mut(offer.agent)?.offered += &offer.resources;
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
-        let proto = offer_to_proto(&self.info.id, key, &offer, agent, framework);
+        let proto = offer_to_proto(self.offers.id(key), &offer, agent, framework);
         let pid = framework.pid().map(|_| agent.pid.to_string());
-        self.offers.insert(Arc::new(offer));
+        self.offers.insert(offer);
         Some((proto, pid))
     }
 
-    /// An outstanding offer, by its id.
-    pub(crate) fn offer_by_id(&self, id: &str) -> Option<OfferKey> {
-        let number = id.strip_prefix(self.info.id.as_str())?.strip_prefix("-O")?;
-        // As it was written: no sign, no zeros before it.
-        let canonical = number == "0" || !number.starts_with(['0', '+']);
-        let key: u64 = number.parse().ok().filter(|_| canonical)?;
-        self.offers.get(key).map(|_| OfferKey(key))
-    }
-
-    /// Strikes an offer out of the books. Its resources are still taken as far as the allocator knows.
+    /// Takes an offer out. The allocator still counts its resources as offered.
     pub(crate) fn take_offer(&mut self, key: OfferKey) -> Option<Arc<Offer>> {
-        self.snapshot = None;
-        let offer = self.offers.remove(key.0)?;
-        if let Some(token) = offer.timeout {
-            self.timers.cancel(token);
-        }
+        let offer = self.offers.remove(key, &mut self.timers)?;
         if let Some(agent) = self.agent_mut(offer.agent) {
             agent.offered -= &offer.resources;
-        }
-        if let Some(book) = self.agent_books.get_mut(&offer.agent) {
-            book.offers.remove(&key);
-        }
-        if let Some(book) = self.framework_books.get_mut(&offer.framework) {
-            book.offers.remove(&key);
         }
         Some(offer)
     }
@@ -143,10 +128,9 @@ impl Master {
     }
 
     fn take_back(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
-        let Some(framework) = self.offers.get(key.0).map(|offer| offer.framework) else { return };
+        let Some(framework) = self.offers.get(key).map(|offer| offer.framework) else { return };
         self.discard_offer(key, None, end);
-        let offer_id = mesos::OfferId { value: self.made_id("O", key.0).into() };
-        self.tell_rescind(framework, offer_id, out);
+        self.tell_rescind(framework, self.offers.id(key), out);
         if let Some(framework) = self.framework_mut(framework) {
             framework.counts.offers_rescinded += 1;
         }
@@ -154,7 +138,7 @@ impl Master {
 
     /// Takes all offers of a framework back.
     pub(crate) fn rescind_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
-        for key in self.offers_of(framework) {
+        for key in self.offers.of_framework(framework) {
             self.rescind_offer(key, out);
         }
         self.drop_inverse_offers(|offer| offer.framework == framework, true, out);
@@ -162,8 +146,8 @@ impl Master {
 
     /// Takes a framework's offers in some roles back.
     pub(crate) fn rescind_roles(&mut self, framework: FrameworkKey, roles: &BTreeSet<String>, out: &mut Outbox) {
-        for key in self.offers_of(framework) {
-            if self.offers.get(key.0).is_some_and(|offer| roles.contains(offer.role.as_str())) {
+        for key in self.offers.of_framework(framework) {
+            if self.offers.get(key).is_some_and(|offer| roles.contains(offer.role.as_str())) {
                 self.rescind_offer(key, out);
             }
         }
@@ -171,7 +155,7 @@ impl Master {
 
     /// Gives all offers of a framework back without a word to it.
     pub(crate) fn discard_offers_of(&mut self, framework: FrameworkKey, out: &mut Outbox) {
-        for key in self.offers_of(framework) {
+        for key in self.offers.of_framework(framework) {
             self.discard_offer(key, None, OfferEnd::Rescinded);
         }
         self.drop_inverse_offers(|offer| offer.framework == framework, false, out);
@@ -179,8 +163,7 @@ impl Master {
 
     /// Takes all offers of an agent back.
     pub(crate) fn rescind_offers_on(&mut self, agent: AgentKey, out: &mut Outbox) {
-        let keys = self.agent_books.get(&agent).map(|book| book.offers.clone()).unwrap_or_default();
-        for key in keys {
+        for key in self.offers.on_agent(agent) {
             self.rescind_offer(key, out);
         }
         self.drop_inverse_offers(|offer| offer.agent == agent, true, out);
@@ -190,25 +173,10 @@ impl Master {
     pub(crate) fn offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         self.take_back(key, OfferEnd::TimedOut, out);
     }
-
-    fn offers_of(&self, framework: FrameworkKey) -> BTreeSet<OfferKey> {
-        self.framework_books.get(&framework).map(|book| book.offers.clone()).unwrap_or_default()
-    }
-}
-
-/// An offer's id: its master's, and its number.
-pub(crate) fn id_to_proto(master_id: &str, key: OfferKey) -> mesos::OfferId {
-    mesos::OfferId { value: numbered(&[master_id, "-O"].concat(), key.0, "").into() }
 }
 
 /// An offer as its framework sees it (wire/http.md 5.8).
-pub(crate) fn offer_to_proto(
-    master_id: &str,
-    key: OfferKey,
-    offer: &Offer,
-    agent: &Agent,
-    framework: &Framework,
-) -> mesos::Offer {
+pub(crate) fn offer_to_proto(id: mesos::OfferId, offer: &Offer, agent: &Agent, framework: &Framework) -> mesos::Offer {
     let format = match framework.capabilities.reservation_refinement {
         true => Format::PostRefinement,
         false => Format::PreRefinement,
@@ -222,7 +190,7 @@ pub(crate) fn offer_to_proto(
     let role = mesos::resource::AllocationInfo { role: Some((&offer.role).into()) };
     let executors = agent.executors.get(&offer.framework).into_iter().flat_map(|mine| mine.values());
     mesos::Offer {
-        id: id_to_proto(master_id, key),
+        id,
         framework_id: framework.proto_id(),
         slave_id: agent.proto_id(),
         hostname: agent.info.hostname.clone(),

@@ -3,7 +3,6 @@
 //! They take nothing and give nothing; what a framework answers is kept for the operator to see.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use allocator::{Filter, InverseAnswer, InverseOffering};
 use base::ip_text;
@@ -12,7 +11,7 @@ use protos::mesos::{self, Filters, TimeInfo, Unavailability};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::offers::{id_to_proto, url_of};
+use crate::offers::url_of;
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, InverseOffer, MachineKey, OfferKey};
 use crate::timers::Timer;
 
@@ -70,13 +69,12 @@ impl Master {
         let framework = self.framework_by_id(offering.framework.as_str())?;
         let agent = self.agent_by_id(offering.agent.as_str())?;
         let unavailability = self.agent(agent)?.unavailability?;
-        let key = OfferKey(self.offers.take_key());
+        let key = self.offers.take_inverse_key();
         let timeout = self.policies().offer_timeout;
-        let timeout = timeout.map(|span| self.timers.set(self.now + span, Timer::InverseOfferTimeout { offer: key.0 }));
+        let timeout = timeout.map(|span| self.timers.set(self.now + span, Timer::InverseOfferTimeout { offer: key }));
         let offer = InverseOffer { framework, agent, unavailability, timeout };
-        let proto = inverse_offer_to_proto(&self.info.id, key, &offer, self.agent(agent)?, self.framework(framework)?);
-        Arc::make_mut(&mut self.inverse_offers).insert(key, offer);
-        self.snapshot = None;
+        let proto = inverse_offer_to_proto(self.offers.id(key), &offer, self.agent(agent)?, self.framework(framework)?);
+        self.offers.insert_inverse(key, offer);
         Some((framework, proto))
     }
 
@@ -93,9 +91,8 @@ impl Master {
         let filter = Filter::from_refuse_seconds(filters.unwrap_or_default().refuse_seconds);
         let answer = if status == Status::Accept { InverseAnswer::Accept } else { InverseAnswer::Decline };
         for id in ids {
-            let own = self.inverse_offer_by_id(&id.value);
-            let own = own.filter(|offer| self.inverse_offers.get(offer).is_some_and(|offer| offer.framework == key));
-            let Some(offer) = own.and_then(|offer| self.strike_inverse_offer(offer)) else {
+            let own = self.offers.find_own_inverse(&id.value, key);
+            let Some(offer) = own.and_then(|offer| self.offers.remove_inverse(offer, &mut self.timers)) else {
                 let text = format!("Ignoring the answer to inverse offer {}: it is not outstanding", id.value);
                 out.log(crate::Level::Debug, text);
                 continue;
@@ -119,16 +116,12 @@ impl Master {
         tell: bool,
         out: &mut Outbox,
     ) {
-        if self.inverse_offers.is_empty() {
-            return;
-        }
-        let doomed = self.inverse_offers.iter().filter(|(_, offer)| concerned(offer));
+        let doomed = self.offers.inverse().iter().filter(|(_, offer)| concerned(offer));
         let doomed: Vec<OfferKey> = doomed.map(|(key, _)| *key).collect();
         for key in doomed {
             let Some(offer) = self.take_inverse_offer(key) else { continue };
             if tell {
-                let id = mesos::OfferId { value: self.made_id("O", key.0).into() };
-                self.tell_rescind_inverse(offer.framework, id, out);
+                self.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
             }
         }
     }
@@ -136,46 +129,29 @@ impl Master {
     /// An inverse offer has not been answered in time: it is taken back, and made again.
     pub(crate) fn inverse_offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         let Some(offer) = self.take_inverse_offer(key) else { return };
-        let id = mesos::OfferId { value: self.made_id("O", key.0).into() };
-        self.tell_rescind_inverse(offer.framework, id, out);
+        self.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
     }
 
     /// Takes an inverse offer out of the books without an answer.
     fn take_inverse_offer(&mut self, key: OfferKey) -> Option<InverseOffer> {
-        let offer = self.strike_inverse_offer(key)?;
+        let offer = self.offers.remove_inverse(key, &mut self.timers)?;
         if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent.0), self.frameworks.get(offer.framework.0))
         {
             self.allocation.answer_inverse(&framework.id, &agent.id, None, None);
         }
         Some(offer)
     }
-
-    fn strike_inverse_offer(&mut self, key: OfferKey) -> Option<InverseOffer> {
-        self.snapshot = None;
-        let offer = Arc::make_mut(&mut self.inverse_offers).remove(&key)?;
-        if let Some(token) = offer.timeout {
-            self.timers.cancel(token);
-        }
-        Some(offer)
-    }
-
-    fn inverse_offer_by_id(&self, id: &str) -> Option<OfferKey> {
-        let number = id.strip_prefix(self.info.id.as_str())?.strip_prefix("-O")?;
-        let key = number.parse().ok().filter(|key: &u64| key.to_string() == number).map(OfferKey)?;
-        self.inverse_offers.contains_key(&key).then_some(key)
-    }
 }
 
 /// An inverse offer as its framework sees it.
 pub(crate) fn inverse_offer_to_proto(
-    master_id: &str,
-    key: OfferKey,
+    id: mesos::OfferId,
     offer: &InverseOffer,
     agent: &Agent,
     framework: &Framework,
 ) -> mesos::InverseOffer {
     mesos::InverseOffer {
-        id: id_to_proto(master_id, key),
+        id,
         url: Some(url_of(agent)),
         framework_id: framework.proto_id(),
         slave_id: Some(agent.proto_id()),
