@@ -115,8 +115,10 @@ impl Images {
         let backend = match enabled || !Backend::is_name(name) {
             true => {
                 let chosen = Backend::choose(name, &store, &roots);
-                let (backend, reasons) = chosen.or_else(|why| refused("image_provisioner_backend", &why))?;
+                let (backend, reasons) =
+                    chosen.or_else(|why| refused("image_provisioner_backend", &why.to_string()))?;
                 if !reasons.is_empty() {
+                    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
                     tracing::info!("images: the backend is {backend:?}, as {}", reasons.join(", and "));
                 }
                 backend
