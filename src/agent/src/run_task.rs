@@ -107,7 +107,7 @@ impl Agent {
         };
         let tasks = launch.queued.tasks().iter().map(|task| &**task);
         let allowed = self.config.authorizer.may_launch(info, tasks, executor);
-        allowed.map_err(|message| Drop { state: TaskState::TaskError, reason, message })
+        allowed.map_err(|why| Drop { state: TaskState::TaskError, reason, message: why.to_string() })
     }
 
     /// Whether a launch is sound and may take place now.

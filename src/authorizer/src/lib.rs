@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub use action::Action;
 pub use entity::Subject;
-pub use objects::{executor_user, launched_user, resource_roles, task_user};
+pub use objects::{LaunchRefused, executor_user, launched_user, resource_roles, task_user};
 pub use read::AclError;
 
 use entity::{Entity, Objects};

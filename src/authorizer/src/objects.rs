@@ -5,24 +5,34 @@ use protos::mesos::{CommandInfo, ExecutorInfo, FrameworkInfo, Resource, Task, Ta
 
 use crate::Authorizer;
 
+/// A framework may not run a task or an executor as its user. In Mesos's words, which the status update gives.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Not authorized to launch {what} '{id}' as user '{user}'")]
+pub struct LaunchRefused {
+    /// `task` or `executor`.
+    what: &'static str,
+    id: String,
+    user: String,
+}
+
 impl Authorizer {
     /// Whether a framework may run tasks as their users, and an executor that has a command as its own.
     ///
     /// # Errors
-    /// The first that it may not run, and the user, in words.
+    /// The first that it may not run.
     pub fn may_launch<'t>(
         &self,
         framework: &FrameworkInfo,
         tasks: impl IntoIterator<Item = &'t TaskInfo>,
         executor: Option<&ExecutorInfo>,
-    ) -> Result<(), String> {
+    ) -> Result<(), LaunchRefused> {
         if !self.is_on() {
             return Ok(());
         }
         let principal = framework.principal.as_deref();
-        let ask = |what: &str, id: &str, user: &str| match self.may_run_as(principal, user) {
+        let ask = |what, id: &str, user: &str| match self.may_run_as(principal, user) {
             true => Ok(()),
-            false => Err(format!("Not authorized to launch {what} '{id}' as user '{user}'")),
+            false => Err(LaunchRefused { what, id: id.to_owned(), user: user.to_owned() }),
         };
         for task in tasks {
             ask("task", &task.task_id.value, task_user(task, framework))?;

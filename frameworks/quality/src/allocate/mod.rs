@@ -40,13 +40,18 @@ impl Policy {
     }
 }
 
-impl std::str::FromStr for Policy {
-    type Err = String;
+/// A text that names no policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no policy: slaq, fair, fifo or shortest")]
+pub struct UnknownPolicy(String);
 
-    fn from_str(text: &str) -> Result<Policy, String> {
+impl std::str::FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(text: &str) -> Result<Policy, UnknownPolicy> {
         let all = [Policy::Slaq, Policy::Fair, Policy::Fifo, Policy::Shortest];
         let known = all.into_iter().find(|p| p.name() == text);
-        known.ok_or_else(|| format!("'{text}' is no policy: slaq, fair, fifo or shortest"))
+        known.ok_or_else(|| UnknownPolicy(text.to_owned()))
     }
 }
 

@@ -231,5 +231,5 @@ fn fifo_and_shortest_go_by_their_order() {
     let unknown = Bid { remaining: None, ..long };
     assert_eq!(decide(Policy::Shortest, &[long, short, unknown], 8, 3.0), [1, 1, 6]);
     assert_eq!("shortest".parse(), Ok(Policy::Shortest));
-    assert!("Slaq".parse::<Policy>().unwrap_err().contains("slaq, fair, fifo or shortest"));
+    assert!("Slaq".parse::<Policy>().unwrap_err().to_string().contains("slaq, fair, fifo or shortest"));
 }

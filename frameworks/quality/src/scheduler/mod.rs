@@ -25,7 +25,9 @@ use sdk::{Calls, Event, Requests};
 use crate::allocate::Policy;
 use entry::Entry;
 
-pub use question::{Answer, Directive, Earlier, Iteration, Move, Outcome, Progress, Question, Restored, Submission};
+pub use question::{
+    Answer, Directive, Earlier, Iteration, JobRefused, Move, Outcome, Progress, Question, Restored, Submission,
+};
 pub use status::{JobStatus, Point, State, Status};
 pub use workers::{JOB_VARIABLE, TOKEN_VARIABLE};
 

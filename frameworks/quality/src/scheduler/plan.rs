@@ -9,7 +9,9 @@ use sdk::base::Time;
 
 use super::Quality;
 use super::entry::{Entry, Hand};
-use super::question::{Answer, Directive, Earlier, Iteration, Outcome, Progress, Question, Restored, Submission};
+use super::question::{
+    Answer, Directive, Earlier, Iteration, JobRefused, Outcome, Progress, Question, Restored, Submission,
+};
 use super::status::{Point, State};
 use super::workers::FAILURES_MAX;
 use crate::allocate::decide;
@@ -114,8 +116,8 @@ impl Quality {
             Question::Forget(name) => {
                 let known = self.jobs.get(name).map(|j| j.is_active() || !j.workers.is_empty());
                 let result = match known {
-                    None => Err(format!("there is no job '{name}'")),
-                    Some(true) => Err(format!("the job '{name}' has not ended")),
+                    None => Err(JobRefused::Unknown(name.clone())),
+                    Some(true) => Err(JobRefused::Active(name.clone())),
                     Some(false) => {
                         self.drop_job(name, calls);
                         Ok(())
@@ -138,16 +140,16 @@ impl Quality {
         }
     }
 
-    fn submit(&mut self, submissions: &[Submission], now: Time, calls: &mut Calls) -> Result<(), String> {
+    fn submit(&mut self, submissions: &[Submission], now: Time, calls: &mut Calls) -> Result<(), JobRefused> {
         let mut names = BTreeSet::new();
         for Submission { job, .. } in submissions {
-            job.check().map_err(|error| error.to_string())?;
+            job.check()?;
             if self.jobs.contains_key(&job.name) || !names.insert(&job.name) {
-                return Err(format!("there is a job '{}' already", job.name));
+                return Err(JobRefused::Exists(job.name.clone()));
             }
         }
         if self.jobs.len() + submissions.len() > JOBS_MAX {
-            return Err(format!("there would be more than {JOBS_MAX} jobs; remove some that have ended"));
+            return Err(JobRefused::TooMany);
         }
         let first = self.jobs.values().map(|j| j.number + 1).max().unwrap_or(0);
         for (number, Submission { job, token }) in (first..).zip(submissions) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::status::Status;
-use crate::job::Job;
+use crate::job::{JOBS_MAX, Job, JobError};
 
 /// A question.
 #[derive(Clone, Debug)]
@@ -35,11 +35,31 @@ pub enum Question {
     Restored,
 }
 
+/// Why jobs are not taken, or a job is not forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JobRefused {
+    /// A job breaks a rule.
+    #[error(transparent)]
+    Invalid(#[from] JobError),
+    /// The name is in use.
+    #[error("there is a job '{0}' already")]
+    Exists(String),
+    /// There is no room for so many.
+    #[error("there would be more than {JOBS_MAX} jobs; remove some that have ended")]
+    TooMany,
+    /// No job has this name.
+    #[error("there is no job '{0}'")]
+    Unknown(String),
+    /// The job, or a worker of it, still runs.
+    #[error("the job '{0}' has not ended")]
+    Active(String),
+}
+
 /// An answer.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Whether jobs were taken; why not, in words.
-    Submitted(Result<(), String>),
+    /// Whether jobs were taken, or a job forgotten.
+    Submitted(Result<(), JobRefused>),
     /// What to do with the job's workers.
     Directive(Directive),
     /// It is noted.

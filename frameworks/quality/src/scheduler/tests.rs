@@ -124,7 +124,7 @@ impl World {
     fn take(&mut self, jobs: Vec<crate::job::Job>) -> Result<(), String> {
         let submissions = jobs.into_iter().map(|job| Submission { job, token: "secret".into() });
         match self.ask(Question::Submit(submissions.collect())) {
-            Answer::Submitted(taken) => taken,
+            Answer::Submitted(taken) => taken.map_err(|why| why.to_string()),
             other => panic!("{other:?}"),
         }
     }

@@ -333,7 +333,7 @@ impl Inner {
 
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Error> {
         match self.ask(Question::Forget(name.to_owned())).await? {
-            Answer::Submitted(Err(why)) => Err(Error::Refused(why)),
+            Answer::Submitted(Err(why)) => Err(Error::Refused(why.to_string())),
             _ => Ok(()),
         }
     }

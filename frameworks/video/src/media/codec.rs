@@ -9,9 +9,33 @@ use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
+use zune_jpeg::errors::DecodeErrors;
 
 use super::indexed::{Coding, Index};
 use crate::frame::{Frame, SIDE_MAX};
+
+/// Why a frame cannot be decoded.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CodecError {
+    #[error(transparent)]
+    H264(#[from] openh264::Error),
+    #[error("{0}")]
+    Jpeg(DecodeErrors),
+    #[error("too few bytes for its size")]
+    Planes,
+    #[error("a unit without its length")]
+    NoLength,
+    #[error("a unit longer than its frame")]
+    Length,
+    #[error("{width}x{height} pixels: sides are 2 to {SIDE_MAX}")]
+    Side { width: usize, height: usize },
+    #[error("a picture without its planes")]
+    NoPlanes,
+    #[error("a picture without a size")]
+    NoSize,
+    #[error("too few pixels for its size")]
+    Pixels,
+}
 
 /// A decoder for one video.
 pub(super) enum Decoder {
@@ -32,7 +56,7 @@ impl std::fmt::Debug for Decoder {
 
 impl Decoder {
     /// `reordered` says that frames are not stored in the order in which they are shown.
-    pub(super) fn new(index: &Index, reordered: bool) -> Result<Decoder, String> {
+    pub(super) fn new(index: &Index, reordered: bool) -> Result<Decoder, CodecError> {
         Ok(match &index.coding {
             Coding::H264 { length_bytes, parameters } => {
                 Decoder::H264(Box::new(H264Stream::new(*length_bytes, parameters, reordered)?))
@@ -43,7 +67,7 @@ impl Decoder {
     }
 
     /// The pictures that this packet completes, in display order.
-    pub(super) fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, String> {
+    pub(super) fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, CodecError> {
         match self {
             Decoder::H264(stream) => stream.decode(packet),
             Decoder::Jpeg => Ok(vec![jpeg(packet)?]),
@@ -57,13 +81,13 @@ impl Decoder {
                     let (u, v) = rest.split_at(chroma);
                     Frame::from_planes((w, h), [y, u, v], [w, half, half])
                 });
-                Ok(vec![frame.flatten().ok_or("too few bytes for its size")?])
+                Ok(vec![frame.flatten().ok_or(CodecError::Planes)?])
             }
         }
     }
 
     /// Pictures that were kept back, after the last packet.
-    pub(super) fn finish(&mut self) -> Result<Vec<Frame>, String> {
+    pub(super) fn finish(&mut self) -> Result<Vec<Frame>, CodecError> {
         match self {
             Decoder::H264(stream) => stream.finish(),
             _ => Ok(Vec::new()),
@@ -71,7 +95,7 @@ impl Decoder {
     }
 
     /// Forgets what came before; the next packet is a key frame.
-    pub(super) fn restart(&mut self) -> Result<(), String> {
+    pub(super) fn restart(&mut self) -> Result<(), CodecError> {
         match self {
             Decoder::H264(stream) => stream.restart(),
             _ => Ok(()),
@@ -90,7 +114,7 @@ pub(super) struct H264Stream {
 }
 
 impl H264Stream {
-    fn new(length_bytes: usize, parameters: &[Vec<u8>], reordered: bool) -> Result<H264Stream, String> {
+    fn new(length_bytes: usize, parameters: &[Vec<u8>], reordered: bool) -> Result<H264Stream, CodecError> {
         let mut start = Vec::new();
         for unit in parameters {
             start.extend_from_slice(&[0, 0, 0, 1]);
@@ -100,7 +124,7 @@ impl H264Stream {
         Ok(H264Stream { decoder, length_bytes, parameters: start, fresh: true, reordered, units: Vec::new() })
     }
 
-    fn restart(&mut self) -> Result<(), String> {
+    fn restart(&mut self) -> Result<(), CodecError> {
         if !self.fresh {
             // With its frames in order a key frame clears the decoder by itself; pictures kept back are another matter.
             if self.reordered {
@@ -111,7 +135,7 @@ impl H264Stream {
         Ok(())
     }
 
-    fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, String> {
+    fn decode(&mut self, packet: &[u8]) -> Result<Vec<Frame>, CodecError> {
         self.units.clear();
         if self.fresh {
             self.units.extend_from_slice(&self.parameters);
@@ -121,28 +145,28 @@ impl H264Stream {
         match self.decoder.decode(&self.units) {
             Ok(Some(picture)) => Ok(vec![copied(&picture)?]),
             Ok(None) => Ok(Vec::new()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn finish(&mut self) -> Result<Vec<Frame>, String> {
-        let rest = self.decoder.flush_remaining().map_err(|e| e.to_string())?;
+    fn finish(&mut self) -> Result<Vec<Frame>, CodecError> {
+        let rest = self.decoder.flush_remaining()?;
         rest.iter().map(copied).collect()
     }
 }
 
-fn open(reordered: bool) -> Result<H264, String> {
+fn open(reordered: bool) -> Result<H264, CodecError> {
     let flush = if reordered { Flush::NoFlush } else { Flush::Flush };
     let config = DecoderConfig::new().flush_after_decode(flush);
-    H264::with_api_config(OpenH264API::from_source(), config).map_err(|e| e.to_string())
+    Ok(H264::with_api_config(OpenH264API::from_source(), config)?)
 }
 
 /// Copies units with lengths before them to units with start codes before them.
-fn with_start_codes(mut packet: &[u8], length_bytes: usize, out: &mut Vec<u8>) -> Result<(), String> {
+fn with_start_codes(mut packet: &[u8], length_bytes: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
     while !packet.is_empty() {
-        let (length, rest) = packet.split_at_checked(length_bytes).ok_or("a unit without its length")?;
+        let (length, rest) = packet.split_at_checked(length_bytes).ok_or(CodecError::NoLength)?;
         let length = length.iter().fold(0, |n: usize, b| n << 8 | usize::from(*b));
-        let (unit, rest) = rest.split_at_checked(length).ok_or("a unit longer than its frame")?;
+        let (unit, rest) = rest.split_at_checked(length).ok_or(CodecError::Length)?;
         out.extend_from_slice(&[0, 0, 0, 1]);
         out.extend_from_slice(unit);
         packet = rest;
@@ -150,35 +174,35 @@ fn with_start_codes(mut packet: &[u8], length_bytes: usize, out: &mut Vec<u8>) -
     Ok(())
 }
 
-fn copied(picture: &DecodedYUV<'_>) -> Result<Frame, String> {
+fn copied(picture: &DecodedYUV<'_>) -> Result<Frame, CodecError> {
     let (width, height) = picture.dimensions();
     if width > SIDE_MAX || height > SIDE_MAX {
-        return Err(format!("{width}x{height} pixels: sides are 2 to {SIDE_MAX}"));
+        return Err(CodecError::Side { width, height });
     }
     let (y, u, v) = picture.strides();
     let planes = [picture.y(), picture.u(), picture.v()];
-    Frame::from_planes((width, height), planes, [y, u, v]).ok_or_else(|| "a picture without its planes".to_owned())
+    Frame::from_planes((width, height), planes, [y, u, v]).ok_or(CodecError::NoPlanes)
 }
 
 /// Decodes one JPEG picture.
-pub(super) fn jpeg(bytes: &[u8]) -> Result<Frame, String> {
+pub(super) fn jpeg(bytes: &[u8]) -> Result<Frame, CodecError> {
     let options = DecoderOptions::default()
         .set_max_width(SIDE_MAX)
         .set_max_height(SIDE_MAX)
         .set_strict_mode(true)
         .jpeg_set_out_colorspace(ColorSpace::YCbCr);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
-    decoder.decode_headers().map_err(|e| e.to_string())?;
+    decoder.decode_headers().map_err(CodecError::Jpeg)?;
     let grey = decoder.input_colorspace() == Some(ColorSpace::Luma);
     if grey {
         decoder.set_options(options.jpeg_set_out_colorspace(ColorSpace::Luma));
     }
-    let pixels = decoder.decode().map_err(|e| e.to_string())?;
-    let info = decoder.info().ok_or("a picture without a size")?;
+    let pixels = decoder.decode().map_err(CodecError::Jpeg)?;
+    let info = decoder.info().ok_or(CodecError::NoSize)?;
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     let channels = if grey { 1 } else { 3 };
     if width < 2 || height < 2 || pixels.len() < width * height * channels {
-        return Err("too few pixels for its size".to_owned());
+        return Err(CodecError::Pixels);
     }
     Ok(subsampled(&pixels, width, height, channels))
 }

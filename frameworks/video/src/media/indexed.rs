@@ -94,7 +94,8 @@ pub(super) fn open(path: &Path) -> Result<Indexed, MediaError> {
     };
     let index = index.and_then(checked).map_err(|fault| fault.of(path))?;
     let order = display_order(&index.packets);
-    let decoder = Decoder::new(&index, order.is_some()).map_err(|what| Fault::Malformed(what).of(path))?;
+    let decoder =
+        Decoder::new(&index, order.is_some()).map_err(|error| Fault::Malformed(error.to_string()).of(path))?;
     Ok(Indexed {
         path: path.to_owned(),
         file,
@@ -217,7 +218,7 @@ impl Indexed {
         if !past && !self.lost && (self.shown(key) < self.next_frame || key <= self.next_packet) {
             return Ok(());
         }
-        self.decoder.restart().map_err(|what| self.undecodable(number, &what))?;
+        self.decoder.restart().map_err(|error| self.undecodable(number, &error.to_string()))?;
         self.ready.clear();
         self.drained = false;
         self.lost = false;
@@ -239,7 +240,7 @@ impl Indexed {
     fn feed(&mut self, number: u64) -> Result<(), MediaError> {
         let Some(packet) = self.index.packets.get(self.next_packet).copied() else {
             self.drained = true;
-            let rest = self.decoder.finish().map_err(|what| self.undecodable(number, &what))?;
+            let rest = self.decoder.finish().map_err(|error| self.undecodable(number, &error.to_string()))?;
             self.decoded += rest.len() as u64;
             self.ready.extend(rest);
             return Ok(());
@@ -251,9 +252,9 @@ impl Indexed {
         self.buffer = buffer;
         let frames = match frames {
             Ok(frames) => frames,
-            Err(what) => {
+            Err(error) => {
                 self.lost = true;
-                return Err(self.undecodable(self.shown(self.next_packet - 1), &what));
+                return Err(self.undecodable(self.shown(self.next_packet - 1), &error.to_string()));
             }
         };
         self.decoded += frames.len() as u64;

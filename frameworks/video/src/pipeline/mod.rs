@@ -11,7 +11,7 @@ mod score;
 
 pub use config::{Config, Knobs};
 pub use events::{Finding, true_findings};
-pub use query::QueryKind;
+pub use query::{QueryKind, UnknownKind};
 pub use run::{Analyst, Pipeline, STILL_FRAMES, STILL_WITHIN_SECONDS, learn_still};
 pub use score::{Score, score};
 

@@ -35,11 +35,16 @@ impl QueryKind {
     }
 }
 
-impl std::str::FromStr for QueryKind {
-    type Err = String;
+/// A text that names no kind of query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no kind of query: cars, people, plates, kinds, tracks")]
+pub struct UnknownKind(String);
 
-    fn from_str(text: &str) -> Result<QueryKind, String> {
+impl std::str::FromStr for QueryKind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<QueryKind, UnknownKind> {
         let found = QueryKind::ALL.into_iter().find(|k| k.name() == text);
-        found.ok_or_else(|| format!("{text:?} is no kind of query: cars, people, plates, kinds, tracks"))
+        found.ok_or_else(|| UnknownKind(text.to_owned()))
     }
 }

@@ -4,8 +4,8 @@
 //! What a file system can do is tried where the store and the roots are. Nothing is mounted here.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 
 use rustix::fs as sys;
 use rustix::io::Errno;
@@ -25,6 +25,73 @@ pub enum Backend {
     Copy,
 }
 
+/// Why a backend cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// There is none of this name.
+    #[error("'{0}' is none of 'auto', 'overlay', 'aufs', 'bind' and 'copy'")]
+    Unknown(String),
+    /// The one that is named cannot be used on this host.
+    #[error("'{name}' cannot be used here: {why}")]
+    Unusable {
+        /// The backend.
+        name: &'static str,
+        /// What it lacks.
+        why: Lack,
+    },
+}
+
+/// What a backend lacks on this host.
+#[derive(Debug, thiserror::Error)]
+pub enum Lack {
+    /// The kernel does not know the file system.
+    #[error("the kernel has no file system '{0}'")]
+    Kernel(&'static str),
+    /// A directory cannot be made or looked at.
+    #[error("'{}': {error}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The directory's file system cannot lie under the backend's.
+    #[error("'{}' is on the file system {found}, which {kind} cannot use", path.display())]
+    Union {
+        /// The directory.
+        path: PathBuf,
+        /// Its file system.
+        found: &'static str,
+        /// The backend's.
+        kind: &'static str,
+    },
+    /// The directory's file system does not take what the backend writes.
+    #[error("the file system of '{}' has {mark}", path.display())]
+    Mark {
+        /// The directory.
+        path: PathBuf,
+        /// What it does not take.
+        mark: MarkError,
+    },
+}
+
+/// What a file system does not take.
+#[derive(Debug, thiserror::Error)]
+pub enum MarkError {
+    /// Devices 0/0, which mark a file that is gone.
+    #[error("no marks of what is gone: {0}")]
+    Device(Errno),
+    /// Attributes, which mark a directory of which all is gone.
+    #[error("no trusted attributes: {0}")]
+    Attribute(Errno),
+    /// The kinds of a directory's entries.
+    #[error("folders that do not tell what their entries are (d_type)")]
+    Kinds,
+    /// Reading a directory.
+    #[error("folders that cannot be read: {0}")]
+    Reading(Errno),
+}
+
 /// File systems that those of unions cannot write to, whatever else they can.
 const UNIONS: [(i64, &str); 5] =
     [(0x794c_7630, "overlay"), (0x6175_6673, "aufs"), (0xf15f, "ecryptfs"), (0x6969, "nfs"), (0x6573_5546, "fuse")];
@@ -41,7 +108,7 @@ impl Backend {
     ///
     /// # Errors
     /// The rule that the name breaks.
-    pub fn choose(name: &str, store: &Path, roots: &Path) -> Result<(Backend, Vec<String>), String> {
+    pub fn choose(name: &str, store: &Path, roots: &Path) -> Result<(Backend, Vec<Lack>), BackendError> {
         pick(name, &|backend| match backend {
             Backend::Overlay => {
                 is_known("overlay")?;
@@ -59,20 +126,18 @@ impl Backend {
     }
 }
 
-fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), String>) -> Result<(Backend, Vec<String>), String> {
+fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), Lack>) -> Result<(Backend, Vec<Lack>), BackendError> {
+    let named = |backend, name| match check(backend) {
+        Ok(()) => Ok((&[][..], backend)),
+        Err(why) => Err(BackendError::Unusable { name, why }),
+    };
     let (all, last): (&[Backend], Backend) = match name {
         "auto" | "" => (&[Backend::Overlay, Backend::Aufs], Backend::Copy),
-        "overlay" => {
-            check(Backend::Overlay).map_err(|why| format!("'overlay' cannot be used here: {why}"))?;
-            (&[], Backend::Overlay)
-        }
-        "aufs" => {
-            check(Backend::Aufs).map_err(|why| format!("'aufs' cannot be used here: {why}"))?;
-            (&[], Backend::Aufs)
-        }
+        "overlay" => named(Backend::Overlay, "overlay")?,
+        "aufs" => named(Backend::Aufs, "aufs")?,
         "bind" => (&[], Backend::Bind),
         "copy" => (&[], Backend::Copy),
-        _ => return Err(format!("'{name}' is none of 'auto', 'overlay', 'aufs', 'bind' and 'copy'")),
+        _ => return Err(BackendError::Unknown(name.to_owned())),
     };
     let mut reasons = Vec::new();
     for backend in all {
@@ -85,7 +150,7 @@ fn pick(name: &str, check: &dyn Fn(Backend) -> Result<(), String>) -> Result<(Ba
 }
 
 /// Whether the kernel has the file system, or a module for it, which it loads for the first mount.
-fn is_known(kind: &str) -> Result<(), String> {
+fn is_known(kind: &'static str) -> Result<(), Lack> {
     let listed = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let folder = if kind == "overlay" { "overlayfs" } else { kind };
@@ -94,29 +159,30 @@ fn is_known(kind: &str) -> Result<(), String> {
     let unseen = !Path::new("/lib/modules").is_dir() && kind == "overlay";
     match unseen || listed.lines().any(|line| line.trim_start_matches("nodev").trim() == kind) || modules.is_dir() {
         true => Ok(()),
-        false => Err(format!("the kernel has no file system '{kind}'")),
+        false => Err(Lack::Kernel(kind)),
     }
 }
 
 /// Whether `folder` can be the part that is written to.
-fn can_be_written_to(folder: &Path, kind: &str, more: &[(i64, &str)]) -> Result<(), String> {
-    let at = |error: std::io::Error| format!("'{}': {error}", folder.display());
+fn can_be_written_to(folder: &Path, kind: &'static str, more: &[(i64, &'static str)]) -> Result<(), Lack> {
+    let path = folder.to_owned();
+    let at = |error: io::Error| Lack::Directory { path: folder.to_owned(), error };
     ::store::create_directories(folder, ::store::Access::All).map_err(at)?;
     let magic = sys::statfs(folder).map_err(|errno| at(errno.into()))?.f_type;
     match UNIONS.iter().chain(more).find(|(other, _)| i128::from(*other) == i128::from(magic)) {
-        Some((_, name)) => Err(format!("'{}' is on the file system {name}, which {kind} cannot use", folder.display())),
+        Some((_, found)) => Err(Lack::Union { path, found, kind }),
         None => Ok(()),
     }
 }
 
 /// Whether the file system of `folder` takes the marks of what is gone, and tells the kinds of a folder's entries.
-fn can_be_marked(folder: &Path) -> Result<(), String> {
+fn can_be_marked(folder: &Path) -> Result<(), Lack> {
     let probe = folder.join(format!(".probe-{}", std::process::id()));
     match ::store::create_directories(&probe, ::store::Access::Owner) {
         Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => return Ok(()),
-        made => made.map_err(|error| format!("'{}': {error}", probe.display()))?,
+        made => made.map_err(|error| Lack::Directory { path: probe.clone(), error })?,
     }
-    let tried = try_marks(&probe).map_err(|what| format!("the file system of '{}' has {what}", folder.display()));
+    let tried = try_marks(&probe).map_err(|mark| Lack::Mark { path: folder.to_owned(), mark });
     // What is left is an empty folder, or two.
     let _ = fs::remove_dir_all(&probe);
     tried
@@ -127,11 +193,11 @@ fn may(tried: Result<(), Errno>) -> Result<(), Errno> {
     tried.or_else(|errno| if matches!(errno, Errno::NOSPC | Errno::DQUOT | Errno::IO) { Ok(()) } else { Err(errno) })
 }
 
-fn try_marks(probe: &Path) -> Result<(), String> {
+fn try_marks(probe: &Path) -> Result<(), MarkError> {
     let made = sys::mknodat(sys::CWD, probe.join("gone"), sys::FileType::CharacterDevice, sys::Mode::empty(), 0);
-    may(made).map_err(|errno| format!("no marks of what is gone: {errno}"))?;
+    may(made).map_err(MarkError::Device)?;
     let set = sys::setxattr(probe, OPAQUE, b"y", sys::XattrFlags::empty());
-    may(set).map_err(|errno| format!("no trusted attributes: {errno}"))?;
+    may(set).map_err(MarkError::Attribute)?;
     let kinds = || {
         let opened = sys::open(probe, sys::OFlags::DIRECTORY | sys::OFlags::CLOEXEC, sys::Mode::empty())?;
         let entries: Result<Vec<_>, _> = sys::Dir::new(opened)?.collect();
@@ -139,8 +205,8 @@ fn try_marks(probe: &Path) -> Result<(), String> {
     };
     match kinds() {
         Ok(true) => Ok(()),
-        Ok(false) => Err("folders that do not tell what their entries are (d_type)".to_owned()),
-        Err(errno) => Err(format!("folders that cannot be read: {errno}")),
+        Ok(false) => Err(MarkError::Kinds),
+        Err(errno) => Err(MarkError::Reading(errno)),
     }
 }
 
@@ -151,28 +217,32 @@ mod tests {
     #[test]
     fn the_best_one_that_the_host_can_do() {
         let only = |able: &'static [Backend]| {
-            move |backend: Backend| able.contains(&backend).then_some(()).ok_or_else(|| format!("no {backend:?}"))
+            move |backend: Backend| able.contains(&backend).then_some(()).ok_or(Lack::Kernel("some"))
+        };
+        let pick = |name: &str, able: &dyn Fn(Backend) -> Result<(), Lack>| {
+            pick(name, able).map(|(backend, lacks)| (backend, lacks.len())).map_err(|why| why.to_string())
         };
         let all = only(&[Backend::Overlay, Backend::Aufs]);
-        assert_eq!(pick("auto", &all), Ok((Backend::Overlay, vec![])));
-        assert_eq!(pick("", &only(&[Backend::Aufs])), Ok((Backend::Aufs, vec!["no Overlay".to_owned()])));
+        assert_eq!(pick("auto", &all), Ok((Backend::Overlay, 0)));
+        assert_eq!(pick("", &only(&[Backend::Aufs])), Ok((Backend::Aufs, 1)));
         let none = only(&[]);
-        assert_eq!(pick("auto", &none), Ok((Backend::Copy, vec!["no Overlay".to_owned(), "no Aufs".to_owned()])));
-        assert_eq!(pick("bind", &none), Ok((Backend::Bind, vec![])));
-        assert_eq!(pick("copy", &all), Ok((Backend::Copy, vec![])));
-        assert_eq!(pick("aufs", &none), Err("'aufs' cannot be used here: no Aufs".to_owned()));
+        assert_eq!(pick("auto", &none), Ok((Backend::Copy, 2)));
+        assert_eq!(pick("bind", &none), Ok((Backend::Bind, 0)));
+        assert_eq!(pick("copy", &all), Ok((Backend::Copy, 0)));
+        let why = "'aufs' cannot be used here: the kernel has no file system 'some'";
+        assert_eq!(pick("aufs", &none), Err(why.to_owned()));
         assert!(pick("zfs", &all).unwrap_err().starts_with("'zfs' is none of"));
     }
 
     #[test]
     fn a_file_system_without_marks() {
-        assert_eq!(is_known("nothing"), Err("the kernel has no file system 'nothing'".to_owned()));
+        assert_eq!(is_known("nothing").unwrap_err().to_string(), "the kernel has no file system 'nothing'");
         // Nobody makes folders there.
-        assert!(can_be_marked(Path::new("/proc")).unwrap_err().starts_with("'/proc/.probe-"));
+        assert!(can_be_marked(Path::new("/proc")).unwrap_err().to_string().starts_with("'/proc/.probe-"));
         let folder = std::env::temp_dir().join(format!("tepui-backend-{}", std::process::id()));
-        assert_eq!(can_be_written_to(&folder, "overlay", &[]), Ok(()));
+        can_be_written_to(&folder, "overlay", &[]).unwrap();
         if rustix::process::geteuid().is_root() {
-            assert_eq!(can_be_marked(&folder), Ok(()));
+            can_be_marked(&folder).unwrap();
         }
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
         fs::remove_dir_all(&folder).unwrap();

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use backend::Backend;
+pub use backend::{Backend, BackendError, Lack, MarkError};
 pub use copy::{copy_layers, has_marks, needs_copy};
 pub use name::Name;
 pub use store::{Pruned, Store};

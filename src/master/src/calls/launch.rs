@@ -24,7 +24,7 @@ impl Master {
             let Some(framework) = self.framework(deal.framework) else { return };
             normalize::task(&mut task, framework, deal.role.as_str());
             if let Err(why) = self.config.authorizer.may_launch(&framework.info, [&task], None) {
-                self.task_error(deal.framework, &task, Reason::TaskUnauthorized, why, out);
+                self.task_error(deal.framework, &task, Reason::TaskUnauthorized, why.to_string(), out);
                 continue;
             }
             let checked = match with_id {

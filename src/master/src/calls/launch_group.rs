@@ -31,7 +31,7 @@ impl Master {
                 let executor = Some(&group.executor);
                 self.config.authorizer.may_launch(&framework.info, &group.task_group.tasks, executor)
             });
-            allowed.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why))
+            allowed.map(|()| needs).map_err(|why| (Reason::TaskGroupUnauthorized, why.to_string()))
         });
         match checked {
             Ok(needs) => self.run_group(deal, *group, needs, out),

@@ -14,7 +14,7 @@ use ::lab::span::Span;
 use ::lab::users;
 use ::video::core::{Options as Settings, Submission, WorkerCommand};
 use ::video::modelled::{Happening, Modelled};
-use ::video::pipeline::QueryKind;
+use ::video::pipeline::{QueryKind, UnknownKind};
 use ::video::profile::{Point, Profile};
 use ::video::schedule::{Goals, Horizon, Objective, Policy};
 use ::video::spec::QuerySpec;
@@ -156,8 +156,8 @@ fn template(n: usize, kind: &JobKind, part: Part<'_>) -> Result<Template, Broken
 
 /// The profiles of a file or a folder, of the kinds that are wanted; else which option is wrong, and why.
 fn read(path: &Path, own: &JobOptions) -> Result<Looks, (&'static str, String)> {
-    let wanted: Result<Vec<QueryKind>, String> = own.kinds.iter().map(|kind| kind.parse()).collect();
-    let wanted = wanted.map_err(|rule| ("options.kinds", rule))?;
+    let wanted: Result<Vec<QueryKind>, UnknownKind> = own.kinds.iter().map(|kind| kind.parse()).collect();
+    let wanted = wanted.map_err(|rule| ("options.kinds", rule.to_string()))?;
     let files = files(path).map_err(|why| ("options.profiles", format!("{} cannot be read: {why}", path.display())))?;
     let mut profiles = Vec::new();
     for file in files {

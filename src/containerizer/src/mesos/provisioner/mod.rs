@@ -106,8 +106,10 @@ impl Provisioner {
         let backend = match enabled || !Backend::is_name(&name) {
             true => {
                 let chosen = Backend::choose(&name, &store, &roots);
-                let (backend, reasons) = chosen.map_err(|why| Refused::new("image_provisioner_backend", why))?;
+                let (backend, reasons) =
+                    chosen.map_err(|why| Refused::new("image_provisioner_backend", why.to_string()))?;
                 if !reasons.is_empty() {
+                    let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
                     tracing::info!("images: the backend is {backend:?}, as {}", reasons.join(", and "));
                 }
                 backend
