@@ -13,6 +13,7 @@ use protos::mesos::{self, internal::Registry};
 use resources::Role;
 use rustc_hash::FxHashMap;
 
+use crate::agents::AbsentAgents;
 use crate::allocation::Allocation;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
@@ -37,16 +38,7 @@ pub struct Master {
     /// The last frameworks that ended, oldest first.
     pub(crate) completed: Table<Framework>,
     pub(crate) offers: Offers,
-    /// Agents of the registry that have not come back since this master began.
-    pub(crate) recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
-    /// How many of them there were at first.
-    pub(crate) recovered_at_first: usize,
-    /// What the registry says of agents beside their info: draining and deactivation of recovered ones.
-    pub(crate) recovered_drain: BTreeMap<AgentId, (Option<mesos::DrainInfo>, bool)>,
-    /// Agents that do not answer, since when, and their draining.
-    pub(crate) unreachable: BTreeMap<AgentId, Unreachable>,
-    /// Agents that will not come back, since when.
-    pub(crate) gone: BTreeMap<AgentId, mesos::TimeInfo>,
+    pub(crate) absent: AbsentAgents,
     pub(crate) counters: Counters,
     pub(crate) weights: BTreeMap<String, f64>,
     /// Roles with a quota that says something.
@@ -83,14 +75,6 @@ pub struct Master {
     pub(crate) startup: Vec<RegistryOp>,
 }
 
-/// An agent that does not answer.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unreachable {
-    pub since: mesos::TimeInfo,
-    pub drain: Option<mesos::DrainInfo>,
-    pub deactivated: bool,
-}
-
 /// An interval of zero means always, which is as often as this.
 const LEAST_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -111,11 +95,7 @@ impl Master {
             agents: Table::default(),
             frameworks: Table::default(),
             completed: Table::default(),
-            recovered: Arc::default(),
-            recovered_at_first: 0,
-            recovered_drain: BTreeMap::new(),
-            unreachable: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            absent: AbsentAgents::new(registry),
             counters: Counters::default(),
             weights: BTreeMap::new(),
             quotas: Arc::default(),
@@ -193,7 +173,7 @@ impl Master {
 
     /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        let changed = self.offers.take_changed();
+        let changed = self.offers.take_changed() | self.absent.take_changed();
         if let Some(snapshot) = self.snapshot.as_ref().filter(|_| !changed) {
             return Arc::clone(snapshot);
         }

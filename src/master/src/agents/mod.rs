@@ -1,5 +1,6 @@
-//! How agents come, fall silent, come back and leave.
+//! How agents register, disconnect, reregister and are removed.
 
+mod absent;
 mod add;
 mod adopt;
 mod disconnect;
@@ -14,6 +15,7 @@ mod remove;
 mod total;
 mod unreachable;
 
+pub(crate) use absent::{AbsentAgents, Standing};
 pub(crate) use add::Arrival;
 pub(crate) use adopt::Returning;
 pub(crate) use removals::Removals;

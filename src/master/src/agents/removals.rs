@@ -65,7 +65,7 @@ impl Master {
     fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
         match waiting {
             Waiting::Silent(agent, _) => self.agent_books.get(agent).is_some_and(|book| book.removal_scheduled),
-            Waiting::Recovered(id) => self.recovered.contains_key(id),
+            Waiting::Recovered(id) => self.absent.is_recovered(id.as_str()),
         }
     }
 

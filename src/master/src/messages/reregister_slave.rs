@@ -4,7 +4,7 @@ use base::{AgentId, Pid};
 use protos::mesos::internal::{ReregisterSlaveMessage, ShutdownMessage};
 use resources::from_proto;
 
-use crate::agents::{Arrival, Returning, total_of};
+use crate::agents::{Arrival, Returning, Standing, total_of};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
@@ -20,7 +20,7 @@ impl Master {
             return;
         }
         let text = message.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        if self.gone.contains_key(text) {
+        if self.absent.is_gone(text) {
             shut_down(&from, "Agent has been marked gone", out);
             return;
         }
@@ -94,11 +94,7 @@ impl Master {
         out.info(format!("Agent {id} ({} at {}) has reregistered", arrival.info.hostname, arrival.pid));
         out.persist.push(RegistryOp::MarkAgentReachable(Box::new(arrival.info.clone())));
         self.count(Counter::SlaveReregistrations);
-        std::sync::Arc::make_mut(&mut self.recovered).remove(&id);
-        let was_unreachable = self.unreachable.remove(&id);
-        let recovered = self.recovered_drain.remove(&id);
-        let state = was_unreachable.as_ref().map(|u| (u.drain, u.deactivated)).or(recovered);
-        let (drain, deactivated) = state.unwrap_or_default();
+        let (Standing { drain, deactivated }, was_unreachable) = self.absent.readmit(&id);
         let key = self.book_agent(id, arrival, Some(self.now), out);
         let now = self.now;
         if let Some(agent) = self.agent_mut(key) {
@@ -106,14 +102,14 @@ impl Master {
             agent.drain = drain;
             agent.deactivated = deactivated;
         }
-        if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable.is_some()) {
+        if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable) {
             // This may be a message that was on its way since before the agent fell silent; what has ended since stands in it as
             // running. And tasks that this master has sent before may be on their way to the agent still.
             book.doubt = Doubt::Lists;
         }
         self.tell_reregistered(key, Vec::new(), out);
         self.adopt_frameworks(&returning, out);
-        let tasks = self.adopt(key, adoption, was_unreachable.is_some(), out);
+        let tasks = self.adopt(key, adoption, was_unreachable, out);
         self.offer_agent(key);
         self.announce_agent_added(key, out);
         for (framework, task) in tasks {

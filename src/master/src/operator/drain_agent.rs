@@ -29,12 +29,7 @@ impl Master {
         out.persist.push(RegistryOp::DrainAgent { id: SlaveId { value: id.clone() }, config });
         let drain = DrainInfo { state: DrainState::Draining as i32, config };
         let now = self.now;
-        if let Some(entry) = self.unreachable.get_mut(id.as_str()) {
-            entry.drain = Some(drain);
-        }
-        if let Some(entry) = self.recovered_drain.get_mut(id.as_str()) {
-            entry.0 = Some(drain);
-        }
+        self.absent.change_standing(&id, |standing| standing.drain = Some(drain));
         if let Some(agent) = key.and_then(|key| self.agent_mut(key)) {
             agent.drain = Some(drain);
             agent.drain_start = Some(now);
