@@ -61,7 +61,7 @@ impl Snapshot {
             time: master.now,
             started: master.started,
             info: Arc::clone(&master.info),
-            agents: master.agents.clone(),
+            agents: master.agents.rows().clone(),
             frameworks: master.frameworks.clone(),
             completed: master.completed.clone(),
             offers: master.offers.rows().clone(),

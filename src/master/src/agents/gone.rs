@@ -19,7 +19,7 @@ impl Master {
         let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentGone { id: proto_id, time });
         self.absent.add_gone(id, time);
-        let Some(key) = self.agent_ids.get(id).copied() else { return };
+        let Some(key) = self.agent_by_id(id.as_str()) else { return };
         if let Some(agent) = self.agent(key) {
             let message = Some("Agent has been marked gone".to_owned());
             out.send(&agent.pid.clone(), ShutdownMessage { message });

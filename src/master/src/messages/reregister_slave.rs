@@ -9,7 +9,7 @@ use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentCapabilities, AgentKey, Doubt};
+use crate::state::{AgentCapabilities, AgentKey};
 use crate::validate;
 
 impl Master {
@@ -34,7 +34,7 @@ impl Master {
         if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
-        let known = self.agent_ids.get(&id).copied();
+        let known = self.agent_by_id(id.as_str());
         if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
             out.warn(format!("Agent {id} comes back from another address: {from}"));
             shut_down(&from, "Agent attempted to reregister with different IP / hostname", out);
@@ -95,17 +95,13 @@ impl Master {
         out.persist.push(RegistryOp::MarkAgentReachable(Box::new(arrival.info.clone())));
         self.count(Counter::SlaveReregistrations);
         let (Standing { drain, deactivated }, was_unreachable) = self.absent.readmit(&id);
-        let key = self.book_agent(id, arrival, Some(self.now), out);
-        let now = self.now;
-        if let Some(agent) = self.agent_mut(key) {
-            agent.drain_start = drain.as_ref().map(|_| now);
-            agent.drain = drain;
-            agent.deactivated = deactivated;
-        }
-        if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable) {
-            // This may be a message that was on its way since before the agent fell silent; what has ended since stands in it as
-            // running. And tasks that this master has sent before may be on their way to the agent still.
-            book.doubt = Doubt::Lists;
+        let key = self.add_agent(id, arrival, Some(self.now), out);
+        self.agents.set_drain(key, drain, self.now);
+        self.agents.set_deactivated(key, deactivated);
+        if was_unreachable {
+            // This message may have been sent before the agent was unreachable, and list tasks that have ended since as running.
+            // And tasks that this master has sent before may still be on their way to the agent.
+            self.agents.doubt_list(key);
         }
         self.tell_reregistered(key, Vec::new(), out);
         self.adopt_frameworks(&returning, out);
@@ -117,17 +113,14 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.adopt_completed(key, returning);
-        self.check_drained(key);
+        self.agents.check_drained(key);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.
     fn replace_other_agent(&mut self, pid: &Pid, id: &AgentId, out: &mut Outbox) {
-        let Some(old) = self.agent_pids.get(pid).copied() else { return };
+        let Some(old) = self.agents.key_of_pid(pid) else { return };
         if self.agent(old).is_some_and(|agent| agent.id != *id) {
-            let why = "a new agent registered at the same address";
-            let proved = self.forget_authentication(pid);
-            self.remove_agent(old, why, Some(Counter::SlaveRemovalsRegistered), out);
-            self.keep_authentication(pid, proved);
+            self.replace_agent(old, out);
         }
     }
 }

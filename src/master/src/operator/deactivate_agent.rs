@@ -20,9 +20,8 @@ impl Master {
     pub(crate) fn set_deactivated(&mut self, id: &str, deactivated: bool, out: &mut Outbox) {
         self.absent.change_standing(id, |standing| standing.deactivated = deactivated);
         let Some(key) = self.agent_by_id(id) else { return };
-        let Some(agent) = self.agent_mut(key) else { return };
-        agent.deactivated = deactivated;
-        self.tell_activity(key);
+        self.agents.set_deactivated(key, deactivated);
+        self.update_activity(key);
         if deactivated {
             self.rescind_offers_on(key, out);
         }

@@ -26,10 +26,7 @@ impl Master {
         }
         out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.into() }));
         self.absent.change_standing(id, |standing| standing.drain = None);
-        if let Some(agent) = key.and_then(|key| self.agent_mut(key)) {
-            agent.drain = None;
-            agent.drain_start = None;
-        }
+        key.into_iter().for_each(|key| self.agents.set_drain(key, None, self.now));
         self.set_deactivated(id, false, out);
         Ok(())
     }
