@@ -55,19 +55,12 @@ impl Master {
 
     /// Whether the process is a registered agent, or drives a framework: then its proof goes with that.
     fn is_admitted(&self, pid: &Pid) -> bool {
-        self.agent_pids.contains_key(pid) || self.framework_pids.contains_key(pid)
+        self.agents.key_of_pid(pid).is_some() || self.framework_pids.contains_key(pid)
     }
 
     /// The link to a peer is gone, and with it what the peer has proved.
     pub(crate) fn forget_authentication(&mut self, pid: &Pid) -> Option<Proof> {
         self.peers.forget(pid)
-    }
-
-    /// What a peer proved before its link was given up for another one.
-    pub(crate) fn keep_authentication(&mut self, pid: &Pid, proof: Option<Proof>) {
-        if let Some(proof) = proof {
-            self.peers.prove(pid.clone(), proof);
-        }
     }
 
     /// A message that may be dealt with now. One that asks for admission waits until its sender has done with

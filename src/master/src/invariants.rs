@@ -21,11 +21,9 @@ pub use broken::Breakage;
 /// What does not hold, and where.
 pub fn check_invariants(master: &Master) -> Result<(), String> {
     for (key, agent) in master.agents.iter() {
-        let key = AgentKey(key);
-        let book = master.agent_books.get(&key).ok_or_else(|| format!("agent {} has no book", agent.id))?;
         let mut used = Resources::new();
-        for (framework, task) in &book.tasks {
-            let row = master.task(*framework, *task).ok_or_else(|| format!("agent {} lists no task", agent.id))?;
+        for (framework, task) in master.agents.tasks(key) {
+            let row = master.task(framework, task).ok_or_else(|| format!("agent {} lists no task", agent.id))?;
             if row.agent != key {
                 return Err(format!("task {} is in two agents' books", row.id));
             }
@@ -54,9 +52,8 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
             return Err(format!("framework {}: its book does not match its tasks", framework.id));
         }
         for (task, row) in framework.tasks.iter() {
-            let agent = master.agent_books.get(&row.agent);
-            if !agent.is_some_and(|book| book.tasks.contains(&(key, TaskKey(task)))) {
-                return Err(format!("task {} is in no agent's book", row.id));
+            if !master.agents.has_task(row.agent, key, TaskKey(task)) {
+                return Err(format!("task {} is not listed by its agent", row.id));
             }
         }
     }
@@ -65,7 +62,7 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
             return Err(format!("offer {key} is not listed by its framework"));
         }
     }
-    if master.framework_ids.len() != master.frameworks.len() || master.agent_ids.len() != master.agents.len() {
+    if master.framework_ids.len() != master.frameworks.len() || !master.agents.are_ids_in_step() {
         return Err("ids and rows do not match".to_owned());
     }
     Ok(())
@@ -78,7 +75,7 @@ fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {
     // Shared resources are always free.
     let held = agent.used.unallocated() + &agent.offered.unallocated();
     let free = &agent.total - &held.non_shared();
-    let active = agent.active() && !master.is_doubtful(key);
+    let active = master.agents.is_offerable(key);
     if view.free != free || view.total != agent.total || view.active != active {
         return Err(format!("the allocator has {} of agent {} free, the master {free}", view.free, agent.id));
     }

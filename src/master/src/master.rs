@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use allocator::Quota;
 use allocator::policies::Policies;
-use base::{AgentId, FrameworkId, Pid, Time};
+use base::{FrameworkId, Pid, Time};
 use protos::mesos::{self, internal::Registry};
 use resources::Role;
 use rustc_hash::FxHashMap;
 
+use crate::agents::{AbsentAgents, Agents};
 use crate::allocation::Allocation;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
@@ -21,7 +22,7 @@ use crate::offers::Offers;
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
-use crate::state::{Agent, AgentBook, AgentKey, Framework, FrameworkBook, FrameworkKey, Maintenance, TaskKey};
+use crate::state::{Agent, AgentKey, Framework, FrameworkBook, FrameworkKey, Maintenance, TaskKey};
 use crate::table::Table;
 use crate::timers::{Timer, Timers};
 
@@ -32,21 +33,12 @@ pub struct Master {
     pub(crate) now: Time,
     pub(crate) started: Time,
 
-    pub(crate) agents: Table<Agent>,
+    pub(crate) agents: Agents,
     pub(crate) frameworks: Table<Framework>,
     /// The last frameworks that ended, oldest first.
     pub(crate) completed: Table<Framework>,
     pub(crate) offers: Offers,
-    /// Agents of the registry that have not come back since this master began.
-    pub(crate) recovered: Arc<BTreeMap<AgentId, Arc<mesos::SlaveInfo>>>,
-    /// How many of them there were at first.
-    pub(crate) recovered_at_first: usize,
-    /// What the registry says of agents beside their info: draining and deactivation of recovered ones.
-    pub(crate) recovered_drain: BTreeMap<AgentId, (Option<mesos::DrainInfo>, bool)>,
-    /// Agents that do not answer, since when, and their draining.
-    pub(crate) unreachable: BTreeMap<AgentId, Unreachable>,
-    /// Agents that will not come back, since when.
-    pub(crate) gone: BTreeMap<AgentId, mesos::TimeInfo>,
+    pub(crate) absent: AbsentAgents,
     pub(crate) counters: Counters,
     pub(crate) weights: BTreeMap<String, f64>,
     /// Roles with a quota that says something.
@@ -55,10 +47,6 @@ pub struct Master {
     pub(crate) emptied_quotas: Arc<BTreeSet<Role>>,
     pub(crate) maintenance: Maintenance,
 
-    pub(crate) agent_ids: FxHashMap<AgentId, AgentKey>,
-    pub(crate) agent_pids: FxHashMap<Pid, AgentKey>,
-    pub(crate) agent_books: FxHashMap<AgentKey, AgentBook>,
-    pub(crate) observers: FxHashMap<u64, AgentKey>,
     pub(crate) framework_ids: FxHashMap<FrameworkId, FrameworkKey>,
     pub(crate) framework_pids: FxHashMap<Pid, FrameworkKey>,
     pub(crate) framework_streams: FxHashMap<StreamId, FrameworkKey>,
@@ -72,23 +60,11 @@ pub struct Master {
     pub(crate) removals: crate::agents::Removals,
     /// Where messages of drivers wait for their rate limits.
     pub(crate) gates: crate::throttle::Gates,
-    /// Draining agents that have become empty, to be dealt with at the end of the input.
-    pub(crate) drained: Vec<AgentKey>,
     pub(crate) next_framework: u64,
-    pub(crate) next_agent: u64,
-    pub(crate) next_observer: u64,
     /// The generator of the operations' UUIDs.
     pub(crate) uuids: u64,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     pub(crate) startup: Vec<RegistryOp>,
-}
-
-/// An agent that does not answer.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unreachable {
-    pub since: mesos::TimeInfo,
-    pub drain: Option<mesos::DrainInfo>,
-    pub deactivated: bool,
 }
 
 /// An interval of zero means always, which is as often as this.
@@ -104,27 +80,19 @@ impl Master {
             allocation: Allocation::new(&config, &info, seed, now),
             startup: vec![RegistryOp::Recover(Box::new(info.clone()))],
             config,
+            agents: Agents::new(&info.id),
             offers: Offers::new(&info.id),
             info: Arc::new(info),
             now,
             started: now,
-            agents: Table::default(),
             frameworks: Table::default(),
             completed: Table::default(),
-            recovered: Arc::default(),
-            recovered_at_first: 0,
-            recovered_drain: BTreeMap::new(),
-            unreachable: BTreeMap::new(),
-            gone: BTreeMap::new(),
+            absent: AbsentAgents::new(registry),
             counters: Counters::default(),
             weights: BTreeMap::new(),
             quotas: Arc::default(),
             emptied_quotas: Arc::default(),
             maintenance: Maintenance::default(),
-            agent_ids: FxHashMap::default(),
-            agent_pids: FxHashMap::default(),
-            agent_books: FxHashMap::default(),
-            observers: FxHashMap::default(),
             framework_ids: FxHashMap::default(),
             framework_pids: FxHashMap::default(),
             framework_streams: FxHashMap::default(),
@@ -135,10 +103,7 @@ impl Master {
             timers: Timers::default(),
             removals: Default::default(),
             gates: Default::default(),
-            drained: Vec::new(),
             next_framework: 0,
-            next_agent: 0,
-            next_observer: 1,
             uuids: seed,
             snapshot: None,
         };
@@ -193,7 +158,7 @@ impl Master {
 
     /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        let changed = self.offers.take_changed();
+        let changed = self.agents.take_changed() | self.offers.take_changed() | self.absent.take_changed();
         if let Some(snapshot) = self.snapshot.as_ref().filter(|_| !changed) {
             return Arc::clone(snapshot);
         }
@@ -243,7 +208,7 @@ impl Master {
         if let Some(framework) = self.framework_pids.get(pid).copied() {
             self.driver_exited(framework, out);
         }
-        if let Some(agent) = self.agent_pids.get(pid).copied() {
+        if let Some(agent) = self.agents.key_of_pid(pid) {
             self.agent_exited(agent, out);
         }
     }
@@ -262,12 +227,7 @@ impl Master {
     }
 
     pub(crate) fn agent(&self, key: AgentKey) -> Option<&Arc<Agent>> {
-        self.agents.get(key.0)
-    }
-
-    pub(crate) fn agent_mut(&mut self, key: AgentKey) -> Option<&mut Agent> {
-        self.snapshot = None;
-        self.agents.get_mut(key.0)
+        self.agents.get(key)
     }
 
     pub(crate) fn framework(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
@@ -280,7 +240,7 @@ impl Master {
     }
 
     pub(crate) fn agent_by_id(&self, id: &str) -> Option<AgentKey> {
-        self.agent_ids.get(id).copied()
+        self.agents.key_of(id)
     }
 
     pub(crate) fn framework_by_id(&self, id: &str) -> Option<FrameworkKey> {

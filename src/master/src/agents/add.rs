@@ -1,21 +1,20 @@
-//! An agent enters the master's books.
+//! An agent is added to the cluster.
 //!
-//! It does not check whether it may; `messages/register_slave.rs` and `messages/reregister_slave.rs` do.
+//! Whether it may be is checked in `messages/register_slave.rs` and `messages/reregister_slave.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::{AgentId, Pid, Time};
+use base::{AgentId, FrameworkId, Pid, Time};
 use protos::mesos;
 use protos::mesos::internal::MasterSlaveConnection;
 use resources::Resources;
 
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::state::{Agent, AgentBook, AgentCapabilities, AgentKey, Doubt};
-use crate::timers::{Timer, Token};
+use crate::state::{Agent, AgentCapabilities, AgentKey};
 
-/// What an agent brings along when it registers.
+/// What an agent registers with.
 pub(crate) struct Arrival {
     pub info: mesos::SlaveInfo,
     pub pid: Pid,
@@ -27,8 +26,8 @@ pub(crate) struct Arrival {
 }
 
 impl Master {
-    /// Books an agent, links to it and starts to ping it. The allocator does not know it yet.
-    pub(crate) fn book_agent(
+    /// Adds an agent, links to it and pings it. The allocator does not know it yet: see [`Master::offer_agent`].
+    pub(crate) fn add_agent(
         &mut self,
         id: AgentId,
         arrival: Arrival,
@@ -37,7 +36,8 @@ impl Master {
     ) -> AgentKey {
         let pid = arrival.pid.clone();
         let agent = Agent {
-            id: id.clone(),
+            id,
+            unavailability: None,
             info: Arc::new(arrival.info),
             pid: pid.clone(),
             version: arrival.version,
@@ -48,7 +48,6 @@ impl Master {
             deactivated: false,
             drain: None,
             drain_start: None,
-            unavailability: None,
             inverse_answers: BTreeMap::new(),
             total: arrival.total,
             used: Resources::new(),
@@ -59,45 +58,17 @@ impl Master {
             operations: BTreeMap::new(),
             executors: BTreeMap::new(),
         };
-        self.snapshot = None;
-        let key = AgentKey(self.agents.insert(Arc::new(agent)));
-        self.agent_ids.insert(id, key);
-        self.agent_pids.insert(pid.clone(), key);
         out.push(Output::Link { pid });
-        let (observer, ping) = self.observe(key);
-        let book = AgentBook { observer, ponged: true, ping: Some(ping), ..AgentBook::default() };
-        self.agent_books.insert(key, book);
+        let key = self.agents.insert(agent, self.now, &mut self.timers);
         self.learn_unavailability(key, out);
         key
     }
 
-    /// A new observer of an agent pings it at once: its name, and its timer.
-    fn observe(&mut self, key: AgentKey) -> (u64, Token) {
-        let observer = self.next_observer;
-        self.next_observer += 1;
-        self.observers.insert(observer, key);
-        (observer, self.timers.set(self.now, Timer::Ping { agent: key, observer }))
-    }
-
-    /// What an agent has listed may not be all: it is to list everything once more. Pings begin anew, so that none which it was sent
-    /// before counts as an answer.
-    pub(crate) fn doubt(&mut self, key: AgentKey) {
-        let (observer, ping) = self.observe(key);
-        let Some(book) = self.agent_books.get_mut(&key) else { return };
-        book.doubt = Doubt::Lists;
-        book.ponged = true;
-        self.observers.remove(&std::mem::replace(&mut book.observer, observer));
-        if let Some(old) = book.ping.replace(ping) {
-            self.timers.cancel(old);
-        }
-    }
-
-    /// Tells the allocator of an agent that is booked with its tasks and executors.
+    /// Tells the allocator of an agent whose tasks and executors are added.
     pub(crate) fn offer_agent(&mut self, key: AgentKey) {
-        let Some(agent) = self.agents.get(key.0) else { return };
-        let mut used: BTreeMap<base::FrameworkId, Resources> = BTreeMap::new();
-        let tasks = self.agent_books.get(&key).map(|book| &book.tasks);
-        for (framework, task) in tasks.into_iter().flatten() {
+        let Some(agent) = self.agents.get(key) else { return };
+        let mut used: BTreeMap<FrameworkId, Resources> = BTreeMap::new();
+        for (framework, task) in self.agents.tasks(key) {
             let Some(framework) = self.frameworks.get(framework.0) else { continue };
             if let Some(task) = framework.tasks.get(task.0).filter(|task| !task.released) {
                 *used.entry(framework.id.clone()).or_default() += &*task.resources;
@@ -110,20 +81,15 @@ impl Master {
             }
         }
         self.allocation.add_agent(agent, &used);
-        if self.is_doubtful(key) {
+        if self.agents.is_doubtful(key) {
             self.allocation.set_agent_active(&agent.id, false);
         }
     }
 
-    /// Tells the allocator whether an agent may be offered, after that has changed.
-    pub(crate) fn tell_activity(&mut self, key: AgentKey) {
-        let Some(agent) = self.agents.get(key.0) else { return };
-        self.allocation.set_agent_active(&agent.id, agent.active() && !self.is_doubtful(key));
-    }
-
-    /// Whether what runs on an agent is not known for sure. It is offered to nobody then: what seems to be free may be in use.
-    pub(crate) fn is_doubtful(&self, key: AgentKey) -> bool {
-        self.agent_books.get(&key).is_some_and(|book| book.doubt != Doubt::None)
+    /// Tells the allocator whether an agent's resources may be offered, after that has changed.
+    pub(crate) fn update_activity(&mut self, key: AgentKey) {
+        let Some(agent) = self.agents.get(key) else { return };
+        self.allocation.set_agent_active(&agent.id, self.agents.is_offerable(key));
     }
 
     /// What an admitted agent is told of pings.

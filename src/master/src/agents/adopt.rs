@@ -108,7 +108,7 @@ impl Master {
             if self.agent(agent).is_some_and(|row| row.executor(framework, id.as_str()).is_none()) {
                 info.resources = resources.to_proto(Format::PostRefinement);
                 let executor = Executor { framework, info: Arc::new(info), resources };
-                self.add_executor(agent, id, executor);
+                self.agents.add_executor(agent, id, executor);
             }
         }
         let mut added = Vec::new();

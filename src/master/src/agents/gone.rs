@@ -1,4 +1,4 @@
-//! An operator says that an agent will not come back (mesos-features.md TSK-74).
+//! An operator marks an agent gone: it will not reregister (mesos-features.md TSK-74).
 
 use base::AgentId;
 use protos::mesos::internal::ShutdownMessage;
@@ -12,18 +12,14 @@ use crate::master::Master;
 use crate::registry::RegistryOp;
 
 impl Master {
-    /// Marks a registered, recovered or unreachable agent gone. The agent, if it is there, is told to end.
+    /// Marks a registered, recovered or unreachable agent gone. If it is registered, it is told to end.
     pub(crate) fn mark_gone(&mut self, id: &AgentId, out: &mut Outbox) {
         out.info(format!("Marking agent {id} gone"));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
         let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentGone { id: proto_id, time });
-        self.snapshot = None;
-        self.gone.insert(id.clone(), time);
-        self.unreachable.remove(id);
-        std::sync::Arc::make_mut(&mut self.recovered).remove(id);
-        self.recovered_drain.remove(id);
-        let Some(key) = self.agent_ids.get(id).copied() else { return };
+        self.absent.add_gone(id, time);
+        let Some(key) = self.agent_by_id(id.as_str()) else { return };
         if let Some(agent) = self.agent(key) {
             let message = Some("Agent has been marked gone".to_owned());
             out.send(&agent.pid.clone(), ShutdownMessage { message });

@@ -1,9 +1,9 @@
-//! How agents come, fall silent, come back and leave.
+//! How agents register, disconnect, reregister and are removed.
 
+mod absent;
 mod add;
 mod adopt;
 mod disconnect;
-mod drain;
 mod gone;
 mod ping;
 pub(crate) mod providers;
@@ -11,11 +11,14 @@ mod reconcile;
 mod recover;
 mod removals;
 mod remove;
+mod table;
 mod total;
 mod unreachable;
 
+pub(crate) use absent::{AbsentAgents, Standing};
 pub(crate) use add::Arrival;
 pub(crate) use adopt::Returning;
 pub(crate) use removals::Removals;
 pub(crate) use remove::Removal;
+pub(crate) use table::Agents;
 pub(crate) use total::total_of;

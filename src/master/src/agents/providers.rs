@@ -1,17 +1,15 @@
-//! The resource providers of an agent: what it reports of them, and what that makes of its resources and operations
+//! The resource providers of an agent: what it reports of them, and how that changes its resources and operations
 //! (wire/libprocess.md 8.3 and 12).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use protos::mesos;
-use protos::mesos::OperationState;
 use protos::mesos::internal::update_slave_message;
 use resources::{ProviderId, Resource, Resources, from_proto};
 
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::messages::is_final;
-use crate::operations::{provider_of, without_allocations};
+use crate::operations::is_final;
 use crate::state::{AgentKey, ResourceProvider};
 use crate::validate;
 
@@ -63,7 +61,7 @@ pub(crate) fn is_provided(resource: &Resource) -> bool {
 impl Master {
     /// Whether the agent reports something else of its providers than before.
     pub(crate) fn has_new_providers(&self, key: AgentKey, report: &Report) -> bool {
-        let Some(agent) = self.agent(key) else { return false };
+        let Some(agent) = self.agents.get(key) else { return false };
         let same = |(id, reported): (&String, &Reported)| {
             agent.providers.get(id).is_some_and(|known| {
                 (&known.info, &known.version) == (&reported.provider.info, &reported.provider.version)
@@ -73,61 +71,19 @@ impl Master {
         report.len() != agent.providers.len() || !report.iter().all(same)
     }
 
-    /// Replaces the providers of an agent. Those that it does not report any more are gone, with their operations.
+    /// Replaces the providers of an agent. Those that it does not report any more are removed, with their operations.
     pub(crate) fn set_providers(&mut self, key: AgentKey, report: Report, out: &mut Outbox) {
-        let Some(agent) = self.agent(key) else { return };
-        let known: Vec<String> = agent.providers.keys().filter(|id| !report.contains_key(*id)).cloned().collect();
-        for id in known {
-            self.remove_provider(key, &id, out);
+        let Some(agent) = self.agents.get(key) else { return };
+        let missing: Vec<String> = agent.providers.keys().filter(|id| !report.contains_key(*id)).cloned().collect();
+        for id in missing {
+            let Some(agent) = self.agents.remove_provider(key, &id) else { return };
+            out.info(format!("Agent {} does not report resource provider {id} any more: it is removed", agent.id));
         }
-        for (id, mut reported) in report {
-            let ended: BTreeSet<Vec<u8>> = reported
-                .operations
-                .iter()
-                .filter(|operation| is_final(operation.latest_status.state()))
-                .map(|operation| operation.uuid.value.clone())
-                .collect();
-            self.compare_operations(key, Some(&id), reported.operations, out);
-            let Some(agent) = self.agent_mut(key) else { return };
-            let of_it = agent.operations.values().filter(|known| provider_of(&known.info) == Some(&id));
-            let open =
-                of_it.filter(|known| !is_final(known.latest_status.state()) && !ended.contains(&known.uuid.value));
-            reported.provider.undone = open.map(|known| known.uuid.value.clone()).collect();
-            agent.providers.insert(id, reported.provider);
+        for (id, Reported { provider, operations }) in report {
+            let ended = operations.iter().filter(|operation| is_final(operation.latest_status.state()));
+            let ended: Vec<Vec<u8>> = ended.map(|operation| operation.uuid.value.clone()).collect();
+            self.compare_operations(key, Some(&id), operations, out);
+            self.agents.set_provider(key, id, provider, &ended);
         }
-    }
-
-    fn remove_provider(&mut self, key: AgentKey, id: &str, out: &mut Outbox) {
-        let Some(agent) = self.agent_mut(key) else { return };
-        let kept = |operation: &mesos::Operation| provider_of(&operation.info) != Some(id);
-        agent.operations.retain(|_, operation| kept(operation));
-        agent.providers.remove(id);
-        let agent = agent.id.clone();
-        out.info(format!("Agent {agent} does not report resource provider {id} any more: it is removed"));
-    }
-
-    /// An operation has ended at its provider. What the provider reported while it was open does not show what it has made: that is
-    /// made up for, and offers of what it was made from are taken back.
-    pub(crate) fn settle_provided(
-        &mut self,
-        key: AgentKey,
-        operation: &mesos::Operation,
-        state: OperationState,
-        out: &mut Outbox,
-    ) {
-        let Some(agent) = self.agent_mut(key) else { return };
-        let Some(id) = provider_of(&operation.info) else { return };
-        let Some(provider) = agent.providers.get_mut(id) else { return };
-        if !provider.undone.remove(&operation.uuid.value) || state != OperationState::OperationFinished {
-            return;
-        }
-        let Ok(conversions) = resources::conversions(&without_allocations(&operation.info)) else { return };
-        let (Ok(provided), Ok(total)) =
-            (provider.total.apply_conversions(&conversions), agent.total.apply_conversions(&conversions))
-        else {
-            return;
-        };
-        provider.total = provided;
-        self.change_total(key, total, (false, true), out);
     }
 }

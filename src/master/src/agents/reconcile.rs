@@ -1,7 +1,6 @@
-//! A registered agent reregisters: what it lists is held against what the master knows (wire/libprocess.md 8.3).
+//! A registered agent reregisters: its lists are compared with the master's (wire/libprocess.md 8.3).
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use protos::mesos;
 use protos::mesos::internal::{
@@ -14,7 +13,7 @@ use crate::counters::Counter;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentKey, Doubt, FrameworkKey};
+use crate::state::{Agent, AgentKey, FrameworkKey};
 
 impl Master {
     /// The agent was registered, with or without a connection.
@@ -33,10 +32,10 @@ impl Master {
         // What is offered may not be there any more.
         self.rescind_offers_on(key, out);
         let reconciliations = self.missing_tasks(key, &returning);
-        let behind = !self.is_doubtful(key) && self.is_behind(key, &arrival, &reconciliations);
+        let behind = !self.agents.is_doubtful(key) && self.is_behind(key, &arrival, &reconciliations);
         self.reconnect_agent(key, arrival, out);
         if behind {
-            self.doubt(key);
+            self.agents.ask_list_again(key, self.now, &mut self.timers);
         }
         self.learn_unavailability(key, out);
         self.tell_reregistered(key, reconciliations, out);
@@ -48,7 +47,7 @@ impl Master {
             self.announce_task_added(framework, task, out);
         }
         self.brief_agent(key, &returning, out);
-        self.check_drained(key);
+        self.agents.check_drained(key);
     }
 
     /// Whether an agent does not have all that it was given. It may be on its way still, and take what the agent's list leaves free;
@@ -59,43 +58,18 @@ impl Master {
     }
 
     fn reconnect_agent(&mut self, key: AgentKey, arrival: Arrival, out: &mut Outbox) {
-        let now = self.now;
-        let Some(agent) = self.agent_mut(key) else { return };
-        let old = std::mem::replace(&mut agent.pid, arrival.pid.clone());
-        if *agent.info != arrival.info {
-            out.persist.push(RegistryOp::UpdateAgent(Box::new(arrival.info.clone())));
-            agent.info = Arc::new(arrival.info);
+        let pid = arrival.pid.clone();
+        let Some(changes) = self.agents.reconnect(key, arrival, self.now, &mut self.timers) else { return };
+        if let Some(info) = changes.new_info {
+            out.persist.push(RegistryOp::UpdateAgent(Box::new((*info).clone())));
         }
-        agent.connected = true;
-        agent.reregistered = Some(now);
-        agent.version = arrival.version;
-        agent.capabilities = arrival.capabilities;
-        agent.checkpointed = arrival.checkpointed;
-        agent.total = arrival.total;
-        agent.resource_version = arrival.resource_version;
-        if self.agent_pids.get(&old) == Some(&key) {
-            self.agent_pids.remove(&old);
-        }
-        if old != arrival.pid {
-            self.forget_authentication(&old);
+        if let Some(old) = changes.old_pid {
+            self.peers.forget(&old);
             out.push(Output::Unlink { pid: old });
         }
-        self.agent_pids.insert(arrival.pid.clone(), key);
-        out.push(Output::Link { pid: arrival.pid });
-        if let Some(book) = self.agent_books.get_mut(&key) {
-            book.epoch += 1;
-            book.missed = 0;
-            if matches!(book.doubt, Doubt::Answered(_)) {
-                book.doubt = Doubt::None;
-            }
-            book.ponged = true;
-            let scheduled = std::mem::take(&mut book.removal_scheduled);
-            if let Some(token) = book.reregister.take() {
-                self.timers.cancel(token);
-            }
-            if scheduled {
-                self.count(Counter::SlaveUnreachableCanceled);
-            }
+        out.push(Output::Link { pid });
+        if changes.removal_canceled {
+            self.count(Counter::SlaveUnreachableCanceled);
         }
     }
 
@@ -112,7 +86,7 @@ impl Master {
         out.send(&agent.pid, answer);
     }
 
-    /// Tasks that the master believes on the agent and the agent does not list: the agent is to answer for them.
+    /// The tasks that the master has on the agent and the agent does not list: the agent is to report their state.
     fn missing_tasks(&self, key: AgentKey, returning: &Returning) -> Vec<ReconcileTasksMessage> {
         let listed: BTreeSet<(&str, &str)> = returning
             .tasks
@@ -120,17 +94,16 @@ impl Master {
             .map(|task| (task.framework_id.value.as_str(), task.task_id.value.as_str()))
             .collect();
         let mut messages: Vec<(FrameworkKey, ReconcileTasksMessage)> = Vec::new();
-        let booked = self.agent_books.get(&key).map(|book| &book.tasks);
-        for (framework, task) in booked.into_iter().flatten() {
-            let (Some(entry), Some(row)) = (self.framework(*framework), self.task(*framework, *task)) else { continue };
+        for (framework, task) in self.agents.tasks(key) {
+            let (Some(entry), Some(row)) = (self.framework(framework), self.task(framework, task)) else { continue };
             if listed.contains(&(entry.id.as_str(), row.id.as_str())) {
                 continue;
             }
-            if messages.last().is_none_or(|(last, _)| last != framework) {
+            if messages.last().is_none_or(|(last, _)| *last != framework) {
                 let info = Some((*entry.info).clone());
                 let message =
                     ReconcileTasksMessage { framework_id: entry.proto_id(), statuses: Vec::new(), framework: info };
-                messages.push((*framework, message));
+                messages.push((framework, message));
             }
             let status = mesos::TaskStatus {
                 task_id: row.proto.task_id.clone(),
@@ -149,7 +122,7 @@ impl Master {
         messages.into_iter().map(|(_, message)| message).collect()
     }
 
-    /// Executors that the master knows and the agent does not list have ended.
+    /// Removes the executors that the master has on the agent and the agent does not list: they have ended.
     fn drop_missing_executors(&mut self, key: AgentKey, returning: &Returning) {
         let listed: BTreeSet<(&str, &str)> = returning
             .executors
@@ -159,21 +132,18 @@ impl Master {
                 (framework, info.executor_id.value.as_str())
             })
             .collect();
-        let Some(agent) = self.agent(key).cloned() else { return };
-        for (framework, mine) in &agent.executors {
-            let Some(framework_id) = self.framework(*framework).map(|entry| entry.id.clone()) else { continue };
-            for id in mine.keys() {
-                if !listed.contains(&(framework_id.as_str(), id.as_str())) {
-                    self.remove_executor(key, *framework, id.as_str());
-                }
+        for (framework, id) in self.agents.executors_on(key) {
+            let Some(entry) = self.framework(framework) else { continue };
+            if !listed.contains(&(entry.id.as_str(), id.as_str())) {
+                self.remove_executor(key, framework, id.as_str());
             }
         }
     }
 
-    /// What an agent that has come back must know.
+    /// Sends an agent that has reregistered what it may have missed.
     pub(crate) fn brief_agent(&mut self, key: AgentKey, returning: &Returning, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
-        self.send_remembered_kills(key, returning, out);
+        self.send_kept_kills(key, &agent, returning, out);
         for info in &returning.frameworks {
             let id = info.id.clone().unwrap_or_default();
             if self.completed_ids.contains_key(id.value.as_str()) {
@@ -195,23 +165,19 @@ impl Master {
         }
     }
 
-    /// Kills that came while the agent was away are sent now, without their kill policies.
-    fn send_remembered_kills(&mut self, key: AgentKey, returning: &Returning, out: &mut Outbox) {
-        let killed = match self.agent_books.get_mut(&key) {
-            Some(book) => std::mem::take(&mut book.killed),
-            None => return,
-        };
-        let Some(pid) = self.agent(key).map(|agent| agent.pid.clone()) else { return };
-        for task in &returning.tasks {
-            let Some(framework) = self.framework_by_id(&task.framework_id.value) else { continue };
-            if killed.iter().any(|(owner, id)| *owner == framework && id.as_str() == task.task_id.value) {
-                let kill = KillTaskMessage {
-                    framework_id: task.framework_id.clone(),
-                    task_id: task.task_id.clone(),
-                    kill_policy: None,
-                };
-                out.send(&pid, kill);
-            }
+    /// Sends the kills that were called for while the agent was disconnected, without their kill policies.
+    fn send_kept_kills(&mut self, key: AgentKey, agent: &Agent, returning: &Returning, out: &mut Outbox) {
+        let listed = returning.tasks.iter();
+        let framework_ids = &self.framework_ids;
+        let owner = |task: &mesos::Task| framework_ids.get(task.framework_id.value.as_str()).copied();
+        let listed = listed.filter_map(|task| Some((owner(task)?, task)));
+        for task in self.agents.take_kills(key, listed) {
+            let kill = KillTaskMessage {
+                framework_id: task.framework_id.clone(),
+                task_id: task.task_id.clone(),
+                kill_policy: None,
+            };
+            out.send(&agent.pid, kill);
         }
     }
 }

@@ -64,8 +64,8 @@ impl Master {
     /// Whether the agent is still to be removed: a pong may have come in between.
     fn waits_in_earnest(&self, waiting: &Waiting) -> bool {
         match waiting {
-            Waiting::Silent(agent, _) => self.agent_books.get(agent).is_some_and(|book| book.removal_scheduled),
-            Waiting::Recovered(id) => self.recovered.contains_key(id),
+            Waiting::Silent(agent, _) => self.agents.is_removal_scheduled(*agent),
+            Waiting::Recovered(id) => self.absent.is_recovered(id.as_str()),
         }
     }
 

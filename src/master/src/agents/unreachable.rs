@@ -4,22 +4,22 @@ use base::AgentId;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, TaskState};
 
-use super::Removal;
+use super::{Removal, Standing};
 use crate::counters::Counter;
 use crate::io::Outbox;
-use crate::master::{Master, Unreachable};
+use crate::master::Master;
 use crate::registry::RegistryOp;
 use crate::state::AgentKey;
 
 impl Master {
-    /// A registered agent does not answer: the registry says so, its tasks are unreachable or lost.
+    /// Makes a registered agent that does not answer unreachable, in the registry too. Its tasks are unreachable or lost.
     pub(crate) fn mark_unreachable(&mut self, key: AgentKey, why: &str, out: &mut Outbox) {
         let Some(agent) = self.agent(key).cloned() else { return };
         out.info(format!("Agent {} ({}) is unreachable: {why}", agent.id, agent.info.hostname));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: agent.proto_id(), time });
-        let entry = Unreachable { since: time, drain: agent.drain, deactivated: agent.deactivated };
-        self.unreachable.insert(agent.id.clone(), entry);
+        let standing = Standing { drain: agent.drain, deactivated: agent.deactivated };
+        self.absent.add_unreachable(agent.id.clone(), time, standing);
         self.count(Counter::SlaveRemovals);
         self.count(Counter::SlaveRemovalsUnhealthy);
         let removal = Removal {
@@ -31,16 +31,13 @@ impl Master {
         self.take_agent_out(key, removal, out);
     }
 
-    /// An agent of the registry has not come back. Nothing is known of its tasks.
+    /// Makes an agent of the registry that has not reregistered unreachable. Nothing is known of its tasks.
     pub(crate) fn mark_recovered_unreachable(&mut self, id: &AgentId, out: &mut Outbox) {
-        let Some(info) = std::sync::Arc::make_mut(&mut self.recovered).remove(id) else { return };
-        self.snapshot = None;
-        out.info(format!("Agent {id} ({}) has not come back", info.hostname));
         let time = mesos::TimeInfo { nanoseconds: self.now.as_nanos() };
+        let Some(info) = self.absent.lose(id, time) else { return };
+        out.info(format!("Agent {id} ({}) has not come back", info.hostname));
         let proto_id = mesos::SlaveId { value: id.into() };
         out.persist.push(RegistryOp::MarkAgentUnreachable { id: proto_id.clone(), time });
-        let (drain, deactivated) = self.recovered_drain.remove(id).unwrap_or_default();
-        self.unreachable.insert(id.clone(), Unreachable { since: time, drain, deactivated });
         self.count(Counter::SlaveUnreachableCompleted);
         self.count(Counter::SlaveRemovals);
         self.count(Counter::SlaveRemovalsUnhealthy);

@@ -7,7 +7,7 @@ use protos::mesos::{self, Operation};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::messages::is_final;
+use crate::operations::is_final;
 use crate::state::FrameworkKey;
 
 impl Master {
@@ -56,7 +56,7 @@ impl Master {
         };
         out.send(&row.pid, message);
         if is_final(status.state()) {
-            self.forget_operation(agent, &operation_uuid.value);
+            self.agents.remove_operation(agent, &operation_uuid.value);
         }
         Ok(())
     }

@@ -40,8 +40,6 @@ impl Master {
     /// It is sent when the agent comes back.
     fn remember_kill(&mut self, key: FrameworkKey, id: &TaskId, agent: crate::state::AgentKey, out: &mut Outbox) {
         out.info(format!("Task {id} will be killed when its agent comes back"));
-        if let Some(book) = self.agent_books.get_mut(&agent) {
-            book.killed.insert((key, id.clone()));
-        }
+        self.agents.keep_kill(agent, key, id);
     }
 }

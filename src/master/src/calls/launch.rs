@@ -149,7 +149,7 @@ impl Master {
         let mut info = info.clone();
         info.resources = resources.to_proto(Format::PostRefinement);
         let executor = Executor { framework: deal.framework, info: Arc::new(info), resources };
-        self.add_executor(deal.agent, id, executor);
+        self.agents.add_executor(deal.agent, id, executor);
     }
 
     /// Part of the deal is used from now on. Of shared resources that earlier tasks of the ACCEPT took, there is a further
@@ -164,7 +164,7 @@ impl Master {
         let again = &shared - &deal.left;
         deal.left -= resources;
         deal.shared += &(&shared - &deal.shared);
-        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent.0))
+        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent))
         else {
             return;
         };
@@ -182,7 +182,7 @@ impl Master {
             return;
         }
         let taken = std::mem::take(&mut deal.unbooked);
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent.0)) {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent)) {
             self.allocation.take_up(&framework.id, &agent.id, &deal.role, &taken);
         }
     }

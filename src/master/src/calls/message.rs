@@ -11,7 +11,7 @@ use crate::state::FrameworkKey;
 impl Master {
     pub(crate) fn framework_to_executor(&mut self, key: FrameworkKey, call: Message, out: &mut Outbox) {
         self.count(Counter::MessagesFrameworkToExecutor);
-        let agent = self.agent_by_id(&call.slave_id.value).and_then(|agent| self.agent(agent)).cloned();
+        let agent = self.agents.find(&call.slave_id.value).map(|(_, agent)| agent).cloned();
         let framework_id = self.framework(key).map(|framework| framework.proto_id());
         let (Some(agent), Some(framework_id)) = (agent.filter(|agent| agent.connected), framework_id) else {
             self.count(Counter::InvalidFrameworkToExecutorMessages);

@@ -75,16 +75,16 @@ impl Master {
     ) -> Option<(TaskState, &'static str, Option<protos::mesos::TimeInfo>)> {
         let Some(agent) = task.slave_id.as_ref().map(|id| id.value.as_str()) else {
             let unknown = (TaskState::TaskUnknown, "Task is unknown", None);
-            return self.recovered.is_empty().then_some(unknown);
+            return self.absent.recovered().is_empty().then_some(unknown);
         };
-        if self.recovered.contains_key(agent) {
+        if self.absent.is_recovered(agent) {
             return None;
         }
         Some(if self.agent_by_id(agent).is_some() {
             (TaskState::TaskGone, "Task is unknown to the agent", None)
-        } else if let Some(entry) = self.unreachable.get(agent) {
-            (TaskState::TaskUnreachable, "Task is unreachable", Some(entry.since))
-        } else if self.gone.contains_key(agent) {
+        } else if let Some(since) = self.absent.unreachable_since(agent) {
+            (TaskState::TaskUnreachable, "Task is unreachable", Some(since))
+        } else if self.absent.is_gone(agent) {
             (TaskState::TaskGoneByOperator, "Task is gone", None)
         } else {
             (TaskState::TaskUnknown, "Task is unknown", None)

@@ -52,12 +52,14 @@ impl Master {
         }
         let (state, message) = match agent_id {
             None => (S::OperationUnknown, "Operation is unknown and no 'agent_id' was provided"),
-            Some(id) if self.recovered.contains_key(id) => {
+            Some(id) if self.absent.is_recovered(id) => {
                 (S::OperationRecovering, "Agent is recovered but has not re-registered")
             }
             Some(_) if registered.is_some() => (S::OperationUnknown, "Operation is unknown"),
-            Some(id) if self.unreachable.contains_key(id) => (S::OperationUnreachable, "Agent is unreachable"),
-            Some(id) if self.gone.contains_key(id) => (S::OperationGoneByOperator, "Agent marked gone by operator"),
+            Some(id) if self.absent.unreachable_since(id).is_some() => {
+                (S::OperationUnreachable, "Agent is unreachable")
+            }
+            Some(id) if self.absent.is_gone(id) => (S::OperationGoneByOperator, "Agent marked gone by operator"),
             Some(_) => (S::OperationUnknown, "Both operation and agent are unknown"),
         };
         let status = OperationStatus {

@@ -9,7 +9,7 @@ use crate::state::FrameworkKey;
 
 impl Master {
     pub(crate) fn shutdown_executor(&mut self, key: FrameworkKey, call: Shutdown, out: &mut Outbox) {
-        let agent = self.agent_by_id(&call.slave_id.value).and_then(|agent| self.agent(agent));
+        let agent = self.agents.find(&call.slave_id.value).map(|(_, agent)| agent);
         let (Some(agent), Some(framework)) = (agent, self.framework(key)) else {
             let (executor, agent) = (&call.executor_id.value, &call.slave_id.value);
             out.warn(format!("Ignoring the shutdown of executor {executor}: agent {agent} is not registered"));

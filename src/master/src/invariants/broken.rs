@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use allocator::Quota;
-use resources::{Resource, Role};
+use resources::{Resource, Resources, Role};
 
 use crate::Master;
-use crate::state::{AgentKey, Offer};
+use crate::state::Offer;
 
 /// What is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,17 +51,17 @@ impl Breakage {
     pub fn strike(self, master: &mut Master) {
         match self {
             Breakage::Used => {
-                let agent =
-                    master.agents.iter().find(|(_, agent)| !agent.used.is_empty()).map(|(key, _)| AgentKey(key));
-                if let Some(agent) = agent.and_then(|key| master.agent_mut(key)) {
-                    agent.used = resources::Resources::new();
+                let agents = master.agents.breakable().0;
+                let key = agents.iter().find(|(_, agent)| !agent.used.is_empty()).map(|(key, _)| key);
+                if let Some(agent) = key.and_then(|key| agents.get_mut(key)) {
+                    agent.used = Resources::new();
                 }
             }
             Breakage::Offered => {
-                let agent = master.agents.iter().find(|(_, agent)| !agent.offered.is_empty());
-                let key = agent.map(|(key, _)| AgentKey(key));
-                if let Some(agent) = key.and_then(|key| master.agent_mut(key)) {
-                    agent.offered = resources::Resources::new();
+                let agents = master.agents.breakable().0;
+                let key = agents.iter().find(|(_, agent)| !agent.offered.is_empty()).map(|(key, _)| key);
+                if let Some(agent) = key.and_then(|key| agents.get_mut(key)) {
+                    agent.offered = Resources::new();
                 }
             }
             Breakage::Active => {
@@ -71,8 +71,7 @@ impl Breakage {
                 }
             }
             Breakage::TaskOfAgent => {
-                let book = master.agent_books.values_mut().find(|book| !book.tasks.is_empty());
-                book.map(|book| book.tasks.pop_first());
+                master.agents.breakable().1.map(|tasks| tasks.pop_first());
             }
             Breakage::TaskOfFramework => {
                 let book = master.framework_books.values_mut().find(|book| !book.tasks.is_empty());
@@ -96,10 +95,8 @@ impl Breakage {
                 let found = master.offers.rows().iter().find(is_reserved).map(|(key, offer)| (key, Arc::clone(offer)));
                 if let (Some((key, offer)), Ok(stranger)) = (found, Role::parse("stranger")) {
                     let others = offer.resources.unallocated().allocated(&stranger);
-                    if let Some(agent) = master.agent_mut(offer.agent) {
-                        agent.offered -= &offer.resources;
-                        agent.offered += &others;
-                    }
+                    master.agents.remove_offered(offer.agent, &offer.resources);
+                    master.agents.add_offered(offer.agent, &others);
                     if let Some(row) = master.offers.breakable().0.get_mut(key) {
                         row.resources = others;
                     }

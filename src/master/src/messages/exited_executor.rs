@@ -20,6 +20,6 @@ impl Master {
             return;
         }
         self.tell_exited_executor(framework, message, out);
-        self.check_drained(agent);
+        self.agents.check_drained(agent);
     }
 }

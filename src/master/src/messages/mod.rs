@@ -15,8 +15,6 @@ mod unregister_slave;
 mod update_operation_status;
 mod update_slave;
 
-pub(crate) use update_operation_status::is_final;
-
 use base::Pid;
 use protos::mesos::internal::SubmitSchedulerResponse;
 

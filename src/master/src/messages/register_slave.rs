@@ -1,6 +1,6 @@
 //! RegisterSlaveMessage: an agent without an id (wire/libprocess.md 8.2).
 
-use base::{AgentId, Pid};
+use base::Pid;
 use protos::mesos;
 use protos::mesos::internal::{RegisterSlaveMessage, SlaveRegisteredMessage};
 use resources::from_proto;
@@ -27,7 +27,7 @@ impl Master {
         if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
-        let known = self.agent_pids.get(&from).copied();
+        let known = self.agents.key_of_pid(&from);
         if let Some(known) = known {
             // Each process of an agent makes a version up: with another one it is no repetition, but a process that has lost the
             // memory of the one before, and so what was sent to that.
@@ -46,16 +46,7 @@ impl Master {
                 return;
             }
         };
-        if let Some(known) = known {
-            let proved = self.forget_authentication(&from);
-            self.remove_agent(
-                known,
-                "a new agent registered at the same address",
-                Some(Counter::SlaveRemovalsRegistered),
-                out,
-            );
-            self.keep_authentication(&from, proved);
-        }
+        known.into_iter().for_each(|known| self.replace_agent(known, out));
         self.admit_new(arrival, out);
     }
 
@@ -97,15 +88,12 @@ impl Master {
     }
 
     fn admit_new(&mut self, mut arrival: Arrival, out: &mut Outbox) {
-        let text = format!("{}-S{}", self.info.id, self.next_agent);
-        self.next_agent += 1;
-        // Made of a UUID and a number.
-        let Ok(id) = AgentId::new(&text) else { return };
-        arrival.info.id = Some(mesos::SlaveId { value: text.into() });
+        let Some(id) = self.agents.next_id() else { return };
+        arrival.info.id = Some(mesos::SlaveId { value: (&id).into() });
         out.info(format!("Agent {id} ({} at {}) has registered", arrival.info.hostname, arrival.pid));
         out.persist.push(RegistryOp::AdmitAgent(Box::new(arrival.info.clone())));
         self.count(Counter::SlaveRegistrations);
-        let key = self.book_agent(id, arrival, None, out);
+        let key = self.add_agent(id, arrival, None, out);
         self.offer_agent(key);
         self.tell_registered(key, out);
         self.announce_agent_added(key, out);

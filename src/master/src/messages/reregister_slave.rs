@@ -4,12 +4,12 @@ use base::{AgentId, Pid};
 use protos::mesos::internal::{ReregisterSlaveMessage, ShutdownMessage};
 use resources::from_proto;
 
-use crate::agents::{Arrival, Returning, total_of};
+use crate::agents::{Arrival, Returning, Standing, total_of};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::{AgentCapabilities, AgentKey, Doubt};
+use crate::state::{AgentCapabilities, AgentKey};
 use crate::validate;
 
 impl Master {
@@ -20,7 +20,7 @@ impl Master {
             return;
         }
         let text = message.slave.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        if self.gone.contains_key(text) {
+        if self.absent.is_gone(text) {
             shut_down(&from, "Agent has been marked gone", out);
             return;
         }
@@ -34,7 +34,7 @@ impl Master {
         if !self.may_be_here(&from, &message.slave, message.version.as_deref(), out) {
             return;
         }
-        let known = self.agent_ids.get(&id).copied();
+        let known = self.agent_by_id(id.as_str());
         if known.is_some_and(|key| self.moved(key, &from, &message.slave.hostname)) {
             out.warn(format!("Agent {id} comes back from another address: {from}"));
             shut_down(&from, "Agent attempted to reregister with different IP / hostname", out);
@@ -94,26 +94,18 @@ impl Master {
         out.info(format!("Agent {id} ({} at {}) has reregistered", arrival.info.hostname, arrival.pid));
         out.persist.push(RegistryOp::MarkAgentReachable(Box::new(arrival.info.clone())));
         self.count(Counter::SlaveReregistrations);
-        std::sync::Arc::make_mut(&mut self.recovered).remove(&id);
-        let was_unreachable = self.unreachable.remove(&id);
-        let recovered = self.recovered_drain.remove(&id);
-        let state = was_unreachable.as_ref().map(|u| (u.drain, u.deactivated)).or(recovered);
-        let (drain, deactivated) = state.unwrap_or_default();
-        let key = self.book_agent(id, arrival, Some(self.now), out);
-        let now = self.now;
-        if let Some(agent) = self.agent_mut(key) {
-            agent.drain_start = drain.as_ref().map(|_| now);
-            agent.drain = drain;
-            agent.deactivated = deactivated;
-        }
-        if let Some(book) = self.agent_books.get_mut(&key).filter(|_| was_unreachable.is_some()) {
-            // This may be a message that was on its way since before the agent fell silent; what has ended since stands in it as
-            // running. And tasks that this master has sent before may be on their way to the agent still.
-            book.doubt = Doubt::Lists;
+        let (Standing { drain, deactivated }, was_unreachable) = self.absent.readmit(&id);
+        let key = self.add_agent(id, arrival, Some(self.now), out);
+        self.agents.set_drain(key, drain, self.now);
+        self.agents.set_deactivated(key, deactivated);
+        if was_unreachable {
+            // This message may have been sent before the agent was unreachable, and list tasks that have ended since as running.
+            // And tasks that this master has sent before may still be on their way to the agent.
+            self.agents.doubt_list(key);
         }
         self.tell_reregistered(key, Vec::new(), out);
         self.adopt_frameworks(&returning, out);
-        let tasks = self.adopt(key, adoption, was_unreachable.is_some(), out);
+        let tasks = self.adopt(key, adoption, was_unreachable, out);
         self.offer_agent(key);
         self.announce_agent_added(key, out);
         for (framework, task) in tasks {
@@ -121,17 +113,14 @@ impl Master {
         }
         self.brief_agent(key, &returning, out);
         self.adopt_completed(key, returning);
-        self.check_drained(key);
+        self.agents.check_drained(key);
     }
 
     /// Another id at the same address: that agent has lost its memory, and its tasks.
     fn replace_other_agent(&mut self, pid: &Pid, id: &AgentId, out: &mut Outbox) {
-        let Some(old) = self.agent_pids.get(pid).copied() else { return };
+        let Some(old) = self.agents.key_of_pid(pid) else { return };
         if self.agent(old).is_some_and(|agent| agent.id != *id) {
-            let why = "a new agent registered at the same address";
-            let proved = self.forget_authentication(pid);
-            self.remove_agent(old, why, Some(Counter::SlaveRemovalsRegistered), out);
-            self.keep_authentication(pid, proved);
+            self.replace_agent(old, out);
         }
     }
 }

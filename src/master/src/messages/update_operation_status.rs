@@ -6,10 +6,8 @@ use protos::mesos::{self, OperationState};
 use crate::counters::Counter;
 use crate::io::Outbox;
 use crate::master::Master;
+use crate::operations::is_final;
 use crate::state::AgentKey;
-
-/// How many statuses of an operation are remembered.
-const MAX_STATUSES: usize = 16;
 
 impl Master {
     pub(crate) fn update_operation_status(&mut self, message: UpdateOperationStatusMessage, out: &mut Outbox) {
@@ -41,19 +39,13 @@ impl Master {
         let operation = known.ok_or_else(|| format!("operation is not known on agent {agent_id}"))?;
         let latest = message.latest_status.unwrap_or_else(|| message.status.clone());
         let framework = operation.framework_id.as_ref().and_then(|id| self.framework_by_id(&id.value));
-        if let Some(row) = self.agent_mut(agent).and_then(|row| row.operations.get_mut(&uuid.value)) {
-            let row = std::sync::Arc::make_mut(row);
-            row.latest_status = latest.clone();
-            row.statuses.push(message.status.clone());
-            // A status that is sent again and again is remembered once, and the last ones are enough.
-            row.statuses.dedup();
-            if row.statuses.len() > MAX_STATUSES {
-                row.statuses.remove(0);
-            }
-        }
+        self.agents.update_operation(agent, &uuid.value, &message.status, &latest);
         if is_final(latest.state()) && !is_final(operation.latest_status.state()) {
             self.counters.operation_ended(operation.info.r#type(), latest.state());
-            self.settle_provided(agent, &operation, latest.state(), out);
+            let succeeded = latest.state() == OperationState::OperationFinished;
+            if let Some(total) = self.agents.settle_provided(agent, &operation, succeeded) {
+                self.change_total(agent, total, (false, true), out);
+            }
         }
         let wanted = operation.info.id.is_some();
         match framework {
@@ -61,7 +53,7 @@ impl Master {
             _ => self.acknowledge_operation_itself(agent, &uuid, &message.status, out),
         }
         if !wanted && is_final(latest.state()) {
-            self.forget_operation(agent, &uuid.value);
+            self.agents.remove_operation(agent, &uuid.value);
         }
         Ok(())
     }
@@ -82,25 +74,4 @@ impl Master {
         };
         out.send(&row.pid, message);
     }
-
-    /// An operation is done with.
-    pub(crate) fn forget_operation(&mut self, agent: AgentKey, uuid: &[u8]) {
-        if let Some(row) = self.agent_mut(agent) {
-            row.operations.remove(uuid);
-        }
-        self.check_drained(agent);
-    }
-}
-
-/// Whether nothing more happens to an operation in that state (mesos-features.md TSK-60).
-pub(crate) fn is_final(state: OperationState) -> bool {
-    use OperationState as S;
-    matches!(
-        state,
-        S::OperationFinished
-            | S::OperationFailed
-            | S::OperationError
-            | S::OperationDropped
-            | S::OperationGoneByOperator
-    )
 }

@@ -1,7 +1,5 @@
 //! UpdateSlaveMessage: an agent's resource version, oversubscribed resources, providers (wire/libprocess.md 8.3).
 
-use std::sync::Arc;
-
 use protos::mesos;
 use protos::mesos::internal::{ReconcileOperationsMessage, UpdateSlaveMessage, reconcile_operations_message};
 use resources::{Resources, from_proto};
@@ -34,10 +32,8 @@ impl Master {
         };
         // An agent that does not tell of providers says nothing of those that it has.
         let report = message.resource_providers.map(|list| providers::read(list.providers)).transpose()?;
-        let Some(agent) = self.agent_mut(key) else { return Ok(()) };
-        if message.resource_version_uuid.is_some() {
-            agent.resource_version = message.resource_version_uuid;
-        }
+        message.resource_version_uuid.into_iter().for_each(|version| self.agents.set_resource_version(key, version));
+        let Some(agent) = self.agent(key) else { return Ok(()) };
         let own = agent.total.filter(|resource| !is_provided(resource));
         let mut total: Resources = match &oversubscribed {
             Some(oversubscribed) => own.non_revocable() + oversubscribed,
@@ -57,7 +53,7 @@ impl Master {
             self.set_providers(key, report, out);
         }
         self.change_total(key, total, (revocable, provided), out);
-        self.check_drained(key);
+        self.agents.check_drained(key);
         Ok(())
     }
 
@@ -82,10 +78,8 @@ impl Master {
         if self.agent(key).is_none_or(|agent| agent.total == total) {
             return;
         }
-        if let Some(agent) = self.agent_mut(key) {
-            agent.total = total;
-        }
-        if let Some(agent) = self.agents.get(key.0) {
+        self.agents.set_total(key, total);
+        if let Some(agent) = self.agents.get(key) {
             self.allocation.update_agent(agent);
         }
     }
@@ -99,7 +93,7 @@ impl Master {
         listed: Vec<mesos::Operation>,
         out: &mut Outbox,
     ) {
-        let Some(agent) = self.agent_mut(key) else { return };
+        let Some(agent) = self.agent(key) else { return };
         let known = agent.operations.iter().filter(|(_, operation)| provider_of(&operation.info) == provider);
         let missing = known.filter(|(uuid, _)| !listed.iter().any(|other| other.uuid.value == **uuid));
         let operations: Vec<_> = missing
@@ -109,12 +103,9 @@ impl Master {
                 resource_provider_id: provider.map(|id| mesos::ResourceProviderId { value: id.to_owned() }),
             })
             .collect();
-        for operation in listed.into_iter().filter(|operation| provider_of(&operation.info) == provider) {
-            agent.operations.entry(operation.uuid.value.clone()).or_insert_with(|| Arc::new(operation));
-        }
         if !operations.is_empty() {
-            let pid = agent.pid.clone();
-            out.send(&pid, ReconcileOperationsMessage { operations, framework_id: None });
+            out.send(&agent.pid, ReconcileOperationsMessage { operations, framework_id: None });
         }
+        self.agents.adopt_operations(key, provider, listed);
     }
 }

@@ -39,11 +39,9 @@ impl Master {
         out: &mut Outbox,
     ) {
         self.rescind_offers_on(key, out);
-        let Some(agent) = self.agent_mut(key) else { return };
-        agent.unavailability = unavailability;
-        agent.inverse_answers.clear();
-        let id = agent.id.clone();
-        self.allocation.set_unavailability(&id, unavailability);
+        self.agents.set_unavailability(key, unavailability);
+        let Some(agent) = self.agents.get(key) else { return };
+        self.allocation.set_unavailability(&agent.id, unavailability);
     }
 
     /// Asks whom the allocator names: one event for each framework.
@@ -97,15 +95,13 @@ impl Master {
                 out.log(crate::Level::Debug, text);
                 continue;
             };
-            let (Some(agent), Some(framework)) = (self.agents.get(offer.agent.0), self.frameworks.get(key.0)) else {
+            let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(key.0)) else {
                 continue;
             };
             self.allocation.answer_inverse(&framework.id, &agent.id, Some(answer), Some(filter));
             let (framework_id, timestamp) = (framework.proto_id(), TimeInfo { nanoseconds: self.now.as_nanos() });
-            if let Some(agent) = self.agent_mut(offer.agent) {
-                let answer = InverseOfferStatus { status: status as i32, framework_id, timestamp };
-                agent.inverse_answers.insert(key, answer);
-            }
+            let answer = InverseOfferStatus { status: status as i32, framework_id, timestamp };
+            self.agents.answer_inverse(offer.agent, key, answer);
         }
     }
 
@@ -135,8 +131,7 @@ impl Master {
     /// Takes an inverse offer out of the books without an answer.
     fn take_inverse_offer(&mut self, key: OfferKey) -> Option<InverseOffer> {
         let offer = self.offers.remove_inverse(key, &mut self.timers)?;
-        if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent.0), self.frameworks.get(offer.framework.0))
-        {
+        if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(offer.framework.0)) {
             self.allocation.answer_inverse(&framework.id, &agent.id, None, None);
         }
         Some(offer)

@@ -65,7 +65,7 @@ impl Master {
         if let Some(timeout) = timeout.flatten() {
             offer.timeout = Some(self.timers.set(self.now + timeout, Timer::OfferTimeout { offer: key }));
         }
-        self.agent_mut(offer.agent)?.offered += &offer.resources;
+        self.agents.add_offered(offer.agent, &offer.resources);
         let (agent, framework) = (self.agent(offer.agent)?, self.framework(offer.framework)?);
         let proto = offer_to_proto(self.offers.id(key), &offer, agent, framework);
         let pid = framework.pid().map(|_| agent.pid.to_string());
@@ -76,9 +76,7 @@ impl Master {
     /// Takes an offer out. The allocator still counts its resources as offered.
     pub(crate) fn take_offer(&mut self, key: OfferKey) -> Option<Arc<Offer>> {
         let offer = self.offers.remove(key, &mut self.timers)?;
-        if let Some(agent) = self.agent_mut(offer.agent) {
-            agent.offered -= &offer.resources;
-        }
+        self.agents.remove_offered(offer.agent, &offer.resources);
         Some(offer)
     }
 
@@ -94,8 +92,7 @@ impl Master {
 
     /// An offer that nobody answered goes back; it may stand for a refusal.
     fn recover_timed_out(&mut self, offer: &Offer) {
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework.0), self.agents.get(offer.agent.0))
-        {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework.0), self.agents.get(offer.agent)) {
             self.allocation.recover_timed_out(&framework.id, &agent.id, &offer.role, &offer.resources);
         }
     }
@@ -116,7 +113,7 @@ impl Master {
         resources: &Resources,
         filters: Option<&Filters>,
     ) {
-        let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent.0)) else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent)) else {
             return;
         };
         self.allocation.recover_offered(&framework.id, &agent.id, role, resources, filters);

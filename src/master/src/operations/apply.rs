@@ -3,8 +3,6 @@
 //!
 //! The allocator has been told already.
 
-use std::sync::Arc;
-
 use protos::mesos::internal::{ApplyOperationMessage, CheckpointResourcesMessage, ResourceVersionUuid};
 use protos::mesos::offer::Operation;
 use protos::mesos::{self, OperationState, OperationStatus};
@@ -25,18 +23,8 @@ impl Master {
         conversions: &[Conversion],
         out: &mut Outbox,
     ) {
-        let Some(agent) = self.agent_mut(key) else { return };
-        for conversion in conversions {
-            agent.total -= &conversion.consumed.unallocated();
-            agent.total += &conversion.converted.unallocated();
-        }
-        if let Some(provider) = provider_of(&operation).and_then(|id| agent.providers.get_mut(id)) {
-            for conversion in conversions {
-                provider.total -= &conversion.consumed.unallocated();
-                provider.total += &conversion.converted.unallocated();
-            }
-        }
-        agent.checkpointed = agent.total.to_checkpoint();
+        self.agents.convert(key, provider_of(&operation), conversions);
+        let Some(agent) = self.agent(key) else { return };
         match agent.capabilities.resource_provider {
             true => self.send_operation(key, framework, operation, out),
             false => self.send_checkpointed(key, out),
@@ -103,10 +91,8 @@ impl Master {
             info: operation_info,
             latest_status,
             statuses: Vec::new(),
-            uuid: uuid.clone(),
+            uuid,
         };
-        if let Some(agent) = self.agent_mut(key) {
-            agent.operations.insert(uuid.value, Arc::new(operation));
-        }
+        self.agents.add_operation(key, operation);
     }
 }

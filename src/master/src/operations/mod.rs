@@ -9,9 +9,24 @@ mod forms;
 pub(crate) use check::{check, well_formed};
 pub(crate) use forms::{fill_allocations, provider_of, without_allocations};
 
+use protos::mesos::OperationState;
+
 use crate::state::Agent;
 
 /// An agent in the words of an answer: `S0 at slave(1)@10.0.0.1:5051 (host)`.
 pub(crate) fn agent_text(agent: &Agent) -> String {
     format!("{} at {} ({})", agent.id, agent.pid, agent.info.hostname)
+}
+
+/// Whether nothing more happens to an operation in that state (mesos-features.md TSK-60).
+pub(crate) fn is_final(state: OperationState) -> bool {
+    use OperationState as S;
+    matches!(
+        state,
+        S::OperationFinished
+            | S::OperationFailed
+            | S::OperationError
+            | S::OperationDropped
+            | S::OperationGoneByOperator
+    )
 }

@@ -16,19 +16,12 @@ impl Master {
         Ok(())
     }
 
-    /// Notes it wherever the agent is known.
+    /// Sets whether a registered, recovered or unreachable agent is deactivated.
     pub(crate) fn set_deactivated(&mut self, id: &str, deactivated: bool, out: &mut Outbox) {
-        self.snapshot = None;
-        if let Some(entry) = self.unreachable.get_mut(id) {
-            entry.deactivated = deactivated;
-        }
-        if let Some(entry) = self.recovered_drain.get_mut(id) {
-            entry.1 = deactivated;
-        }
+        self.absent.change_standing(id, |standing| standing.deactivated = deactivated);
         let Some(key) = self.agent_by_id(id) else { return };
-        let Some(agent) = self.agent_mut(key) else { return };
-        agent.deactivated = deactivated;
-        self.tell_activity(key);
+        self.agents.set_deactivated(key, deactivated);
+        self.update_activity(key);
         if deactivated {
             self.rescind_offers_on(key, out);
         }

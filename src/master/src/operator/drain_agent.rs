@@ -7,7 +7,6 @@ use protos::mesos::{DrainConfig, DrainInfo, DrainState, SlaveId};
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
-use crate::state::AgentKey;
 
 impl Master {
     /// Draining again replaces the settings.
@@ -28,43 +27,24 @@ impl Master {
         let config = DrainConfig { max_grace_period: call.max_grace_period, mark_gone: Some(call.mark_gone()) };
         out.persist.push(RegistryOp::DrainAgent { id: SlaveId { value: id.clone() }, config });
         let drain = DrainInfo { state: DrainState::Draining as i32, config };
-        let now = self.now;
-        if let Some(entry) = self.unreachable.get_mut(id.as_str()) {
-            entry.drain = Some(drain);
-        }
-        if let Some(entry) = self.recovered_drain.get_mut(id.as_str()) {
-            entry.0 = Some(drain);
-        }
-        if let Some(agent) = key.and_then(|key| self.agent_mut(key)) {
-            agent.drain = Some(drain);
-            agent.drain_start = Some(now);
-        }
+        self.absent.change_standing(&id, |standing| standing.drain = Some(drain));
+        key.into_iter().for_each(|key| self.agents.set_drain(key, Some(drain), self.now));
         self.set_deactivated(&id, true, out);
         if let (Some(key), Some(agent)) = (key, agent) {
             out.send(&agent.pid, DrainSlaveMessage { config });
-            self.check_drained(key);
+            self.agents.check_drained(key);
         }
         Ok(())
     }
 
-    /// Agents that have become empty: they are drained, or gone if that was asked for.
+    /// Draining agents that have become empty are drained, or gone if the call says so.
     pub(crate) fn settle_drained(&mut self, out: &mut Outbox) {
-        for key in std::mem::take(&mut self.drained) {
-            if self.is_empty_agent(key) {
-                self.mark_drained(key, out);
+        for agent in self.agents.take_drained() {
+            out.info(format!("Agent {} is drained", agent.id));
+            match agent.drain.is_some_and(|drain| drain.config.mark_gone()) {
+                true => self.mark_gone(&agent.id, out),
+                false => out.persist.push(RegistryOp::MarkAgentDrained(agent.proto_id())),
             }
-        }
-    }
-
-    fn mark_drained(&mut self, key: AgentKey, out: &mut Outbox) {
-        let Some(agent) = self.agent_mut(key) else { return };
-        let Some(drain) = agent.drain.as_mut().filter(|drain| drain.state() == DrainState::Draining) else { return };
-        drain.state = DrainState::Drained as i32;
-        let (gone, id, proto_id) = (drain.config.mark_gone(), agent.id.clone(), agent.proto_id());
-        out.info(format!("Agent {id} is drained"));
-        match gone {
-            true => self.mark_gone(&id, out),
-            false => out.persist.push(RegistryOp::MarkAgentDrained(proto_id)),
         }
     }
 }

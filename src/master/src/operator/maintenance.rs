@@ -97,7 +97,7 @@ impl Master {
 
     fn agents_that(&self, wanted: impl Fn(&Agent, &MachineKey) -> bool) -> Vec<AgentKey> {
         let found = self.agents.iter().filter(|(_, agent)| wanted(agent, &self.machine_of(agent)));
-        found.map(|(key, _)| AgentKey(key)).collect()
+        found.map(|(key, _)| key).collect()
     }
 
     /// Whether an agent's machine is down: it must not register.

@@ -8,7 +8,7 @@ use crate::master::Master;
 impl Master {
     /// Once more for one that is gone is no error.
     pub(crate) fn mark_agent_gone(&mut self, id: &str, out: &mut Outbox) -> Result<(), Answer> {
-        if self.gone.contains_key(id) {
+        if self.absent.is_gone(id) {
             return Ok(());
         }
         let unknown = || Answer::status(404, format!("Agent '{id}' not found"));
@@ -22,6 +22,6 @@ impl Master {
 
     /// Whether an agent is registered, recovered or unreachable.
     pub(crate) fn is_known_agent(&self, id: &str) -> bool {
-        self.agent_by_id(id).is_some() || self.recovered.contains_key(id) || self.unreachable.contains_key(id)
+        self.agent_by_id(id).is_some() || self.absent.standing(id).is_some()
     }
 }

@@ -2,6 +2,7 @@
 
 use protos::mesos::{DrainState, SlaveId};
 
+use crate::agents::Standing;
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
 use crate::registry::RegistryOp;
@@ -13,12 +14,9 @@ impl Master {
         }
         let key = self.agent_by_id(id);
         let agent = key.and_then(|key| self.agent(key));
-        let (drain, deactivated) = match agent {
-            Some(agent) => (agent.drain, agent.deactivated),
-            None => {
-                let away = self.unreachable.get(id).map(|entry| (entry.drain, entry.deactivated));
-                away.or_else(|| self.recovered_drain.get(id).cloned()).unwrap_or_default()
-            }
+        let Standing { drain, deactivated } = match agent {
+            Some(agent) => Standing { drain: agent.drain, deactivated: agent.deactivated },
+            None => self.absent.standing(id).unwrap_or_default(),
         };
         if !deactivated {
             return Err(Answer::bad_request("Agent is not deactivated"));
@@ -27,16 +25,8 @@ impl Master {
             return Err(Answer::bad_request("Agent is still in the DRAINING state"));
         }
         out.persist.push(RegistryOp::ReactivateAgent(SlaveId { value: id.into() }));
-        if let Some(entry) = self.unreachable.get_mut(id) {
-            entry.drain = None;
-        }
-        if let Some(entry) = self.recovered_drain.get_mut(id) {
-            entry.0 = None;
-        }
-        if let Some(agent) = key.and_then(|key| self.agent_mut(key)) {
-            agent.drain = None;
-            agent.drain_start = None;
-        }
+        self.absent.change_standing(id, |standing| standing.drain = None);
+        key.into_iter().for_each(|key| self.agents.set_drain(key, None, self.now));
         self.set_deactivated(id, false, out);
         Ok(())
     }

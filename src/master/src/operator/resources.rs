@@ -94,7 +94,7 @@ impl Master {
     /// Makes the allocator do the conversions, taking back the offers that stand against them: none if it would not help.
     fn free_for(&mut self, key: AgentKey, conversions: &[Conversion], out: &mut Outbox) -> Result<(), Answer> {
         let Some(agent) = self.agent(key).cloned() else { return Err(Answer::status(409, "")) };
-        if !agent.connected || self.is_doubtful(key) {
+        if !agent.connected || self.agents.is_doubtful(key) {
             // Tasks that were given up with its connection may run all the same, and come back with it.
             let why = format!("Agent {} is not connected, and what it uses is not known for sure", agent.id);
             return Err(Answer::status(409, why));

@@ -1,16 +1,15 @@
-//! An agent as the master knows it, and the core's own book about it.
+//! An agent as the master knows it.
 //!
-//! It does not decide when an agent comes or goes; see `agents/`.
+//! When an agent is added, changed or removed is decided in `agents/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use base::{AgentId, ExecutorId, Pid, TaskId, Time};
+use base::{AgentId, ExecutorId, Pid, Time};
 use protos::mesos;
 use resources::Resources;
 
-use super::{AgentCapabilities, FrameworkKey, TaskKey};
-use crate::timers::Token;
+use super::{AgentCapabilities, FrameworkKey};
 
 /// An executor that runs on an agent. Those that agents make up for command tasks are not known to a master.
 #[derive(Clone, Debug)]
@@ -99,6 +98,11 @@ impl Agent {
         Some(named?.text.as_ref()?.value.as_str())
     }
 
+    /// Whether it is being drained, and is not empty yet.
+    pub fn is_draining(&self) -> bool {
+        self.drain.is_some_and(|drain| drain.state() == mesos::DrainState::Draining)
+    }
+
     /// One of its executors.
     pub fn executor(&self, framework: FrameworkKey, id: &str) -> Option<&Arc<Executor>> {
         self.executors.get(&framework)?.get(id)
@@ -108,42 +112,4 @@ impl Agent {
     pub fn proto_id(&self) -> mesos::SlaveId {
         mesos::SlaveId { value: (&self.id).into() }
     }
-}
-
-/// What is known of an agent that has come back after it was given up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Doubt {
-    /// What it has listed is what there is.
-    #[default]
-    None,
-    /// What it has listed may be old, or lack tasks that were still on their way to it. It is told by ping that it is not connected,
-    /// so that it lists all once more.
-    Lists,
-    /// It has answered such a ping at this time: all that was sent before is with it, and what it lists from then on is true.
-    Answered(Time),
-}
-
-/// What the core keeps about an agent for itself.
-#[derive(Debug, Default)]
-pub(crate) struct AgentBook {
-    /// Tasks that run there or whose end is not acknowledged.
-    pub tasks: BTreeSet<(FrameworkKey, TaskKey)>,
-    /// Kills that came while it was disconnected.
-    pub killed: BTreeSet<(FrameworkKey, TaskId)>,
-    /// The number of its `slave-observer`.
-    pub observer: u64,
-    /// Pings in a row without a pong.
-    pub missed: u32,
-    /// Whether what it listed when it was taken back may be out of date.
-    pub doubt: Doubt,
-    /// Whether the last ping was answered.
-    pub ponged: bool,
-    /// The next ping.
-    pub ping: Option<Token>,
-    /// The end of its time to reregister.
-    pub reregister: Option<Token>,
-    /// Counts its registrations.
-    pub epoch: u64,
-    /// Whether it waits for a permit to become unreachable.
-    pub removal_scheduled: bool,
 }

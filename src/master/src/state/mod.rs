@@ -12,7 +12,6 @@ mod offer;
 mod task;
 
 pub use agent::{Agent, Executor, ResourceProvider};
-pub(crate) use agent::{AgentBook, Doubt};
 pub use capabilities::{AgentCapabilities, FrameworkCapabilities};
 pub(crate) use framework::FrameworkBook;
 pub use framework::{Connection, Framework, FrameworkCounts};

@@ -1,6 +1,6 @@
-//! Tasks enter and leave the books.
+//! Tasks are added and removed, on the sides of framework, agent and allocator.
 //!
-//! It sends nothing; who calls it says what frameworks and agents are told.
+//! It sends nothing.
 
 use std::sync::Arc;
 
@@ -13,22 +13,16 @@ use crate::state::{AgentKey, FrameworkKey, Task, TaskKey};
 use crate::table::Table;
 
 impl Master {
-    /// Books an active task and what it takes from its agent.
+    /// Adds an active task and what it takes of its agent.
     pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
         let (framework, agent) = (task.framework, task.agent);
         self.framework(framework)?;
-        if !task.released
-            && let Some(agent) = self.agent_mut(agent)
-        {
-            agent.used += &*task.resources;
-        }
+        let taken = (!task.released).then(|| Arc::clone(&task.resources));
         let key = TaskKey(self.framework_mut(framework)?.tasks.insert(Arc::new(task)));
         if let Some(book) = self.framework_books.get_mut(&framework) {
             book.tasks.insert(id, key);
         }
-        if let Some(book) = self.agent_books.get_mut(&agent) {
-            book.tasks.insert((framework, key));
-        }
+        self.agents.add_task(agent, framework, key, taken.as_deref());
         Some(key)
     }
 
@@ -48,14 +42,13 @@ impl Master {
             return;
         }
         let Some(row) = self.task(framework, task).cloned() else { return };
-        self.release(framework, row.agent, &row.resources);
+        self.agents.release(row.agent, &row.resources);
+        self.recover_used(framework, row.agent, &row.resources);
     }
 
-    /// Gives back what a task or executor took.
-    pub(crate) fn release(&mut self, framework: FrameworkKey, agent: AgentKey, resources: &Resources) {
-        let Some(row) = self.agent_mut(agent) else { return };
-        row.used -= resources;
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent.0)) {
+    /// Gives the resources of a task or executor back to the allocator.
+    pub(crate) fn recover_used(&mut self, framework: FrameworkKey, agent: AgentKey, resources: &Resources) {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent)) {
             self.allocation.recover_used(&framework.id, &agent.id, resources);
         }
     }
@@ -67,12 +60,7 @@ impl Master {
         if let Some(book) = self.framework_books.get_mut(&framework) {
             book.tasks.remove(&row.id);
         }
-        if let Some(book) = self.agent_books.get_mut(&row.agent) {
-            book.tasks.remove(&(framework, task));
-            if !book.killed.is_empty() {
-                book.killed.remove(&(framework, row.id.clone()));
-            }
-        }
+        self.agents.remove_task(row.agent, framework, task, &row.id);
         Some(row)
     }
 
@@ -84,7 +72,7 @@ impl Master {
         if let Some(framework) = self.framework_mut(framework) {
             push_limited(&mut framework.completed_tasks, row, limit);
         }
-        self.check_drained(agent);
+        self.agents.check_drained(agent);
     }
 
     /// A task's agent does not answer: it goes to the unreachable ones.

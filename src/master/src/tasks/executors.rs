@@ -1,48 +1,22 @@
-//! Executors enter and leave the books.
+//! Executors are removed.
 //!
-//! Those that agents make up for command tasks are not among them.
-
-use std::sync::Arc;
-
-use base::ExecutorId;
+//! Those that agents add by themselves for command tasks are not known.
 
 use crate::master::Master;
-use crate::state::{AgentKey, Executor, FrameworkKey};
+use crate::state::{AgentKey, FrameworkKey};
 
 impl Master {
-    /// Books an executor and what it takes.
-    pub(crate) fn add_executor(&mut self, agent: AgentKey, id: ExecutorId, executor: Executor) {
-        let Some(row) = self.agent_mut(agent) else { return };
-        row.used += &executor.resources;
-        row.executors.entry(executor.framework).or_default().insert(id, Arc::new(executor));
-    }
-
-    /// An executor is gone: its resources go back. Whether it was known.
+    /// Removes an executor, and gives its resources back. Returns whether it was known.
     pub(crate) fn remove_executor(&mut self, agent: AgentKey, framework: FrameworkKey, id: &str) -> bool {
-        let Some(row) = self.agent_mut(agent) else { return false };
-        let Some(mine) = row.executors.get_mut(&framework) else { return false };
-        let Some(executor) = mine.remove(id) else { return false };
-        if mine.is_empty() {
-            row.executors.remove(&framework);
-        }
-        self.release(framework, agent, &executor.resources);
+        let Some(executor) = self.agents.remove_executor(agent, framework, id) else { return false };
+        self.recover_used(framework, agent, &executor.resources);
         true
     }
 
-    /// A framework ends: so do its executors.
+    /// Removes the executors of a framework that ends.
     pub(crate) fn remove_executors_of(&mut self, framework: FrameworkKey) {
-        let holders: Vec<AgentKey> = self
-            .agents
-            .iter()
-            .filter(|(_, agent)| agent.executors.contains_key(&framework))
-            .map(|(key, _)| AgentKey(key))
-            .collect();
-        for agent in holders {
-            let mine = self.agent(agent).and_then(|row| row.executors.get(&framework));
-            let ids: Vec<ExecutorId> = mine.into_iter().flat_map(|mine| mine.keys().cloned()).collect();
-            for id in ids {
-                self.remove_executor(agent, framework, id.as_str());
-            }
+        for (agent, id) in self.agents.executors_of(framework) {
+            self.remove_executor(agent, framework, id.as_str());
         }
     }
 }

@@ -1,0 +1,169 @@
+//! The agents of the registry that are not registered: those that have not reregistered with this master yet, and those that
+//! are unreachable or gone.
+//!
+//! It writes nothing to the registry.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::AgentId;
+use protos::mesos::internal::Registry;
+use protos::mesos::{DrainInfo, SlaveInfo, TimeInfo};
+
+use crate::tracked::Tracked;
+
+/// Whether an agent drains, and whether it is deactivated.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Standing {
+    pub drain: Option<DrainInfo>,
+    pub deactivated: bool,
+}
+
+/// The agents of the registry that are not registered.
+#[derive(Debug, Default)]
+pub(crate) struct AbsentAgents {
+    /// Agents that have not reregistered since this master began.
+    recovered: Tracked<Arc<BTreeMap<AgentId, Arc<SlaveInfo>>>>,
+    recovered_at_first: usize,
+    standings: BTreeMap<AgentId, Standing>,
+    /// Agents that do not answer, and since when.
+    unreachable: Tracked<BTreeMap<AgentId, (TimeInfo, Standing)>>,
+    /// Agents that will not reregister, and since when.
+    gone: Tracked<BTreeMap<AgentId, TimeInfo>>,
+}
+
+impl AbsentAgents {
+    /// Reads the registry. Agents with invalid ids, which no master has written, are left out.
+    pub(crate) fn new(registry: &Registry) -> AbsentAgents {
+        let mut absent = AbsentAgents::default();
+        for agent in registry.slaves.iter().flat_map(|list| &list.slaves) {
+            if let Some(Ok(id)) = agent.info.id.as_ref().map(|id| AgentId::new(&id.value)) {
+                let standing = Standing { drain: agent.drain_info, deactivated: agent.deactivated() };
+                absent.standings.insert(id.clone(), standing);
+                Arc::make_mut(&mut absent.recovered).insert(id, Arc::new(agent.info.clone()));
+            }
+        }
+        absent.recovered_at_first = absent.recovered.len();
+        for agent in registry.unreachable.iter().flat_map(|list| &list.slaves) {
+            if let Ok(id) = AgentId::new(&agent.id.value) {
+                let standing = Standing { drain: agent.drain_info, deactivated: agent.deactivated() };
+                absent.unreachable.insert(id, (agent.timestamp, standing));
+            }
+        }
+        for agent in registry.gone.iter().flat_map(|list| &list.slaves) {
+            if let Ok(id) = AgentId::new(&agent.id.value) {
+                absent.gone.insert(id, agent.timestamp);
+            }
+        }
+        absent
+    }
+
+    /// Whether anything may have changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        self.recovered.take_changed() | self.unreachable.take_changed() | self.gone.take_changed()
+    }
+
+    /// The agents that have not reregistered since this master began.
+    pub(crate) fn recovered(&self) -> &Arc<BTreeMap<AgentId, Arc<SlaveInfo>>> {
+        &self.recovered
+    }
+
+    /// How many agents the registry had when this master began.
+    pub(crate) fn recovered_at_first(&self) -> usize {
+        self.recovered_at_first
+    }
+
+    pub(crate) fn is_recovered(&self, id: &str) -> bool {
+        self.recovered.contains_key(id)
+    }
+
+    /// How many agents are unreachable.
+    pub(crate) fn unreachable(&self) -> usize {
+        self.unreachable.len()
+    }
+
+    /// Since when an agent is unreachable, if it is.
+    pub(crate) fn unreachable_since(&self, id: &str) -> Option<TimeInfo> {
+        self.unreachable.get(id).map(|(since, _)| *since)
+    }
+
+    pub(crate) fn is_gone(&self, id: &str) -> bool {
+        self.gone.contains_key(id)
+    }
+
+    /// How a recovered or unreachable agent stands.
+    pub(crate) fn standing(&self, id: &str) -> Option<Standing> {
+        self.unreachable.get(id).map(|(_, standing)| *standing).or_else(|| self.standings.get(id).copied())
+    }
+
+    /// Changes how an agent stands, if it is recovered or unreachable.
+    pub(crate) fn change_standing(&mut self, id: &str, change: impl Fn(&mut Standing)) {
+        self.unreachable.get_mut(id).into_iter().for_each(|(_, standing)| change(standing));
+        self.standings.get_mut(id).into_iter().for_each(change);
+    }
+
+    /// Adds an agent that was registered to the unreachable ones.
+    pub(crate) fn add_unreachable(&mut self, id: AgentId, since: TimeInfo, standing: Standing) {
+        self.unreachable.insert(id, (since, standing));
+    }
+
+    /// Makes a recovered agent unreachable. Returns its info.
+    pub(crate) fn lose(&mut self, id: &AgentId, since: TimeInfo) -> Option<Arc<SlaveInfo>> {
+        let info = Arc::make_mut(&mut self.recovered).remove(id)?;
+        let standing = self.standings.remove(id).unwrap_or_default();
+        self.add_unreachable(id.clone(), since, standing);
+        Some(info)
+    }
+
+    /// Takes an agent out that is registered from now on. Returns how it stood, and whether it was unreachable.
+    pub(crate) fn readmit(&mut self, id: &AgentId) -> (Standing, bool) {
+        Arc::make_mut(&mut self.recovered).remove(id);
+        let recovered = self.standings.remove(id);
+        let unreachable = self.unreachable.remove(id).map(|(_, standing)| standing);
+        (unreachable.or(recovered).unwrap_or_default(), unreachable.is_some())
+    }
+
+    /// Adds an agent to the gone ones; it is neither recovered nor unreachable any more.
+    pub(crate) fn add_gone(&mut self, id: &AgentId, since: TimeInfo) {
+        self.readmit(id);
+        self.gone.insert(id.clone(), since);
+    }
+
+    /// Takes out the unreachable and gone agents from before `oldest`, and of each kind the oldest beyond `count`. Returns their
+    /// ids.
+    pub(crate) fn prune(&mut self, oldest: i64, count: usize) -> (Vec<AgentId>, Vec<AgentId>) {
+        let unreachable = self.unreachable.iter().map(|(id, (since, _))| (since.nanoseconds, id));
+        let unreachable = too_old(unreachable, oldest, count);
+        let gone = too_old(self.gone.iter().map(|(id, since)| (since.nanoseconds, id)), oldest, count);
+        for id in &unreachable {
+            self.unreachable.remove(id);
+        }
+        for id in &gone {
+            self.gone.remove(id);
+        }
+        (unreachable, gone)
+    }
+}
+
+/// Those from before `oldest`, and the oldest of the others beyond `count`.
+fn too_old<'a>(entries: impl Iterator<Item = (i64, &'a AgentId)>, oldest: i64, count: usize) -> Vec<AgentId> {
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort();
+    let excess = entries.len().saturating_sub(count);
+    let old = entries.iter().enumerate().filter(|(at, (since, _))| *at < excess || *since < oldest);
+    old.map(|(_, (_, id))| (*id).clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prunes_by_age_and_by_count() {
+        let ids: Vec<AgentId> = ["a", "b", "c"].iter().map(|id| AgentId::new(id).unwrap()).collect();
+        let entries = || ids.iter().enumerate().map(|(at, id)| (at as i64 * 10, id));
+        assert_eq!(too_old(entries(), 15, 9), ids[..2]);
+        assert_eq!(too_old(entries(), 0, 1), ids[..2]);
+        assert!(too_old(entries(), 0, 3).is_empty());
+    }
+}

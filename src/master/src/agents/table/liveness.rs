@@ -1,0 +1,191 @@
+//! Whether an agent is there: pings and pongs, its time to reregister, and whether its list of tasks may be out of date.
+//!
+//! It sends no pings and removes no agents.
+
+use std::time::Duration;
+
+use base::Time;
+
+use super::Agents;
+use crate::state::AgentKey;
+use crate::timers::{Timer, Timers, Token};
+
+/// An agent that is told by ping that it is not connected reregisters within a second or so, by Mesos's defaults. One that
+/// answers pings and has not reregistered by then will not: its last list is taken as true, or it would never be offered
+/// again.
+const REREGISTERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Whether the tasks that a returning agent has listed are all that run there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doubt {
+    /// They are.
+    #[default]
+    None,
+    /// The list may be old, or lack tasks that were still on their way to the agent. Pings tell the agent that it is not
+    /// connected, so that it lists all tasks once more.
+    Lists,
+    /// The agent has answered such a ping at this time: it has received all that was sent before, and its next list is
+    /// true.
+    Answered(Time),
+}
+
+#[derive(Debug)]
+pub(super) struct Liveness {
+    /// The number of the agent's `slave-observer`.
+    pub observer: u64,
+    /// The next ping.
+    ping: Option<Token>,
+    /// Whether the last ping was answered.
+    ponged: bool,
+    /// Pings in a row without a pong.
+    missed: u32,
+    doubt: Doubt,
+    /// The end of its time to reregister.
+    reregister: Option<Token>,
+    /// Counts its registrations.
+    epoch: u64,
+    /// Whether it waits for a permit to become unreachable.
+    removal_scheduled: bool,
+}
+
+impl Default for Liveness {
+    fn default() -> Liveness {
+        Liveness {
+            observer: 0,
+            ping: None,
+            ponged: true,
+            missed: 0,
+            doubt: Doubt::None,
+            reregister: None,
+            epoch: 0,
+            removal_scheduled: false,
+        }
+    }
+}
+
+impl Liveness {
+    /// The agent has reregistered. Returns whether it was about to become unreachable.
+    pub(super) fn reconnect(&mut self, timers: &mut Timers) -> bool {
+        self.epoch += 1;
+        self.missed = 0;
+        self.ponged = true;
+        if matches!(self.doubt, Doubt::Answered(_)) {
+            self.doubt = Doubt::None;
+        }
+        self.reregister.take().into_iter().for_each(|token| timers.cancel(token));
+        std::mem::take(&mut self.removal_scheduled)
+    }
+
+    pub(super) fn cancel(self, timers: &mut Timers) {
+        self.ping.into_iter().chain(self.reregister).for_each(|token| timers.cancel(token));
+    }
+}
+
+/// What a pong changes.
+pub(crate) struct Pong {
+    pub agent: AgentKey,
+    /// It takes back that the agent is about to become unreachable.
+    pub removal_canceled: bool,
+    /// The agent's last list of tasks is taken as true from now on, since it does not reregister.
+    pub settled: bool,
+}
+
+impl Agents {
+    /// Gives an agent a new observer, which pings it at once.
+    pub(super) fn observe(&mut self, key: AgentKey, now: Time, timers: &mut Timers) {
+        let observer = self.next_observer;
+        self.next_observer += 1;
+        let ping = timers.set(now, Timer::Ping { agent: key, observer });
+        let Some(book) = self.books.get_mut(&key) else { return };
+        self.by_observer.remove(&std::mem::replace(&mut book.liveness.observer, observer));
+        self.by_observer.insert(observer, key);
+        book.liveness.ping.replace(ping).into_iter().for_each(|old| timers.cancel(old));
+    }
+
+    /// Notes that the list of an agent that is admitted again may be out of date. It is told so by its next ping.
+    pub(crate) fn doubt_list(&mut self, key: AgentKey) {
+        if let Some(book) = self.books.get_mut(&key) {
+            book.liveness.doubt = Doubt::Lists;
+        }
+    }
+
+    /// Notes that an agent's list may lack tasks: the agent is to list all once more. Pings begin anew, so that no earlier
+    /// one that it answers counts.
+    pub(crate) fn ask_list_again(&mut self, key: AgentKey, now: Time, timers: &mut Timers) {
+        self.observe(key, now, timers);
+        self.doubt_list(key);
+        if let Some(book) = self.books.get_mut(&key) {
+            book.liveness.ponged = true;
+        }
+    }
+
+    /// Whether the tasks that an agent runs are not known for sure. Its resources are not offered then: those that seem to
+    /// be free may be in use.
+    pub(crate) fn is_doubtful(&self, key: AgentKey) -> bool {
+        self.books.get(&key).is_some_and(|book| book.liveness.doubt != Doubt::None)
+    }
+
+    /// Whether an agent's resources may be offered.
+    pub(crate) fn is_offerable(&self, key: AgentKey) -> bool {
+        self.get(key).is_some_and(|agent| agent.active()) && !self.is_doubtful(key)
+    }
+
+    /// Counts the last ping if it was not answered. Returns whether `max` in a row are reached, which schedules the agent's
+    /// removal, or nothing if the observer is not the agent's any more.
+    pub(crate) fn count_missed_ping(&mut self, key: AgentKey, observer: u64, max: u32) -> Option<bool> {
+        let liveness = &mut self.books.get_mut(&key).filter(|book| book.liveness.observer == observer)?.liveness;
+        if !std::mem::replace(&mut liveness.ponged, false) {
+            liveness.missed += 1;
+        }
+        let is_silent = liveness.missed >= max && !liveness.removal_scheduled;
+        liveness.removal_scheduled |= is_silent;
+        Some(is_silent)
+    }
+
+    /// Sets the timer of an agent's next ping.
+    pub(crate) fn set_ping(&mut self, key: AgentKey, at: Time, timers: &mut Timers) {
+        let Some(book) = self.books.get_mut(&key) else { return };
+        let timer = Timer::Ping { agent: key, observer: book.liveness.observer };
+        book.liveness.ping = Some(timers.set(at, timer));
+    }
+
+    /// Takes a pong in; `max` pings in a row that were not answered had scheduled the agent's removal. Returns nothing if the
+    /// observer is no agent's.
+    pub(crate) fn pong(&mut self, observer: u64, max: u32, now: Time) -> Option<Pong> {
+        let agent = *self.by_observer.get(&observer)?;
+        let liveness = &mut self.books.get_mut(&agent)?.liveness;
+        liveness.ponged = true;
+        let before = liveness.doubt;
+        match before {
+            Doubt::None => {}
+            Doubt::Lists => liveness.doubt = Doubt::Answered(now),
+            Doubt::Answered(at) if now.since(at) < REREGISTERS_WITHIN => {}
+            Doubt::Answered(_) => liveness.doubt = Doubt::None,
+        }
+        let settled = before != Doubt::None && liveness.doubt == Doubt::None;
+        // A removal that the end of the time to reregister has scheduled stands.
+        let was_silent = std::mem::take(&mut liveness.missed) >= max;
+        let removal_canceled = was_silent && std::mem::take(&mut liveness.removal_scheduled);
+        Some(Pong { agent, removal_canceled, settled })
+    }
+
+    /// Begins a disconnected agent's time to reregister.
+    pub(crate) fn await_reregistration(&mut self, key: AgentKey, until: Time, timers: &mut Timers) {
+        let Some(book) = self.books.get_mut(&key) else { return };
+        let timer = Timer::AgentReregister { agent: key, epoch: book.liveness.epoch };
+        let token = timers.set(until, timer);
+        book.liveness.reregister.replace(token).into_iter().for_each(|old| timers.cancel(old));
+    }
+
+    /// Schedules the removal of an agent whose time to reregister is over. Returns false if it has reregistered since
+    /// `epoch`, or if its removal is scheduled already.
+    pub(crate) fn reregistration_failed(&mut self, key: AgentKey, epoch: u64) -> bool {
+        let Some(liveness) = self.books.get_mut(&key).map(|book| &mut book.liveness) else { return false };
+        // The second half is done only for the current registration.
+        liveness.epoch == epoch && !std::mem::replace(&mut liveness.removal_scheduled, true)
+    }
+
+    pub(crate) fn is_removal_scheduled(&self, key: AgentKey) -> bool {
+        self.books.get(&key).is_some_and(|book| book.liveness.removal_scheduled)
+    }
+}

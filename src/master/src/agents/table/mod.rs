@@ -1,0 +1,258 @@
+//! The registered agents: their rows, which readers share, and what the core keeps beside them.
+//!
+//! It sends nothing and tells the allocator nothing. `liveness.rs` has pings and the times to reregister, `holdings.rs` what
+//! is on an agent.
+
+mod holdings;
+mod liveness;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::{AgentId, Pid, TaskId, Time};
+use protos::mesos;
+use rustc_hash::FxHashMap;
+
+use self::liveness::Liveness;
+use super::Arrival;
+use crate::state::{Agent, AgentKey, FrameworkKey, TaskKey};
+use crate::table::Table;
+use crate::timers::Timers;
+use crate::tracked::Tracked;
+
+/// The registered agents, with their indices.
+#[derive(Debug)]
+pub(crate) struct Agents {
+    /// What the ids of new agents begin with: `<master id>-S`.
+    prefix: String,
+    next_id: u64,
+    rows: Tracked<Table<Agent>>,
+    by_id: FxHashMap<AgentId, AgentKey>,
+    by_pid: FxHashMap<Pid, AgentKey>,
+    by_observer: FxHashMap<u64, AgentKey>,
+    next_observer: u64,
+    books: FxHashMap<AgentKey, Book>,
+    /// Draining agents that may have become empty since the last [`Agents::take_drained`].
+    drained: Vec<AgentKey>,
+}
+
+/// What the core keeps about an agent for itself.
+#[derive(Debug, Default)]
+struct Book {
+    /// Tasks that run there or whose end is not acknowledged.
+    tasks: BTreeSet<(FrameworkKey, TaskKey)>,
+    /// Tasks whose kill was called for while it was disconnected.
+    killed: BTreeSet<(FrameworkKey, TaskId)>,
+    liveness: Liveness,
+}
+
+/// What follows from a reregistration of an agent that is registered.
+pub(crate) struct Reconnected {
+    /// The process that it had before, if it has another one now.
+    pub old_pid: Option<Pid>,
+    /// Its info, if that has changed.
+    pub new_info: Option<Arc<mesos::SlaveInfo>>,
+    /// Whether it was about to become unreachable.
+    pub removal_canceled: bool,
+}
+
+impl Agents {
+    /// The agents of a master with that id: none yet.
+    pub(crate) fn new(master_id: &str) -> Agents {
+        Agents {
+            prefix: [master_id, "-S"].concat(),
+            next_id: 0,
+            rows: Tracked::default(),
+            by_id: FxHashMap::default(),
+            by_pid: FxHashMap::default(),
+            by_observer: FxHashMap::default(),
+            next_observer: 1,
+            books: FxHashMap::default(),
+            drained: Vec::new(),
+        }
+    }
+
+    /// Whether a row may have changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        self.rows.take_changed()
+    }
+
+    /// The rows, for readers.
+    pub(crate) fn rows(&self) -> &Table<Agent> {
+        &self.rows
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn get(&self, key: AgentKey) -> Option<&Arc<Agent>> {
+        self.rows.get(key.0)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (AgentKey, &Arc<Agent>)> {
+        self.rows.iter().map(|(key, agent)| (AgentKey(key), agent))
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.rows.values()
+    }
+
+    pub(crate) fn key_of(&self, id: &str) -> Option<AgentKey> {
+        self.by_id.get(id).copied()
+    }
+
+    pub(crate) fn key_of_pid(&self, pid: &Pid) -> Option<AgentKey> {
+        self.by_pid.get(pid).copied()
+    }
+
+    /// The agent of that id.
+    pub(crate) fn find(&self, id: &str) -> Option<(AgentKey, &Arc<Agent>)> {
+        let key = self.key_of(id)?;
+        Some((key, self.get(key)?))
+    }
+
+    /// An id for a new agent.
+    pub(crate) fn next_id(&mut self) -> Option<AgentId> {
+        let number = self.next_id;
+        self.next_id += 1;
+        AgentId::new(&format!("{}{number}", self.prefix)).ok()
+    }
+
+    /// Adds an agent, and pings it at once.
+    pub(crate) fn insert(&mut self, agent: Agent, now: Time, timers: &mut Timers) -> AgentKey {
+        let (id, pid) = (agent.id.clone(), agent.pid.clone());
+        let key = AgentKey(self.rows.insert(Arc::new(agent)));
+        self.by_id.insert(id, key);
+        self.by_pid.insert(pid, key);
+        self.books.insert(key, Book::default());
+        self.observe(key, now, timers);
+        key
+    }
+
+    /// Takes over what a registered agent reregisters with.
+    pub(crate) fn reconnect(
+        &mut self,
+        key: AgentKey,
+        arrival: Arrival,
+        now: Time,
+        timers: &mut Timers,
+    ) -> Option<Reconnected> {
+        let agent = self.row(key)?;
+        let old_pid = std::mem::replace(&mut agent.pid, arrival.pid.clone());
+        let is_new_info = *agent.info != arrival.info;
+        if is_new_info {
+            agent.info = Arc::new(arrival.info);
+        }
+        let new_info = is_new_info.then(|| Arc::clone(&agent.info));
+        agent.connected = true;
+        agent.reregistered = Some(now);
+        agent.version = arrival.version;
+        agent.capabilities = arrival.capabilities;
+        agent.checkpointed = arrival.checkpointed;
+        agent.total = arrival.total;
+        agent.resource_version = arrival.resource_version;
+        if self.by_pid.get(&old_pid) == Some(&key) {
+            self.by_pid.remove(&old_pid);
+        }
+        let old_pid = Some(old_pid).filter(|old| *old != arrival.pid);
+        self.by_pid.insert(arrival.pid, key);
+        let removal_canceled = self.books.get_mut(&key)?.liveness.reconnect(timers);
+        Some(Reconnected { old_pid, new_info, removal_canceled })
+    }
+
+    /// Notes that an agent's connection is broken. Returns nothing if that is known.
+    pub(crate) fn disconnect(&mut self, key: AgentKey) -> Option<&Agent> {
+        let agent = self.row(key).filter(|agent| agent.connected)?;
+        agent.connected = false;
+        Some(agent)
+    }
+
+    /// Takes an agent out with its timers. Returns its row, and whether its process is not another agent's by now.
+    pub(crate) fn remove(&mut self, key: AgentKey, timers: &mut Timers) -> Option<(Arc<Agent>, bool)> {
+        let agent = self.rows.remove(key.0)?;
+        self.by_id.remove(&agent.id);
+        let owns_pid = self.by_pid.get(&agent.pid) == Some(&key);
+        if owns_pid {
+            self.by_pid.remove(&agent.pid);
+        }
+        if let Some(book) = self.books.remove(&key) {
+            self.by_observer.remove(&book.liveness.observer);
+            book.liveness.cancel(timers);
+        }
+        Some((agent, owns_pid))
+    }
+
+    /// Sets when an agent's machine is under maintenance. What frameworks have answered before is void.
+    pub(crate) fn set_unavailability(&mut self, key: AgentKey, unavailability: Option<mesos::Unavailability>) {
+        if let Some(agent) = self.row(key) {
+            agent.unavailability = unavailability;
+            agent.inverse_answers.clear();
+        }
+    }
+
+    /// Keeps a framework's answer to an inverse offer.
+    pub(crate) fn answer_inverse(
+        &mut self,
+        key: AgentKey,
+        framework: FrameworkKey,
+        answer: mesos::allocator::InverseOfferStatus,
+    ) {
+        if let Some(agent) = self.row(key) {
+            agent.inverse_answers.insert(framework, answer);
+        }
+    }
+
+    pub(crate) fn set_deactivated(&mut self, key: AgentKey, deactivated: bool) {
+        if let Some(agent) = self.row(key) {
+            agent.deactivated = deactivated;
+        }
+    }
+
+    /// Sets how an agent drains, from `now` on, or that it does not.
+    pub(crate) fn set_drain(&mut self, key: AgentKey, drain: Option<mesos::DrainInfo>, now: Time) {
+        if let Some(agent) = self.row(key) {
+            agent.drain_start = drain.as_ref().map(|_| now);
+            agent.drain = drain;
+        }
+    }
+
+    /// Notes whether a draining agent is empty. What follows waits for the end of the input.
+    pub(crate) fn check_drained(&mut self, key: AgentKey) {
+        let draining = self.get(key).is_some_and(|agent| agent.is_draining());
+        if draining && self.is_empty_agent(key) {
+            self.drained.push(key);
+        }
+    }
+
+    /// Takes the draining agents that have become empty, and are still, and notes that they are drained.
+    pub(crate) fn take_drained(&mut self) -> Vec<Arc<Agent>> {
+        let mut drained = Vec::new();
+        for key in std::mem::take(&mut self.drained) {
+            if self.is_empty_agent(key)
+                && self.get(key).is_some_and(|agent| agent.is_draining())
+                && let Some(drain) = self.row(key).and_then(|agent| agent.drain.as_mut())
+            {
+                drain.set_state(mesos::DrainState::Drained);
+                drained.extend(self.get(key).cloned());
+            }
+        }
+        drained
+    }
+
+    /// Whether each row has an id and a book.
+    pub(crate) fn are_ids_in_step(&self) -> bool {
+        self.by_id.len() == self.rows.len() && self.books.len() == self.rows.len()
+    }
+
+    /// The parts that `invariants/broken.rs` breaks: rows, and the tasks of an agent that has any.
+    pub(crate) fn breakable(&mut self) -> (&mut Table<Agent>, Option<&mut BTreeSet<(FrameworkKey, TaskKey)>>) {
+        let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
+        (&mut self.rows, tasks.find(|tasks| !tasks.is_empty()))
+    }
+
+    /// An agent's row, to be changed.
+    fn row(&mut self, key: AgentKey) -> Option<&mut Agent> {
+        self.rows.get_mut(key.0)
+    }
+}
