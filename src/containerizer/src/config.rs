@@ -13,6 +13,7 @@ pub use crate::container_logger::{Rule, rules};
 pub use crate::default_dns::{DefaultDns, Dns, DnsEntry};
 pub use crate::mesos::isolators::is_perf_event;
 pub use crate::mesos::isolators::linux::capabilities::bits as capability_bits;
+pub use crate::mesos::isolators::list::isolators;
 
 /// A setting that this host cannot give.
 #[derive(Debug, thiserror::Error)]

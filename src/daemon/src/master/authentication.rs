@@ -11,7 +11,7 @@ use master::{AuthInput, AuthOutput, Authenticator, Input, client_of};
 use protos::mesos::internal::AuthenticateMessage;
 use tokio::sync::Notify;
 
-use super::world::{Live, Shell};
+use super::outputs::{Live, Shell};
 use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::flags::{FlagError, Flags};

@@ -16,8 +16,8 @@ use wire::http::{Request, Response};
 
 use super::fairness;
 use super::handler::Handler;
+use super::outputs::Live;
 use super::told::Told;
-use super::world::Live;
 use crate::metrics::Metrics;
 use crate::prometheus::{Text, add_flat};
 

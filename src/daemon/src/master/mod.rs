@@ -13,6 +13,7 @@ mod handler;
 mod legacy;
 mod metrics;
 mod operator_api;
+mod outputs;
 mod own_calls;
 mod policies;
 mod realms;
@@ -23,7 +24,6 @@ mod told;
 mod validate;
 mod views;
 mod whitelist;
-mod world;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -55,8 +55,8 @@ use crate::streams::Streams;
 use authentication::Authentication;
 use election::{Standby, Switch};
 use handler::Handler;
+use outputs::{Live, Shell};
 use registry::RegistryStore;
-use world::{Live, Shell};
 
 /// A master that serves.
 #[derive(Debug)]

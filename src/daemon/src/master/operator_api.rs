@@ -13,9 +13,9 @@ use wire::http::{Query, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding, decode_call};
 
 use super::handler::Handler;
+use super::outputs::Outcome;
 use super::scheduler_api::{respond, respond_or_fail};
 use super::views::sight::Sight;
-use super::world::Outcome;
 use super::{metrics, own_calls, validate, views};
 use crate::acls::Asker;
 use crate::codec;

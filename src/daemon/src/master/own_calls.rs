@@ -12,9 +12,9 @@ use wire::http::{Method, Request, Response, StatusCode};
 use wire::negotiate::{Encoding, accepted_encoding};
 
 use super::handler::Handler;
+use super::outputs::Live;
 use super::scheduler_api::respond_or_fail;
 use super::views::sight::Sight;
-use super::world::Live;
 use super::{explain, fairness};
 use crate::acls::{self, Asker};
 

@@ -11,7 +11,7 @@ use wire::http::{HeaderName, Request, Response, StatusCode};
 use wire::negotiate::{accepted_encoding, decode_call};
 
 use super::handler::Handler;
-use super::world::Outcome;
+use super::outputs::Outcome;
 use crate::codec;
 use crate::common::judged;
 

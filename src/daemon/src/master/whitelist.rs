@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use master::Input;
 
-use super::world::Live;
+use super::outputs::Live;
 use crate::driver::Driver;
 
 /// How often the file is read.

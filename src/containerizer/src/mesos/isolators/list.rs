@@ -2,6 +2,7 @@
 //!
 //! The order matters for mounts, which are made in order, and where an isolator changes what another one has set.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agent::ContainerSpec;
@@ -110,21 +111,30 @@ pub(super) fn make(
 
 /// The controllers that the names of isolators stand for. `cgroups/all` is all that the host has.
 pub(super) fn controllers(isolation: &Isolation) -> Vec<Controller> {
-    use Controller::{Blkio, Cpu, Cpuacct, Cpuset, Devices, Hugetlb, Memory, NetClass, NetPriority, PerfEvent, Pids};
-    let named: [(&[&str], Controller); 11] = [
-        (&["cgroups", "cgroups/cpu"], Cpu),
-        (&["cgroups", "cgroups/cpu"], Cpuacct),
-        (&["cgroups", "cgroups/mem"], Memory),
-        (&["cgroups/pids"], Pids),
-        (&["cgroups/blkio"], Blkio),
-        (&["cgroups/cpuset"], Cpuset),
-        (&["cgroups/devices"], Devices),
-        (&["cgroups/hugetlb"], Hugetlb),
-        (&["cgroups/net_cls"], NetClass),
-        (&["cgroups/net_prio"], NetPriority),
-        (&["cgroups/perf_event"], PerfEvent),
-    ];
-    named.into_iter().filter(|(names, _)| isolation.has(names)).map(|(_, controller)| controller).collect()
+    CONTROLLERS.into_iter().filter(|(names, _)| isolation.has(names)).map(|(_, controller)| controller).collect()
+}
+
+const CONTROLLERS: [(&[&str], Controller); 11] = [
+    (&["cgroups", "cgroups/cpu"], Controller::Cpu),
+    (&["cgroups", "cgroups/cpu"], Controller::Cpuacct),
+    (&["cgroups", "cgroups/mem"], Controller::Memory),
+    (&["cgroups/pids"], Controller::Pids),
+    (&["cgroups/blkio"], Controller::Blkio),
+    (&["cgroups/cpuset"], Controller::Cpuset),
+    (&["cgroups/devices"], Controller::Devices),
+    (&["cgroups/hugetlb"], Controller::Hugetlb),
+    (&["cgroups/net_cls"], Controller::NetClass),
+    (&["cgroups/net_prio"], Controller::NetPriority),
+    (&["cgroups/perf_event"], Controller::PerfEvent),
+];
+
+/// The names of all isolators that do something.
+pub fn isolators() -> BTreeSet<&'static str> {
+    let named = ALL.iter().chain(&WATCHES).filter_map(|(when, _)| match when {
+        Named(names) => Some(*names),
+        Controls(_) => None,
+    });
+    named.chain(CONTROLLERS.iter().map(|(names, _)| *names)).flatten().copied().chain(["cgroups/all"]).collect()
 }
 
 /// What a container may not ask for without an isolator.
@@ -181,4 +191,38 @@ const REFUSALS: [Refusal; 6] = [
 pub(super) fn refusals(isolation: &Isolation) -> Vec<&'static Refusal> {
     let is_missing = |refusal: &&Refusal| (isolation.linux || !refusal.is_linux) && !isolation.has(refusal.without);
     REFUSALS.iter().filter(is_missing).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use protos::mesos::{ContainerInfo, LinuxInfo, SeccompInfo, Volume};
+
+    use super::*;
+
+    #[test]
+    fn what_no_isolator_gives_is_refused() {
+        let refused = |names: &[&str], linux, container: ContainerInfo| {
+            let isolators = names.iter().map(|name| (*name).to_owned()).collect();
+            let isolation = Isolation { isolators, linux, ..Isolation::default() };
+            let spec = ContainerSpec { container: Some(container), ..ContainerSpec::default() };
+            refusals(&isolation).into_iter().find(|refusal| (refusal.asks)(&spec)).map(|refusal| refusal.why)
+        };
+        let volume = || ContainerInfo { volumes: vec![Volume::default()], ..ContainerInfo::default() };
+        assert!(refused(&[], false, volume()).unwrap().contains("filesystem/linux"));
+        assert_eq!(refused(&["volume/host_path"], true, volume()), None);
+        let linux = LinuxInfo { seccomp: Some(SeccompInfo::default()), ..LinuxInfo::default() };
+        let seccomp = || ContainerInfo { linux_info: Some(linux.clone()), ..ContainerInfo::default() };
+        assert_eq!(refused(&[], false, seccomp()), None, "the launcher posix passes it over");
+        assert!(refused(&[], true, seccomp()).unwrap().contains("linux/seccomp"));
+        assert_eq!(refused(&["linux/seccomp"], true, seccomp()), None);
+    }
+
+    #[test]
+    fn names_of_isolators_stand_for_controllers() {
+        let of = |name: &str| controllers(&Isolation { isolators: [name.to_owned()].into(), ..Isolation::default() });
+        assert_eq!(of("cgroups"), [Controller::Cpu, Controller::Cpuacct, Controller::Memory]);
+        assert_eq!(of("cgroups/mem"), [Controller::Memory]);
+        assert_eq!(of("namespaces/pid"), []);
+        assert!(isolators().is_superset(&["cgroups/all", "cgroups/hugetlb", "linux/nnp", "volume/secret"].into()));
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use containerizer::config::{self, Cgroups, Isolation};
 
-use super::isolators;
+use super::{isolators, refused};
 use crate::flags::{FlagError, Flags, nearest};
 
 /// Isolators that any launcher has.
@@ -18,36 +18,6 @@ const PLAIN: [&str; 9] = [
     "disk/du",
     "posix/disk",
     "posix/rlimits",
-];
-
-/// Isolators that need the launcher linux.
-const LINUX: [&str; 26] = [
-    "cgroups",
-    "cgroups/all",
-    "cgroups/blkio",
-    "cgroups/cpu",
-    "cgroups/cpuset",
-    "cgroups/devices",
-    "cgroups/hugetlb",
-    "cgroups/mem",
-    "cgroups/net_cls",
-    "cgroups/net_prio",
-    "cgroups/perf_event",
-    "cgroups/pids",
-    "docker/runtime",
-    "filesystem/linux",
-    "gpu/nvidia",
-    "linux/capabilities",
-    "linux/nnp",
-    "linux/resctrl",
-    "linux/seccomp",
-    "namespaces/ipc",
-    "namespaces/pid",
-    "network/cni",
-    "network/ports",
-    "volume/host_path",
-    "volume/image",
-    "volume/secret",
 ];
 
 /// Isolators that Mesos has besides.
@@ -64,19 +34,16 @@ const ELSEWHERE: [&str; 10] = [
     "windows/mem",
 ];
 
-fn refused(name: &'static str, why: impl Into<String>) -> FlagError {
-    FlagError::Refused { name, why: why.into() }
-}
-
 /// Why there is no such isolator, and which may be meant.
 fn unknown(name: &str) -> String {
     if ELSEWHERE.contains(&name) {
         return format!("the isolator '{name}' is not supported by this version of tepui");
     }
-    match nearest(name, LINUX.into_iter().chain(PLAIN)) {
+    let linux: Vec<&str> = config::isolators().into_iter().filter(|name| !PLAIN.contains(name)).collect();
+    match nearest(name, linux.iter().copied().chain(PLAIN)) {
         Some(nearest) => format!("there is no isolator '{name}', did you mean '{nearest}'?"),
         None => {
-            let known = LINUX.into_iter().chain(PLAIN).collect::<Vec<_>>().join(", ");
+            let known = [&linux[..], &PLAIN].concat().join(", ");
             format!("there is no isolator '{name}': use some of {known}")
         }
     }
@@ -98,7 +65,7 @@ pub(super) fn read(flags: &Flags) -> Result<Isolation, FlagError> {
     }
     let mut needs_linux = None;
     for name in own.isolators.iter().filter(|name| !PLAIN.contains(&name.as_str())) {
-        if !LINUX.contains(&name.as_str()) {
+        if !config::isolators().contains(name.as_str()) {
             return Err(refused("isolation", unknown(name)));
         }
         needs_linux = Some(name);

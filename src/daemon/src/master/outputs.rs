@@ -1,4 +1,4 @@
-//! The master core's side of the world: its messages go to the network, its events to streams, its registry to disk.
+//! Carries out the outputs of the master's core: messages go to the network, events to streams, the registry to disk.
 //!
 //! It decides nothing.
 
