@@ -13,6 +13,7 @@ use protos::mesos;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::deleter::Deleter;
 use super::docker::Docker;
 use super::fetch::Fetcher;
 use super::images::Images;
@@ -81,6 +82,7 @@ pub(super) struct Tools {
     pub(super) rotation: Rotation,
     pub(super) secrets: Resolver,
     pub(super) systemd: Systemd,
+    pub(super) deleter: Deleter,
 }
 
 /// The running containers. Cheap to clone.

@@ -6,6 +6,7 @@ mod ask;
 mod attach;
 mod config;
 mod containers;
+mod deleter;
 mod described;
 mod detector;
 mod disk;
@@ -68,6 +69,7 @@ use crate::firewall::Firewall;
 use crate::flags::{Flags, Part};
 use crate::streams::Streams;
 use containers::{Containers, Report, Tools};
+use deleter::Deleter;
 use disk::DiskUses;
 use docker::Docker;
 use fetch::Fetcher;
@@ -194,6 +196,17 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
     docker.clean(&taken_up, &tokio::runtime::Handle::current()).await?;
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
     let lines = Lines { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
+    let common = Arc::new(Common {
+        part: Part::Agent,
+        flags,
+        files: Files::default(),
+        firewall,
+        log_level,
+        strict_peers: strict_peers(),
+    });
+    common.attach_log("/slave/log");
+    let shown = Arc::clone(&common);
+    let deleter = Deleter::new(move |path| world::detach_below(&shown.files, path), world::delete);
     let stopped = docker.clone();
     let tools = Tools {
         executor,
@@ -206,21 +219,13 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         rotation: rotation.clone(),
         secrets,
         systemd,
+        deleter: deleter.clone(),
     };
     let keeper = Keeper::new(checkpoints, report.clone());
     let containers = Containers::start(tools).context("the launcher's thread cannot be started")?;
-    let left_overs = Some(containers.end_left_overs(left_overs)).filter(|_| flags.text("recover") == "cleanup");
+    let left_overs = Some(containers.end_left_overs(left_overs)).filter(|_| common.flags.text("recover") == "cleanup");
     let (exit, exit_seen) = watch::channel(None);
     let redetect = Arc::new(Notify::new());
-    let common = Arc::new(Common {
-        part: Part::Agent,
-        flags,
-        files: Files::default(),
-        firewall,
-        log_level,
-        strict_peers: strict_peers(),
-    });
-    common.attach_log("/slave/log");
     let farewell = network.clone();
     let shell = Arc::new(Shell {
         network,
@@ -232,6 +237,8 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         clock,
         fetcher,
         keeper: keeper.clone(),
+        deleter,
+        meta,
         redetect: redetect.clone(),
         exit,
         common: common.clone(),

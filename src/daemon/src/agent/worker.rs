@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use super::containers::{Job, Live, Report, Tools};
+use super::deleter::Deleter;
 use super::described::{Described, Launched};
 use super::docker::Docker;
 use super::ends::remove;
@@ -61,6 +62,7 @@ pub(super) struct Worker {
     pub(super) rotation: Rotation,
     secrets: Resolver,
     pub(super) systemd: Systemd,
+    deleter: Deleter,
     pub(super) sessions: Sessions,
     pub(super) runtime: Handle,
 }
@@ -72,7 +74,8 @@ impl Worker {
         sessions: Sessions,
         runtime: Handle,
     ) -> Worker {
-        let Tools { executor, report, records, lines, fetcher, isolator, docker, rotation, secrets, systemd } = tools;
+        let Tools { executor, report, records, lines, fetcher, isolator, docker, rotation, secrets, systemd, deleter } =
+            tools;
         let (template, fetches) = (Arc::default(), Arc::new(Semaphore::new(FETCHES_MAX)));
         Worker {
             live,
@@ -88,6 +91,7 @@ impl Worker {
             rotation,
             secrets,
             systemd,
+            deleter,
             sessions,
             runtime,
         }
@@ -142,6 +146,7 @@ impl Worker {
 
     fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
         self.docker.refuse(spec)?;
+        self.deleter.wait(Path::new(&spec.sandbox));
         // Docker has its own mounts, and finds volumes by their links.
         let docker = Docker::runs(spec);
         prepare(spec, self.isolator.mounts() && !docker, docker)
