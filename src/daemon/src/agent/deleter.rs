@@ -80,7 +80,14 @@ impl Deleter {
         lock(&self.shared.state).spare(path);
     }
 
-    /// The same, and waits until no directory above `path` is being deleted.
+    /// Deletes no more than what is being deleted: the process ends. What is left is garbage for the next agent.
+    pub(super) fn end(&self) {
+        let mut state = lock(&self.shared.state);
+        state.queue.clear();
+        state.due.clear();
+    }
+
+    /// As `spare`, and waits until no directory above `path` is being deleted.
     pub(super) fn wait(&self, path: &Path) {
         let mut state = lock(&self.shared.state);
         state.spare(path);
@@ -152,8 +159,11 @@ mod tests {
         waiting.join().unwrap();
         assert_eq!(lock(&deleter.shared.state).current, None);
         // A thread is started again when there is work again.
-        deleter.push(paths(&["/w/e"]), runtime.handle());
+        deleter.push(paths(&["/w/e", "/w/f"]), runtime.handle());
         assert_eq!(reports.recv().unwrap(), "/w/e");
+        deleter.end();
         go.send(()).unwrap();
+        drop((runtime, deleter));
+        assert!(reports.recv().is_err(), "what is left when the process ends is not deleted");
     }
 }

@@ -95,6 +95,7 @@ pub struct RunningAgent {
     driver: Driver<Agent>,
     docker: Docker,
     keeper: Arc<Keeper>,
+    deleter: Deleter,
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,
     network: Network,
@@ -237,7 +238,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         clock,
         fetcher,
         keeper: keeper.clone(),
-        deleter,
+        deleter: deleter.clone(),
         meta,
         redetect: redetect.clone(),
         exit,
@@ -277,6 +278,7 @@ pub async fn start(flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result<Run
         driver,
         docker: stopped,
         keeper,
+        deleter,
         left_overs,
         network: farewell,
     })
@@ -313,6 +315,7 @@ impl RunningAgent {
             }
         };
         self.keeper.end();
+        self.deleter.end();
         // The core ends before the streams do: it must not take that for the end of its executors.
         self.core.abort();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
