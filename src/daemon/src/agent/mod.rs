@@ -36,6 +36,7 @@ mod records;
 mod rotate;
 mod secrets;
 mod sessions;
+mod spares;
 mod systemd;
 mod terminals;
 mod unsupported;
