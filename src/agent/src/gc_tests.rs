@@ -101,7 +101,7 @@ fn more_than_the_limit_is_deleted_at_the_next_release() {
     let mut agent = agent(Duration::from_secs(3_600));
     discard(&mut agent, 0..MAX_KEPT + 1_000, START);
     // More of them come all the time, and do not postpone it.
-    let timer = agent.garbage.timer.clone();
+    let timer = agent.garbage.timer;
     discard(&mut agent, MAX_KEPT + 1_000..MAX_KEPT + 1_500, START + Duration::from_millis(900));
     assert!(timer.is_some() && agent.garbage.timer == timer);
     assert_eq!(agent.next_wake(), Some(START + PAUSE));
