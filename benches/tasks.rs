@@ -1,7 +1,8 @@
 //! How many real tasks a second does one agent run? 1,000 times `true` through an agent with cpus:64, each with 1 cpu,
 //! launched by one JSON scheduler over HTTP, every update acknowledged; and what one costs in CPU.
 //!
-//! Run with `cargo bench --bench tasks`; `--quick` runs 200 tasks, `--interval=50ms` sets the allocation interval.
+//! Run with `cargo bench --bench tasks`; `--quick` runs 200 tasks, `--interval=50ms` sets the allocation interval. With
+//! `--tasks=50000 --gc_delay=1secs` the agent deletes sandboxes as fast as it makes them.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -21,7 +22,11 @@ fn main() -> Result<()> {
     let interval = format!("--allocation_interval={}", option("interval").as_deref().unwrap_or("1secs"));
     let report = Report::new(&format!("{tasks} real tasks (`true`, 1 cpu) on one agent with cpus:64, {interval}"));
     let master = Daemon::master(&[&interval])?;
-    let agent = Daemon::agent(&master, "cpus:64;mem:65536;disk:65536;ports:[]")?;
+    let (of, gc_delay) = (format!("--master={}", master.address), option("gc_delay"));
+    let gc_delay = format!("--gc_delay={}", gc_delay.as_deref().unwrap_or("1weeks"));
+    let resources = "--resources=cpus:64;mem:65536;disk:65536;ports:[]";
+    let quick = ["--hostname=127.0.0.1", "--registration_backoff_factor=10ms"];
+    let agent = Daemon::start("agent", &[&[&of, resources, &gc_delay][..], &quick].concat())?;
     let mut scheduler = Scheduler::subscribe(master.address, Encoding::Json, "bench")?;
     let before = (master.cpu(), proc::tree_cpu(agent.pid()), agent.cpu());
 

@@ -22,6 +22,7 @@ mod docker_checks;
 mod documents;
 mod examples;
 mod floods;
+mod inodes;
 mod lab_bundled;
 mod lab_live;
 mod marathon;

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use crate::config::SecretResolver;
 use crate::container_logger::{ContainerLogger, Rules};
 use crate::containerizer::Containerizers;
+use crate::deleter::Deleter;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
 use crate::io_switchboard::{Client, Io, IoSwitchboard};
@@ -111,6 +112,7 @@ pub(crate) struct Tools {
     pub(crate) systemd: Systemd,
     /// Where the sandboxes of standalone containers are.
     pub(crate) standalone: PathBuf,
+    pub(crate) deleter: Deleter,
     pub(crate) on_step: fn(&'static str),
 }
 

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::config::SecretResolver;
 use crate::container_logger::ContainerLogger;
 use crate::containerizer::Containerizers;
+use crate::deleter::Deleter;
 use crate::docker::Docker;
 use crate::fetcher::Fetcher;
 use crate::mesos::MesosContainerizer;
@@ -46,6 +47,8 @@ pub struct Links {
     pub report: Report,
     /// Serves executors that are started with a connection.
     pub connect: Connect,
+    /// Deletes directories in the background; a launch waits for the deletion of its sandbox.
+    pub deleter: Deleter,
     /// Called at points where a test may end the agent.
     pub on_step: fn(&'static str),
 }
@@ -106,7 +109,7 @@ impl Host {
     /// # Errors
     /// If its thread cannot be started.
     pub fn launch(self, links: Links) -> anyhow::Result<ComposingContainerizer> {
-        let Links { executor, report, connect, on_step } = links;
+        let Links { executor, report, connect, deleter, on_step } = links;
         let live = Arc::default();
         let mesos = MesosContainerizer::new(self.isolators.clone(), !self.docker.is_alone(), Arc::clone(&live));
         let containerizers = Containerizers(Arc::new([Arc::new(self.docker.clone()), Arc::new(mesos)]));
@@ -124,6 +127,7 @@ impl Host {
             secrets: self.secrets,
             systemd: self.systemd,
             standalone: self.standalone,
+            deleter,
             on_step,
         };
         ComposingContainerizer::start(tools).context("the launcher's thread cannot be started")

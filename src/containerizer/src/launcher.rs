@@ -23,6 +23,7 @@ use crate::config::SecretResolver;
 use crate::container_config::{Described, Started};
 use crate::container_logger::{ContainerLogger, Rules};
 use crate::containerizer::{Container, Containerizers, Launched};
+use crate::deleter::Deleter;
 use crate::docker::RUNNER;
 use crate::fetcher::Fetcher;
 use crate::io_switchboard::IoSwitchboard;
@@ -60,6 +61,7 @@ pub(crate) struct Launcher {
     pub(crate) rotation: ContainerLogger,
     secrets: SecretResolver,
     pub(crate) systemd: Systemd,
+    deleter: Deleter,
     pub(crate) sessions: IoSwitchboard,
     pub(crate) runtime: Handle,
     /// Called at points where a test may end the agent.
@@ -80,6 +82,7 @@ impl Launcher {
             rotation,
             secrets,
             systemd,
+            deleter,
             on_step,
             ..
         } = tools;
@@ -98,6 +101,7 @@ impl Launcher {
             rotation,
             secrets,
             systemd,
+            deleter,
             sessions,
             runtime,
             on_step,
@@ -154,6 +158,7 @@ impl Launcher {
     fn prepare(&self, spec: &ContainerSpec) -> anyhow::Result<Ready> {
         let containerizer = self.containerizers.of(spec);
         containerizer.check(spec)?;
+        self.deleter.wait(Path::new(&spec.sandbox));
         prepare(spec, containerizer.mounts())
     }
 

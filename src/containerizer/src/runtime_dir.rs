@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use store::{Access, create_directories, create_file, write_file};
 
 use crate::container_config::{ContainerConfig, Described};
+use crate::spares::Spares;
 
 /// The file with a container's first process.
 const PID: &str = "pid";
@@ -71,6 +72,8 @@ pub(crate) struct Records {
     owner: String,
     /// The outermost containers below which something is noted: most have nothing.
     noted: Arc<Mutex<BTreeSet<ContainerName>>>,
+    /// Directories of outermost containers that have ended.
+    spares: Spares,
 }
 
 impl Records {
@@ -79,6 +82,7 @@ impl Records {
             root: runtime_dir.join("containers"),
             owner: meta.to_string_lossy().into_owned(),
             noted: Arc::default(),
+            spares: Spares::new(runtime_dir.join("spares"), OWNER),
         }
     }
 
@@ -202,6 +206,9 @@ impl Records {
             return;
         }
         let folder = self.folder(&container.root());
+        if self.spares.take(&folder) {
+            return;
+        }
         let written = create_directories(&folder, Access::Owner)
             .and_then(|()| write_file(&folder.join(OWNER), self.owner.as_bytes(), Access::Owner));
         self.tell(container, written);
@@ -227,7 +234,11 @@ impl Records {
             return;
         }
         let folder = self.folder(container);
-        match std::fs::remove_dir_all(&folder) {
+        let deleted = match container.parent() {
+            None => self.spares.put(&folder),
+            Some(_) => std::fs::remove_dir_all(&folder),
+        };
+        match deleted {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 tracing::warn!(%container, "cannot delete '{}': {error}", folder.display());
             }
@@ -242,6 +253,7 @@ impl Records {
 
     /// What this agent has noted and not forgotten, outer containers first.
     pub(crate) fn read(&self) -> Vec<(ContainerName, RecoveredNested)> {
+        self.spares.delete_left_overs(&self.owner);
         let mut found = Vec::new();
         for (id, folder) in children(&self.root) {
             let owner = std::fs::read_to_string(folder.join(OWNER)).unwrap_or_default();

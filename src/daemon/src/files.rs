@@ -94,9 +94,16 @@ impl Files {
         lock(&self.attached).insert(trimmed(virtual_path).to_owned(), real.to_owned());
     }
 
-    /// Takes a virtual path away.
-    pub fn detach(&self, virtual_path: &str) {
-        lock(&self.attached).remove(trimmed(virtual_path));
+    /// Takes away all virtual paths that are, or lie below, the directory `virtual_path`.
+    pub fn detach_below(&self, virtual_path: &str) {
+        let (path, mut attached) = (trimmed(virtual_path), lock(&self.attached));
+        attached.remove(path);
+        let inside = format!("{path}/");
+        while let Some(name) = attached.range(inside.clone()..).next().map(|(name, _)| name.clone())
+            && name.starts_with(&inside)
+        {
+            attached.remove(&name);
+        }
     }
 
     /// All virtual paths with their real ones, for `/files/debug`.
@@ -304,6 +311,17 @@ mod tests {
         assert_eq!(found[0].size, 10);
         assert!(mode_text(found[2].mode).starts_with("drwx"));
         assert_eq!(files.browse("/frameworks/f/runs/latest/digits").unwrap(), []);
+    }
+
+    #[test]
+    fn a_directory_is_detached_with_all_below_it() {
+        let files = Files::default();
+        for name in ["/w/e", "/w/e-1/runs", "/w/e/runs/1", "/w/e/runs/latest", "/w/f"] {
+            files.attach(name, Path::new("/real"));
+        }
+        files.detach_below("/w/e/");
+        let left: Vec<_> = files.list().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(left, ["/w/e-1/runs", "/w/f"]);
     }
 
     #[test]

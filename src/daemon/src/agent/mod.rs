@@ -29,7 +29,7 @@ use std::sync::Arc;
 use agent::{Agent, ContainerName, Executor, ExecutorState, Input, Outbox, Output, Recovered, Tree};
 use anyhow::Context;
 use base::{Pid, Time};
-use containerizer::{ComposingContainerizer, Gpus, Holding, Holdings, Host, Links, Report, volumes};
+use containerizer::{ComposingContainerizer, Deleter, Gpus, Holding, Holdings, Host, Links, Report, volumes};
 use protos::mesos::slave_info::Capability;
 use store::Access;
 use tokio::sync::{Notify, oneshot, watch};
@@ -65,6 +65,7 @@ pub struct RunningAgent {
     driver: Driver<Agent>,
     containers: ComposingContainerizer,
     keeper: Arc<Keeper>,
+    deleter: Deleter,
     /// Ready when what an earlier agent has left over has ended; only one that cleans up waits for it.
     left_overs: Option<oneshot::Receiver<()>>,
     network: Network,
@@ -151,20 +152,6 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let report: Report = Arc::new(move |input| reports.submit(input));
     let taken_up = taken_up(&out);
     let (streams, answers) = (Arc::new(Streams::new(Limits::default().stream)), Arc::default());
-    let connections =
-        ExecutorConnections { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
-    let keeper = Keeper::new(checkpoints, report.clone());
-    let fetcher = host.fetcher();
-    let containers = host.launch(Links {
-        executor,
-        report: report.clone(),
-        connect: Arc::new(move |owner, socket| Box::pin(connections.clone().serve(owner, socket))),
-        on_step: fault::point,
-    })?;
-    let left_overs = containers.recover(&taken_up).await?;
-    let left_overs = Some(left_overs).filter(|_| flags.text("recover") == "cleanup");
-    let (exit, exit_seen) = watch::channel(None);
-    let redetect = Arc::new(Notify::new());
     let common = Arc::new(Common {
         part: Part::Agent,
         flags,
@@ -175,6 +162,23 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         strict_peers: strict_peers(),
     });
     common.attach_log("/slave/log");
+    let shown = Arc::clone(&common);
+    let deleter = Deleter::new(move |path| outputs::detach_below(&shown.files, path), containerizer::delete);
+    let executors =
+        ExecutorConnections { driver: driver.clone(), streams: Arc::clone(&streams), answers: Arc::clone(&answers) };
+    let keeper = Keeper::new(checkpoints, report.clone());
+    let fetcher = host.fetcher();
+    let containers = host.launch(Links {
+        executor,
+        report: report.clone(),
+        connect: Arc::new(move |owner, socket| Box::pin(executors.clone().serve(owner, socket))),
+        deleter: deleter.clone(),
+        on_step: fault::point,
+    })?;
+    let left_overs = containers.recover(&taken_up).await?;
+    let left_overs = Some(left_overs).filter(|_| common.flags.text("recover") == "cleanup");
+    let (exit, exit_seen) = watch::channel(None);
+    let redetect = Arc::new(Notify::new());
     let farewell = network.clone();
     let volume_changes = VolumeChanges::new(report.clone(), exit.clone());
     let shell = Arc::new(Shell {
@@ -188,6 +192,8 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         fetcher,
         keeper: keeper.clone(),
         volume_changes,
+        deleter: deleter.clone(),
+        meta,
         redetect: redetect.clone(),
         exit,
         common: common.clone(),
@@ -217,6 +223,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
         driver,
         containers,
         keeper,
+        deleter,
         left_overs,
         network: farewell,
     })
@@ -253,6 +260,7 @@ impl RunningAgent {
             }
         };
         self.keeper.end();
+        self.deleter.end();
         // The core ends before the streams do: it must not take that for the end of its executors.
         self.core.abort();
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);

@@ -3,15 +3,16 @@
 //!
 //! It decides nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::containers::User;
 use agent::oversubscription::{Load, Measurement};
 use agent::{Agent, Answer, ContainerName, Input, Outbox, Output, Persist, VolumeLink};
 use base::{Pid, Time};
-use containerizer::{ComposingContainerizer, Fetcher, Report, delete, volumes};
+use containerizer::{ComposingContainerizer, Deleter, Fetcher, Report, delete, volumes};
 use protos::mesos::slave_info::Capability;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use wire::libprocess::Network;
 
@@ -71,6 +72,10 @@ pub(super) struct Shell {
     pub(super) keeper: Arc<Keeper>,
     /// Volumes that come and go.
     pub(super) volume_changes: Arc<VolumeChanges>,
+    /// Deletes what is not needed any more.
+    pub(super) deleter: Deleter,
+    /// The directory of checkpoints.
+    pub(super) meta: PathBuf,
     /// Asks leader detection to report anew.
     pub(super) redetect: Arc<Notify>,
     pub(super) exit: watch::Sender<Option<Exit>>,
@@ -81,6 +86,12 @@ pub(super) struct Shell {
 
 impl World<Agent> for Shell {
     fn persist(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
+        for entry in &entries {
+            // They make a directory that may be about to be deleted.
+            if let Persist::Folder { path } | Persist::Replace { path, .. } = entry {
+                self.deleter.wait(&self.meta.join(path));
+            }
+        }
         self.keeper.write(entries)
     }
 
@@ -99,6 +110,7 @@ impl World<Agent> for Shell {
             Output::CloseStream { stream } => self.streams.close(stream.0),
             Output::Respond { request, answer } => self.answers.answer(request.0, answer),
             Output::Launch { container, spec } => {
+                self.deleter.spare(Path::new(&spec.sandbox));
                 attach(&self.common.files, &container, &spec.sandbox);
                 self.containers.launch(container, spec);
             }
@@ -107,7 +119,7 @@ impl World<Agent> for Shell {
             }
             Output::Signal { container, signal } => self.containers.signal(container, signal),
             Output::Destroy { container } => self.containers.destroy(container),
-            Output::Delete { paths } => self.delete(paths),
+            Output::Delete { paths } => self.deleter.push(paths, &Handle::current()),
             Output::DeleteSandbox { path, request } => {
                 let answers = self.answers.clone();
                 tokio::task::spawn_blocking(move || {
@@ -149,17 +161,6 @@ impl Shell {
             report(Input::Measured { measurement: Box::new(measurement) });
         });
     }
-
-    /// Deletes folders and files in the background; what cannot be deleted is told in the log.
-    fn delete(&self, paths: Vec<String>) {
-        let common = self.common.clone();
-        tokio::task::spawn_blocking(move || {
-            for path in paths {
-                detach_below(&common.files, &path);
-                delete(Path::new(&path));
-            }
-        });
-    }
 }
 
 fn link_volumes(
@@ -190,11 +191,10 @@ pub(super) fn attach(files: &Files, container: &ContainerName, sandbox: &str) {
     }
 }
 
-/// Takes away the names of a sandbox, or of all below a folder, that is about to go.
-fn detach_below(files: &Files, path: &str) {
-    for (name, real) in files.list() {
-        if real.starts_with(path) {
-            files.detach(&name);
-        }
+/// Takes away the names of all sandboxes in a directory that is about to be deleted.
+pub(super) fn detach_below(files: &Files, path: &str) {
+    files.detach_below(path);
+    if let Some(at) = path.rfind("/frameworks/") {
+        files.detach_below(&path[at..]);
     }
 }
