@@ -45,7 +45,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let directory = target().join("dist");
     let executor = static_executor(PROFILE, &directory)?;
     let profile = if profiled { Some(profile(&directory, &executor)?) } else { None };
-    let flags = profile.map(|path| format!("-Cprofile-use={}{SEPARATOR}-Cllvm-args=-no-pgo-warn-mismatch", path.display()));
+    let flags =
+        profile.map(|path| format!("-Cprofile-use={}{SEPARATOR}-Cllvm-args=-no-pgo-warn-mismatch", path.display()));
     let program = program(&directory, &executor, flags.as_deref().unwrap_or_default())?;
     let archive = archive(&directory, &program)?;
     steps::run(&mut cargo(&["build", "--release", "--package", "tepui"]))?;
@@ -59,7 +60,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// The build failed.
 pub(crate) fn static_executor(profile: &str, directory: &Path) -> Result<PathBuf> {
     let directory = directory.join("static-executor");
-    let mut build = cargo(&["build", "--package", "executor", "--target", TARGET, "--profile", profile, "--target-dir"]);
+    let mut build =
+        cargo(&["build", "--package", "executor", "--target", TARGET, "--profile", profile, "--target-dir"]);
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"].join(SEPARATOR);
     steps::run(build.arg(&directory).env("CARGO_ENCODED_RUSTFLAGS", flags))?;
     Ok(directory.join(TARGET).join(profile).join("tepui-executor"))

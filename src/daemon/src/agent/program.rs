@@ -18,11 +18,16 @@ pub(super) fn open() -> Option<ProgramFile> {
     if !BUILT_IN.is_empty() {
         match unpacked().and_then(|program| ProgramFile::in_memory(c"tepui-executor", &program)) {
             Ok(file) => return Some(file),
-            Err(error) => tracing::info!("executors run the agent's own program, as the packed one cannot be used: {error}"),
+            Err(error) => {
+                tracing::info!("executors run the agent's own program, as the packed one cannot be used: {error}")
+            }
         }
     }
     let file = ProgramFile::open(Path::new("/proc/self/exe"));
-    file.inspect_err(|error| tracing::info!("executors start by the path of the agent's program, which cannot be opened: {error}")).ok()
+    file.inspect_err(|error| {
+        tracing::info!("executors start by the path of the agent's program, which cannot be opened: {error}")
+    })
+    .ok()
 }
 
 /// Whether the program runs in any root filesystem, also in one without a C library.
