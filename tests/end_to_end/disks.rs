@@ -269,7 +269,8 @@ fn empty_checkpoints_are_logged() {
 }
 
 /// Its executor says that the agent has gone, into a file that takes no byte more.
-fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value) {
+/// The disk, if sandboxes have one of their own, is unmounted before the cluster's directory is removed.
+fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value, _disk: Option<SmallDisk>) {
     let (full, go) = (cluster.folder.join("full"), cluster.folder.join("go"));
     let script = format!("echo up; {fill} >&2; : > {full}; while [ ! -e {go} ]; do sleep 0.05; done");
     let task = cluster.start_task("filler", json!({"value": script}), container);
@@ -284,8 +285,8 @@ fn outlives_its_agent(mut cluster: OneAgent, fill: &str, container: Value) {
 fn an_executor_on_a_full_disk_keeps_its_task() {
     let cluster = OneAgent::start("full", &[LAUNCHER.to_owned()]);
     // Sandboxes are on a disk of their own: what the agent writes for itself has room.
-    let Some(_disk) = SmallDisk::tmpfs_at("executor", cluster.work_dir().join("slaves")) else { return };
-    outlives_its_agent(cluster, "cat /dev/zero", json!({"type": "MESOS"}));
+    let Some(disk) = SmallDisk::tmpfs_at("executor", cluster.work_dir().join("slaves")) else { return };
+    outlives_its_agent(cluster, "cat /dev/zero", json!({"type": "MESOS"}), Some(disk));
 }
 
 #[test]
@@ -293,7 +294,7 @@ fn an_executor_with_a_limit_of_files_sizes_keeps_its_task() {
     let flags = ["--launcher=posix", "--isolation=posix/cpu,posix/mem,posix/rlimits"].map(str::to_owned);
     let limits = json!([{"type": "RLMT_FSIZE", "soft": 65536, "hard": 65536}]);
     let container = json!({"type": "MESOS", "rlimit_info": {"rlimits": limits}});
-    outlives_its_agent(OneAgent::start("fsize", &flags), "trap '' XFSZ; cat /dev/zero", container);
+    outlives_its_agent(OneAgent::start("fsize", &flags), "trap '' XFSZ; cat /dev/zero", container, None);
 }
 
 /// Neither standard error nor the file of `--log_dir` can be written.
