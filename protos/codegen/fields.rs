@@ -16,8 +16,11 @@ pub(crate) enum Kind {
     Shared,
 }
 
-/// Fields by package: the message below the package's module, the field, and what it becomes.
-pub(crate) const CHANGES: &[(&str, &[(&str, &str, Kind)])] = &[
+/// The message below its package's module, the field, and what it becomes.
+type Change = (&'static str, &'static str, Kind);
+
+/// Changes by package.
+pub(crate) const CHANGES: &[(&str, &[Change])] = &[
     (
         "mesos",
         &[
