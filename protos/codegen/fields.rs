@@ -16,10 +16,10 @@ pub(crate) enum Kind {
     Shared,
 }
 
-/// A field that gets another type: the message below its package's module, the field, and its new type.
+/// The message below its package's module, the field, and what it becomes.
 type Change = (&'static str, &'static str, Kind);
 
-/// Changed fields by package.
+/// Changes by package.
 pub(crate) const CHANGES: &[(&str, &[Change])] = &[
     (
         "mesos",

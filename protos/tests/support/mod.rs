@@ -17,16 +17,19 @@ pub fn pool() -> DescriptorPool {
     DescriptorPool::decode(&include_bytes!(concat!(env!("OUT_DIR"), "/wire.bin"))[..]).unwrap()
 }
 
-/// A generator of numbers: the same seed gives the same messages on every machine.
+/// A small generator of numbers (xorshift): the same seed gives the same messages on every machine.
 pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     pub fn next(&mut self) -> u64 {
-        base::split_mix(&mut self.0)
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
     }
 
     pub fn below(&mut self, n: usize) -> usize {
