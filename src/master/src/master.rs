@@ -24,6 +24,7 @@ use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
 use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Maintenance, TaskKey};
 use crate::timers::{Timer, Timers};
+use crate::tracked::Tracked;
 
 /// The master's core: a state machine without clock, sockets or files.
 pub struct Master {
@@ -36,16 +37,16 @@ pub struct Master {
     pub(crate) frameworks: Frameworks,
     pub(crate) offers: Offers,
     pub(crate) absent: AbsentAgents,
-    pub(crate) counters: Counters,
-    pub(crate) weights: BTreeMap<String, f64>,
+    pub(crate) counters: Tracked<Counters>,
+    pub(crate) weights: Tracked<BTreeMap<String, f64>>,
     /// Roles with a quota that says something.
-    pub(crate) quotas: Arc<BTreeMap<Role, Quota>>,
+    pub(crate) quotas: Tracked<Arc<BTreeMap<Role, Quota>>>,
     /// Roles whose quotas have been emptied since this master began: they are told of still (mesos-features.md OPM-41).
-    pub(crate) emptied_quotas: Arc<BTreeSet<Role>>,
-    pub(crate) maintenance: Maintenance,
+    pub(crate) emptied_quotas: Tracked<Arc<BTreeSet<Role>>>,
+    pub(crate) maintenance: Tracked<Maintenance>,
 
     pub(crate) peers: crate::peers::Peers,
-    pub(crate) subscribers: Subscribers,
+    pub(crate) subscribers: Tracked<Subscribers>,
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,
     pub(crate) removals: crate::agents::Removals,
@@ -77,13 +78,13 @@ impl Master {
             now,
             started: now,
             absent: AbsentAgents::new(registry),
-            counters: Counters::default(),
-            weights: BTreeMap::new(),
-            quotas: Arc::default(),
-            emptied_quotas: Arc::default(),
-            maintenance: Maintenance::default(),
+            counters: Tracked::default(),
+            weights: Tracked::default(),
+            quotas: Tracked::default(),
+            emptied_quotas: Tracked::default(),
+            maintenance: Tracked::default(),
             peers: Default::default(),
-            subscribers: Subscribers::default(),
+            subscribers: Tracked::default(),
             timers: Timers::default(),
             removals: Default::default(),
             gates: Default::default(),
@@ -139,12 +140,19 @@ impl Master {
         }
     }
 
-    /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
+    /// All that a reader may see, as of now. A snapshot is made anew only if a table has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
+        // Each one is asked, so that none keeps its note.
         let changed = self.agents.take_changed()
             | self.frameworks.take_changed()
             | self.offers.take_changed()
-            | self.absent.take_changed();
+            | self.absent.take_changed()
+            | self.counters.take_changed()
+            | self.weights.take_changed()
+            | self.quotas.take_changed()
+            | self.emptied_quotas.take_changed()
+            | self.maintenance.take_changed()
+            | self.subscribers.take_changed();
         if let Some(snapshot) = self.snapshot.as_ref().filter(|_| !changed) {
             return Arc::clone(snapshot);
         }
@@ -208,7 +216,6 @@ impl Master {
     }
 
     pub(crate) fn count(&mut self, counter: Counter) {
-        self.snapshot = None;
         self.counters.add(counter);
     }
 

@@ -226,7 +226,6 @@ impl Master {
 
     /// A task that was never launched ends. Among its framework's tasks it does not count.
     pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
-        self.snapshot = None;
         let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
         self.counters.terminal(state, 0, reason);
         self.tell_status(key, status, out);

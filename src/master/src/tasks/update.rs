@@ -35,7 +35,6 @@ impl Master {
     }
 
     fn count_terminal(&mut self, framework: FrameworkKey, state: TaskState, source: Source, reason: Option<i32>) {
-        self.snapshot = None;
         self.counters.terminal(state, source as i32, reason);
         if let Some(counts) = self.frameworks.counts(framework) {
             *counts.terminal.entry(state as i32).or_default() += 1;
