@@ -1,6 +1,6 @@
 //! The seam to the allocator: what the core tells it, in the core's terms.
 //!
-//! It books nothing in the core; `offers.rs` does.
+//! It books nothing in the core; `offers/mod.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

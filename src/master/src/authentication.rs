@@ -55,7 +55,7 @@ impl Master {
 
     /// Whether the process is a registered agent, or drives a framework: then its proof goes with that.
     fn is_admitted(&self, pid: &Pid) -> bool {
-        self.agents.key_of_pid(pid).is_some() || self.framework_pids.contains_key(pid)
+        self.agents.key_of_pid(pid).is_some() || self.frameworks.key_of_pid(pid).is_some()
     }
 
     /// The link to a peer is gone, and with it what the peer has proved.

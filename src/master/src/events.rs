@@ -9,8 +9,8 @@ use base::Pid;
 use protos::mesos::scheduler::{self, Event, event};
 use protos::mesos::{self, internal};
 
+use crate::frameworks::Frameworks;
 use crate::io::{Outbox, Output};
-use crate::master::Master;
 use crate::message::Outgoing;
 use crate::state::{Connection, FrameworkKey};
 
@@ -24,7 +24,7 @@ pub(crate) fn error(message: String) -> Event {
     Event { error: Some(event::Error { message }), ..blank(event::Type::Error) }
 }
 
-impl Master {
+impl Frameworks {
     /// Tells a framework: `http` by stream, `driver` by message.
     fn tell(
         &mut self,
@@ -34,7 +34,7 @@ impl Master {
         http: impl FnOnce(&mut Event),
         driver: impl FnOnce() -> Option<Outgoing>,
     ) {
-        let Some(framework) = self.frameworks.get(key.0) else { return };
+        let Some(framework) = self.get(key) else { return };
         match &framework.connection {
             Connection::Http { stream, .. } => {
                 let mut event = blank(kind);
@@ -47,16 +47,22 @@ impl Master {
             },
             Connection::Recovered | Connection::Disconnected => return,
         }
-        if let Some(framework) = self.framework_mut(key) {
-            *framework.counts.events.entry(kind as i32).or_default() += 1;
+        if let Some(counts) = self.counts(key) {
+            *counts.events.entry(kind as i32).or_default() += 1;
         }
     }
 
     /// SUBSCRIBED; `again` chooses between the two messages for drivers.
-    pub(crate) fn tell_subscribed(&mut self, key: FrameworkKey, again: bool, out: &mut Outbox) {
+    pub(crate) fn tell_subscribed(
+        &mut self,
+        key: FrameworkKey,
+        again: bool,
+        info: &mesos::MasterInfo,
+        out: &mut Outbox,
+    ) {
         self.count_call(key, scheduler::call::Type::Subscribe);
-        let Some(framework_id) = self.frameworks.get(key.0).map(|framework| framework.proto_id()) else { return };
-        let master_info = (*self.info).clone();
+        let Some(framework_id) = self.get(key).map(|framework| framework.proto_id()) else { return };
+        let master_info = info.clone();
         let (id, info) = (framework_id.clone(), master_info.clone());
         self.tell(
             key,
@@ -92,7 +98,7 @@ impl Master {
         out: &mut Outbox,
     ) {
         let mut offers = Some(offers);
-        let for_driver = match self.frameworks.get(key.0).is_some_and(|f| f.pid().is_some()) {
+        let for_driver = match self.get(key).is_some_and(|f| f.pid().is_some()) {
             true => offers.take(),
             false => None,
         };

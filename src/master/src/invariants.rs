@@ -45,12 +45,8 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
         }
         allocator_agrees(master, key)?;
     }
-    for (key, framework) in master.frameworks.iter() {
+    for (key, framework) in master.frameworks.rows().iter() {
         let key = FrameworkKey(key);
-        let book = master.framework_books.get(&key).ok_or_else(|| format!("framework {} has no book", framework.id))?;
-        if book.tasks.len() != framework.tasks.len() || book.unreachable.len() != framework.unreachable_tasks.len() {
-            return Err(format!("framework {}: its book does not match its tasks", framework.id));
-        }
         for (task, row) in framework.tasks.iter() {
             if !master.agents.has_task(row.agent, key, TaskKey(task)) {
                 return Err(format!("task {} is not listed by its agent", row.id));
@@ -62,10 +58,10 @@ pub fn check_invariants(master: &Master) -> Result<(), String> {
             return Err(format!("offer {key} is not listed by its framework"));
         }
     }
-    if master.framework_ids.len() != master.frameworks.len() || !master.agents.are_ids_in_step() {
-        return Err("ids and rows do not match".to_owned());
+    if !master.agents.are_ids_in_step() {
+        return Err("the ids of agents do not match the agents".to_owned());
     }
-    Ok(())
+    master.frameworks.check()
 }
 
 fn allocator_agrees(master: &Master, key: AgentKey) -> Result<(), String> {

@@ -8,23 +8,23 @@ use std::time::Duration;
 
 use allocator::Quota;
 use allocator::policies::Policies;
-use base::{FrameworkId, Pid, Time};
+use base::{Pid, Time};
 use protos::mesos::{self, internal::Registry};
 use resources::Role;
-use rustc_hash::FxHashMap;
 
 use crate::agents::{AbsentAgents, Agents};
 use crate::allocation::Allocation;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
+use crate::frameworks::Frameworks;
 use crate::io::{Input, Outbox, StreamId};
 use crate::offers::Offers;
 use crate::operator::Subscribers;
 use crate::registry::RegistryOp;
 use crate::snapshot::Snapshot;
-use crate::state::{Agent, AgentKey, Framework, FrameworkBook, FrameworkKey, Maintenance, TaskKey};
-use crate::table::Table;
+use crate::state::{Agent, AgentKey, Framework, FrameworkKey, Maintenance, TaskKey};
 use crate::timers::{Timer, Timers};
+use crate::tracked::Tracked;
 
 /// The master's core: a state machine without clock, sockets or files.
 pub struct Master {
@@ -34,33 +34,24 @@ pub struct Master {
     pub(crate) started: Time,
 
     pub(crate) agents: Agents,
-    pub(crate) frameworks: Table<Framework>,
-    /// The last frameworks that ended, oldest first.
-    pub(crate) completed: Table<Framework>,
+    pub(crate) frameworks: Frameworks,
     pub(crate) offers: Offers,
     pub(crate) absent: AbsentAgents,
-    pub(crate) counters: Counters,
-    pub(crate) weights: BTreeMap<String, f64>,
+    pub(crate) counters: Tracked<Counters>,
+    pub(crate) weights: Tracked<BTreeMap<String, f64>>,
     /// Roles with a quota that says something.
-    pub(crate) quotas: Arc<BTreeMap<Role, Quota>>,
+    pub(crate) quotas: Tracked<Arc<BTreeMap<Role, Quota>>>,
     /// Roles whose quotas have been emptied since this master began: they are told of still (mesos-features.md OPM-41).
-    pub(crate) emptied_quotas: Arc<BTreeSet<Role>>,
-    pub(crate) maintenance: Maintenance,
-
-    pub(crate) framework_ids: FxHashMap<FrameworkId, FrameworkKey>,
-    pub(crate) framework_pids: FxHashMap<Pid, FrameworkKey>,
-    pub(crate) framework_streams: FxHashMap<StreamId, FrameworkKey>,
-    pub(crate) framework_books: FxHashMap<FrameworkKey, FrameworkBook>,
-    pub(crate) completed_ids: FxHashMap<FrameworkId, u64>,
+    pub(crate) emptied_quotas: Tracked<Arc<BTreeSet<Role>>>,
+    pub(crate) maintenance: Tracked<Maintenance>,
 
     pub(crate) peers: crate::peers::Peers,
-    pub(crate) subscribers: Subscribers,
+    pub(crate) subscribers: Tracked<Subscribers>,
     pub(crate) timers: Timers,
     pub(crate) allocation: Allocation,
     pub(crate) removals: crate::agents::Removals,
     /// Where messages of drivers wait for their rate limits.
     pub(crate) gates: crate::throttle::Gates,
-    pub(crate) next_framework: u64,
     /// The generator of the operations' UUIDs.
     pub(crate) uuids: u64,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
@@ -79,31 +70,24 @@ impl Master {
         let mut master = Master {
             allocation: Allocation::new(&config, &info, seed, now),
             startup: vec![RegistryOp::Recover(Box::new(info.clone()))],
+            frameworks: Frameworks::new(&info.id, &config),
             config,
             agents: Agents::new(&info.id),
             offers: Offers::new(&info.id),
             info: Arc::new(info),
             now,
             started: now,
-            frameworks: Table::default(),
-            completed: Table::default(),
             absent: AbsentAgents::new(registry),
-            counters: Counters::default(),
-            weights: BTreeMap::new(),
-            quotas: Arc::default(),
-            emptied_quotas: Arc::default(),
-            maintenance: Maintenance::default(),
-            framework_ids: FxHashMap::default(),
-            framework_pids: FxHashMap::default(),
-            framework_streams: FxHashMap::default(),
-            framework_books: FxHashMap::default(),
-            completed_ids: FxHashMap::default(),
+            counters: Tracked::default(),
+            weights: Tracked::default(),
+            quotas: Tracked::default(),
+            emptied_quotas: Tracked::default(),
+            maintenance: Tracked::default(),
             peers: Default::default(),
-            subscribers: Subscribers::default(),
+            subscribers: Tracked::default(),
             timers: Timers::default(),
             removals: Default::default(),
             gates: Default::default(),
-            next_framework: 0,
             uuids: seed,
             snapshot: None,
         };
@@ -156,9 +140,19 @@ impl Master {
         }
     }
 
-    /// All that a reader may see, as of now. Costs next to nothing while nothing has changed.
+    /// All that a reader may see, as of now. A snapshot is made anew only if a table has changed.
     pub fn snapshot(&mut self) -> Arc<Snapshot> {
-        let changed = self.agents.take_changed() | self.offers.take_changed() | self.absent.take_changed();
+        // Each one is asked, so that none keeps its note.
+        let changed = self.agents.take_changed()
+            | self.frameworks.take_changed()
+            | self.offers.take_changed()
+            | self.absent.take_changed()
+            | self.counters.take_changed()
+            | self.weights.take_changed()
+            | self.quotas.take_changed()
+            | self.emptied_quotas.take_changed()
+            | self.maintenance.take_changed()
+            | self.subscribers.take_changed();
         if let Some(snapshot) = self.snapshot.as_ref().filter(|_| !changed) {
             return Arc::clone(snapshot);
         }
@@ -205,7 +199,7 @@ impl Master {
 
     fn exited(&mut self, pid: &Pid, out: &mut Outbox) {
         self.forget_authentication(pid);
-        if let Some(framework) = self.framework_pids.get(pid).copied() {
+        if let Some(framework) = self.frameworks.key_of_pid(pid) {
             self.driver_exited(framework, out);
         }
         if let Some(agent) = self.agents.key_of_pid(pid) {
@@ -216,13 +210,12 @@ impl Master {
     fn stream_closed(&mut self, stream: StreamId, out: &mut Outbox) {
         self.subscribers.remove(stream);
         // Without its entry the stream is not closed once more.
-        if let Some(framework) = self.framework_streams.remove(&stream) {
+        if let Some(framework) = self.frameworks.remove_stream(stream) {
             self.disconnect_framework(framework, out);
         }
     }
 
     pub(crate) fn count(&mut self, counter: Counter) {
-        self.snapshot = None;
         self.counters.add(counter);
     }
 
@@ -231,12 +224,7 @@ impl Master {
     }
 
     pub(crate) fn framework(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
-        self.frameworks.get(key.0)
-    }
-
-    pub(crate) fn framework_mut(&mut self, key: FrameworkKey) -> Option<&mut Framework> {
-        self.snapshot = None;
-        self.frameworks.get_mut(key.0)
+        self.frameworks.get(key)
     }
 
     pub(crate) fn agent_by_id(&self, id: &str) -> Option<AgentKey> {
@@ -244,11 +232,11 @@ impl Master {
     }
 
     pub(crate) fn framework_by_id(&self, id: &str) -> Option<FrameworkKey> {
-        self.framework_ids.get(id).copied()
+        self.frameworks.key_of(id)
     }
 
     /// An active task of a framework, by its id.
     pub(crate) fn task_by_id(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
-        self.framework_books.get(&framework)?.tasks.get(id).copied()
+        self.frameworks.task_key(framework, id)
     }
 }

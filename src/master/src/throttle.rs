@@ -62,8 +62,8 @@ impl Master {
     /// A message that may be dealt with now. Others wait, or are dropped with a word to the driver.
     pub(crate) fn passed(&mut self, from: &Pid, message: Message, out: &mut Outbox) -> Option<Message> {
         let Some(limits) = &self.config.rate_limits else { return Some(message) };
-        let Some(key) = self.framework_pids.get(from).copied() else { return Some(message) };
-        let principal = self.frameworks.get(key.0).and_then(|framework| framework.info.principal.as_deref());
+        let Some(key) = self.frameworks.key_of_pid(from) else { return Some(message) };
+        let principal = self.frameworks.get(key).and_then(|framework| framework.info.principal.as_deref());
         let Some((name, limit)) = limits.gate(principal) else { return Some(message) };
         let gate = self.gates.entry(name.clone()).or_default();
         if gate.waiting.is_empty() && gate.next <= self.now {
@@ -97,7 +97,7 @@ impl Master {
                 && let Some((from, message)) = gate.waiting.pop_front()
             {
                 gate.next = self.now + limit.interval;
-                if let Some(key) = self.framework_pids.get(&from).copied() {
+                if let Some(key) = self.frameworks.key_of_pid(&from) {
                     self.count_held(key, -1, 0);
                 }
                 self.pass(from, message, out);
@@ -110,9 +110,9 @@ impl Master {
     }
 
     fn count_held(&mut self, key: FrameworkKey, held: i64, dropped: u64) {
-        if let Some(framework) = self.framework_mut(key) {
-            framework.counts.held = framework.counts.held.saturating_add_signed(held);
-            framework.counts.dropped += dropped;
+        if let Some(counts) = self.frameworks.counts(key) {
+            counts.held = counts.held.saturating_add_signed(held);
+            counts.dropped += dropped;
         }
     }
 }

@@ -69,13 +69,13 @@ impl Master {
         let Some(agent) = self.agents.get(key) else { return };
         let mut used: BTreeMap<FrameworkId, Resources> = BTreeMap::new();
         for (framework, task) in self.agents.tasks(key) {
-            let Some(framework) = self.frameworks.get(framework.0) else { continue };
+            let Some(framework) = self.frameworks.get(framework) else { continue };
             if let Some(task) = framework.tasks.get(task.0).filter(|task| !task.released) {
                 *used.entry(framework.id.clone()).or_default() += &*task.resources;
             }
         }
         for (framework, executors) in &agent.executors {
-            let Some(framework) = self.frameworks.get(framework.0) else { continue };
+            let Some(framework) = self.frameworks.get(*framework) else { continue };
             for executor in executors.values() {
                 *used.entry(framework.id.clone()).or_default() += &executor.resources;
             }

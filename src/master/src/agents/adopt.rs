@@ -1,4 +1,4 @@
-//! What a returning agent lists is taken over: frameworks, tasks, executors.
+//! The frameworks, tasks and executors that a returning agent lists are added.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use protos::mesos::internal::archive;
 use protos::mesos::task_status::Reason;
 use protos::mesos::{self, resource};
 use resources::{Format, Resources, from_proto};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::io::Outbox;
 use crate::master::Master;
@@ -22,15 +22,15 @@ pub(crate) struct Returning {
     pub completed: Vec<archive::Framework>,
 }
 
-/// The same, checked and ready to be booked.
+/// Tasks and executors that a returning agent lists, checked.
 pub(crate) struct Adoption {
     tasks: Vec<(FrameworkId, TaskId, mesos::Task, Resources)>,
     executors: Vec<(FrameworkId, ExecutorId, mesos::ExecutorInfo, Resources)>,
 }
 
 impl Master {
-    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is filled in if it
-    /// is beyond doubt.
+    /// Checks tasks and executors that an agent lists with these frameworks. Old agents leave the allocation out; it is filled in
+    /// where only one role is possible.
     ///
     /// # Errors
     /// Something listed cannot be booked.
@@ -60,11 +60,11 @@ impl Master {
         Ok(adoption)
     }
 
-    /// Frameworks that nobody has claimed yet are recovered; those that have ended are left alone.
+    /// Adds the frameworks that an agent lists and that no scheduler has subscribed yet, unless they have ended.
     pub(crate) fn adopt_frameworks(&mut self, returning: &Returning, out: &mut Outbox) {
         for info in &returning.frameworks {
             let text = info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-            let unknown = self.framework_by_id(text).is_none() && !self.completed_ids.contains_key(text);
+            let unknown = self.framework_by_id(text).is_none() && !self.frameworks.is_completed(text);
             if let Ok(id) = FrameworkId::new(text)
                 && unknown
             {
@@ -73,29 +73,16 @@ impl Master {
         }
     }
 
-    /// Tasks that have ended before this master began: what the agent still knows of them is history here too.
+    /// Adds tasks that have ended before this master began, as far as the agent still lists them.
     pub(crate) fn adopt_completed(&mut self, agent: AgentKey, returning: Returning) {
         for archive in returning.completed {
             let id = archive.framework_info.id.unwrap_or_default();
             let Some(key) = self.framework_by_id(&id.value) else { continue };
-            let limit = self.config.max_completed_tasks_per_framework;
-            let Some(framework) = self.framework_mut(key) else { continue };
-            let known: FxHashSet<TaskId> = framework.completed_tasks.values().map(|task| task.id.clone()).collect();
-            for proto in archive.tasks {
-                let Ok(id) = TaskId::new(&proto.task_id.value) else { continue };
-                if known.contains(&id) || framework.completed_tasks.len() >= limit {
-                    continue;
-                }
-                let resources = from_proto(&proto.resources).unwrap_or_default();
-                let (proto, resources) = (without_repetition(proto), Arc::new(resources));
-                let task = Task { id, framework: key, agent, proto, resources, released: true };
-                framework.completed_tasks.insert(Arc::new(task));
-            }
+            self.frameworks.adopt_completed(key, agent, archive.tasks);
         }
     }
 
-    /// Books tasks and executors that are not known; those of frameworks that have ended are not.
-    /// The tasks that are new.
+    /// Adds tasks and executors that are not known, but not those of frameworks that have ended. Returns the new tasks.
     pub(crate) fn adopt(
         &mut self,
         agent: AgentKey,
@@ -117,7 +104,7 @@ impl Master {
             if self.task_by_id(framework, id.as_str()).is_some() || self.is_done_with(framework, &id, &proto) {
                 continue;
             }
-            self.unstrand_task(framework, id.as_str());
+            self.frameworks.unstrand_task(framework, id.as_str());
             let Some(task) = self.adopt_task(agent, framework, id, proto, resources) else { continue };
             added.push((framework, task));
             if was_unreachable {
@@ -127,7 +114,7 @@ impl Master {
         added
     }
 
-    /// Whether an ended task is history here: its last acknowledgement and the agent's list have crossed. If the
+    /// Whether an ended task is completed: its last acknowledgement and the agent's list have crossed. If the
     /// acknowledgement is lost, the agent tells the end once more.
     fn is_done_with(&self, framework: FrameworkKey, id: &TaskId, proto: &mesos::Task) -> bool {
         let known = || self.framework(framework)?.completed_tasks.values().find(|task| task.id == *id);

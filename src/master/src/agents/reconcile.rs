@@ -146,7 +146,7 @@ impl Master {
         self.send_kept_kills(key, &agent, returning, out);
         for info in &returning.frameworks {
             let id = info.id.clone().unwrap_or_default();
-            if self.completed_ids.contains_key(id.value.as_str()) {
+            if self.frameworks.is_completed(id.value.as_str()) {
                 out.send(&agent.pid, ShutdownFrameworkMessage { framework_id: id });
             }
         }
@@ -156,7 +156,7 @@ impl Master {
         for info in &returning.frameworks {
             let key = info.id.as_ref().and_then(|id| self.framework_by_id(&id.value));
             let known = key.filter(|key| self.framework(*key).is_some_and(|framework| !framework.recovered()));
-            if let Some(message) = known.and_then(|key| self.update_framework_message(key)) {
+            if let Some(message) = known.and_then(|key| self.frameworks.update_message(key)) {
                 out.send(&agent.pid, message);
             }
         }
@@ -168,9 +168,8 @@ impl Master {
     /// Sends the kills that were called for while the agent was disconnected, without their kill policies.
     fn send_kept_kills(&mut self, key: AgentKey, agent: &Agent, returning: &Returning, out: &mut Outbox) {
         let listed = returning.tasks.iter();
-        let framework_ids = &self.framework_ids;
-        let owner = |task: &mesos::Task| framework_ids.get(task.framework_id.value.as_str()).copied();
-        let listed = listed.filter_map(|task| Some((owner(task)?, task)));
+        let frameworks = &self.frameworks;
+        let listed = listed.filter_map(|task| Some((frameworks.key_of(&task.framework_id.value)?, task)));
         for task in self.agents.take_kills(key, listed) {
             let kill = KillTaskMessage {
                 framework_id: task.framework_id.clone(),

@@ -38,7 +38,7 @@ impl Master {
                 .map(|(role, weight)| protos::mesos::WeightInfo { role: Some(role.clone()), weight: *weight });
             self.startup.push(RegistryOp::UpdateWeights(list.collect()));
         }
-        for (role, weight) in &self.weights {
+        for (role, weight) in &*self.weights {
             self.allocation.set_weight(role, *weight);
         }
     }

@@ -86,9 +86,8 @@ impl Master {
 
     /// FAILURE for every connected framework.
     pub(crate) fn tell_all_lost(&mut self, id: &mesos::SlaveId, out: &mut Outbox) {
-        let keys: Vec<FrameworkKey> = self.frameworks.iter().map(|(key, _)| FrameworkKey(key)).collect();
-        for key in keys {
-            self.tell_lost_agent(key, id.clone(), out);
+        for key in self.frameworks.keys() {
+            self.frameworks.tell_lost_agent(key, id.clone(), out);
         }
     }
 }

@@ -81,13 +81,6 @@ impl Master {
         self.book_taken(deal);
     }
 
-    /// Counts an operation of a framework that is carried out: of a LAUNCH each task, of others the operation.
-    pub(crate) fn count_operation(&mut self, key: FrameworkKey, kind: Type) {
-        if let Some(framework) = self.framework_mut(key) {
-            *framework.counts.operations.entry(kind as i32).or_default() += 1;
-        }
-    }
-
     /// The rules for a list of offers, in order (SCH-70).
     fn check_offers(&self, key: FrameworkKey, ids: &[OfferId]) -> Result<Vec<OfferKey>, String> {
         if ids.is_empty() {
@@ -152,8 +145,8 @@ impl Master {
             deal.offers.push(offer);
         }
         let count = offers.len() as u64;
-        if let Some(framework) = self.framework_mut(key) {
-            framework.counts.offers_accepted += count;
+        if let Some(counts) = self.frameworks.counts(key) {
+            counts.offers_accepted += count;
         }
         deal.map(|deal| Deal { left: deal.offered.clone(), ..deal })
     }
@@ -233,7 +226,6 @@ impl Master {
 
     /// A task that was never launched ends. Among its framework's tasks it does not count.
     pub(crate) fn refuse_task(&mut self, key: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
-        self.snapshot = None;
         let (state, reason) = (status.state, status.reason.map(|reason| reason as i32));
         self.counters.terminal(state, 0, reason);
         self.tell_status(key, status, out);
@@ -251,7 +243,7 @@ impl Master {
         out.warn(format!("Refusing an operation: {message}"));
         let Some(operation_id) = operation.id.clone() else { return };
         if self.framework(key).is_some_and(|framework| framework.pid().is_some()) {
-            self.tell_error(key, message, out);
+            self.frameworks.tell_error(key, message, out);
             return;
         }
         let status = OperationStatus {
@@ -261,7 +253,7 @@ impl Master {
             slave_id: agent.and_then(|agent| self.agent(agent)).map(|agent| agent.proto_id()),
             ..Default::default()
         };
-        self.tell_operation(key, status, out);
+        self.frameworks.tell_operation(key, status, out);
     }
 }
 

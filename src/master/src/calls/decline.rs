@@ -25,8 +25,8 @@ impl Master {
             self.discard_offer(offer, Some(&filters), OfferEnd::Declined);
             declined += 1;
         }
-        if let Some(framework) = self.framework_mut(key) {
-            framework.counts.offers_declined += declined;
+        if let Some(counts) = self.frameworks.counts(key) {
+            counts.offers_declined += declined;
         }
     }
 }

@@ -42,8 +42,8 @@ impl Master {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        let in_use = self.task_id_in_use(deal.framework, &task.task_id.value);
-        let last = self.framework_books.get(&deal.framework).map(|book| &*book.last_needs);
+        let in_use = self.frameworks.task_id_in_use(deal.framework, &task.task_id.value);
+        let last = self.frameworks.last_needs(deal.framework);
         let key = deal.framework;
         validate::task(&Launch { framework, key, agent, in_use, available: &deal.available(), last }, task)
     }
@@ -75,7 +75,7 @@ impl Master {
         if self.book_launch(deal, &mut task, needs, out).is_none() {
             return;
         }
-        self.count_operation(deal.framework, Type::Launch);
+        self.frameworks.count_operation(deal.framework, Type::Launch);
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else { return };
         let message = RunTaskMessage {
             framework_id: None,
@@ -111,7 +111,7 @@ impl Master {
             framework: deal.framework,
             agent: deal.agent,
             proto: task_of(task, framework_id, executor_id),
-            resources: self.of_a_kind(deal.framework, needs.resources),
+            resources: self.frameworks.share_needs(deal.framework, needs.resources),
             released: false,
         };
         let format = self.agent_format(deal.agent);
@@ -124,17 +124,6 @@ impl Master {
         let key = self.add_task(id, row)?;
         self.announce_task_added(deal.framework, key, out);
         Some(key)
-    }
-
-    /// These resources, shared with the framework's last task if that takes the same.
-    fn of_a_kind(&mut self, framework: FrameworkKey, resources: Resources) -> Arc<Resources> {
-        let Some(book) = self.framework_books.get_mut(&framework) else { return Arc::new(resources) };
-        // Volumes make no difference between disks that are otherwise equal.
-        let has_disk = resources.iter().any(|resource| resource.disk().is_some());
-        if has_disk || book.last_needs.as_slice() != resources.as_slice() {
-            book.last_needs = Arc::new(resources);
-        }
-        Arc::clone(&book.last_needs)
     }
 
     /// Books a new executor and what it takes.
@@ -164,8 +153,7 @@ impl Master {
         let again = &shared - &deal.left;
         deal.left -= resources;
         deal.shared += &(&shared - &deal.shared);
-        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent))
-        else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework), self.agents.get(deal.agent)) else {
             return;
         };
         if again.is_empty() {
@@ -182,7 +170,7 @@ impl Master {
             return;
         }
         let taken = std::mem::take(&mut deal.unbooked);
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework.0), self.agents.get(deal.agent)) {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(deal.framework), self.agents.get(deal.agent)) {
             self.allocation.take_up(&framework.id, &agent.id, &deal.role, &taken);
         }
     }

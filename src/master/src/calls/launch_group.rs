@@ -51,7 +51,7 @@ impl Master {
         let (Some(framework), Some(agent)) = (self.framework(deal.framework), self.agent(deal.agent)) else {
             return Err("The agent is gone".to_owned());
         };
-        let in_use = |id: &str| self.task_id_in_use(deal.framework, id);
+        let in_use = |id: &str| self.frameworks.task_id_in_use(deal.framework, id);
         let context = Group { framework, key: deal.framework, agent, in_use: &in_use, available: &deal.available() };
         validate::group(&context, group)
     }
@@ -63,7 +63,7 @@ impl Master {
         needs: GroupNeeds,
         out: &mut Outbox,
     ) {
-        self.count_operation(deal.framework, Type::LaunchGroup);
+        self.frameworks.count_operation(deal.framework, Type::LaunchGroup);
         let format = self.agent_format(deal.agent);
         group.executor.resources = needs.executor.to_proto(format);
         if needs.launch_executor {

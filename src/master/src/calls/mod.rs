@@ -95,7 +95,7 @@ impl Master {
     fn call(&mut self, key: FrameworkKey, call: Box<Call>, out: &mut Outbox) -> Result<Answer, (Answer, Box<Call>)> {
         match call.r#type() {
             Type::UpdateFramework => {
-                self.count_call(key, Type::UpdateFramework);
+                self.frameworks.count_call(key, Type::UpdateFramework);
                 let body = call.update_framework.as_deref().cloned().unwrap_or_default();
                 match self.update_framework(key, body, out) {
                     Ok(()) => Ok(Answer::ok()),
@@ -112,15 +112,15 @@ impl Master {
 
     /// A driver's call: errors go by message, and some calls are for HTTP only.
     pub(crate) fn driver_calls(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
-        if let Some(framework) = self.framework_mut(key) {
-            framework.counts.messages += 1;
+        if let Some(counts) = self.frameworks.counts(key) {
+            counts.messages += 1;
         }
         match call.r#type() {
             Type::UpdateFramework => {
-                self.count_call(key, Type::UpdateFramework);
+                self.frameworks.count_call(key, Type::UpdateFramework);
                 let result = self.update_framework(key, *call.update_framework.unwrap_or_default(), out);
                 if let Err(answer) = result {
-                    self.tell_error(key, &answer.text, out);
+                    self.frameworks.tell_error(key, &answer.text, out);
                 }
             }
             Type::AcknowledgeOperationStatus | Type::ReconcileOperations | Type::Unknown | Type::Subscribe => {
@@ -129,7 +129,7 @@ impl Master {
             }
             // What becomes of such an operation could not be told to it.
             Type::Accept if call.accept.iter().flat_map(|body| &body.operations).any(|op| op.id.is_some()) => {
-                self.tell_error(
+                self.frameworks.tell_error(
                     key,
                     "An operation has an 'id', and its status is told to frameworks by HTTP only",
                     out,
@@ -139,15 +139,9 @@ impl Master {
         }
     }
 
-    pub(crate) fn count_call(&mut self, key: FrameworkKey, kind: Type) {
-        if let Some(framework) = self.framework_mut(key) {
-            *framework.counts.calls.entry(kind as i32).or_default() += 1;
-        }
-    }
-
     fn dispatch(&mut self, key: FrameworkKey, call: Call, out: &mut Outbox) {
         let kind = call.r#type();
-        self.count_call(key, kind);
+        self.frameworks.count_call(key, kind);
         match kind {
             Type::Teardown => {
                 self.count(Counter::MessagesUnregisterFramework);

@@ -17,7 +17,7 @@ impl Master {
         fill_allocations(&mut operation, deal.role.as_str());
         match self.conversions_of(deal, &operation, out) {
             Ok((conversions, left)) => {
-                self.count_operation(deal.framework, operation.r#type());
+                self.frameworks.count_operation(deal.framework, operation.r#type());
                 // What is grown or shrunk cannot be used in the same ACCEPT: the agent may yet refuse.
                 if matches!(operation.r#type(), Type::GrowVolume | Type::ShrinkVolume) {
                     let made = &left - &deal.left;

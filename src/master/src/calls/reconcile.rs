@@ -50,7 +50,7 @@ impl Master {
         update.status.healthy = last.healthy;
         update.status.check_status = last.check_status;
         update.status.container_status = last.container_status;
-        self.tell_update(key, update, None, out);
+        self.frameworks.tell_update(key, update, None, out);
     }
 
     fn tell_unknown(&mut self, key: FrameworkKey, task: reconcile::Task, out: &mut Outbox) {

@@ -16,14 +16,16 @@ impl Master {
         let known = self.operations_of(key);
         if call.operations.is_empty() {
             for status in known {
-                self.tell_operation(key, OperationStatus { uuid: None, ..status }, out);
+                self.frameworks.tell_operation(key, OperationStatus { uuid: None, ..status }, out);
             }
             return;
         }
         for asked in call.operations {
             let status = known.iter().find(|status| status.operation_id.as_ref() == Some(&asked.operation_id));
             match status {
-                Some(status) => self.tell_operation(key, OperationStatus { uuid: None, ..status.clone() }, out),
+                Some(status) => {
+                    self.frameworks.tell_operation(key, OperationStatus { uuid: None, ..status.clone() }, out)
+                }
                 None => self.tell_unknown_operation(key, asked, out),
             }
         }
@@ -70,7 +72,7 @@ impl Master {
             resource_provider_id: asked.resource_provider_id,
             ..Default::default()
         };
-        self.tell_operation(key, status, out);
+        self.frameworks.tell_operation(key, status, out);
     }
 
     fn provider_unknown(&self, agent: AgentKey, asked: &reconcile_operations::Operation) -> bool {

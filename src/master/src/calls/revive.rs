@@ -12,9 +12,7 @@ impl Master {
     pub(crate) fn revive(&mut self, key: FrameworkKey, roles: Vec<String>, out: &mut Outbox) {
         self.count(Counter::MessagesReviveOffers);
         let Some(roles) = self.own_roles(key, roles, "REVIVE", out) else { return };
-        let Some(framework) = self.framework_mut(key) else { return };
-        framework.suppressed.retain(|role| !roles.contains(role));
-        let id = framework.id.clone();
+        let Some(id) = self.frameworks.set_suppressed(key, &roles, false) else { return };
         self.allocation.revive(&id, &roles);
     }
 

@@ -10,9 +10,7 @@ impl Master {
     pub(crate) fn suppress(&mut self, key: FrameworkKey, roles: Vec<String>, out: &mut Outbox) {
         self.count(Counter::MessagesSuppressOffers);
         let Some(roles) = self.own_roles(key, roles, "SUPPRESS", out) else { return };
-        let Some(framework) = self.framework_mut(key) else { return };
-        framework.suppressed.extend(roles.iter().cloned());
-        let id = framework.id.clone();
+        let Some(id) = self.frameworks.set_suppressed(key, &roles, true) else { return };
         self.allocation.suppress(&id, &roles);
     }
 }

@@ -3,13 +3,14 @@
 use protos::mesos::FrameworkInfo;
 use protos::mesos::scheduler::call::UpdateFramework;
 
+use crate::frameworks::Subscription;
 use crate::io::{Answer, Outbox};
 use crate::master::Master;
 use crate::state::FrameworkKey;
 use crate::validate;
 
 impl Master {
-    /// All or nothing. Agents and operators hear of it only if the info has really changed.
+    /// All or nothing. Agents and operators are told only if the info has changed.
     pub(crate) fn update_framework(
         &mut self,
         key: FrameworkKey,
@@ -29,8 +30,14 @@ impl Master {
             .map_err(|why| Answer::bad_request(format!("'UpdateFramework.offer_constraints' are not valid: {why}")))?;
         self.authorize_roles(info).map_err(|why| Answer::status(403, why))?;
         let before = framework.info.clone();
-        let constraints = (call.offer_constraints, compiled);
-        self.replace_info(key, call.framework_info, call.suppressed_roles, constraints, out);
+        let subscription = Subscription {
+            info: call.framework_info,
+            suppressed: call.suppressed_roles,
+            constraints: call.offer_constraints,
+            compiled,
+            force: false,
+        };
+        self.replace_info(key, subscription, out);
         if self.framework(key).is_some_and(|framework| framework.info != before) {
             self.broadcast_framework(key, out);
             self.announce_framework_updated(key, out);

@@ -1,6 +1,6 @@
-//! A framework enters the master's books, or gets a connection.
+//! A framework is added, or gets a connection.
 //!
-//! It does not check whether it may; see `subscribe.rs`.
+//! Whether it may is checked in `subscribe.rs`.
 
 use std::sync::Arc;
 
@@ -11,13 +11,12 @@ use super::Subscription;
 use crate::HEARTBEAT_INTERVAL;
 use crate::io::{Outbox, Output};
 use crate::master::Master;
-use crate::state::{Connection, Framework, FrameworkBook, FrameworkCapabilities, FrameworkCounts, FrameworkKey};
+use crate::state::{Connection, Framework, FrameworkCapabilities, FrameworkCounts, FrameworkKey};
 use crate::table::Table;
-use crate::timers::Timer;
 use crate::validate::roles_of;
 
 impl Master {
-    /// Books a new framework; `subscription.info.id` is `id`.
+    /// Adds a new framework; `subscription.info.id` is `id`.
     pub(crate) fn add_framework(
         &mut self,
         id: FrameworkId,
@@ -28,7 +27,7 @@ impl Master {
         let info = subscription.info;
         let active = !matches!(connection, Connection::Recovered);
         let framework = Framework {
-            id: id.clone(),
+            id,
             capabilities: FrameworkCapabilities::new(&info.capabilities),
             roles: roles_of(&info).into_iter().map(str::to_owned).collect(),
             suppressed: subscription.suppressed.into_iter().collect(),
@@ -46,17 +45,14 @@ impl Master {
             counts: FrameworkCounts::default(),
         };
         self.allocation.add_framework(&framework);
-        self.snapshot = None;
-        let key = FrameworkKey(self.frameworks.insert(Arc::new(framework)));
-        self.framework_ids.insert(id, key);
-        self.framework_books.insert(key, FrameworkBook::default());
+        let key = self.frameworks.insert(framework);
         if active {
             self.attach(key, connection, out);
         }
         key
     }
 
-    /// A framework that agents know and no scheduler has claimed yet.
+    /// Adds a framework that an agent lists and that no scheduler has subscribed yet.
     pub(crate) fn recover_framework(&mut self, id: FrameworkId, info: FrameworkInfo, out: &mut Outbox) -> FrameworkKey {
         out.info(format!("Framework {id} is known from an agent"));
         let subscription = Subscription {
@@ -71,71 +67,41 @@ impl Master {
         key
     }
 
-    /// A known framework has a connection again.
+    /// Connects a known framework again.
     pub(crate) fn connect_framework(&mut self, key: FrameworkKey, connection: Connection, out: &mut Outbox) {
-        let now = self.now;
-        let Some(framework) = self.framework_mut(key) else { return };
-        framework.reregistered = Some(now);
+        self.frameworks.set_reregistered(key, self.now);
         self.attach(key, connection, out);
     }
 
     fn attach(&mut self, key: FrameworkKey, connection: Connection, out: &mut Outbox) {
-        if let Some(book) = self.framework_books.get_mut(&key) {
-            book.epoch += 1;
-            book.last_pid = None;
-            if let Some(token) = book.failover.take() {
-                self.timers.cancel(token);
-            }
+        if let Connection::Driver(pid) = &connection {
+            out.push(Output::Link { pid: pid.clone() });
         }
-        match &connection {
-            Connection::Http { stream, .. } => {
-                self.framework_streams.insert(*stream, key);
-            }
-            Connection::Driver(pid) => {
-                self.framework_pids.insert(pid.clone(), key);
-                out.push(Output::Link { pid: pid.clone() });
-            }
-            Connection::Recovered | Connection::Disconnected => {}
-        }
-        if let Some(framework) = self.framework_mut(key) {
-            framework.connection = connection;
-        }
+        self.frameworks.attach(key, connection, &mut self.timers);
     }
 
-    /// Offers may go out again.
+    /// Lets the allocator offer resources to a framework again.
     pub(crate) fn activate_framework(&mut self, key: FrameworkKey) {
-        let Some(framework) = self.framework_mut(key) else { return };
-        framework.active = true;
-        let id = framework.id.clone();
+        let Some(id) = self.frameworks.set_active(key, true) else { return };
         self.allocation.activate_framework(&id);
     }
 
-    /// The first heartbeat of a stream at once, then one each interval.
+    /// Sends the first heartbeat of a stream at once, then one each interval.
     pub(crate) fn start_heartbeats(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        if !self.framework(key).is_some_and(|f| matches!(f.connection, Connection::Http { .. })) {
-            return;
+        if self.framework(key).is_some_and(|f| matches!(f.connection, Connection::Http { .. })) {
+            self.beat(key, out);
         }
-        self.beat(key, out);
     }
 
-    /// A heartbeat is due.
+    /// Sends a heartbeat, unless the framework's connection has changed since `epoch`.
     pub(crate) fn scheduler_heartbeat(&mut self, key: FrameworkKey, epoch: u64, out: &mut Outbox) {
-        if self.framework_books.get(&key).is_some_and(|book| book.epoch == epoch) {
+        if self.frameworks.is_current(key, epoch) {
             self.beat(key, out);
         }
     }
 
     fn beat(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        self.tell_heartbeat(key, out);
-        let Some(book) = self.framework_books.get_mut(&key) else { return };
-        let timer = Timer::SchedulerHeartbeat { framework: key, epoch: book.epoch };
-        book.heartbeat = Some(self.timers.set(self.now + HEARTBEAT_INTERVAL, timer));
-    }
-
-    /// Takes a new info over; what may not change stays as it was, silently (mesos-features.md SCH-28).
-    pub(crate) fn keep_what_stays(old: &FrameworkInfo, new: &mut FrameworkInfo) {
-        new.user.clone_from(&old.user);
-        new.checkpoint = old.checkpoint;
-        new.id.clone_from(&old.id);
+        self.frameworks.tell_heartbeat(key, out);
+        self.frameworks.set_heartbeat(key, self.now + HEARTBEAT_INTERVAL, &mut self.timers);
     }
 }

@@ -1,9 +1,11 @@
-//! How frameworks come, go away, come back and end.
+//! How frameworks subscribe, disconnect, reconnect and are removed.
 
 mod add;
 mod disconnect;
 mod remove;
 mod subscribe;
+mod table;
 mod update;
 
 pub(crate) use subscribe::Subscription;
+pub(crate) use table::{Frameworks, TaskChange};

@@ -88,10 +88,12 @@ impl Master {
             return;
         }
         let known = subscription.id().and_then(|id| self.framework_by_id(id));
-        let owner = self.framework_pids.get(&from).copied();
+        let owner = self.frameworks.key_of_pid(&from);
         match (owner, known) {
             // The same process without an id: it has missed the answer.
-            (Some(owner), None) if subscription.id().is_none() => self.tell_subscribed(owner, false, out),
+            (Some(owner), None) if subscription.id().is_none() => {
+                self.frameworks.tell_subscribed(owner, false, &self.info, out)
+            }
             (Some(owner), _) if known != Some(owner) => {
                 out.warn(format!("Dropping a subscription of {from}: it is another framework's process"));
             }
@@ -116,16 +118,11 @@ impl Master {
             self.reregister_driver(key, subscription, out);
         } else if subscription.force || recovered {
             self.fail_over(key, subscription, Connection::Driver(from), false, out);
-        } else if self.was_driver(key, &from) {
+        } else if self.frameworks.was_driver(key, &from) {
             self.fail_over(key, subscription, Connection::Driver(from), true, out);
         } else {
             out.send(&from, FrameworkErrorMessage { message: "Framework failed over".to_owned() });
         }
-    }
-
-    /// Whether a disconnected framework's last connection was that process: a retry after a broken link.
-    fn was_driver(&self, key: FrameworkKey, from: &Pid) -> bool {
-        self.framework_books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(from))
     }
 
     /// The checks of the table of wire/http.md 5.3, in its order. Compiles the constraints.
@@ -135,7 +132,7 @@ impl Master {
         validate::framework_info(info)?;
         validate::subscription_update(info, &subscription.suppressed, &self.config)?;
         let id = subscription.id();
-        if id.is_some_and(|id| self.completed_ids.contains_key(id)) {
+        if id.is_some_and(|id| self.frameworks.is_completed(id)) {
             return Err("Framework has been removed".to_owned());
         }
         validate::failover_timeout(info)?;
@@ -165,20 +162,16 @@ impl Master {
     /// A framework that this master has never seen, with or without an id.
     fn add_subscribed(&mut self, mut subscription: Subscription, connection: Connection, out: &mut Outbox) {
         let made = match subscription.id() {
-            Some(id) => FrameworkId::new(id),
-            None => {
-                let number = self.next_framework;
-                self.next_framework += 1;
-                FrameworkId::new(&format!("{}-{number:04}", self.info.id))
-            }
+            Some(id) => FrameworkId::new(id).ok(),
+            None => self.frameworks.next_id(),
         };
-        // A claimed id was checked with the rest of the info; one made up is a UUID and a number.
-        let Ok(id) = made else { return };
+        // A claimed id was checked with the rest of the info.
+        let Some(id) = made else { return };
         let returning = subscription.id().is_some();
         subscription.info.id = Some(protos::mesos::FrameworkId { value: (&id).into() });
         out.info(format!("Framework {id} ({}) has subscribed", subscription.info.name));
         let key = self.add_framework(id, subscription, connection, out);
-        self.tell_subscribed(key, false, out);
+        self.frameworks.tell_subscribed(key, false, &self.info, out);
         self.start_heartbeats(key, out);
         if returning {
             self.broadcast_framework(key, out);
@@ -199,16 +192,15 @@ impl Master {
         out.info(format!("Framework {} has subscribed again", framework.id));
         let same_pid = matches!(&connection, Connection::Driver(pid) if framework.pid() == Some(pid));
         if framework.connected() && !same_pid {
-            self.tell_error(key, "Framework failed over", out);
+            self.frameworks.tell_error(key, "Framework failed over", out);
         }
         // The old instance will not be asked: its offers go without a word.
         self.discard_offers_of(key, out);
         self.cut_connection(key, same_pid, out);
         self.connect_framework(key, connection, out);
-        let constraints = (subscription.constraints, subscription.compiled);
-        self.replace_info(key, subscription.info, subscription.suppressed, constraints, out);
+        self.replace_info(key, subscription, out);
         self.activate_framework(key);
-        self.tell_subscribed(key, again, out);
+        self.frameworks.tell_subscribed(key, again, &self.info, out);
         self.start_heartbeats(key, out);
         self.broadcast_framework(key, out);
         self.announce_framework_updated(key, out);
@@ -217,14 +209,10 @@ impl Master {
     /// The same process asks again: it may have missed the answer.
     fn reregister_driver(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
         self.rescind_offers_of(key, out);
-        let constraints = (subscription.constraints, subscription.compiled);
-        self.replace_info(key, subscription.info, subscription.suppressed, constraints, out);
-        let now = self.now;
-        if let Some(framework) = self.framework_mut(key) {
-            framework.reregistered = Some(now);
-        }
+        self.replace_info(key, subscription, out);
+        self.frameworks.set_reregistered(key, self.now);
         self.activate_framework(key);
-        self.tell_subscribed(key, true, out);
+        self.frameworks.tell_subscribed(key, true, &self.info, out);
         self.broadcast_framework(key, out);
         self.announce_framework_updated(key, out);
     }

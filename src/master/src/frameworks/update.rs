@@ -3,61 +3,34 @@
 //! It does not check whether they may.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use base::Pid;
-use protos::mesos::internal::UpdateFrameworkMessage;
-use protos::mesos::{FrameworkInfo, scheduler};
-
+use super::Subscription;
 use crate::io::Outbox;
 use crate::master::Master;
-use crate::state::{FrameworkCapabilities, FrameworkKey};
+use crate::state::FrameworkKey;
 use crate::validate::roles_of;
 
 impl Master {
-    /// Replaces what a framework has said of itself. Offers of roles that it leaves are rescinded.
-    pub(crate) fn replace_info(
-        &mut self,
-        key: FrameworkKey,
-        mut info: FrameworkInfo,
-        suppressed: Vec<String>,
-        constraints: (Option<scheduler::OfferConstraints>, allocator::OfferConstraints),
-        out: &mut Outbox,
-    ) {
+    /// Replaces what a framework says of itself. Offers of roles that it leaves are rescinded.
+    pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription, out: &mut Outbox) {
         let Some(framework) = self.framework(key) else { return };
-        Master::keep_what_stays(&framework.info, &mut info);
-        let roles: BTreeSet<String> = roles_of(&info).into_iter().map(str::to_owned).collect();
-        let left: BTreeSet<String> = framework.roles.difference(&roles).cloned().collect();
+        let roles = roles_of(&subscription.info);
+        let left = framework.roles.iter().filter(|role| !roles.contains(&role.as_str()));
+        let left: BTreeSet<String> = left.cloned().collect();
         if !left.is_empty() {
             self.rescind_roles(key, &left, out);
         }
-        let Some(framework) = self.framework_mut(key) else { return };
-        framework.capabilities = FrameworkCapabilities::new(&info.capabilities);
-        framework.roles = roles;
-        framework.suppressed = suppressed.into_iter().collect();
-        framework.offer_constraints = constraints.0.map(Arc::new);
-        framework.constraints = constraints.1;
-        framework.info = Arc::new(info);
-        if let Some(framework) = self.frameworks.get(key.0).cloned() {
-            self.allocation.update_framework(&framework);
+        self.frameworks.replace_info(key, subscription);
+        if let Some(framework) = self.frameworks.get(key) {
+            self.allocation.update_framework(framework);
         }
     }
 
     /// Tells all agents of a framework's info and process.
     pub(crate) fn broadcast_framework(&mut self, key: FrameworkKey, out: &mut Outbox) {
-        let Some(message) = self.update_framework_message(key) else { return };
+        let Some(message) = self.frameworks.update_message(key) else { return };
         for agent in self.agents.values() {
             out.send(&agent.pid, message.clone());
         }
-    }
-
-    /// What an agent is told of a framework.
-    pub(crate) fn update_framework_message(&self, key: FrameworkKey) -> Option<UpdateFrameworkMessage> {
-        let framework = self.framework(key)?;
-        Some(UpdateFrameworkMessage {
-            framework_id: framework.proto_id(),
-            pid: Some(framework.pid().cloned().unwrap_or_else(Pid::default).to_string()),
-            framework_info: Some((*framework.info).clone()),
-        })
     }
 }

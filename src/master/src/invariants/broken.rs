@@ -74,8 +74,7 @@ impl Breakage {
                 master.agents.breakable().1.map(|tasks| tasks.pop_first());
             }
             Breakage::TaskOfFramework => {
-                let book = master.framework_books.values_mut().find(|book| !book.tasks.is_empty());
-                book.into_iter().for_each(|book| book.tasks.clear());
+                master.frameworks.breakable().1.into_iter().for_each(|tasks| tasks.clear());
             }
             Breakage::Offer => {
                 let (offers, by_framework) = master.offers.breakable();
@@ -83,7 +82,7 @@ impl Breakage {
             }
             Breakage::Id => {
                 let id = master.frameworks.values().next().map(|framework| framework.id.clone());
-                id.and_then(|id| master.framework_ids.remove(&id));
+                id.and_then(|id| master.frameworks.breakable().0.remove(&id));
             }
             Breakage::Quota => {
                 for role in master.quotas.keys() {

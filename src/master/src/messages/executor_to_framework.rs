@@ -22,6 +22,6 @@ impl Master {
             return;
         }
         self.count(Counter::ValidExecutorToFrameworkMessages);
-        self.tell_message(framework, message, out);
+        self.frameworks.tell_message(framework, message, out);
     }
 }

@@ -33,7 +33,7 @@ impl Master {
     /// The framework of that id, if the sender is its process.
     pub(crate) fn driver(&mut self, from: &Pid, id: &mesos::FrameworkId, out: &mut Outbox) -> Option<FrameworkKey> {
         let key = self.framework_by_id(&id.value);
-        if key.is_some() && self.framework_pids.get(from).copied() == key {
+        if key.is_some() && self.frameworks.key_of_pid(from) == key {
             return key;
         }
         self.count(Counter::DroppedMessages);

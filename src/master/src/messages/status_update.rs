@@ -46,7 +46,7 @@ impl Master {
             }
             None => Err(format!("task {} is not known on that agent", update.status.task_id.value)),
         };
-        self.tell_update(framework, update, Some(pid), out);
+        self.frameworks.tell_update(framework, update, Some(pid), out);
         known
     }
 }

@@ -32,7 +32,7 @@ impl Master {
             // The answer to a framework's own question about an operation that nobody keeps.
             let framework = message.framework_id.as_ref().ok_or("it names neither operation nor framework")?;
             let key = self.framework_by_id(&framework.value).ok_or("its framework is not known")?;
-            self.tell_operation(key, message.status, out);
+            self.frameworks.tell_operation(key, message.status, out);
             return Ok(());
         };
         let known = self.agent(agent).and_then(|row| row.operations.get(&uuid.value)).cloned();
@@ -49,7 +49,7 @@ impl Master {
         }
         let wanted = operation.info.id.is_some();
         match framework {
-            Some(framework) if wanted => self.tell_operation(framework, message.status, out),
+            Some(framework) if wanted => self.frameworks.tell_operation(framework, message.status, out),
             _ => self.acknowledge_operation_itself(agent, &uuid, &message.status, out),
         }
         if !wanted && is_final(latest.state()) {

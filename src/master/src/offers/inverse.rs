@@ -59,7 +59,7 @@ impl Master {
             }
         }
         for (framework, (offers, pids)) in batches {
-            self.tell_inverse_offers(framework, offers, pids, out);
+            self.frameworks.tell_inverse_offers(framework, offers, pids, out);
         }
     }
 
@@ -95,7 +95,7 @@ impl Master {
                 out.log(crate::Level::Debug, text);
                 continue;
             };
-            let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(key.0)) else {
+            let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(key)) else {
                 continue;
             };
             self.allocation.answer_inverse(&framework.id, &agent.id, Some(answer), Some(filter));
@@ -117,7 +117,7 @@ impl Master {
         for key in doomed {
             let Some(offer) = self.take_inverse_offer(key) else { continue };
             if tell {
-                self.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
+                self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
             }
         }
     }
@@ -125,13 +125,13 @@ impl Master {
     /// An inverse offer has not been answered in time: it is taken back, and made again.
     pub(crate) fn inverse_offer_timeout(&mut self, key: OfferKey, out: &mut Outbox) {
         let Some(offer) = self.take_inverse_offer(key) else { return };
-        self.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
+        self.frameworks.tell_rescind_inverse(offer.framework, self.offers.id(key), out);
     }
 
     /// Takes an inverse offer out of the books without an answer.
     fn take_inverse_offer(&mut self, key: OfferKey) -> Option<InverseOffer> {
         let offer = self.offers.remove_inverse(key, &mut self.timers)?;
-        if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(offer.framework.0)) {
+        if let (Some(agent), Some(framework)) = (self.agents.get(offer.agent), self.frameworks.get(offer.framework)) {
             self.allocation.answer_inverse(&framework.id, &agent.id, None, None);
         }
         Some(offer)

@@ -50,9 +50,9 @@ impl Master {
         }
         for (framework, (offers, pids)) in batches {
             let count = offers.len() as u64;
-            self.tell_offers(framework, offers, pids, out);
-            if let Some(framework) = self.framework_mut(framework) {
-                framework.counts.offers_sent += count;
+            self.frameworks.tell_offers(framework, offers, pids, out);
+            if let Some(counts) = self.frameworks.counts(framework) {
+                counts.offers_sent += count;
             }
         }
         self.make_inverse_offers(out);
@@ -92,14 +92,14 @@ impl Master {
 
     /// An offer that nobody answered goes back; it may stand for a refusal.
     fn recover_timed_out(&mut self, offer: &Offer) {
-        if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework.0), self.agents.get(offer.agent)) {
+        if let (Some(framework), Some(agent)) = (self.frameworks.get(offer.framework), self.agents.get(offer.agent)) {
             self.allocation.recover_timed_out(&framework.id, &agent.id, &offer.role, &offer.resources);
         }
     }
 
     /// Enters into the books of fairness how an offer ended.
     pub(crate) fn offer_ended(&mut self, offer: &Offer, used: &Resources, end: OfferEnd) {
-        if let Some(framework) = self.frameworks.get(offer.framework.0) {
+        if let Some(framework) = self.frameworks.get(offer.framework) {
             self.allocation.offer_ended(&framework.id, offer, used, end);
         }
     }
@@ -113,7 +113,7 @@ impl Master {
         resources: &Resources,
         filters: Option<&Filters>,
     ) {
-        let (Some(framework), Some(agent)) = (self.frameworks.get(framework.0), self.agents.get(agent)) else {
+        let (Some(framework), Some(agent)) = (self.frameworks.get(framework), self.agents.get(agent)) else {
             return;
         };
         self.allocation.recover_offered(&framework.id, &agent.id, role, resources, filters);
@@ -127,9 +127,9 @@ impl Master {
     fn take_back(&mut self, key: OfferKey, end: OfferEnd, out: &mut Outbox) {
         let Some(framework) = self.offers.get(key).map(|offer| offer.framework) else { return };
         self.discard_offer(key, None, end);
-        self.tell_rescind(framework, self.offers.id(key), out);
-        if let Some(framework) = self.framework_mut(framework) {
-            framework.counts.offers_rescinded += 1;
+        self.frameworks.tell_rescind(framework, self.offers.id(key), out);
+        if let Some(counts) = self.frameworks.counts(framework) {
+            counts.offers_rescinded += 1;
         }
     }
 

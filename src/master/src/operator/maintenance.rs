@@ -34,7 +34,6 @@ impl Master {
         }
         let before = std::mem::replace(&mut self.maintenance.machines, Arc::new(machines));
         self.maintenance.schedule = Some(Arc::new(schedule));
-        self.snapshot = None;
         for key in self.agents_that(|_, machine| before.contains_key(machine) || self.is_scheduled(machine)) {
             let unavailability = self.agent(key).and_then(|agent| {
                 self.maintenance.machine(&self.machine_of(agent)).and_then(|machine| machine.unavailability)
@@ -48,7 +47,6 @@ impl Master {
     pub(crate) fn start_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
         let keys = self.machines_in(ids, Mode::Draining, "is not in DRAINING mode and cannot be brought down")?;
         out.persist.push(RegistryOp::StartMaintenance(ids.to_vec()));
-        self.snapshot = None;
         let machines = Arc::make_mut(&mut self.maintenance.machines);
         for (_, machine) in machines.iter_mut().filter(|(key, _)| keys.contains(key)) {
             machine.mode = Mode::Down;
@@ -66,7 +64,6 @@ impl Master {
     pub(crate) fn stop_maintenance(&mut self, ids: &[MachineId], out: &mut Outbox) -> Result<(), Answer> {
         let keys = self.machines_in(ids, Mode::Down, "is not in DOWN mode and cannot be brought up")?;
         out.persist.push(RegistryOp::StopMaintenance(ids.to_vec()));
-        self.snapshot = None;
         Arc::make_mut(&mut self.maintenance.machines).retain(|key, _| !keys.contains(key));
         if let Some(schedule) = &mut self.maintenance.schedule {
             let schedule = Arc::make_mut(schedule);

@@ -120,7 +120,6 @@ impl Master {
     fn change_quotas(&mut self, updates: Quotas, out: &mut Outbox) {
         let configs = updates.iter().map(|(role, quota)| config_of(role, quota)).collect();
         out.persist.push(RegistryOp::UpdateQuota(configs));
-        self.snapshot = None;
         let (quotas, emptied) = (Arc::make_mut(&mut self.quotas), Arc::make_mut(&mut self.emptied_quotas));
         for (role, quota) in &updates {
             emptied.remove(role);

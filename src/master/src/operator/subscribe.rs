@@ -63,7 +63,6 @@ impl Master {
         principal: Option<Arc<str>>,
         out: &mut Outbox,
     ) {
-        self.snapshot = None;
         while self.subscribers.len() >= self.config.max_operator_event_stream_subscribers.max(1) {
             if let Some(oldest) = self.subscribers.pop_oldest() {
                 out.info("Closing the oldest operator's stream: there are too many");

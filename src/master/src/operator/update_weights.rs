@@ -42,7 +42,6 @@ impl Master {
             self.authorize(who, Action::UpdateWeight, info.role.as_deref(), out)?;
         }
         out.persist.push(RegistryOp::UpdateWeights(updates.clone()));
-        self.snapshot = None;
         let in_use = updates.iter().any(|info| {
             let role = info.role();
             self.frameworks.values().any(|framework| framework.roles.contains(role))

@@ -1,21 +1,18 @@
-//! A framework as the master knows it, and the core's own book about it.
+//! A framework as the master knows it.
 //!
-//! It does not decide when a framework comes or goes; see `frameworks/`.
+//! When a framework is added, changed or removed is decided in `frameworks/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use allocator::fairness::Sampled;
-use base::{AgentId, FrameworkId, Pid, TaskId, Time};
+use base::{FrameworkId, Pid, Time};
 use protos::mesos::{self, scheduler};
-use resources::Resources;
-use rustc_hash::FxHashMap;
 
-use super::{FrameworkCapabilities, Task, TaskKey};
+use super::{FrameworkCapabilities, Task};
 use crate::io::StreamId;
 use crate::table::Table;
-use crate::timers::Token;
 
 /// How a framework is reached.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,7 +88,7 @@ pub struct Framework {
     pub reregistered: Option<Time>,
     /// When it ended.
     pub unregistered: Option<Time>,
-    /// Its tasks that are not done with, in the order of their launch, by [`TaskKey`].
+    /// Its tasks that are not done with, in the order of their launch, by [`TaskKey`](super::TaskKey).
     pub tasks: Table<Task>,
     /// The last tasks on agents that became unreachable, oldest first.
     pub unreachable_tasks: Table<Task>,
@@ -124,23 +121,4 @@ impl Framework {
     pub fn proto_id(&self) -> mesos::FrameworkId {
         mesos::FrameworkId { value: (&self.id).into() }
     }
-}
-
-/// What the core keeps about a framework for itself.
-#[derive(Debug, Default)]
-pub(crate) struct FrameworkBook {
-    /// Its active tasks by id.
-    pub tasks: FxHashMap<TaskId, TaskKey>,
-    /// Its unreachable tasks by id: their row, and the agent.
-    pub unreachable: FxHashMap<TaskId, (u64, AgentId)>,
-    /// What its last task took: mostly the next one takes the same.
-    pub last_needs: Arc<Resources>,
-    /// Counts its subscriptions.
-    pub epoch: u64,
-    /// The next heartbeat.
-    pub heartbeat: Option<Token>,
-    /// The process that it was last reached by.
-    pub last_pid: Option<Pid>,
-    /// The end of its time to come back.
-    pub failover: Option<Token>,
 }

@@ -1,6 +1,6 @@
 //! An outstanding inverse offer: a framework is asked to leave an agent.
 //!
-//! Whom it is made to is decided in `inverse_offers.rs`.
+//! Whom it is made to is decided in `offers/inverse.rs`.
 
 use protos::mesos::Unavailability;
 

@@ -1,6 +1,6 @@
 //! The entities that a master knows, and how they find each other.
 //!
-//! What a reader may see is in tables that a snapshot shares; what only the core needs is in books beside them.
+//! All of it is for readers too: snapshots share it. What only the core needs is in `agents/table/` and `frameworks/table/`.
 
 mod agent;
 mod capabilities;
@@ -13,7 +13,6 @@ mod task;
 
 pub use agent::{Agent, Executor, ResourceProvider};
 pub use capabilities::{AgentCapabilities, FrameworkCapabilities};
-pub(crate) use framework::FrameworkBook;
 pub use framework::{Connection, Framework, FrameworkCounts};
 pub use inverse_offer::InverseOffer;
 pub use keys::{AgentKey, FrameworkKey, OfferKey, TaskKey};

@@ -1,6 +1,6 @@
 //! An outstanding offer.
 //!
-//! Its form on the wire is made when it is sent; see `offers.rs`.
+//! Its form on the wire is made when it is sent; see `offers/mod.rs`.
 
 use base::Time;
 use resources::{Resources, Role};

@@ -35,13 +35,13 @@ impl Master {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
         self.update_task(framework, task, &update, out);
-        self.tell_update(framework, update, None, out);
+        self.frameworks.tell_update(framework, update, None, out);
     }
 
     /// Tells a framework of a task that the master does not keep.
     pub(crate) fn tell_status(&mut self, framework: FrameworkKey, status: MasterStatus, out: &mut Outbox) {
         let Some(entry) = self.framework(framework) else { return };
         let update = status.into_update(entry.proto_id(), self.now);
-        self.tell_update(framework, update, None, out);
+        self.frameworks.tell_update(framework, update, None, out);
     }
 }

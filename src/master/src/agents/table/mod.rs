@@ -36,11 +36,14 @@ pub(crate) struct Agents {
     drained: Vec<AgentKey>,
 }
 
+/// The tasks of an agent, by framework.
+type TaskList = BTreeSet<(FrameworkKey, TaskKey)>;
+
 /// What the core keeps about an agent for itself.
 #[derive(Debug, Default)]
 struct Book {
     /// Tasks that run there or whose end is not acknowledged.
-    tasks: BTreeSet<(FrameworkKey, TaskKey)>,
+    tasks: TaskList,
     /// Tasks whose kill was called for while it was disconnected.
     killed: BTreeSet<(FrameworkKey, TaskId)>,
     liveness: Liveness,
@@ -246,7 +249,7 @@ impl Agents {
     }
 
     /// The parts that `invariants/broken.rs` breaks: rows, and the tasks of an agent that has any.
-    pub(crate) fn breakable(&mut self) -> (&mut Table<Agent>, Option<&mut BTreeSet<(FrameworkKey, TaskKey)>>) {
+    pub(crate) fn breakable(&mut self) -> (&mut Table<Agent>, Option<&mut TaskList>) {
         let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
         (&mut self.rows, tasks.find(|tasks| !tasks.is_empty()))
     }

@@ -1,0 +1,338 @@
+//! The frameworks: their rows, which readers share, those that have ended, and what the core keeps beside them.
+//!
+//! It sends nothing and tells the allocator nothing; `events.rs` tells frameworks. `tasks.rs` has their tasks.
+
+mod tasks;
+
+pub(crate) use tasks::TaskChange;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::{FrameworkId, Pid, TaskId, Time};
+use protos::mesos::internal::UpdateFrameworkMessage;
+use protos::mesos::offer::operation;
+use protos::mesos::scheduler::call;
+use resources::Resources;
+use rustc_hash::FxHashMap;
+
+use super::Subscription;
+use crate::config::Config;
+use crate::io::StreamId;
+use crate::state::{Connection, Framework, FrameworkCapabilities, FrameworkCounts, FrameworkKey, TaskKey};
+use crate::table::Table;
+use crate::timers::{Timer, Timers, Token};
+use crate::tracked::Tracked;
+use crate::validate::roles_of;
+
+/// The frameworks, with their indices.
+#[derive(Debug)]
+pub(crate) struct Frameworks {
+    /// What the ids of new frameworks begin with: `<master id>-`.
+    prefix: String,
+    next_id: u64,
+    limits: Limits,
+    rows: Tracked<Table<Framework>>,
+    by_id: FxHashMap<FrameworkId, FrameworkKey>,
+    by_pid: FxHashMap<Pid, FrameworkKey>,
+    by_stream: FxHashMap<StreamId, FrameworkKey>,
+    books: FxHashMap<FrameworkKey, Book>,
+    /// The last frameworks that have ended, oldest first.
+    completed: Tracked<Table<Framework>>,
+    completed_ids: FxHashMap<FrameworkId, u64>,
+}
+
+/// How much history is kept.
+#[derive(Debug)]
+struct Limits {
+    frameworks: usize,
+    completed_tasks: usize,
+    unreachable_tasks: usize,
+}
+
+/// What the core keeps about a framework for itself.
+#[derive(Debug, Default)]
+struct Book {
+    /// Its active tasks by id.
+    tasks: FxHashMap<TaskId, TaskKey>,
+    /// The rows of its unreachable tasks by id.
+    unreachable: FxHashMap<TaskId, u64>,
+    /// What its last task takes: mostly the next one takes the same.
+    last_needs: Arc<Resources>,
+    /// Counts its connections.
+    epoch: u64,
+    /// The next heartbeat.
+    heartbeat: Option<Token>,
+    /// The process of its last connection.
+    last_pid: Option<Pid>,
+    /// The end of its time to reconnect.
+    failover: Option<Token>,
+}
+
+impl Frameworks {
+    /// The frameworks of a master with that id: none yet.
+    pub(crate) fn new(master_id: &str, config: &Config) -> Frameworks {
+        Frameworks {
+            prefix: [master_id, "-"].concat(),
+            next_id: 0,
+            limits: Limits {
+                frameworks: config.max_completed_frameworks,
+                completed_tasks: config.max_completed_tasks_per_framework,
+                unreachable_tasks: config.max_unreachable_tasks_per_framework,
+            },
+            rows: Tracked::default(),
+            by_id: FxHashMap::default(),
+            by_pid: FxHashMap::default(),
+            by_stream: FxHashMap::default(),
+            books: FxHashMap::default(),
+            completed: Tracked::default(),
+            completed_ids: FxHashMap::default(),
+        }
+    }
+
+    /// Whether a row may have changed since the last call.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        self.rows.take_changed() | self.completed.take_changed()
+    }
+
+    /// The rows, for readers.
+    pub(crate) fn rows(&self) -> &Table<Framework> {
+        &self.rows
+    }
+
+    /// The last frameworks that have ended, for readers.
+    pub(crate) fn completed(&self) -> &Table<Framework> {
+        &self.completed
+    }
+
+    pub(crate) fn get(&self, key: FrameworkKey) -> Option<&Arc<Framework>> {
+        self.rows.get(key.0)
+    }
+
+    pub(crate) fn keys(&self) -> Vec<FrameworkKey> {
+        self.rows.iter().map(|(key, _)| FrameworkKey(key)).collect()
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<Framework>> {
+        self.rows.values()
+    }
+
+    pub(crate) fn key_of(&self, id: &str) -> Option<FrameworkKey> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The framework whose driver is that process.
+    pub(crate) fn key_of_pid(&self, pid: &Pid) -> Option<FrameworkKey> {
+        self.by_pid.get(pid).copied()
+    }
+
+    /// Whether the framework of that id has ended.
+    pub(crate) fn is_completed(&self, id: &str) -> bool {
+        self.completed_ids.contains_key(id)
+    }
+
+    /// An id for a new framework.
+    pub(crate) fn next_id(&mut self) -> Option<FrameworkId> {
+        let number = self.next_id;
+        self.next_id += 1;
+        FrameworkId::new(&format!("{}{number:04}", self.prefix)).ok()
+    }
+
+    /// Adds a framework that has no connection yet.
+    pub(crate) fn insert(&mut self, framework: Framework) -> FrameworkKey {
+        let id = framework.id.clone();
+        let key = FrameworkKey(self.rows.insert(Arc::new(framework)));
+        self.by_id.insert(id, key);
+        self.books.insert(key, Book::default());
+        key
+    }
+
+    /// What an agent is told of a framework: its info and its process.
+    pub(crate) fn update_message(&self, key: FrameworkKey) -> Option<UpdateFrameworkMessage> {
+        let framework = self.get(key)?;
+        Some(UpdateFrameworkMessage {
+            framework_id: framework.proto_id(),
+            pid: Some(framework.pid().cloned().unwrap_or_default().to_string()),
+            framework_info: Some((*framework.info).clone()),
+        })
+    }
+
+    /// Sets how a framework is reached, which ends its time to reconnect.
+    pub(crate) fn attach(&mut self, key: FrameworkKey, connection: Connection, timers: &mut Timers) {
+        if let Some(book) = self.books.get_mut(&key) {
+            book.epoch += 1;
+            book.last_pid = None;
+            book.failover.take().into_iter().for_each(|token| timers.cancel(token));
+        }
+        match &connection {
+            Connection::Http { stream, .. } => drop(self.by_stream.insert(*stream, key)),
+            Connection::Driver(pid) => drop(self.by_pid.insert(pid.clone(), key)),
+            Connection::Recovered | Connection::Disconnected => {}
+        }
+        if let Some(framework) = self.row(key) {
+            framework.connection = connection;
+        }
+    }
+
+    /// Forgets how a framework is reached. Returns its connection, if that is still to be closed.
+    pub(crate) fn detach(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Connection> {
+        let framework = self.row(key)?;
+        let old = std::mem::replace(&mut framework.connection, Connection::Disconnected);
+        let book = self.books.get_mut(&key)?;
+        book.epoch += 1;
+        book.heartbeat.take().into_iter().for_each(|token| timers.cancel(token));
+        match &old {
+            Connection::Http { stream, .. } => self.by_stream.remove(stream).map(|_| old),
+            Connection::Driver(pid) => {
+                self.by_pid.remove(pid);
+                book.last_pid = Some(pid.clone());
+                Some(old)
+            }
+            Connection::Recovered | Connection::Disconnected => None,
+        }
+    }
+
+    /// Forgets a stream that is closed. Returns the framework whose stream it was.
+    pub(crate) fn remove_stream(&mut self, stream: StreamId) -> Option<FrameworkKey> {
+        self.by_stream.remove(&stream)
+    }
+
+    /// Whether a disconnected framework's last connection was that process: a retry after a broken link.
+    pub(crate) fn was_driver(&self, key: FrameworkKey, pid: &Pid) -> bool {
+        self.books.get(&key).is_some_and(|book| book.last_pid.as_ref() == Some(pid))
+    }
+
+    /// Whether a framework's connection has not changed since `epoch`.
+    pub(crate) fn is_current(&self, key: FrameworkKey, epoch: u64) -> bool {
+        self.books.get(&key).is_some_and(|book| book.epoch == epoch)
+    }
+
+    /// Sets the timer of the next heartbeat.
+    pub(crate) fn set_heartbeat(&mut self, key: FrameworkKey, at: Time, timers: &mut Timers) {
+        let Some(book) = self.books.get_mut(&key) else { return };
+        book.heartbeat = Some(timers.set(at, Timer::SchedulerHeartbeat { framework: key, epoch: book.epoch }));
+    }
+
+    /// Begins a disconnected framework's time to reconnect.
+    pub(crate) fn await_failover(&mut self, key: FrameworkKey, until: Time, timers: &mut Timers) {
+        let Some(book) = self.books.get_mut(&key) else { return };
+        book.failover = Some(timers.set(until, Timer::FrameworkFailover { framework: key, epoch: book.epoch }));
+    }
+
+    pub(crate) fn set_reregistered(&mut self, key: FrameworkKey, now: Time) {
+        if let Some(framework) = self.row(key) {
+            framework.reregistered = Some(now);
+        }
+    }
+
+    /// Sets whether a framework is offered resources. Returns its id.
+    pub(crate) fn set_active(&mut self, key: FrameworkKey, active: bool) -> Option<FrameworkId> {
+        let framework = self.row(key)?;
+        framework.active = active;
+        Some(framework.id.clone())
+    }
+
+    /// Replaces what a framework says of itself. Its user, its id and whether it checkpoints stay, silently
+    /// (mesos-features.md SCH-28).
+    pub(crate) fn replace_info(&mut self, key: FrameworkKey, subscription: Subscription) {
+        let Some(framework) = self.row(key) else { return };
+        let mut info = subscription.info;
+        info.user.clone_from(&framework.info.user);
+        info.checkpoint = framework.info.checkpoint;
+        info.id.clone_from(&framework.info.id);
+        framework.capabilities = FrameworkCapabilities::new(&info.capabilities);
+        framework.roles = roles_of(&info).into_iter().map(str::to_owned).collect();
+        framework.suppressed = subscription.suppressed.into_iter().collect();
+        framework.offer_constraints = subscription.constraints.map(Arc::new);
+        framework.constraints = subscription.compiled;
+        framework.info = Arc::new(info);
+    }
+
+    /// Adds roles to those in which a framework wants no offers, or takes them out. Returns its id.
+    pub(crate) fn set_suppressed(
+        &mut self,
+        key: FrameworkKey,
+        roles: &BTreeSet<String>,
+        suppressed: bool,
+    ) -> Option<FrameworkId> {
+        let framework = self.row(key)?;
+        match suppressed {
+            true => framework.suppressed.extend(roles.iter().cloned()),
+            false => framework.suppressed.retain(|role| !roles.contains(role)),
+        }
+        Some(framework.id.clone())
+    }
+
+    /// What is counted for a framework.
+    pub(crate) fn counts(&mut self, key: FrameworkKey) -> Option<&mut FrameworkCounts> {
+        self.row(key).map(|framework| &mut framework.counts)
+    }
+
+    /// Counts a call.
+    pub(crate) fn count_call(&mut self, key: FrameworkKey, kind: call::Type) {
+        if let Some(counts) = self.counts(key) {
+            *counts.calls.entry(kind as i32).or_default() += 1;
+        }
+    }
+
+    /// Counts an operation that is carried out: of a LAUNCH each task, of others the operation.
+    pub(crate) fn count_operation(&mut self, key: FrameworkKey, kind: operation::Type) {
+        if let Some(counts) = self.counts(key) {
+            *counts.operations.entry(kind as i32).or_default() += 1;
+        }
+    }
+
+    /// Takes a framework that is detached out, with its timers.
+    pub(crate) fn remove(&mut self, key: FrameworkKey, timers: &mut Timers) -> Option<Framework> {
+        let framework = self.rows.remove(key.0)?;
+        self.by_id.remove(&framework.id);
+        if let Some(book) = self.books.remove(&key) {
+            book.failover.into_iter().chain(book.heartbeat).for_each(|token| timers.cancel(token));
+        }
+        Some(Arc::unwrap_or_clone(framework))
+    }
+
+    /// Keeps a framework that has ended. Of too many the oldest is forgotten.
+    pub(crate) fn complete(&mut self, framework: Framework) {
+        let id = framework.id.clone();
+        let row = self.completed.insert(Arc::new(framework));
+        self.completed_ids.insert(id, row);
+        while self.completed.len() > self.limits.frameworks {
+            if let Some(oldest) = self.completed.pop_first() {
+                self.completed_ids.remove(&oldest.id);
+            }
+        }
+    }
+
+    /// Whether ids and rows are in step, of frameworks and of their tasks.
+    ///
+    /// # Errors
+    /// Where they are not.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (key, framework) in self.rows.iter() {
+            let book = self.books.get(&FrameworkKey(key));
+            let book = book.ok_or_else(|| format!("framework {} has no book", framework.id))?;
+            if book.tasks.len() != framework.tasks.len() || book.unreachable.len() != framework.unreachable_tasks.len()
+            {
+                return Err(format!("framework {}: the ids of its tasks do not match its tasks", framework.id));
+            }
+        }
+        match self.by_id.len() == self.rows.len() {
+            true => Ok(()),
+            false => Err("the ids of frameworks do not match the frameworks".to_owned()),
+        }
+    }
+
+    /// The parts that `invariants/broken.rs` breaks: the ids of frameworks, and those of the tasks of one that has any.
+    pub(crate) fn breakable(
+        &mut self,
+    ) -> (&mut FxHashMap<FrameworkId, FrameworkKey>, Option<&mut FxHashMap<TaskId, TaskKey>>) {
+        let mut tasks = self.books.values_mut().map(|book| &mut book.tasks);
+        (&mut self.by_id, tasks.find(|tasks| !tasks.is_empty()))
+    }
+
+    /// A framework's row, to be changed.
+    fn row(&mut self, key: FrameworkKey) -> Option<&mut Framework> {
+        self.rows.get_mut(key.0)
+    }
+}

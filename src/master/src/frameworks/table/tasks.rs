@@ -1,0 +1,187 @@
+//! The tasks of frameworks: the active ones, those on unreachable agents, and the completed ones.
+//!
+//! It does not know what tasks take from agents; `tasks/book.rs` keeps both sides in step.
+
+use std::sync::Arc;
+
+use base::TaskId;
+use protos::mesos;
+use protos::mesos::internal::StatusUpdate;
+use resources::{Resources, from_proto};
+use rustc_hash::FxHashSet;
+
+use super::Frameworks;
+use crate::state::{AgentKey, FrameworkKey, Task, TaskKey, is_terminal, kept_status, without_repetition};
+use crate::table::Table;
+
+/// How many statuses of a task are kept: an executor may alternate between states without an end.
+const MAX_STATUSES: usize = 64;
+
+/// What a status update has changed.
+pub(crate) struct TaskChange {
+    pub before: mesos::TaskState,
+    pub after: mesos::TaskState,
+    /// The state that was forwarded before.
+    pub told: Option<i32>,
+}
+
+impl Frameworks {
+    /// An active task.
+    pub(crate) fn task(&self, framework: FrameworkKey, task: TaskKey) -> Option<&Arc<Task>> {
+        self.get(framework)?.tasks.get(task.0)
+    }
+
+    /// An active task's key.
+    pub(crate) fn task_key(&self, framework: FrameworkKey, id: &str) -> Option<TaskKey> {
+        self.books.get(&framework)?.tasks.get(id).copied()
+    }
+
+    /// Whether a framework's task of that id is active, or on an agent that is unreachable.
+    pub(crate) fn task_id_in_use(&self, framework: FrameworkKey, id: &str) -> Option<&'static str> {
+        let book = self.books.get(&framework)?;
+        if book.tasks.contains_key(id) {
+            return Some("active");
+        }
+        book.unreachable.contains_key(id).then_some("unreachable")
+    }
+
+    /// What a framework's last task takes.
+    pub(crate) fn last_needs(&self, key: FrameworkKey) -> Option<&Resources> {
+        self.books.get(&key).map(|book| &*book.last_needs)
+    }
+
+    /// These resources, shared with the framework's last task if that takes the same.
+    pub(crate) fn share_needs(&mut self, key: FrameworkKey, resources: Resources) -> Arc<Resources> {
+        let Some(book) = self.books.get_mut(&key) else { return Arc::new(resources) };
+        // Disks that are equal but for their volumes compare equal.
+        let has_disk = resources.iter().any(|resource| resource.disk().is_some());
+        if has_disk || book.last_needs.as_slice() != resources.as_slice() {
+            book.last_needs = Arc::new(resources);
+        }
+        Arc::clone(&book.last_needs)
+    }
+
+    /// Adds an active task.
+    pub(crate) fn add_task(&mut self, id: TaskId, task: Task) -> Option<TaskKey> {
+        let framework = task.framework;
+        let key = TaskKey(self.row(framework)?.tasks.insert(Arc::new(task)));
+        if let Some(book) = self.books.get_mut(&framework) {
+            book.tasks.insert(id, key);
+        }
+        Some(key)
+    }
+
+    /// Takes a status in: the newest state, the state last forwarded, the history.
+    pub(crate) fn update_task(
+        &mut self,
+        framework: FrameworkKey,
+        task: TaskKey,
+        update: &StatusUpdate,
+    ) -> Option<TaskChange> {
+        let task = &mut self.row(framework)?.tasks.get_mut(task.0)?.proto;
+        let before = task.state();
+        if !is_terminal(before) {
+            task.state = update.latest_state.unwrap_or(update.status.state);
+        }
+        let told = task.status_update_state.replace(update.status.state);
+        task.status_update_uuid.clone_from(&update.uuid);
+        keep(task, &update.status);
+        Some(TaskChange { before, after: task.state(), told })
+    }
+
+    /// Notes that a task's resources are given back. Returns the task, or nothing if they were before.
+    pub(crate) fn release_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
+        let released = &mut self.row(framework)?.tasks.get_mut(task.0)?.released;
+        match std::mem::replace(released, true) {
+            true => None,
+            false => self.task(framework, task).cloned(),
+        }
+    }
+
+    /// Takes a task out of the active ones.
+    pub(crate) fn remove_task(&mut self, framework: FrameworkKey, task: TaskKey) -> Option<Arc<Task>> {
+        let row = self.row(framework)?.tasks.remove(task.0)?;
+        if let Some(book) = self.books.get_mut(&framework) {
+            book.tasks.remove(&row.id);
+        }
+        Some(row)
+    }
+
+    /// Adds a task that was active to the completed ones.
+    pub(crate) fn complete_task(&mut self, key: FrameworkKey, task: Arc<Task>) {
+        let limit = self.limits.completed_tasks;
+        if let Some(framework) = self.row(key) {
+            push_limited(&mut framework.completed_tasks, task, limit);
+        }
+    }
+
+    /// Adds tasks that have ended before this master began to the completed ones, as far as there is room.
+    pub(crate) fn adopt_completed(&mut self, key: FrameworkKey, agent: AgentKey, tasks: Vec<mesos::Task>) {
+        let limit = self.limits.completed_tasks;
+        let Some(framework) = self.row(key) else { return };
+        let known: FxHashSet<TaskId> = framework.completed_tasks.values().map(|task| task.id.clone()).collect();
+        for proto in tasks {
+            let Ok(id) = TaskId::new(&proto.task_id.value) else { continue };
+            if known.contains(&id) || framework.completed_tasks.len() >= limit {
+                continue;
+            }
+            let resources = Arc::new(from_proto(&proto.resources).unwrap_or_default());
+            let proto = without_repetition(proto);
+            let task = Task { id, framework: key, agent, proto, resources, released: true };
+            framework.completed_tasks.insert(Arc::new(task));
+        }
+    }
+
+    /// Adds a task that was active to the unreachable ones.
+    pub(crate) fn strand_task(&mut self, key: FrameworkKey, task: Arc<Task>) {
+        let limit = self.limits.unreachable_tasks;
+        let id = task.id.clone();
+        let Some(framework) = self.row(key) else { return };
+        let number = framework.unreachable_tasks.next_key();
+        let forgotten = push_limited(&mut framework.unreachable_tasks, task, limit);
+        let Some(book) = self.books.get_mut(&key) else { return };
+        book.unreachable.insert(id, number);
+        for (row, old) in forgotten {
+            // The id may stand for a newer row by now.
+            if book.unreachable.get(&old.id).is_some_and(|newest| *newest == row) {
+                book.unreachable.remove(&old.id);
+            }
+        }
+    }
+
+    /// Takes a task out of the unreachable ones: its agent lists it again.
+    pub(crate) fn unstrand_task(&mut self, key: FrameworkKey, id: &str) {
+        let Some(row) = self.books.get_mut(&key).and_then(|book| book.unreachable.remove(id)) else { return };
+        if let Some(framework) = self.row(key) {
+            framework.unreachable_tasks.remove(row);
+        }
+    }
+}
+
+/// Adds a row, and takes out the oldest ones beyond the limit.
+fn push_limited(table: &mut Table<Task>, row: Arc<Task>, limit: usize) -> Vec<(u64, Arc<Task>)> {
+    if limit == 0 {
+        return vec![(table.take_key(), row)];
+    }
+    table.insert(row);
+    let mut forgotten = Vec::new();
+    while table.len() > limit {
+        let Some(first) = table.iter().next().map(|(key, _)| key) else { break };
+        forgotten.extend(table.remove(first).map(|row| (first, row)));
+    }
+    forgotten
+}
+
+/// Adds a status to a task's history; one of the same state as the last replaces it.
+fn keep(task: &mut mesos::Task, status: &mesos::TaskStatus) {
+    if task.statuses.last().is_some_and(|last| last.state == status.state) {
+        task.statuses.pop();
+    }
+    if task.statuses.len() >= MAX_STATUSES {
+        task.statuses.remove(0);
+    }
+    // Statuses are large, and most tasks have one or two: room for four, as a vector takes it, would be most of a task.
+    task.statuses.reserve_exact(1);
+    let kept = kept_status(task, status);
+    task.statuses.push(kept);
+}
