@@ -41,7 +41,7 @@ pub(super) fn report(script: &Script, words: &Words<'_>) -> ResourceProviders {
             }),
             total_resources,
             operations,
-            resource_version_uuid: mesos::Uuid { value: vec![version; 16] },
+            resource_version_uuid: mesos::Uuid { value: base::uuid_from([version; 16]).to_vec() },
         }
     });
     ResourceProviders { providers: providers.collect() }
