@@ -64,6 +64,6 @@ fn reservation(script: &Script, words: &Words<'_>, text: &str, state: mesos::Ope
         },
         latest_status: mesos::OperationStatus { operation_id, state: state as i32, ..Default::default() },
         statuses: Vec::new(),
-        uuid: mesos::Uuid { value: vec![uuid.parse().unwrap_or_default(); 16] },
+        uuid: mesos::Uuid { value: base::uuid_from([uuid.parse().unwrap_or_default(); 16]).to_vec() },
     }
 }
