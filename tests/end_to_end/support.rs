@@ -200,9 +200,18 @@ pub struct Daemon {
 
 impl Daemon {
     pub fn start(log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
+        Daemon::start_by(tepui(), log, words, environment)
+    }
+
+    /// A daemon that this command becomes, after it has done something else.
+    pub fn start_by(
+        mut command: Command,
+        log: &Path,
+        words: &[String],
+        environment: &[(&str, String)],
+    ) -> Daemon {
         let output = fs::File::create(log).unwrap();
         let (out, err) = (output.try_clone().unwrap(), output);
-        let mut command = tepui();
         // An agent without a flag of the test's own changes nothing of the host's systemd.
         command.env("MESOS_SYSTEMD_RUNTIME_DIRECTORY", "/nowhere");
         command.args(words).envs(environment.iter().map(|(name, value)| (name, value))).stdout(out).stderr(err);
@@ -223,6 +232,11 @@ impl Daemon {
 
     pub fn ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn signal(&self, name: &str) {

@@ -27,5 +27,7 @@ pub use create::{
 pub use error::{StoreError, Trouble};
 pub use framed::{FrameError, frame, read_frames};
 pub use meta::{MetaTree, read_meta};
-pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes, registry_of};
+pub use registry::{
+    Confirmed, EntryError, FileRegistry, Found, Loss, MemoryRegistry, Opening, RegistryStore, Update, changes, registry_of,
+};
 pub use replace::{replace_file, replace_link};
