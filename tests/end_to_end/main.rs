@@ -35,6 +35,7 @@ mod ports;
 mod process;
 mod pymesos;
 mod quality;
+mod registry;
 mod runtime_files;
 mod secrecy;
 mod sizes;

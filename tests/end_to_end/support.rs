@@ -210,7 +210,8 @@ impl Daemon {
         Daemon::start_as(command, log, words, &[])
     }
 
-    fn start_as(mut command: Command, log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
+    /// Starts a daemon with a command that becomes it.
+    pub fn start_as(mut command: Command, log: &Path, words: &[String], environment: &[(&str, String)]) -> Daemon {
         let output = fs::File::create(log).unwrap();
         let (out, err) = (output.try_clone().unwrap(), output);
         // An agent without a flag of the test's own changes nothing of the host's systemd.
@@ -237,6 +238,11 @@ impl Daemon {
 
     pub fn ended(&mut self) -> bool {
         self.process.try_wait().unwrap().is_some()
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     pub fn signal(&self, name: &str) {

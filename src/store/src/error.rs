@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::registry::{EntryError, Loss};
+
 /// A disk did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -39,8 +41,19 @@ pub enum StoreError {
         path: PathBuf,
         /// The entry.
         key: String,
-        /// What the decoder says.
-        source: prost::DecodeError,
+        /// What is wrong with it.
+        source: EntryError,
+    },
+    /// The registry does not hold, or may not hold, what was committed last.
+    #[error(transparent)]
+    Lost(Box<Loss>),
+    /// A file of the registry is not at its path any more, so that what is written to it is lost with this process.
+    #[error("the registry's file is not at '{}' any more: {found}", path.display())]
+    NotInPlace {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        found: &'static str,
     },
 }
 

@@ -31,5 +31,7 @@ pub use framed::{FrameError, frame, read_frames};
 pub use health::{Health, Waits};
 pub use meta::{MetaTree, read_meta};
 pub use meta_directory::MetaDirectory;
-pub use registry::{FileRegistry, MemoryRegistry, RegistryStore, Update, changes, registry_of};
+pub use registry::{
+    Confirmed, EntryError, FileRegistry, Found, Loss, MemoryRegistry, Opening, RegistryStore, Update, changes, registry_of,
+};
 pub use replace::{replace_file, replace_link};

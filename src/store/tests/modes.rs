@@ -52,7 +52,7 @@ fn what_is_stored_is_for_its_owner_alone() {
     replace_file(&place.0.join("meta/f/file"), b"x").unwrap();
     fs::create_dir(place.0.join("m")).unwrap();
     fs::set_permissions(place.0.join("m"), Permissions::from_mode(0o700)).unwrap();
-    FileRegistry::open(&place.0.join("m/registry.redb")).unwrap();
+    FileRegistry::open(&place.0.join("m/registry.redb"), None).unwrap();
     assert_eq!(open_to_others(&place.0), [""; 0]);
 }
 
@@ -77,9 +77,9 @@ fn what_an_older_version_left_is_closed() {
     assert_eq!(mode(&outside), 0o644, "links are not followed");
 
     let registry = place.0.join("registry.redb");
-    drop(FileRegistry::open(&registry).unwrap());
+    drop(FileRegistry::open(&registry, None).unwrap());
     modes(&registry, 0o644);
-    FileRegistry::open(&registry).unwrap();
+    FileRegistry::open(&registry, None).unwrap();
     assert_eq!(mode(&registry), 0o600);
 }
 

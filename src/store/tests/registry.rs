@@ -16,7 +16,7 @@ impl Place {
     }
 
     fn open(&self) -> Result<FileRegistry, StoreError> {
-        FileRegistry::open(&self.0.join("registry"))
+        FileRegistry::open(&self.0.join("registry"), None)
     }
 }
 
@@ -103,10 +103,9 @@ fn a_second_process_or_a_foreign_file_is_refused() {
     assert!(matches!(place.open(), Err(StoreError::Registry { .. })));
     drop(first);
     fs::write(place.0.join("registry"), b"this is no registry, and long enough to have a header of some kind").unwrap();
-    assert!(matches!(place.open(), Err(StoreError::Registry { .. })));
+    assert!(matches!(place.open(), Err(StoreError::Lost(_))));
 }
 
-/// What a crash leaves of a file that is being written: any earlier length of it must not make up entries.
 #[test]
 fn a_copy_taken_while_open_is_recovered() {
     let place = Place::new("copy");
@@ -114,6 +113,21 @@ fn a_copy_taken_while_open_is_recovered() {
     file.save(&full()).unwrap();
     let copy = Place::new("copy-of");
     fs::create_dir_all(&copy.0).unwrap();
-    fs::copy(place.0.join("registry"), copy.0.join("registry")).unwrap();
+    for name in ["registry", "registry.commits"] {
+        fs::copy(place.0.join(name), copy.0.join(name)).unwrap();
+    }
     assert_eq!(copy.open().unwrap().load().unwrap(), full());
+}
+
+#[test]
+fn an_entry_whose_value_is_anothers_is_damaged() {
+    let (first, second) = (Update::agent(&agent("S1")), Update::agent(&agent("S2")));
+    let place = std::path::Path::new("here");
+    for value in [second.value().unwrap(), b"", b"\xff"] {
+        let error = store::registry_of(place, [(first.key(), value)]).unwrap_err();
+        assert_eq!(error.to_string(), "the registry 'here' is damaged at 'slave/S1'");
+    }
+    assert!(store::registry_of(place, [("master", b"".as_slice())]).is_err());
+    let entries = [("of/a/later/version", b"\xff".as_slice()), (first.key(), first.value().unwrap())];
+    assert_eq!(store::registry_of(place, entries).unwrap().slaves.unwrap().slaves, [agent("S1")]);
 }

@@ -327,6 +327,13 @@ pub(super) const MASTER: &[Flag] = &[
     },
     Flag { name: "registry", aliases: &[], default: Some("replicated_log"), kind: Kind::Text, help: "or in_memory" },
     Flag {
+        name: "registry_accept_loss",
+        aliases: &[],
+        default: None,
+        kind: Kind::Count,
+        help: "go on without what the registry has lost up to this commit; a master that refuses to start names the number",
+    },
+    Flag {
         name: "registry_fetch_timeout",
         aliases: &[],
         default: Some("60secs"),

@@ -13,6 +13,9 @@ use protos::mesos::internal::Registry;
 use store::{FileRegistry, RegistryStore, StoreError, Update};
 use tokio::sync::mpsc;
 
+use super::registry_file;
+use crate::flags::Flags;
+
 const PLACE: &str = "ZooKeeper";
 
 /// How long to wait for ZooKeeper.
@@ -126,17 +129,20 @@ impl RegistryStore for GroupRegistry {
 ///
 /// # Errors
 /// One of them cannot be read or written.
-pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path) -> anyhow::Result<()> {
+pub(super) fn adopt(group: &mut dyn RegistryStore, file: &Path, flags: &Flags) -> anyhow::Result<()> {
+    let kept = file.with_extension("moved");
     // Each leader writes its own entry before it does anything else.
-    if group.load()?.master.is_some() || !file.exists() {
+    if group.load()?.master.is_some() || !FileRegistry::is_at(file) {
         return Ok(());
     }
-    let mut left = FileRegistry::open(file).and_then(|mut registry| registry.load()).context("the registry's file")?;
-    // Not that entry: if this is not finished the next leader begins anew.
-    left.master = None;
-    group.commit(&store::changes(&Registry::default(), &left))?;
-    let kept = file.with_extension("moved");
-    std::fs::rename(file, &kept).with_context(|| format!("cannot rename {}", file.display()))?;
+    // Otherwise a crash has interrupted the renaming below.
+    if file.exists() || !kept.exists() {
+        let mut left = registry_file::open(file, flags)?.load().context("the registry's file")?;
+        // Not that entry: if this is not finished the next leader begins anew.
+        left.master = None;
+        group.commit(&store::changes(&Registry::default(), &left))?;
+    }
+    FileRegistry::rename(file, &kept)?;
     tracing::info!(
         "the registry of {} is in {PLACE} from now on; what was there is kept in {}",
         file.display(),
@@ -151,6 +157,7 @@ mod tests {
     use store::MemoryRegistry;
 
     use super::*;
+    use crate::flags::Part;
 
     #[test]
     fn a_file_is_adopted_by_a_group_without_a_registry() {
@@ -161,19 +168,49 @@ mod tests {
             mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
         let left = Registry { master: Some(master), weights: vec![weights], ..Registry::default() };
         let mut group = MemoryRegistry::default();
-        adopt(&mut group, &path).unwrap();
+        let flags = Flags::defaults(Part::Master);
+        adopt(&mut group, &path, &flags).unwrap();
         assert_eq!(group.load().unwrap(), MemoryRegistry::default().load().unwrap(), "there is no file");
-        FileRegistry::open(&path).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
+        FileRegistry::open(&path, None).unwrap().commit(&store::changes(&Registry::default(), &left)).unwrap();
 
         let mut used = MemoryRegistry::default();
         let own = Registry { master: left.master.clone(), ..Registry::default() };
         used.commit(&store::changes(&Registry::default(), &own)).unwrap();
-        adopt(&mut used, &path).unwrap();
+        adopt(&mut used, &path, &flags).unwrap();
         assert!(used.load().unwrap().weights.is_empty() && path.exists(), "the group has a registry");
 
-        adopt(&mut group, &path).unwrap();
+        adopt(&mut group, &path, &flags).unwrap();
         let adopted = group.load().unwrap();
         assert_eq!((adopted.weights, adopted.master), (left.weights, None));
-        assert!(!path.exists() && folder.path().join("registry.moved").exists());
+        assert!(!FileRegistry::is_at(&path) && folder.path().join("registry.moved").exists());
+    }
+
+    #[test]
+    fn a_file_that_has_lost_commits_is_not_adopted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("registry.redb");
+        let weight =
+            mesos::internal::registry::Weight { info: mesos::WeightInfo { role: Some("r".into()), weight: 2.0 } };
+        FileRegistry::open(&path, None).unwrap().commit(&[Update::weight(&weight)]).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut group = MemoryRegistry::default();
+        let mut flags = Flags::defaults(Part::Master);
+        let error = adopt(&mut group, &path, &flags).unwrap_err();
+        assert!(error.to_string().contains("start once with --registry_accept_loss=1"), "{error}");
+        assert!(FileRegistry::is_at(&path));
+        flags.set("registry_accept_loss", "1").unwrap();
+        adopt(&mut group, &path, &flags).unwrap();
+        assert!(!FileRegistry::is_at(&path));
+    }
+
+    #[test]
+    fn a_renaming_that_was_interrupted_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("registry.redb"), folder.path().join("registry.moved"));
+        drop(FileRegistry::open(&path, None).unwrap());
+        std::fs::rename(&path, &moved).unwrap();
+        adopt(&mut MemoryRegistry::default(), &path, &Flags::defaults(Part::Master)).unwrap();
+        assert!(!FileRegistry::is_at(&path));
+        FileRegistry::open(&moved, None).unwrap();
     }
 }

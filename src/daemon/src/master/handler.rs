@@ -215,7 +215,8 @@ impl Handler {
         let shell = self.shell.clone();
         let json = tokio::task::spawn_blocking(move || base::lock(&shell.registry).json()).await;
         match json {
-            Ok(json) => Response::ok_jsonp(json, request.query.get("jsonp")),
+            Ok(Ok(json)) => Response::ok_jsonp(json, request.query.get("jsonp")),
+            Ok(Err(error)) => Response::internal(format!("The registry cannot be read: {error}")),
             Err(error) => Response::internal(error.to_string()),
         }
     }

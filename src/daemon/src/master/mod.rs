@@ -19,6 +19,7 @@ mod policies;
 mod realms;
 mod record;
 mod registry;
+mod registry_file;
 mod scheduler_api;
 mod told;
 mod validate;

@@ -13,15 +13,14 @@ use protos::mesos;
 use protos::mesos::internal::{Registry, registry};
 use protos::mesos::maintenance::Schedule;
 use protos::mesos::quota::QuotaConfig;
-use store::{FileRegistry, MemoryRegistry, Update};
+use store::{MemoryRegistry, StoreError, Update};
 
 use super::group_registry::{Claim, GroupRegistry, Limits, adopt};
+use super::registry_file;
 use crate::clock::Stopwatch;
 use crate::flags::{FlagError, Flags};
 use crate::metrics::{Metrics, Timings};
 
-/// The name of the registry's file below the work folder.
-const FILE: &str = "registry.redb";
 /// How far back the statistics of writes reach.
 const WRITES_WINDOW: Duration = Duration::from_secs(24 * 3600);
 /// What the entry of the leading master takes at least.
@@ -67,14 +66,14 @@ impl RegistryStore {
                 let opened = GroupRegistry::open(claim, limits);
                 let mut group = opened.context("the registry cannot be opened")?;
                 if let Some(work_dir) = flags.get("work_dir").filter(|text| !text.is_empty()) {
-                    adopt(&mut group, &Path::new(work_dir).join(FILE)).context("the registry cannot be taken over")?;
+                    let path = registry_file::path(Path::new(work_dir));
+                    adopt(&mut group, &path, flags).context("the registry cannot be taken over")?;
                 }
                 Box::new(group)
             }
             ("replicated_log", None) => {
                 let work_dir = flags.required("work_dir", " with --registry=replicated_log")?;
-                let path = Path::new(work_dir).join(FILE);
-                Box::new(FileRegistry::open(&path).context("the registry cannot be opened")?)
+                Box::new(registry_file::open(&registry_file::path(Path::new(work_dir)), flags)?)
             }
             (other, _) => {
                 let why = format!("there is no registry '{other}': use replicated_log or in_memory");
@@ -128,14 +127,11 @@ impl RegistryStore {
     }
 
     /// The registry as the store holds it now, as JSON.
-    pub(super) fn json(&mut self) -> Vec<u8> {
-        match self.store.load() {
-            Ok(registry) => registry.json(Dialect::V0),
-            Err(error) => {
-                tracing::warn!("the registry cannot be read: {error}");
-                b"{}".to_vec()
-            }
-        }
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn json(&mut self) -> Result<Vec<u8>, StoreError> {
+        Ok(self.store.load()?.json(Dialect::V0))
     }
 
     /// `registrar/state_fetch_ms`, `registrar/state_store_ms` and what is made of the latter (MET-02).

@@ -1,70 +1,125 @@
-//! A registry in one file below the master's work folder.
+//! A registry in one file below the master's work folder, with a second file that confirms each commit.
 //!
-//! The storage engine keeps it whole over crashes; this file only says what is in it.
+//! The storage engine keeps the entries; this file says what is in it. What is found when it is opened is judged elsewhere.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use protos::mesos::internal::Registry;
-use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
+use super::confirmation::{Commit, Confirmation, path_of};
+use super::digest::{BYTES, Content};
+use super::open::{self, Opening};
+use super::place::Place;
 use super::{RegistryStore, Update, parts};
-use crate::create::{Access, create_directories, create_new, make_private};
 use crate::error::StoreError;
-use crate::replace::{folder_of, sync_folder};
 
-/// The only table: entries by key.
-const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("registry");
-/// How much of the file is kept in memory, in bytes: it is read once, at start.
-const CACHE_BYTES: usize = 4 << 20;
+/// Entries by key.
+pub(super) const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("registry");
+/// The newest commit: its number, and the checksum of the entries after it.
+pub(super) const COMMITS: TableDefinition<'_, (), (u64, &[u8; BYTES])> = TableDefinition::new("commits");
 
 /// A registry in one file.
 #[derive(Debug)]
 pub struct FileRegistry {
-    path: PathBuf,
-    database: Database,
+    pub(super) database: Database,
+    pub(super) place: Place,
+    pub(super) confirmation: Confirmation,
+    pub(super) opening: Opening,
 }
 
 impl FileRegistry {
-    /// Opens or makes the registry's file. Only one process can have it open.
+    /// Opens the registry at `path`, or makes a new one if nothing says that there was one. Only one process can have it open.
+    ///
+    /// `accept` is the [number](super::Loss::number) of a loss that the operator accepts.
     ///
     /// # Errors
-    /// When the disk refuses, another process has it, or it is no such file.
-    pub fn open(path: &Path) -> Result<FileRegistry, StoreError> {
-        let folder = folder_of(path);
-        create_directories(folder, Access::All).map_err(StoreError::io("create the folder", folder))?;
-        let fresh = !path.exists();
-        // The engine would make a file that others can read; an older version has.
-        match fresh {
-            true => create_new(path, Access::Owner).map(drop),
-            false => make_private(path),
+    /// [`StoreError::Lost`] if the registry does not hold, or may not hold, what was committed last, and that is not accepted. What
+    /// the system refuses; another process has it open.
+    pub fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
+        open::open(path, accept)
+    }
+
+    /// Whether there is a registry at `path`, or what is left of one.
+    pub fn is_at(path: &Path) -> bool {
+        path.exists() || path_of(path).exists()
+    }
+
+    /// Renames a registry that is not open. If a crash interrupts it the next call goes on.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+        for (from, to) in [(from.to_owned(), to.to_owned()), (path_of(from), path_of(to))] {
+            match fs::rename(&from, to) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                renamed => renamed.map_err(StoreError::io("rename", &from))?,
+            }
         }
-        .map_err(StoreError::io("take the access of others away from", path))?;
-        let database = Builder::new().set_cache_size(CACHE_BYTES).create(path).map_err(failed(path))?;
-        if fresh {
-            sync_folder(folder)?;
-        }
-        Ok(FileRegistry { path: path.to_owned(), database })
+        Ok(())
+    }
+
+    /// In what state it was when it was opened.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// Writes a commit, and returns when it is durable in the registry's file.
+    fn write(&self, updates: &[Update]) -> Result<Commit, redb::Error> {
+        let writing = self.database.begin_write()?;
+        let next = {
+            let (mut table, mut commits) = (writing.open_table(ENTRIES)?, writing.open_table(COMMITS)?);
+            let last = commits.get(())?.map(|last| Commit::from(last.value()));
+            let Some(Commit { number, mut content }) = last else {
+                return Err(redb::Error::Corrupted("the number of the last commit is gone".to_owned()));
+            };
+            for update in updates {
+                let key = update.key.as_str();
+                let before = match &update.value {
+                    Some(value) => table.insert(key, value.as_slice())?,
+                    None => table.remove(key)?,
+                };
+                if let Some(before) = before {
+                    content.toggle(key, before.value());
+                }
+                if let Some(value) = &update.value {
+                    content.toggle(key, value);
+                }
+            }
+            let next = Commit { number: number.saturating_add(1), content };
+            commits.insert((), (next.number, &next.content.0))?;
+            next
+        };
+        writing.commit()?;
+        Ok(next)
     }
 }
 
 /// Says which file an error of the engine is about.
-fn failed<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
+pub(super) fn failed<E: Into<redb::Error>>(path: &Path) -> impl FnOnce(E) -> StoreError {
     move |error| StoreError::Registry { path: path.to_owned(), source: Box::new(error.into()) }
+}
+
+impl From<(u64, &[u8; BYTES])> for Commit {
+    fn from((number, content): (u64, &[u8; BYTES])) -> Commit {
+        Commit { number, content: Content(*content) }
+    }
 }
 
 impl RegistryStore for FileRegistry {
     fn load(&mut self) -> Result<Registry, StoreError> {
-        let path = &self.path;
+        let path = self.place.path();
         let reading = self.database.begin_read().map_err(failed(path))?;
         let mut registry = Registry::default();
         let table = match reading.open_table(ENTRIES) {
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(registry),
+            Err(TableError::TableDoesNotExist(_)) => return Ok(registry),
             outcome => outcome.map_err(failed(path))?,
         };
         for entry in table.iter().map_err(failed(path))? {
             let (key, value) = entry.map_err(failed(path))?;
             parts::put(&mut registry, key.value(), value.value()).map_err(|source| StoreError::Damaged {
-                path: path.clone(),
+                path: path.to_owned(),
                 key: key.value().to_owned(),
                 source,
             })?;
@@ -73,18 +128,11 @@ impl RegistryStore for FileRegistry {
     }
 
     fn commit(&mut self, updates: &[Update]) -> Result<(), StoreError> {
-        let path = &self.path;
-        let writing = self.database.begin_write().map_err(failed(path))?;
-        {
-            let mut table = writing.open_table(ENTRIES).map_err(failed(path))?;
-            for update in updates {
-                match &update.value {
-                    Some(value) => table.insert(update.key.as_str(), value.as_slice()),
-                    None => table.remove(update.key.as_str()),
-                }
-                .map_err(failed(path))?;
-            }
+        if !updates.is_empty() {
+            let commit = self.write(updates).map_err(failed(self.place.path()))?;
+            // Before anything is seen of the commit, both files hold it, under their names.
+            self.confirmation.write(&commit, self.place.modified()?)?;
         }
-        writing.commit().map_err(failed(path))
+        self.place.check().map(drop)
     }
 }

@@ -2,9 +2,14 @@
 //!
 //! A change costs what it changes, not what there is. Where the entries lie is up to the implementations.
 
+mod confirmation;
+mod digest;
 mod file;
+mod loss;
 mod memory;
+mod open;
 mod parts;
+mod place;
 
 use std::collections::BTreeMap;
 
@@ -13,8 +18,10 @@ use protos::mesos::internal::Registry;
 use crate::error::StoreError;
 
 pub use file::FileRegistry;
+pub use loss::{Confirmed, Found, Loss};
 pub use memory::MemoryRegistry;
-pub use parts::{Update, registry_of};
+pub use open::Opening;
+pub use parts::{EntryError, Update, registry_of};
 
 /// Where a registry is kept.
 pub trait RegistryStore: Send {

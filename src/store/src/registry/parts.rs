@@ -6,6 +6,7 @@ use std::path::Path;
 
 use prost::{DecodeError, Message};
 use protos::mesos::internal::{Registry, registry};
+use protos::mesos::quota::QuotaConfig;
 use protos::mesos::{self, MachineId};
 
 use crate::error::StoreError;
@@ -45,8 +46,7 @@ impl Update {
 
     /// An admitted agent, new or changed. Its info has an id.
     pub fn agent(agent: &registry::Slave) -> Update {
-        let id = agent.info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default();
-        Update::set(format!("slave/{id}"), agent)
+        Update::set(agent_key(agent), agent)
     }
 
     /// An agent that is not admitted any more.
@@ -56,32 +56,32 @@ impl Update {
 
     /// An unreachable agent, new or changed.
     pub fn unreachable(agent: &registry::UnreachableSlave) -> Update {
-        Update::set(format!("unreachable/{}", agent.id.value), agent)
+        Update::set(unreachable_key(&agent.id), agent)
     }
 
     /// An agent that is not unreachable any more.
     pub fn not_unreachable(id: &mesos::SlaveId) -> Update {
-        Update::gone(format!("unreachable/{}", id.value))
+        Update::gone(unreachable_key(id))
     }
 
     /// An agent that will not come back.
     pub fn agent_gone(agent: &registry::GoneSlave) -> Update {
-        Update::set(format!("gone/{}", agent.id.value), agent)
+        Update::set(gone_key(&agent.id), agent)
     }
 
     /// An agent that is forgotten to have gone.
     pub fn agent_not_gone(id: &mesos::SlaveId) -> Update {
-        Update::gone(format!("gone/{}", id.value))
+        Update::gone(gone_key(id))
     }
 
     /// A role's weight, new or changed.
     pub fn weight(weight: &registry::Weight) -> Update {
-        Update::set(format!("weight/{}", weight.info.role()), weight)
+        Update::set(weight_key(weight), weight)
     }
 
     /// A capability that a leading master must have.
     pub fn minimum_capability(capability: &registry::MinimumCapability) -> Update {
-        Update::set(format!("capability/{}", capability.capability), capability)
+        Update::set(capability_key(capability), capability)
     }
 }
 
@@ -102,10 +102,10 @@ pub(super) fn split(registry: &Registry) -> Vec<Update> {
     }
     #[allow(deprecated)]
     for quota in &registry.quotas {
-        updates.push(Update::set(format!("quota/{}", quota.info.role()), quota));
+        updates.push(Update::set(quota_key(quota), quota));
     }
     for quota in &registry.quota_configs {
-        updates.push(Update::set(format!("quota_config/{}", quota.role), quota));
+        updates.push(Update::set(quota_config_key(quota), quota));
     }
     if let Some(providers) = &registry.resource_provider_registry {
         updates.push(Update::set("resource_providers".to_owned(), providers));
@@ -113,8 +113,36 @@ pub(super) fn split(registry: &Registry) -> Vec<Update> {
     updates
 }
 
+fn agent_key(agent: &registry::Slave) -> String {
+    format!("slave/{}", agent.info.id.as_ref().map(|id| id.value.as_str()).unwrap_or_default())
+}
+
+fn unreachable_key(id: &mesos::SlaveId) -> String {
+    format!("unreachable/{}", id.value)
+}
+
+fn gone_key(id: &mesos::SlaveId) -> String {
+    format!("gone/{}", id.value)
+}
+
 fn machine_key(id: &MachineId) -> String {
     format!("machine/{}/{}", id.hostname(), id.ip())
+}
+
+fn weight_key(weight: &registry::Weight) -> String {
+    format!("weight/{}", weight.info.role())
+}
+
+fn capability_key(capability: &registry::MinimumCapability) -> String {
+    format!("capability/{}", capability.capability)
+}
+
+fn quota_key(quota: &registry::Quota) -> String {
+    format!("quota/{}", quota.info.role())
+}
+
+fn quota_config_key(quota: &QuotaConfig) -> String {
+    format!("quota_config/{}", quota.role)
 }
 
 /// The registry whose entries these are. `place` says where they are kept.
@@ -136,20 +164,65 @@ pub fn registry_of<'a>(
     Ok(registry)
 }
 
+/// Why an entry is none of a registry.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EntryError {
+    /// Its value is no message of its kind.
+    #[error("its value is invalid")]
+    Invalid(#[from] DecodeError),
+    /// Its value belongs to another key. A value that lost its fields decodes, too, but not to a message with this key.
+    #[error("its value is that of '{0}'")]
+    Misplaced(String),
+}
+
 /// Puts one entry into a registry. Entries of a kind that is not known come from a later version and are left out.
-pub(super) fn put(registry: &mut Registry, key: &str, value: &[u8]) -> Result<(), DecodeError> {
+pub(super) fn put(registry: &mut Registry, key: &str, value: &[u8]) -> Result<(), EntryError> {
+    let of_key = |own: String| if own == key { Ok(()) } else { Err(EntryError::Misplaced(own)) };
     match key.split('/').next().unwrap_or_default() {
+        "master" if value.is_empty() => return Err(EntryError::Misplaced(String::new())),
         "master" => registry.master = Some(Message::decode(value)?),
-        "slave" => registry.slaves.get_or_insert_default().slaves.push(Message::decode(value)?),
-        "unreachable" => registry.unreachable.get_or_insert_default().slaves.push(Message::decode(value)?),
-        "gone" => registry.gone.get_or_insert_default().slaves.push(Message::decode(value)?),
-        "machine" => registry.machines.get_or_insert_default().machines.push(Message::decode(value)?),
-        "weight" => registry.weights.push(Message::decode(value)?),
-        "capability" => registry.minimum_capabilities.push(Message::decode(value)?),
+        "slave" => {
+            let agent = registry::Slave::decode(value)?;
+            of_key(agent_key(&agent))?;
+            registry.slaves.get_or_insert_default().slaves.push(agent);
+        }
+        "unreachable" => {
+            let agent = registry::UnreachableSlave::decode(value)?;
+            of_key(unreachable_key(&agent.id))?;
+            registry.unreachable.get_or_insert_default().slaves.push(agent);
+        }
+        "gone" => {
+            let agent = registry::GoneSlave::decode(value)?;
+            of_key(gone_key(&agent.id))?;
+            registry.gone.get_or_insert_default().slaves.push(agent);
+        }
+        "machine" => {
+            let machine = registry::Machine::decode(value)?;
+            of_key(machine_key(&machine.info.id))?;
+            registry.machines.get_or_insert_default().machines.push(machine);
+        }
+        "weight" => {
+            let weight = registry::Weight::decode(value)?;
+            of_key(weight_key(&weight))?;
+            registry.weights.push(weight);
+        }
+        "capability" => {
+            let capability = registry::MinimumCapability::decode(value)?;
+            of_key(capability_key(&capability))?;
+            registry.minimum_capabilities.push(capability);
+        }
         "schedule" => registry.schedules.push(Message::decode(value)?),
         #[allow(deprecated)]
-        "quota" => registry.quotas.push(Message::decode(value)?),
-        "quota_config" => registry.quota_configs.push(Message::decode(value)?),
+        "quota" => {
+            let quota = registry::Quota::decode(value)?;
+            of_key(quota_key(&quota))?;
+            registry.quotas.push(quota);
+        }
+        "quota_config" => {
+            let quota = QuotaConfig::decode(value)?;
+            of_key(quota_config_key(&quota))?;
+            registry.quota_configs.push(quota);
+        }
         "resource_providers" => registry.resource_provider_registry = Some(Message::decode(value)?),
         _ => {}
     }

@@ -1,0 +1,71 @@
+//! Opens the registry's file, and tells the operator what was found in it.
+//!
+//! What a registry holds, and what counts as a loss, is decided in the crate `store`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use store::{FileRegistry, Loss, Opening, StoreError};
+
+use crate::flags::Flags;
+
+/// The name of the registry's file below the work directory.
+const FILE: &str = "registry.redb";
+/// The flag with the number of a loss that the operator accepts.
+const ACCEPT: &str = "registry_accept_loss";
+
+/// The registry's file of a work directory.
+pub(super) fn path(work_dir: &Path) -> PathBuf {
+    work_dir.join(FILE)
+}
+
+/// Opens the registry, or makes a new one.
+///
+/// # Errors
+/// It does not hold what was committed last, and `--registry_accept_loss` does not name that loss. What the system refuses.
+pub(super) fn open(path: &Path, flags: &Flags) -> anyhow::Result<FileRegistry> {
+    let accepted = flags.count(ACCEPT);
+    let registry = match FileRegistry::open(path, accepted) {
+        Err(StoreError::Lost(loss)) => {
+            let advice = advice(&loss);
+            let found = anyhow::Error::from(StoreError::Lost(loss));
+            anyhow::bail!("the registry cannot be opened: {found:#}. {advice}");
+        }
+        opened => opened.context("the registry cannot be opened")?,
+    };
+    let shown = path.display();
+    match registry.opening() {
+        Opening::New => tracing::info!("Made a new registry: {shown}"),
+        Opening::Confirmed => {}
+        Opening::Unconfirmed { last } => tracing::info!(
+            "The registry {shown} ends with commit {last}, which was not confirmed: the master before ended in between"
+        ),
+        Opening::Older => tracing::info!("The registry {shown} is of an older version: from now on its commits are confirmed"),
+        Opening::Accepted { loss, kept } => {
+            let rest = match kept {
+                Some(kept) => format!("the registry is empty now, and the file is kept as {}", kept.display()),
+                None if loss.leaves_entries() => "the registry goes on with what is left".to_owned(),
+                None => "the registry is empty now".to_owned(),
+            };
+            tracing::warn!("Accepted by --{ACCEPT}={}: {loss}; {rest}", loss.number());
+        }
+    }
+    match (accepted, registry.opening()) {
+        (None, _) | (Some(_), Opening::Accepted { .. }) => {}
+        (Some(number), _) => tracing::info!("--{ACCEPT}={number} is not needed: nothing is lost"),
+    }
+    Ok(registry)
+}
+
+/// What an operator can do.
+fn advice(loss: &Loss) -> String {
+    let rest = match loss.leaves_entries() {
+        true => "with what is left of it",
+        false => "with an empty registry",
+    };
+    format!(
+        "Restore the file and its '.commits' from the same backup, or start once with --{ACCEPT}={} to go on {rest}: agents, quota, \
+         weights and maintenance are then as they were without the lost commits",
+        loss.number()
+    )
+}

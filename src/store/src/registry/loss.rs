@@ -1,0 +1,143 @@
+//! What is wrong with a registry whose two files do not agree, and how much of it is lost.
+//!
+//! It says what was found; whether the process goes on without it is the operator's decision.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+/// A commit that a file of confirmations confirms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Confirmed {
+    /// The commit's number.
+    pub number: u64,
+    /// When the commit was written.
+    pub time: SystemTime,
+}
+
+/// A registry that does not hold, or may not hold, what was committed last.
+#[derive(Debug, thiserror::Error)]
+#[error("the registry '{}' {found}", path.display())]
+pub struct Loss {
+    /// The registry's file.
+    pub path: PathBuf,
+    /// What was found.
+    pub found: Found,
+    /// What the storage engine says, if it cannot read the file.
+    #[source]
+    pub(super) source: Option<Box<redb::Error>>,
+}
+
+/// What was found in place of a registry whose newest commit is confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// No file, but confirmations of its commits.
+    Missing(Option<Confirmed>),
+    /// A file without content. A new registry is never an empty file.
+    Empty(Option<Confirmed>),
+    /// A file that the storage engine cannot read.
+    Unreadable(Option<Confirmed>),
+    /// A registry that ends before the commit that is confirmed.
+    RolledBack {
+        /// Its newest commit.
+        last: u64,
+        /// The newest commit that is confirmed.
+        confirmed: Confirmed,
+    },
+    /// A registry that holds something else than its newest commit has left.
+    Changed {
+        /// Its newest commit.
+        last: u64,
+    },
+    /// A registry without confirmations.
+    Unconfirmed {
+        /// Its newest commit.
+        last: u64,
+    },
+    /// A registry whose confirmations are damaged, so that there may have been later commits.
+    ConfirmationsDamaged {
+        /// Its newest commit.
+        last: u64,
+    },
+    /// A registry whose confirmations end more than one commit before it does.
+    ConfirmationsOld {
+        /// Its newest commit.
+        last: u64,
+        /// The newest commit that is confirmed.
+        confirmed: Confirmed,
+    },
+}
+
+impl Loss {
+    /// The number of the newest commit that is known of. It identifies this loss: the first commit after an operator has
+    /// accepted it has a higher one.
+    pub fn number(&self) -> u64 {
+        let of = |confirmed: Option<Confirmed>| confirmed.map_or(0, |confirmed| confirmed.number);
+        match self.found {
+            Found::Missing(confirmed) | Found::Empty(confirmed) | Found::Unreadable(confirmed) => of(confirmed),
+            Found::RolledBack { last, confirmed } | Found::ConfirmationsOld { last, confirmed } => {
+                last.max(confirmed.number)
+            }
+            Found::Changed { last } | Found::Unconfirmed { last } | Found::ConfirmationsDamaged { last } => last,
+        }
+    }
+
+    /// Whether the registry's file can be read, so that what it holds is left if the loss is accepted.
+    pub fn leaves_entries(&self) -> bool {
+        !matches!(self.found, Found::Missing(_) | Found::Empty(_) | Found::Unreadable(_))
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::Missing(confirmed) => write!(out, "is missing: {}", All(*confirmed)),
+            Found::Empty(confirmed) => write!(out, "is an empty file: {}", All(*confirmed)),
+            Found::Unreadable(confirmed) => write!(out, "cannot be read: {}", All(*confirmed)),
+            Found::RolledBack { last: 0, confirmed } => {
+                write!(out, "is older than its commit 1, but {confirmed} is confirmed: {}", All(Some(*confirmed)))
+            }
+            Found::RolledBack { last, confirmed } => {
+                write!(out, "ends with commit {last}, but {confirmed} is confirmed: ")?;
+                match confirmed.number - last {
+                    1 => write!(out, "the last commit is lost"),
+                    lost => write!(out, "the last {lost} commits are lost"),
+                }
+            }
+            Found::Changed { last } => {
+                write!(out, "does not hold what its commit {last} has left: any of its entries may be lost or changed")
+            }
+            Found::Unconfirmed { last } => write!(
+                out,
+                "ends with commit {last}, and the file beside it that confirms commits, '.commits', is missing: later commits may be lost"
+            ),
+            Found::ConfirmationsDamaged { last } => write!(
+                out,
+                "ends with commit {last}, and the file beside it that confirms commits, '.commits', is damaged: later commits may be lost"
+            ),
+            Found::ConfirmationsOld { last, confirmed } => write!(
+                out,
+                "ends with commit {last}, but the file beside it that confirms commits, '.commits', ends with {confirmed}: \
+                 one of the two is a copy from another time"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Confirmed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "commit {} of {}", self.number, humantime::format_rfc3339_seconds(self.time))
+    }
+}
+
+/// Says that all commits are lost.
+struct All(Option<Confirmed>);
+
+impl fmt::Display for All {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(confirmed) => write!(out, "all commits up to {confirmed} are lost"),
+            None => write!(out, "all that it held is lost"),
+        }
+    }
+}

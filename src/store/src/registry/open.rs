@@ -1,0 +1,309 @@
+//! Opening a registry's file: what it holds is compared with the file that confirms its commits before anything is used.
+//!
+//! A commit is written to the registry's file first and confirmed second. So a crash leaves a registry that is confirmed up to
+//! its newest commit, or up to the one before it. Everything else is a [`Loss`].
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableError};
+
+use super::RegistryStore;
+use super::confirmation::{Commit, Confirmation, Reading, path_of};
+use super::digest::Content;
+use super::file::{COMMITS, ENTRIES, FileRegistry, failed};
+use super::loss::{Found, Loss};
+use super::place::Place;
+use crate::create::{Access, create_directories, create_new, make_private};
+use crate::error::StoreError;
+use crate::replace::{folder_of, sync_folder};
+
+/// How much of the file is kept in memory, in bytes: it is read once, at start.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// In what state a registry was when it was opened.
+#[derive(Debug)]
+pub enum Opening {
+    /// There was none.
+    New,
+    /// Its newest commit was confirmed.
+    Confirmed,
+    /// Its newest commit was not confirmed: the process before ended between the two writes. Now it is confirmed.
+    Unconfirmed {
+        /// The number of that commit.
+        last: u64,
+    },
+    /// It was written by a version that does not confirm commits. From now on they are confirmed.
+    Older,
+    /// A part of it was lost, and the caller has accepted that.
+    Accepted {
+        /// What was found.
+        loss: Loss,
+        /// Where the registry's file is now if it cannot be read. In its place is an empty registry.
+        kept: Option<PathBuf>,
+    },
+}
+
+/// What is at a registry's path.
+enum Held {
+    Absent,
+    Empty,
+    Unreadable(Box<redb::Error>),
+    Readable(Readable),
+}
+
+/// A registry's file that can be read.
+struct Readable {
+    database: Database,
+    place: Place,
+    /// Its newest commit; none if it was written by a version that does not count commits.
+    commit: Option<Commit>,
+    /// The checksum of what it holds.
+    content: Content,
+}
+
+/// How to use a registry of which nothing is lost.
+#[derive(Debug, PartialEq, Eq)]
+enum Use {
+    /// As it is.
+    Confirmed,
+    /// Confirm its newest commit first.
+    Confirm(Commit),
+    /// What it holds is its commit 0, which is not confirmed yet.
+    Begin,
+}
+
+/// Opens the registry at `path`, or makes a new one. `accept` is the [number](Loss::number) of a loss that is accepted.
+pub(super) fn open(path: &Path, accept: Option<u64>) -> Result<FileRegistry, StoreError> {
+    let (folder, confirmations) = (folder_of(path), path_of(path));
+    create_directories(folder, Access::All).map_err(StoreError::io("create the folder", folder))?;
+    for file in [path, &confirmations] {
+        make_private(file).map_err(StoreError::io("take the access of others away from", file))?;
+    }
+    let reading = Confirmation::read(&confirmations)?;
+    let confirmed = match &reading {
+        Reading::Confirms { confirmed, .. } => Some(*confirmed),
+        Reading::Absent | Reading::Damaged => None,
+    };
+    let (found, source, readable) = match Held::read(path)? {
+        Held::Absent if reading == Reading::Absent => return create(path, 0, Opening::New),
+        Held::Absent => (Found::Missing(confirmed), None, None),
+        Held::Empty => (Found::Empty(confirmed), None, None),
+        Held::Unreadable(source) => (Found::Unreadable(confirmed), Some(source), None),
+        Held::Readable(readable) => match judge(readable.commit.as_ref(), &readable.content, &reading) {
+            Ok(usage) => return readable.into_registry(path, usage),
+            Err(found) => (found, None, Some(readable)),
+        },
+    };
+    let loss = Loss { path: path.to_owned(), found, source };
+    match accept == Some(loss.number()) {
+        true => go_on(path, loss, readable),
+        false => Err(StoreError::Lost(Box::new(loss))),
+    }
+}
+
+/// Compares what a registry holds with what is confirmed.
+fn judge(held: Option<&Commit>, content: &Content, reading: &Reading) -> Result<Use, Found> {
+    let last = held.map_or(0, |commit| commit.number);
+    let (commit, confirmed, is_whole) = match reading {
+        Reading::Confirms { commit, confirmed, is_whole } => (commit, *confirmed, *is_whole),
+        Reading::Damaged => return Err(Found::ConfirmationsDamaged { last }),
+        Reading::Absent if held.is_some_and(|held| held.content != *content) => return Err(Found::Changed { last }),
+        Reading::Absent if last == 0 => return Ok(Use::Begin),
+        Reading::Absent => return Err(Found::Unconfirmed { last }),
+    };
+    let Some(held) = held.filter(|held| held.number >= commit.number) else {
+        return Err(Found::RolledBack { last, confirmed });
+    };
+    match held.number - commit.number {
+        0 | 1 if held.content != *content => Err(Found::Changed { last }),
+        0 if !is_whole => Err(Found::ConfirmationsDamaged { last }),
+        0 if held != commit => Err(Found::Changed { last }),
+        0 => Ok(Use::Confirmed),
+        1 => Ok(Use::Confirm(*held)),
+        _ => Err(Found::ConfirmationsOld { last, confirmed }),
+    }
+}
+
+/// Uses what is left of a registry. Its next commit has a higher number than every commit before, so that copies of its files
+/// from before are found out.
+fn go_on(path: &Path, loss: Loss, readable: Option<Readable>) -> Result<FileRegistry, StoreError> {
+    let number = loss.number().saturating_add(1);
+    if let Some(readable) = readable {
+        let mut registry = readable.number(path, number)?;
+        match registry.load() {
+            Ok(_) => {
+                registry.opening = Opening::Accepted { loss, kept: None };
+                return Ok(registry);
+            }
+            Err(StoreError::Damaged { .. }) => drop(registry),
+            Err(error) => return Err(error),
+        }
+    }
+    let kept = put_aside(path)?;
+    create(path, number, Opening::Accepted { loss, kept })
+}
+
+/// Renames a file that cannot be read to a name that is not in use. Returns that; none if there is no file.
+fn put_aside(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let names = (0..).map(|number: u32| match number {
+        0 => appended(path, ".damaged"),
+        number => appended(path, &format!(".damaged.{number}")),
+    });
+    for name in names.take_while(|_| path.exists()) {
+        if !name.exists() {
+            fs::rename(path, &name).map_err(StoreError::io("rename", path))?;
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+/// Makes an empty registry. A crash leaves none, or the whole file: it gets its name when all of it is durable.
+fn create(path: &Path, number: u64, opening: Opening) -> Result<FileRegistry, StoreError> {
+    let new = appended(path, ".new");
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(StoreError::io("remove", &new)(error)),
+        _ => create_new(&new, Access::Owner).map_err(StoreError::io("create", &new))?,
+    };
+    let file = open_file(&new)?;
+    let place = Place::of(path, &file)?;
+    let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file).map_err(failed(&new))?;
+    let readable = Readable { database, place, commit: None, content: Content::default() };
+    readable.write(&new, number)?;
+    fs::rename(&new, path).map_err(StoreError::io("rename", &new))?;
+    sync_folder(folder_of(path))?;
+    let commit = Commit { number, content: readable.content };
+    readable.confirm(path, &commit, opening)
+}
+
+impl Held {
+    fn read(path: &Path) -> Result<Held, StoreError> {
+        let file = match open_file(path) {
+            Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(Held::Absent),
+            opened => opened?,
+        };
+        if file.metadata().map_err(StoreError::io("read the metadata of", path))?.len() == 0 {
+            return Ok(Held::Empty);
+        }
+        let place = Place::of(path, &file)?;
+        match examine(file) {
+            Ok((database, commit, content)) => Ok(Held::Readable(Readable { database, place, commit, content })),
+            Err(error) if is_damage(&error) => Ok(Held::Unreadable(Box::new(error))),
+            Err(error) => Err(failed(path)(error)),
+        }
+    }
+}
+
+/// Reads all of a file.
+fn examine(file: File) -> Result<(Database, Option<Commit>, Content), redb::Error> {
+    mark_as_not_closed(&file)?;
+    let database = Builder::new().set_cache_size(CACHE_BYTES).create_file(file)?;
+    let reading = database.begin_read()?;
+    let mut content = Content::default();
+    match reading.open_table(ENTRIES) {
+        Err(TableError::TableDoesNotExist(_)) => {}
+        table => {
+            for entry in table?.iter()? {
+                let (key, value) = entry?;
+                content.toggle(key.value(), value.value());
+            }
+        }
+    }
+    let commit = match reading.open_table(COMMITS) {
+        Err(TableError::TableDoesNotExist(_)) => None,
+        table => table?.get(())?.map(|commit| Commit::from(commit.value())),
+    };
+    drop(reading);
+    Ok((database, commit, content))
+}
+
+/// Makes the storage engine verify the checksums of all pages. It does so in files that it has not closed, and trusts the others:
+/// it panics where a page of such a file is damaged.
+///
+/// The file begins with a magic number and a byte of flags (redb, docs/design.md, "Database header").
+fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
+    const MAGIC: &[u8; 9] = b"redb\x1a\x0a\xa9\x0d\x0a";
+    const RECOVERY_REQUIRED: u8 = 2;
+    const TWO_PHASE_COMMIT: u8 = 4;
+    // The engine locks the file in the same way; this lock becomes its own.
+    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        return Err(redb::Error::DatabaseAlreadyOpen);
+    }
+    let mut head = [0; MAGIC.len() + 1];
+    match file.read_exact_at(&mut head, 0) {
+        Ok(()) if head.starts_with(MAGIC) => {
+            let flags = head[MAGIC.len()] & !TWO_PHASE_COMMIT | RECOVERY_REQUIRED;
+            Ok(file.write_all_at(&[flags], MAGIC.len() as u64)?)
+        }
+        // The engine says what is wrong with it.
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether an error is about what is in the file: not about the system, or another process.
+fn is_damage(error: &redb::Error) -> bool {
+    match error {
+        redb::Error::Io(error) => matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof),
+        redb::Error::DatabaseAlreadyOpen | redb::Error::PreviousIo => false,
+        _ => true,
+    }
+}
+
+impl Readable {
+    fn into_registry(self, path: &Path, usage: Use) -> Result<FileRegistry, StoreError> {
+        match usage {
+            Use::Confirmed => {
+                let confirmation = Confirmation::open(&path_of(path))?;
+                Ok(FileRegistry { database: self.database, place: self.place, confirmation, opening: Opening::Confirmed })
+            }
+            Use::Confirm(commit) => self.confirm(path, &commit, Opening::Unconfirmed { last: commit.number }),
+            Use::Begin => {
+                // A new registry is numbered from the first moment on.
+                let opening = if self.commit.is_none() { Opening::Older } else { Opening::New };
+                let mut registry = self.number(path, 0)?;
+                registry.opening = opening;
+                Ok(registry)
+            }
+        }
+    }
+
+    /// Makes what it holds the commit with this number, and confirms it.
+    fn number(self, path: &Path, number: u64) -> Result<FileRegistry, StoreError> {
+        self.write(path, number)?;
+        let commit = Commit { number, content: self.content };
+        self.confirm(path, &commit, Opening::Confirmed)
+    }
+
+    /// Writes which commit it is that has left what it holds.
+    fn write(&self, path: &Path, number: u64) -> Result<(), StoreError> {
+        let writing = self.database.begin_write().map_err(failed(path))?;
+        writing
+            .open_table(COMMITS)
+            .map_err(failed(path))?
+            .insert((), (number, &self.content.0))
+            .map_err(failed(path))?;
+        writing.commit().map_err(failed(path))
+    }
+
+    /// Makes the file that confirms its commits anew.
+    fn confirm(self, path: &Path, commit: &Commit, opening: Opening) -> Result<FileRegistry, StoreError> {
+        let time = self.place.modified()?;
+        let confirmation = Confirmation::create(&path_of(path), commit, time)?;
+        Ok(FileRegistry { database: self.database, place: self.place, confirmation, opening })
+    }
+}
+
+fn open_file(path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new().read(true).write(true).open(path).map_err(StoreError::io("open", path))
+}
+
+fn appended(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}

@@ -1,0 +1,59 @@
+//! Whether an open file is still the one at its path.
+//!
+//! A process can write to a file that was removed, and to one whose directory was removed: the system reports no error, and
+//! the next start finds nothing of it.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::StoreError;
+
+/// A path, and the file that was opened there. The file must stay open: then no other one gets its inode number.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl Place {
+    /// The place of an open file.
+    ///
+    /// # Errors
+    /// The file's metadata cannot be read.
+    pub(super) fn of(path: &Path, file: &File) -> Result<Place, StoreError> {
+        let metadata = file.metadata().map_err(StoreError::io("read the metadata of", path))?;
+        Ok(Place { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// The path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the file's metadata if it is still at its path. It costs one `stat(2)`.
+    ///
+    /// # Errors
+    /// The path leads to nothing or to another file, or cannot be followed.
+    pub(super) fn check(&self) -> Result<Metadata, StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => Ok(found),
+            Ok(_) => Err(StoreError::NotInPlace { path: self.path.clone(), found: "another file is there" }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(StoreError::NotInPlace { path: self.path.clone(), found: "no file is there" })
+            }
+            Err(error) => Err(StoreError::io("read the metadata of", &self.path)(error)),
+        }
+    }
+
+    /// Returns when the file was written last.
+    ///
+    /// # Errors
+    /// As [`check`](Place::check).
+    pub(super) fn modified(&self) -> Result<SystemTime, StoreError> {
+        self.check()?.modified().map_err(StoreError::io("read the metadata of", &self.path))
+    }
+}
