@@ -116,7 +116,11 @@ fn a_registry_that_lost_a_commit_stops_its_master_until_that_is_accepted() {
     fs::write(&registry, &copy).unwrap();
     let number = named_number(&place.refuse());
     let (master, address) = place.serve(&[&format!("--registry_accept_loss={number}")]);
-    assert!(place.log().contains(&format!("Accepted by --registry_accept_loss={number}: the registry")), "{}", place.log());
+    assert!(
+        place.log().contains(&format!("Accepted by --registry_accept_loss={number}: the registry")),
+        "{}",
+        place.log()
+    );
     let quota = get(&address, "/quota").unwrap();
     assert!(quota.contains("first") && !quota.contains("second"), "{quota}");
     kill(master);

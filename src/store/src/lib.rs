@@ -32,6 +32,7 @@ pub use health::{Health, Waits};
 pub use meta::{MetaTree, read_meta};
 pub use meta_directory::MetaDirectory;
 pub use registry::{
-    Confirmed, EntryError, FileRegistry, Found, Loss, MemoryRegistry, Opening, RegistryStore, Update, changes, registry_of,
+    Confirmed, EntryError, FileRegistry, Found, Loss, MemoryRegistry, Opening, RegistryStore, Update, changes,
+    registry_of,
 };
 pub use replace::{replace_file, replace_link};

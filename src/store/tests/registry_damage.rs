@@ -206,8 +206,9 @@ fn apply(damage: &Damage, files: &mut Files, history: &History) {
         }
         Damage::ZeroPage(which, at) => {
             let mut bytes = bytes(files, *which);
-            let pages: Vec<usize> =
-                (0..bytes.len() / PAGE).filter(|page| bytes[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0)).collect();
+            let pages: Vec<usize> = (0..bytes.len() / PAGE)
+                .filter(|page| bytes[page * PAGE..][..PAGE].iter().any(|byte| *byte != 0))
+                .collect();
             bytes[pages[at.index(pages.len())] * PAGE..][..PAGE].fill(0);
             (which, Some(bytes))
         }
@@ -321,7 +322,8 @@ fn each_kind_of_loss_says_what_is_lost() {
         let message = |place: &Place| {
             let error = place.open(None).unwrap_err();
             let text = error.to_string();
-            let text = text.strip_prefix(&format!("the registry '{}' ", place.registry().display())).unwrap().to_owned();
+            let text =
+                text.strip_prefix(&format!("the registry '{}' ", place.registry().display())).unwrap().to_owned();
             // The time is that of the test's run.
             match text.find(" of 2") {
                 Some(at) => format!("{}{}", &text[..at], &text[at + " of 2026-11-25T01:02:03Z".len()..]),
@@ -346,7 +348,9 @@ fn each_kind_of_loss_says_what_is_lost() {
         let place = case(&|files| files.commits = Some(Vec::new()));
         assert_eq!(found(place.open(None)), Found::ConfirmationsDamaged { last });
         let place = case(&|files| files.commits = older(2).commits);
-        assert!(matches!(found(place.open(None)), Found::ConfirmationsOld { last: 8, confirmed } if confirmed.number == 6));
+        assert!(
+            matches!(found(place.open(None)), Found::ConfirmationsOld { last: 8, confirmed } if confirmed.number == 6)
+        );
         let place = Place::new();
         fs::write(place.registry(), "").unwrap();
         assert_eq!(found(place.open(None)), Found::Empty(None));
@@ -393,7 +397,9 @@ fn a_registry_of_an_older_version_is_taken_up_once() {
 
     let mut files = place.files();
     files.registry = before.registry;
-    assert!(matches!(found(Place::with(&files).open(None)), Found::RolledBack { last: 0, confirmed } if confirmed.number == 1));
+    assert!(
+        matches!(found(Place::with(&files).open(None)), Found::RolledBack { last: 0, confirmed } if confirmed.number == 1)
+    );
 }
 
 #[test]
@@ -421,7 +427,11 @@ fn a_registry_that_is_not_at_its_path_any_more_takes_no_commit() {
         let mut file = place.open(None).unwrap();
         file.commit(&updates(0)).unwrap();
         let path = place.0.join(removed);
-        if removed.is_empty() { fs::remove_dir_all(&place.0).unwrap() } else { fs::remove_file(&path).unwrap() }
+        if removed.is_empty() {
+            fs::remove_dir_all(&place.0).unwrap()
+        } else {
+            fs::remove_file(&path).unwrap()
+        }
         let error = file.commit(&updates(1)).unwrap_err();
         assert!(matches!(&error, StoreError::NotInPlace { found: "no file is there", .. }), "{error}");
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");

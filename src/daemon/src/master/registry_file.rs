@@ -40,7 +40,9 @@ pub(super) fn open(path: &Path, flags: &Flags) -> anyhow::Result<FileRegistry> {
         Opening::Unconfirmed { last } => tracing::info!(
             "The registry {shown} ends with commit {last}, which was not confirmed: the master before ended in between"
         ),
-        Opening::Older => tracing::info!("The registry {shown} is of an older version: from now on its commits are confirmed"),
+        Opening::Older => {
+            tracing::info!("The registry {shown} is of an older version: from now on its commits are confirmed")
+        }
         Opening::Accepted { loss, kept } => {
             let rest = match kept {
                 Some(kept) => format!("the registry is empty now, and the file is kept as {}", kept.display()),

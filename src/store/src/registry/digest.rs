@@ -14,8 +14,11 @@ pub(super) struct Content(pub(super) [u8; BYTES]);
 impl Content {
     /// Adds an entry, or removes it if it is there.
     pub(super) fn toggle(&mut self, key: &str, value: &[u8]) {
-        let entry =
-            Sha256::new().chain_update((key.len() as u64).to_le_bytes()).chain_update(key).chain_update(value).finalize();
+        let entry = Sha256::new()
+            .chain_update((key.len() as u64).to_le_bytes())
+            .chain_update(key)
+            .chain_update(value)
+            .finalize();
         for (sum, byte) in self.0.iter_mut().zip(entry) {
             *sum ^= byte;
         }

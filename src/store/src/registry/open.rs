@@ -259,7 +259,12 @@ impl Readable {
         match usage {
             Use::Confirmed => {
                 let confirmation = Confirmation::open(&path_of(path))?;
-                Ok(FileRegistry { database: self.database, place: self.place, confirmation, opening: Opening::Confirmed })
+                Ok(FileRegistry {
+                    database: self.database,
+                    place: self.place,
+                    confirmation,
+                    opening: Opening::Confirmed,
+                })
             }
             Use::Confirm(commit) => self.confirm(path, &commit, Opening::Unconfirmed { last: commit.number }),
             Use::Begin => {
