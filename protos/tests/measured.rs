@@ -37,6 +37,23 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
+/// Writes each number with a fraction in its shortest form: Mesos writes up to 17 digits of the same value.
+fn with_shortest_numbers(json: &str) -> String {
+    let (mut out, mut rest) = (String::new(), json);
+    while let Some(begin) = rest.find(|c: char| c.is_ascii_digit()) {
+        let number = rest[begin..].find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len() - begin);
+        let (before, from) = rest.split_at(begin);
+        let (number, after) = from.split_at(number);
+        out.push_str(before);
+        match number.parse::<f64>() {
+            Ok(value) if number.contains('.') => out.push_str(&value.to_string()),
+            _ => out.push_str(number),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
 #[test]
 fn what_mesos_wrote_is_what_we_write() {
     let mut compared = 0;
@@ -60,7 +77,7 @@ fn what_mesos_wrote_is_what_we_write() {
             // The order of a map's keys is nobody's promise.
             assert_eq!(Value::parse(ours.as_bytes()), Value::parse(json.as_bytes()));
         } else if !by_hand {
-            assert_eq!(ours, json);
+            assert_eq!(with_shortest_numbers(&ours), with_shortest_numbers(json));
             compared += 1;
         }
     }

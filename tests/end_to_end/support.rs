@@ -240,11 +240,6 @@ impl Daemon {
         self.process.try_wait().unwrap().is_some()
     }
 
-    /// The process's id.
-    pub fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     pub fn signal(&self, name: &str) {
         signal(&self.process, name);
     }

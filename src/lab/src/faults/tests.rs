@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::plan::FrameworkPlan;
 use super::play::play_with;
 use super::shrink::shrink_by;
 use super::*;
@@ -196,8 +197,11 @@ fn what_is_broken_on_purpose_is_found() {
         Sabotage::FullDisks | Sabotage::Unhealed | Sabotage::Untold => calm(plan) && plan.refuses_writes(),
         Sabotage::Unwritten => forgets(plan),
         Sabotage::Groups => calm(plan) && plan.frameworks.iter().any(|framework| framework.groups > 0),
-        Sabotage::Lingering | Sabotage::Operations => {
-            calm(plan) && plan.frameworks.iter().any(|framework| framework.volumes > 0)
+        Sabotage::Lingering => calm(plan) && plan.frameworks.iter().any(|framework| framework.volumes > 0),
+        // Frameworks whose reservations do not arrive ask for them at each offer.
+        Sabotage::Operations => {
+            let is_slow = |framework: &FrameworkPlan| framework.refuse > Duration::from_secs(10);
+            plan.frameworks.iter().all(is_slow) && plan.frameworks.iter().any(|framework| framework.volumes > 0)
         }
         _ => calm(plan),
     };

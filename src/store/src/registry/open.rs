@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, TableError};
 
@@ -22,6 +23,9 @@ use crate::replace::{folder_of, sync_folder};
 
 /// How much of the file is kept in memory, in bytes: it is read once, at start.
 const CACHE_BYTES: usize = 4 << 20;
+/// How long a start waits for another process to release the file, and how often it tries.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// In what state a registry was when it was opened.
 #[derive(Debug)]
@@ -229,9 +233,7 @@ fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
     const RECOVERY_REQUIRED: u8 = 2;
     const TWO_PHASE_COMMIT: u8 = 4;
     // The engine locks the file in the same way; this lock becomes its own.
-    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-        return Err(redb::Error::DatabaseAlreadyOpen);
-    }
+    lock(file)?;
     let mut head = [0; MAGIC.len() + 1];
     match file.read_exact_at(&mut head, 0) {
         Ok(()) if head.starts_with(MAGIC) => {
@@ -243,6 +245,22 @@ fn mark_as_not_closed(file: &File) -> Result<(), redb::Error> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Locks a file, and waits for a process that is ending: a master that was told to end holds its registry for some moments.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the system has no lock with a time limit, and nothing else runs at a start"
+)]
+fn lock(file: &File) -> Result<(), redb::Error> {
+    let begin = Instant::now();
+    while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        if begin.elapsed() > LOCK_WAIT {
+            return Err(redb::Error::DatabaseAlreadyOpen);
+        }
+        std::thread::sleep(LOCK_INTERVAL);
+    }
+    Ok(())
 }
 
 /// Whether an error is about what is in the file: not about the system, or another process.
