@@ -129,6 +129,8 @@ pub struct Agent {
     /// Why checkpoints cannot be written, while they cannot; and what of that it said when it last asked to be admitted.
     pub(crate) trouble: Option<Trouble>,
     pub(crate) told_trouble: Option<Trouble>,
+    /// Whether registrations of one attempt differ in that: the master may have admitted the agent by the first of them.
+    pub(crate) told_both: bool,
     /// Tasks that this batch has refused because of that.
     pub(crate) refused: Vec<(FrameworkId, base::TaskId)>,
     pub(crate) ping: Option<TimerKey>,
@@ -194,6 +196,7 @@ impl Agent {
             told: None,
             trouble: None,
             told_trouble: None,
+            told_both: false,
             refused: Vec::new(),
             ping: None,
             ping_timeout: std::time::Duration::from_secs(75),

@@ -73,6 +73,7 @@ impl Agent {
             None => self.send(&master, self.register_slave(), out),
             Some(_) => self.send(&master, self.reregister_slave(), out),
         }
+        self.told_both |= self.asked && self.told_trouble != self.trouble;
         self.asked = true;
         self.note_told();
         if self.registration_wait >= REGISTRATION_WAIT_MAX {

@@ -59,9 +59,13 @@ impl Agent {
         self.trouble.as_ref().is_some_and(|trouble| trouble.needs_room)
     }
 
-    /// Tells a master that has admitted the agent how it is, if that master was told something else.
+    /// Reports the agent's health to a master that has admitted it, if that master was told something else, or may have been.
     pub(crate) fn tell_health(&mut self, out: &mut Outbox) {
-        if self.state == AgentState::Running && self.told_trouble != self.trouble {
+        if self.state != AgentState::Running {
+            return;
+        }
+        let told_both = std::mem::take(&mut self.told_both);
+        if told_both || self.told_trouble != self.trouble {
             self.correct_master(out);
         }
     }
