@@ -178,7 +178,7 @@ fn a_master_whose_work_directory_is_gone_acknowledges_no_write() {
     assert!(!is_ok(set_quota(&address, "second")));
     until("the master ends", || master.ended());
     let refusal = format!(
-        "the registry cannot be written: the registry's file is not at '{}' any more: no file is there",
+        "tepui: the registry cannot be written: the registry's file is not at '{}' any more: no file is there",
         place.registry().display()
     );
     assert!(place.log().contains(&refusal), "{}", place.log());

@@ -247,12 +247,15 @@ fn open_inside(sandbox: &Path, relative: &Path, make: bool) -> Result<OwnedFd, F
 /// What the system refuses.
 pub fn find_beneath(root: &Path, relative: &Path) -> io::Result<Option<File>> {
     const HELD: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+    const ATTEMPTS: usize = 128;
     let root = rustix::fs::open(root, HELD, Mode::empty())?;
     if relative.as_os_str().is_empty() {
         return Ok(Some(root.into()));
     }
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(&root, relative, HELD, Mode::empty(), within) {
+    // The kernel reports AGAIN for `..` while anything on the host is renamed or mounted.
+    let mut attempts = (0..ATTEMPTS).map(|_| rustix::fs::openat2(&root, relative, HELD, Mode::empty(), within));
+    match attempts.find(|outcome| !matches!(outcome, Err(Errno::AGAIN))).unwrap_or(Err(Errno::AGAIN)) {
         Ok(found) => return Ok(Some(found.into())),
         // A link that names a path from the top may lead below `root` all the same; other kernels, and names that
         // change just now, are no reason to refuse either.

@@ -114,14 +114,14 @@ impl RegistryStore {
     /// Makes operations durable, all or none.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// The store cannot be written, or a file of it is not at its path any more.
     pub(super) fn apply(&mut self, operations: &[RegistryOp]) -> anyhow::Result<()> {
         let mut updates = Vec::with_capacity(operations.len());
         for operation in operations {
             self.updates(operation, &mut updates);
         }
         let began = Stopwatch::start();
-        self.store.commit(&updates).context("the registry cannot be written")?;
+        self.store.commit(&updates)?;
         self.writes.add(began, began.elapsed());
         Ok(())
     }
