@@ -1,6 +1,6 @@
 //! Gives some fields of prost's types another Rust type: `Text` for short texts, `Shared` for parts that many messages have in common.
 //!
-//! It works on the syntax tree of the generated code. What these types cost and save is told where they are defined.
+//! It works on the syntax tree of the generated code. The documentation of these types says what they cost and save.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Field, File, Item, ItemStruct, Meta, Token, parse_quote};

@@ -44,7 +44,7 @@ pub(crate) enum Folder {
 }
 
 impl Folder {
-    /// Below the work folder and below the meta folder alike.
+    /// Path relative to the work directory and to its `meta` directory.
     fn path(&self, agent: &AgentId) -> String {
         match self {
             Folder::Run(framework, executor, run) => paths::run(agent, framework, executor, run),
@@ -82,7 +82,7 @@ impl Agent {
     pub(crate) fn discard(&mut self, folder: Folder, now: Time) {
         self.garbage.newest.insert(folder.clone(), now);
         self.garbage.kept.push_back((now, folder));
-        // Once for each time that the limit is exceeded: setting the timer anew for every directory would postpone it for ever.
+        // Set once each time the limit is exceeded: a timer that every directory resets would never expire.
         if self.garbage.timer.is_none() || self.garbage.kept.len() == MAX_KEPT + 1 {
             self.look_again(now);
         }

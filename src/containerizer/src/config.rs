@@ -264,7 +264,7 @@ pub struct Logger {
     pub prefix: String,
 }
 
-/// Who knows the secrets that are references.
+/// Resolver of secrets that are given by reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SecretResolver {
     /// Nothing does.

@@ -1,6 +1,6 @@
 //! What containerizers have in common: each launches containers of one kind, by the launcher and the reaper that all share.
 //!
-//! Which containers there are, and what is told of them, is in `composing.rs`.
+//! The list of containers and the reports about them are in `composing.rs`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -36,7 +36,7 @@ pub(crate) struct Launched {
     pub(crate) group: Option<Group>,
     /// Tells when it runs out of memory.
     pub(crate) oom: Option<OomWatch>,
-    /// What the agent is told of it.
+    /// Inputs that report it to the agent.
     pub(crate) reports: Vec<Input>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) trait Containerizer: Send + Sync {
     /// Whether a container needs what takes long to make ready, besides its URIs.
     fn provides(&self, spec: &ContainerSpec) -> bool;
 
-    /// Makes that ready, and fetches the URIs when it is their turn; what the agent is told of it. Blocks.
+    /// Provides that, and fetches the URIs at the right point; returns the inputs that report it to the agent. Blocks.
     ///
     /// # Errors
     /// What the container asks for and cannot get; [`Containerizer::cleanup`] takes back the rest.
@@ -109,7 +109,7 @@ pub(crate) trait Containerizer: Send + Sync {
         None
     }
 
-    /// What the agent is told of a container of an earlier agent that runs.
+    /// Returns the inputs that report a running container of an earlier agent.
     fn status(&self, _container: &ContainerName) -> Vec<Input> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! Deletes directories in the background, one after the other, in the order in which it is told to.
+//! Deletes directories in the background, one after the other, in the order of the requests.
 //!
 //! How many and when, the core decides (`src/agent/src/gc.rs`). A directory that comes into use again before its turn is spared;
 //! if its turn has come, its new user waits until it is gone.

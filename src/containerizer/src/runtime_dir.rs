@@ -68,7 +68,7 @@ const DEPTH_MAX: usize = 32;
 pub(crate) struct Records {
     /// `<runtime_dir>/containers`.
     root: PathBuf,
-    /// What names this agent: its meta folder.
+    /// The owner that is recorded: the path of the agent's `meta` directory.
     owner: String,
     /// The outermost containers below which something is noted: most have nothing.
     noted: Arc<Mutex<BTreeSet<ContainerName>>>,

@@ -367,7 +367,7 @@ impl Containerizer for Docker {
 }
 
 impl Inner {
-    /// Gives a container the GPUs that it holds; what its executor is told of them, if there are any.
+    /// Allocates the GPUs that a container holds; returns their description for its executor, if it holds any.
     fn devices(&self, container: &ContainerName, spec: &ContainerSpec) -> anyhow::Result<Option<String>> {
         self.gpus.as_ref().map_or(Ok(None), |gpus| gpus.give_docker(container, &spec.resources))
     }

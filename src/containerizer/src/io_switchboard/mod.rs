@@ -27,13 +27,13 @@ const UNREAD_PAUSE: Duration = Duration::from_millis(10);
 /// How long what a session has written last may take on its way out.
 const DRAIN_LIMIT: Duration = Duration::from_secs(5);
 
-/// A client that is told what a container writes.
+/// A client that receives the output of a container.
 pub trait Client: std::fmt::Debug + Send + Sync {
     /// Whether it reads no more.
     fn is_gone(&self) -> bool;
     /// The bytes that it has not read yet.
     fn queued(&self) -> usize;
-    /// Tells it a piece of the output. A client that is gone is told nothing.
+    /// Sends a piece of the output. A client that has disconnected receives nothing.
     fn send(&self, message: &ProcessIo);
     /// The output is complete.
     fn finish(&self);
