@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::one_agent::OneAgent;
+use crate::one_agent::{OneAgent, a_little};
 use crate::process::Process;
 use crate::small_disk::{Filling, SmallDisk};
 use crate::support::{Folder, call, free_port, get, request, tepui, until, wait_for};
@@ -154,41 +154,80 @@ fn tasks_go_on_while_inodes_are_exhausted() {
     tasks_go_on_on_a_full_disk("inodes", &disk, SmallDisk::fill_inodes);
 }
 
-/// ext4 makes a file system read-only after an error of its device. The agent stays up and refuses launches. No update can be made
-/// durable, so none is sent; it arrives when an agent can write again.
+const READ_ONLY: &str = "Read-only file system";
+
+/// ext4 makes a file system read-only after an error of its device: neither checkpoints nor their journal can be written, so they
+/// go to the journal in the runtime directory. Tasks end and are reported, also by an agent that starts on that disk.
 #[test]
 fn tasks_go_on_while_the_disk_is_read_only() {
     let Some(disk) = SmallDisk::ext4("aborted", 4096) else { return };
     let mut cluster = cluster_on("aborted", &disk);
-    let go = cluster_file(&cluster, "go");
-    let mut running = cluster.start_task("running", until_there(&go), json!({"type": "MESOS"}));
+    let go = |number: u32| cluster_file(&cluster, &format!("go{number}"));
+    let gates = [go(1), go(2), go(3)];
+    let [first, second, third] =
+        [0, 1, 2].map(|n| cluster.start_task(&format!("t{n}"), until_there(&gates[n]), json!({"type": "MESOS"})));
     disk.remount("abort");
-    let _unlucky = cluster.start_execute("unlucky", json!({"value": "true"}));
-    until("the agent has noticed", || cluster.log().contains("cannot write checkpoints"));
-    let refused = told(cluster.start_execute("refused", json!({"value": "true"})));
-    assert!(
-        refused.contains("TASK_DROPPED") && refused.contains("Launch refused: cannot write checkpoints"),
-        "{refused}"
-    );
-    assert!(!running.has_ended() && !cluster.agent().ended());
-    cluster.replace_agent(|| disk.replace());
-    fs::write(&go, "").unwrap();
-    let ended = told(running);
+    let unlucky = told(cluster.start_execute("unlucky", json!({"value": "true"})));
+    assert!(unlucky.contains(READ_ONLY), "{unlucky}");
+    becomes_unhealthy(&cluster, READ_ONLY);
+    refuses_a_launch(&cluster, READ_ONLY);
+    fs::write(&gates[0], "").unwrap();
+    let ended = told(first);
     assert!(ended.contains("TASK_FINISHED"), "{ended}");
+    let state = call(&cluster.agent_address(), "GET", "/state").expect("the agent answers");
+    assert_eq!(state["frameworks"].as_array().map(Vec::len), Some(2), "{state}");
+
+    cluster.replace_agent(|| {});
+    becomes_unhealthy(&cluster, READ_ONLY);
+    fs::write(&gates[1], "").unwrap();
+    let ended = told(second);
+    assert!(ended.contains("TASK_FINISHED"), "{ended}");
+
+    let waiting = cluster.start_execute("waiting", json!({"value": "true"}));
+    is_explained(&cluster, READ_ONLY);
+    cluster.replace_agent(|| disk.replace());
+    fs::write(&gates[2], "").unwrap();
+    for task in [third, waiting] {
+        let ended = told(task);
+        assert!(ended.contains("TASK_FINISHED"), "{ended}");
+    }
+    assert_eq!(unhealthy(&cluster), None);
 }
 
-/// What an agent can neither read nor write keeps it from starting, with words that say what to do.
+/// With the runtime directory on the same disk no update can be made durable. Requests get a reason, and SIGUSR1 ends tasks and
+/// agent.
 #[test]
-fn an_agent_does_not_start_with_a_read_only_disk_or_a_damaged_slave_info() {
+fn an_agent_without_a_journal_answers_and_ends() {
+    let Some(disk) = SmallDisk::ext4("left", 4096) else { return };
+    let runtime = disk.path().join("r");
+    let flags = [LAUNCHER.to_owned(), format!("--runtime_dir={}", runtime.display())];
+    let mut cluster = OneAgent::start_in("left", disk.path().join("a"), &flags);
+    until("the agent has its journal", || disk.path().join("a/meta/checkpoints.journal").exists());
+    let never = cluster_file(&cluster, "never");
+    let running = cluster.start_task("running", until_there(&never), json!({"type": "MESOS"}));
+    disk.remount("abort");
+    let unlucky = json!({"name": "unlucky", "task_id": {"value": "unlucky"}, "command": {"value": "true"},
+        "resources": a_little()});
+    let _unlucky = Process::start(&mut cluster.execute(&unlucky));
+    until("the agent has noticed", || cluster.log().contains("cannot write checkpoints"));
+    let state = request(&cluster.agent_address(), "GET", "/state", "").expect("the agent answers");
+    assert!(state.starts_with("HTTP/1.1 503") && state.contains("cannot write its checkpoints: Read-only"), "{state}");
+    cluster.agent().signal("-USR1");
+    until("the agent has ended", || cluster.agent().ended());
+    let ended = told(running);
+    assert!(ended.contains("TASK_"), "{ended}");
+}
+
+/// An agent starts on a read-only file system that it has used before. Damaged checkpoints keep it from starting, with a message
+/// that says what to do.
+#[test]
+fn an_agent_starts_on_a_read_only_disk_and_not_with_a_damaged_slave_info() {
     let Some(disk) = SmallDisk::tmpfs("start") else { return };
     let mut cluster = cluster_on("start", &disk);
     let info = wait_for("it has written its info", || find(&disk.path().join("a/meta"), "slave.info", ""));
-    cluster.stop_agent();
-    disk.remount("ro");
-    let told = cluster.end_with_an_agent(&[]);
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("Read-only file system"), "{told}");
+    cluster.replace_agent(|| disk.remount("ro"));
     disk.remount("rw");
+    cluster.stop_agent();
 
     let whole = fs::read(&info).unwrap();
     let mut damaged = whole.clone();

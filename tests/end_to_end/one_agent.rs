@@ -60,7 +60,10 @@ impl OneAgent {
         ];
         // Its address must be the same when it is started again.
         let port = free_port();
-        let flags = own.iter().chain(flags).cloned().chain([format!("--port={port}")]).collect();
+        let is_given = |own: &&String| {
+            !own.starts_with("--runtime_dir") || !flags.iter().any(|flag| flag.starts_with("--runtime_dir"))
+        };
+        let flags = own.iter().filter(is_given).chain(flags).cloned().chain([format!("--port={port}")]).collect();
         let mut cluster = OneAgent { group, flags, port, address, agent: None, _master: master, work_dir, folder };
         cluster.start_agent();
         cluster

@@ -217,6 +217,12 @@ impl Agent {
     /// Takes one input.
     pub fn handle(&mut self, input: Input, now: Time, out: &mut Outbox) {
         self.view = None;
+        let before = out.outputs.len();
+        self.dispatch(input, now, out);
+        self.end_without_disk(before, out);
+    }
+
+    fn dispatch(&mut self, input: Input, now: Time, out: &mut Outbox) {
         match input {
             Input::Detected { master } => self.detected(master, now),
             Input::Message { from, message } => self.message(&from, message, now, out),
@@ -249,10 +255,12 @@ impl Agent {
 
     /// Finishes a batch of inputs: what is due is done and sent.
     pub fn end_batch(&mut self, now: Time, out: &mut Outbox) {
+        let before = out.outputs.len();
         while let Some(timer) = self.timers.pop_due(now) {
             self.view = None;
             self.fire(timer, now, out);
         }
+        self.end_without_disk(before, out);
         self.forward_updates(now, out);
     }
 
@@ -297,7 +305,7 @@ impl Agent {
                 self.executor_registration_timed_out(&framework, &executor, &container, out);
             }
             Timer::ExecutorShutdown { framework, executor, container } => {
-                self.executor_shutdown_timed_out(&framework, &executor, &container, out);
+                self.executor_shutdown_timed_out(&framework, &executor, &container, now, out);
             }
             Timer::ExecutorReregistration => self.executor_reregistration_timed_out(now, out),
             Timer::ExecutorHeartbeats => self.send_heartbeats(now, out),

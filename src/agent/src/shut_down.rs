@@ -31,11 +31,14 @@ impl Agent {
                 out.outputs.push(Output::Destroy { container: executor.container.clone() });
             }
         }
-        let held_back = out.outputs.len();
         self.exit(0, "stopped by a signal".to_owned(), out);
-        if self.trouble.is_some() {
-            // What waits for the disk is lost with the process, as in a crash, and nobody was told of it.
-            out.at_once.extend(out.outputs.split_off(held_back));
+    }
+
+    /// An agent that ends does not wait for a disk that refuses checkpoints: what waits for it is lost with the process, as in a
+    /// crash, and has not been sent. `before` is the number of outputs of earlier inputs.
+    pub(crate) fn end_without_disk(&self, before: usize, out: &mut Outbox) {
+        if self.trouble.is_some() && self.state == AgentState::Terminating {
+            out.at_once.extend(out.outputs.split_off(before));
         }
     }
 

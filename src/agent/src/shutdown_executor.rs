@@ -60,11 +60,19 @@ impl Agent {
         framework: &FrameworkId,
         executor: &ExecutorId,
         container: &ContainerName,
+        now: Time,
         out: &mut Outbox,
     ) {
         let known = self.executor(framework.as_str(), executor.as_str());
-        if known.is_some_and(|known| known.container == *container && known.state == ExecutorState::Terminating) {
-            out.outputs.push(Output::Destroy { container: container.clone() });
+        let Some(known) = known.filter(|known| known.container == *container) else { return };
+        if known.state != ExecutorState::Terminating {
+            return;
+        }
+        let was_started = known.pid.is_some();
+        out.outputs.push(Output::Destroy { container: container.clone() });
+        if !was_started && self.trouble.is_some() && self.state == AgentState::Terminating {
+            // Its launch waits for a checkpoint that the disk refuses.
+            self.container_exited(container, None, now, out);
         }
     }
 

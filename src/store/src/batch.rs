@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::create::{Access, append_file, create_directory};
@@ -74,13 +75,23 @@ impl Batch {
         self.append_at(path, None, bytes)
     }
 
-    /// The same; of the file no more than `at` bytes count, if that is known. What follows them is a part of an earlier try.
+    /// Whether the batch replaces this file or appends to it.
+    pub(crate) fn writes(&self, path: &str) -> bool {
+        let path = self.root.join(path);
+        self.replaced.contains_key(&path) || self.appended.contains_key(&path)
+    }
+
+    /// The same for a file of which no more than `at` bytes count, if that is known. What follows them is left from an earlier try,
+    /// or from the same record in another journal.
     ///
     /// # Errors
     /// When the disk refuses.
     pub(crate) fn append_at(&mut self, path: &str, at: Option<u64>, bytes: &[u8]) -> Result<(), StoreError> {
         let path = self.root.join(path);
         if let Some(file) = self.replaced.get_mut(&path).or(self.appended.get_mut(&path)) {
+            if let Some(at) = at {
+                shorten(file, at).map_err(StoreError::io("shorten", &path))?;
+            }
             return trouble::write_all(file, bytes).map_err(StoreError::io("append to", &path));
         }
         let folder = folder_of(&path).to_owned();
@@ -227,4 +238,14 @@ impl Batch {
         self.known.insert(folder.to_owned());
         Ok(())
     }
+}
+
+/// Cuts off what a file has beyond this length.
+fn shorten(file: &mut File, length: u64) -> io::Result<()> {
+    if file.metadata()?.len() > length {
+        trouble::step()?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::End(0))?;
+    }
+    Ok(())
 }

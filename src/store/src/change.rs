@@ -38,6 +38,19 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Path of the file, link or directory.
+    pub fn path(&self) -> &str {
+        match self {
+            Change::Replace { path, .. }
+            | Change::Append { path, .. }
+            | Change::Folder { path }
+            | Change::Link { path, .. }
+            | Change::Remove { path } => path,
+        }
+    }
+}
+
 /// "No length is known", where one is written.
 const UNKNOWN: u64 = u64::MAX;
 

@@ -1,8 +1,8 @@
 //! An agent's checkpoints on a disk that may be full, or refuse for a while.
 //!
-//! A batch of changes is written in place. If the disk refuses, what was half done is taken back and the batch goes into the
-//! journal, with all that come after it, until they can be written in place. A batch counts as written in either case.
-//! What a disk is, is in [`MetaDirectory`]; a model of one can take its place.
+//! A batch of changes is written in place. If the disk refuses, the partial write is rolled back and the batch goes into a
+//! journal, with all that follow it, until they can be written in place. A batch counts as written in either case.
+//! [`MetaDirectory`] implements the disk; a model of one can replace it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -19,6 +19,25 @@ pub enum Written {
     InPlace,
     /// Into the journal.
     Aside,
+}
+
+/// What a record of a journal has to survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// The end of this process. After a restart of the host, when no container runs, the checkpoints may lack the record.
+    UntilRestart,
+    /// Restarts of the host, too.
+    Always,
+}
+
+impl Lasting {
+    /// Reservations and persistent volumes outlive restarts of the host; executors and tasks do not.
+    fn of(changes: &[Change]) -> Lasting {
+        match changes.iter().any(|change| is_within(change.path(), "resources")) {
+            true => Lasting::Always,
+            false => Lasting::UntilRestart,
+        }
+    }
 }
 
 /// The disk below [`Checkpoints`]: files, links and directories in place, and a journal that needs no more room.
@@ -39,8 +58,8 @@ pub trait CheckpointDisk {
     /// How many bytes of a file in place count; 0 if it is not there.
     fn length(&self, path: &str) -> u64;
 
-    /// Adds a record to the journal; it is durable on return. `false` if the journal is missing, full, or refuses.
-    fn append(&mut self, record: &[u8]) -> bool;
+    /// Adds a record to a journal; it is durable on return. `false` if no journal that lasts long enough takes it.
+    fn append(&mut self, record: &[u8], lasting: Lasting) -> bool;
 
     /// Discards the records of the journal, which are in place now. Durable on return.
     ///
@@ -109,13 +128,13 @@ pub(crate) fn is_within(path: &str, folder: &str) -> bool {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints below `root`, which need not be there yet. What an earlier process had to put aside is written
-    /// in place, if that can be done now.
+    /// Opens the checkpoints below `root`, which need not exist yet. Records in the journals of an earlier process are written in
+    /// place, if the disk takes them now. The second journal is in `runtime`.
     ///
     /// # Errors
-    /// When what is there cannot be read.
-    pub fn open(root: &Path) -> Result<Checkpoints, StoreError> {
-        let mut checkpoints = Checkpoints::new(MetaDirectory::new(root));
+    /// A file that cannot be read.
+    pub fn open(root: &Path, runtime: &Path) -> Result<Checkpoints, StoreError> {
+        let mut checkpoints = Checkpoints::new(MetaDirectory::new(root, runtime));
         checkpoints.recover()?;
         Ok(checkpoints)
     }
@@ -173,7 +192,7 @@ impl<D: CheckpointDisk> Checkpoints<D> {
             }
         }
         let changes = self.with_lengths(changes);
-        if !self.disk.append(&encode(&changes)) {
+        if !self.disk.append(&encode(&changes), Lasting::of(&changes)) {
             self.catch_up().and_then(|()| self.apply(&changes)).and_then(|()| self.disk.clear_journal())?;
             return Ok(Written::InPlace);
         }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -42,7 +43,7 @@ fn script() -> Vec<Vec<Change>> {
 /// What a tree comes to after these batches.
 fn model(batches: &[Vec<Change>]) -> MetaTree {
     let mut tree = MetaTree::default();
-    batches.iter().flatten().for_each(|change| tree.apply(Path::new("/nowhere"), change));
+    batches.iter().flatten().for_each(|change| tree.apply(Path::new("/nowhere"), change, Duration::ZERO));
     tree
 }
 
@@ -54,11 +55,29 @@ impl Folder {
         let memory = Some(PathBuf::from("/dev/shm")).filter(|path| path.is_dir());
         let path =
             memory.unwrap_or_else(std::env::temp_dir).join(format!("tepui-checkpoints-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        Folder(path)
+        let folder = Folder(path);
+        folder.clear();
+        folder
     }
 
-    /// All names in it, but for the journal's.
+    /// The runtime directory.
+    fn runtime(&self) -> PathBuf {
+        self.0.with_extension("runtime")
+    }
+
+    fn open(&self) -> Result<Checkpoints, StoreError> {
+        Checkpoints::open(&self.0, &self.runtime())
+    }
+
+    /// The second journal, if there is one.
+    fn second(&self) -> Option<PathBuf> {
+        let mut entries = fs::read_dir(self.runtime()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let second = entries.next();
+        assert_eq!(entries.next(), None);
+        second
+    }
+
+    /// All names in it, without the journal.
     fn names(&self) -> BTreeSet<String> {
         fn walk(root: &Path, folder: &Path, names: &mut BTreeSet<String>) {
             for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -75,18 +94,26 @@ impl Folder {
     }
 }
 
+impl Folder {
+    fn clear(&self) {
+        for path in [&self.0, &self.runtime()] {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.clear();
     }
 }
 
 /// Plays the script with a disk that refuses `bad` calls after `good` ones; a process that dies after batch `dies` is followed
 /// by another one. Whether any call was refused.
 fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies: usize) -> bool {
-    let _ = fs::remove_dir_all(&folder.0);
+    folder.clear();
     let case = format!("journal {journal}, {good} calls are good, {bad} bad, {error}, dies after {dies}");
-    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    let mut checkpoints = folder.open().unwrap();
     if journal {
         checkpoints.tend().unwrap();
     }
@@ -107,7 +134,7 @@ fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies:
             let _ = checkpoints.tend();
         }
         if index == dies {
-            checkpoints = Checkpoints::open(&folder.0).unwrap();
+            checkpoints = folder.open().unwrap();
             assert_eq!(checkpoints.read().unwrap(), model(&script[..=index]), "{case}: opened after batch {index}");
         }
     }
@@ -119,6 +146,7 @@ fn play(folder: &Folder, journal: bool, good: u32, bad: u32, error: Errno, dies:
         wanted.files.keys().chain(wanted.links.keys()).chain(&wanted.folders).cloned().collect();
     assert_eq!(read_meta(&folder.0).unwrap(), wanted, "{case}");
     assert_eq!(folder.names(), names, "{case}");
+    assert_eq!(folder.second(), None, "{case}");
     refused
 }
 
@@ -144,7 +172,7 @@ fn nothing_is_lost_wherever_the_disk_refuses() {
 #[test]
 fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
     let folder = Folder::new("aside");
-    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    let mut checkpoints = folder.open().unwrap();
     checkpoints.tend().unwrap();
     for round in 0..3 {
         // Only the journal's own calls succeed, as on a full disk.
@@ -168,34 +196,105 @@ fn what_is_aside_survives_until_there_is_room_and_the_journal_is_used_again() {
 #[test]
 fn a_journal_that_is_full_refuses_and_loses_nothing() {
     let folder = Folder::new("full");
-    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    let mut checkpoints = folder.open().unwrap();
     checkpoints.tend().unwrap();
     let (mut taken, piece) = (0, vec![b'x'; 5000]);
     fail(0, 1, Errno::NOSPC.raw_os_error());
-    while (taken + 1) * 5100 < crate::journal::SIZE {
-        assert!(matches!(checkpoints.write(&[append("updates", &piece)]), Ok(Written::Aside)), "{taken}");
+    while (taken + 1) * 5120 < crate::journal::SIZE {
+        assert!(matches!(checkpoints.write(&[append("resources/updates", &piece)]), Ok(Written::Aside)), "{taken}");
         taken += 1;
     }
     // There is no place left in it, and the disk refuses.
     fail(0, 1, Errno::NOSPC.raw_os_error());
-    assert!(checkpoints.write(&[append("updates", &piece)]).unwrap_err().is_transient());
+    assert!(checkpoints.write(&[append("resources/updates", &piece)]).unwrap_err().is_transient());
     heal(1);
     // Two more: there is room on the disk again, so they are written there, after all that is aside.
     for _ in 0..2 {
-        checkpoints.write(&[append("updates", &piece)]).unwrap();
+        checkpoints.write(&[append("resources/updates", &piece)]).unwrap();
         taken += 1;
     }
-    assert_eq!(checkpoints.read().unwrap().files["updates"].len() as u64, taken * 5000);
+    assert_eq!(checkpoints.read().unwrap().files["resources/updates"].len() as u64, taken * 5000);
     checkpoints.tend().unwrap();
-    assert_eq!(fs::metadata(folder.0.join("updates")).unwrap().len(), taken * 5000);
+    assert_eq!(fs::metadata(folder.0.join("resources/updates")).unwrap().len(), taken * 5000);
 }
 
 #[test]
 fn what_does_not_pass_is_an_error_at_once() {
     let folder = Folder::new("stays");
-    let mut checkpoints = Checkpoints::open(&folder.0).unwrap();
+    let mut checkpoints = folder.open().unwrap();
     checkpoints.tend().unwrap();
     fs::write(folder.0.join("file"), b"").unwrap();
     let error = checkpoints.write(&[replace("file/below", b"x")]).unwrap_err();
     assert!(!error.is_transient(), "{error}");
+}
+
+/// The disk refuses a write in place and one to its journal, as a read-only file system does.
+fn refuse_twice() {
+    fail(0, 2, Errno::ROFS.raw_os_error());
+}
+
+#[test]
+fn the_second_journal_takes_what_the_first_refuses() {
+    let folder = Folder::new("second");
+    let mut checkpoints = folder.open().unwrap();
+    checkpoints.tend().unwrap();
+    fail(0, 1, Errno::NOSPC.raw_os_error());
+    assert_eq!(checkpoints.write(&[append("updates", b"first ")]).unwrap(), Written::Aside);
+    fail(0, 1, Errno::ROFS.raw_os_error());
+    assert_eq!(checkpoints.write(&[append("updates", b"second ")]).unwrap(), Written::Aside);
+    let second = folder.second().expect("the second journal exists");
+    // The first journal would take this one, but it would be read before the second one.
+    heal(1);
+    assert_eq!(checkpoints.write(&[append("updates", b"third ")]).unwrap(), Written::Aside);
+
+    // One call is that for descriptors in reserve.
+    refuse_twice();
+    let mut checkpoints = folder.open().unwrap();
+    assert_eq!(checkpoints.read().unwrap().files["updates"], b"first second third ");
+    assert_eq!(folder.second().as_ref(), Some(&second));
+    heal(2);
+    let copy = fs::read(&second).unwrap();
+    checkpoints.tend().unwrap();
+    assert_eq!(folder.second(), None);
+    assert_eq!(read_meta(&folder.0).unwrap().files["updates"], b"first second third ");
+
+    // A process that is killed before it deletes the second journal applies it once more.
+    fs::write(&second, copy).unwrap();
+    let checkpoints = folder.open().unwrap();
+    assert_eq!(checkpoints.read().unwrap().files["updates"], b"first second third ");
+    assert_eq!(folder.second(), None);
+}
+
+#[test]
+fn reservations_are_not_written_to_the_second_journal() {
+    let folder = Folder::new("reservations");
+    let mut checkpoints = folder.open().unwrap();
+    checkpoints.tend().unwrap();
+    refuse_twice();
+    assert_eq!(checkpoints.write(&[append("updates", b"one ")]).unwrap(), Written::Aside);
+    fail(0, 1, Errno::ROFS.raw_os_error());
+    let error = checkpoints.write(&[replace("resources/resources.info", b"x")]).unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    heal(1);
+    assert_eq!(checkpoints.write(&[replace("resources/resources.info", b"x")]).unwrap(), Written::InPlace);
+    assert_eq!(folder.second(), None);
+    assert_eq!(read_meta(&folder.0).unwrap().files["updates"], b"one ");
+}
+
+#[test]
+fn a_new_meta_directory_does_not_read_the_second_journal_of_an_old_one() {
+    let folder = Folder::new("renewed");
+    let mut checkpoints = folder.open().unwrap();
+    checkpoints.tend().unwrap();
+    refuse_twice();
+    assert_eq!(checkpoints.write(&[append("updates", b"old ")]).unwrap(), Written::Aside);
+    heal(2);
+    assert!(folder.second().is_some());
+    drop(checkpoints);
+    fs::remove_dir_all(&folder.0).unwrap();
+    for _ in 0..2 {
+        let mut checkpoints = folder.open().unwrap();
+        assert_eq!(checkpoints.read().unwrap(), MetaTree::default());
+        checkpoints.tend().unwrap();
+    }
 }

@@ -1,30 +1,47 @@
-//! A file of blocks that are allocated in advance: what cannot be written where it belongs is written here, in place.
+//! Journal of checkpoints that the disk refuses in place: records in a file of a fixed size.
 //!
-//! Overwriting a file needs no room, no inode and no descriptor that is not open already, so it succeeds on a full disk, over
-//! a quota and without descriptors. Nobody else can use its blocks up. A record is durable before [`Journal::append`] returns.
+//! The journal in the meta directory has all its blocks allocated in advance. Overwriting them needs no room, no inode and no new
+//! descriptor, so it succeeds on a full disk, over a quota and without descriptors. A record is durable before
+//! [`Journal::append`] returns.
+//!
+//! The second journal, in the runtime directory, takes over when the disk refuses even that. It is sparse, and lasts as long as
+//! that directory does: on a tmpfs until the host restarts. Its name contains the id of the first journal.
+//!
+//! This module does not know what a record contains.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::create::{Access, create_directories};
-use crate::error::StoreError;
+use crate::error::{StoreError, is_transient};
 use crate::replace::{folder_of, sync_folder};
 use crate::trouble;
 
-/// The size of the file.
+/// Size of the journal in the meta directory.
 pub(crate) const SIZE: u64 = if cfg!(test) { 1 << 16 } else { 4 << 20 };
-/// What the file begins with: the magic number, the generation, and their checksum. Records follow at `RECORDS`.
+/// Size of the journal in the runtime directory.
+pub(crate) const RUNTIME_SIZE: u64 = if cfg!(test) { 1 << 16 } else { 16 << 20 };
+/// The file begins with the magic number, the generation, and their checksum. Records follow at `RECORDS`.
 const MAGIC: u64 = u64::from_le_bytes(*b"tepui-j1");
+/// The id follows at `HEAD`, in the same form.
+const ID_MAGIC: u64 = u64::from_le_bytes(*b"tepui-id");
 const RECORDS: u64 = 512;
 /// Before each record: its length, its generation, and a checksum over both and the record.
 const HEAD: usize = 24;
 
-/// The file, open.
+/// An open journal.
 #[derive(Debug)]
 pub(crate) struct Journal {
+    path: PathBuf,
     file: File,
+    /// Whether `file` is open for writing. A journal on a read-only file system is opened again before the first write.
+    is_writable: bool,
+    size: u64,
+    /// Random number that no other journal has; `None` if a journal of an older version could not be given one.
+    id: Option<u64>,
     generation: u64,
     end: u64,
     /// A record after `end` may be whole although its write has failed.
@@ -56,7 +73,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
 type Records = Vec<Vec<u8>>;
 
 impl Journal {
-    /// Makes the file with all its blocks, and opens it.
+    /// Creates the journal of a meta directory, with all its blocks.
     pub(crate) fn create(path: &Path) -> Result<Journal, StoreError> {
         let temporary = path.with_extension("new");
         let made = Journal::fill(&temporary);
@@ -66,16 +83,14 @@ impl Journal {
         let file = made?;
         fs::rename(&temporary, path).map_err(StoreError::io("replace", path))?;
         sync_folder(folder_of(path))?;
-        Ok(Journal { file, generation: 0, end: RECORDS, in_doubt: false })
+        let mut journal = Journal::empty(path, file, SIZE);
+        journal.assign_id();
+        Ok(journal)
     }
 
     fn fill(path: &Path) -> Result<File, StoreError> {
-        let folder = folder_of(path);
-        create_directories(folder, Access::Owner).map_err(StoreError::io("create the folder", folder))?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true).mode(0o600);
-        let mut file = trouble::step().and_then(|()| options.open(path)).map_err(StoreError::io("create", path))?;
-        // Zeros are written although fallocate(2) is quicker: a block that it has given may need room when it is first written.
+        let mut file = Journal::make(path)?;
+        // Zeros are written although fallocate(2) is quicker: a block that it allocates may need room when it is first written.
         let zeros = [0; 1 << 16];
         for _ in 0..SIZE / zeros.len() as u64 {
             file.write_all(&zeros).map_err(StoreError::io("allocate", path))?;
@@ -84,19 +99,46 @@ impl Journal {
         Ok(file)
     }
 
-    /// Opens the file of an earlier process: its records, in order. None if there is none, or it is not whole.
-    pub(crate) fn open(path: &Path) -> Result<Option<(Journal, Records)>, StoreError> {
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
+    /// Creates a journal without blocks.
+    pub(crate) fn create_sparse(path: &Path) -> Result<Journal, StoreError> {
+        let file = Journal::make(path)?;
+        file.set_len(RUNTIME_SIZE).map_err(StoreError::io("allocate", path))?;
+        Ok(Journal::empty(path, file, RUNTIME_SIZE))
+    }
+
+    fn make(path: &Path) -> Result<File, StoreError> {
+        let directory = folder_of(path);
+        create_directories(directory, Access::Owner).map_err(StoreError::io("create the directory", directory))?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true).mode(0o600);
+        trouble::step().and_then(|()| options.open(path)).map_err(StoreError::io("create", path))
+    }
+
+    fn empty(path: &Path, file: File, size: u64) -> Journal {
+        let path = path.to_owned();
+        Journal { path, file, is_writable: true, size, id: None, generation: 0, end: RECORDS, in_doubt: false }
+    }
+
+    /// Opens the journal of an earlier process and reads its records, in order. `None` if it is missing or has another size.
+    pub(crate) fn open(path: &Path, size: u64) -> Result<Option<(Journal, Records)>, StoreError> {
+        let (file, is_writable) = match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => (file, true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            outcome => outcome.map_err(StoreError::io("open", path))?,
+            Err(error) if is_transient(&error) => (File::open(path).map_err(StoreError::io("open", path))?, false),
+            Err(error) => return Err(StoreError::io("open", path)(error)),
         };
         let bytes = fs::read(path).map_err(StoreError::io("read", path))?;
-        if bytes.len() as u64 != SIZE {
+        if bytes.len() as u64 != size {
             return Ok(None);
         }
-        let is_whole = bytes.starts_with(&head(MAGIC, number(&bytes, 8), &[]));
-        let mut journal = Journal { file, generation: number(&bytes, 8), end: RECORDS, in_doubt: false };
-        if !is_whole {
+        let generation = number(&bytes, 8);
+        let mut journal = Journal { is_writable, generation, ..Journal::empty(path, file, size) };
+        let id = number(&bytes, HEAD + 8);
+        match bytes[HEAD..].starts_with(&head(ID_MAGIC, id, &[])) {
+            true => journal.id = Some(id),
+            false => journal.assign_id(),
+        }
+        if !bytes.starts_with(&head(MAGIC, generation, &[])) {
             journal.generation = number(&bytes, RECORDS as usize + 8);
             return Ok(Some((journal, Vec::new())));
         }
@@ -108,11 +150,40 @@ impl Journal {
         Ok(Some((journal, records)))
     }
 
-    /// Adds a record. On an error nothing is promised of it, and it may be tried again; none of the others is touched.
-    /// `false` if there is no place for it.
+    /// Number that no other journal has, if this one has one.
+    pub(crate) fn id(&self) -> Option<u64> {
+        self.id
+    }
+
+    /// When the file was last written, since 1970.
+    pub(crate) fn written(&self) -> Option<Duration> {
+        self.file.metadata().ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()
+    }
+
+    /// Gives the journal an id, if the disk takes it.
+    fn assign_id(&mut self) {
+        let Ok(id) = getrandom::u64() else { return };
+        let write = self.writable().and_then(|file| {
+            file.write_all_at(&head(ID_MAGIC, id, &[]), HEAD as u64)?;
+            file.sync_data()
+        });
+        self.id = write.ok().map(|()| id);
+    }
+
+    /// The file, open for writing.
+    fn writable(&mut self) -> std::io::Result<&File> {
+        if !self.is_writable {
+            self.file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+            self.is_writable = true;
+        }
+        Ok(&self.file)
+    }
+
+    /// Adds a record. After an error the record may or may not be read later, and can be added again; earlier records stay whole.
+    /// `false` if there is no room for it.
     pub(crate) fn append(&mut self, record: &[u8]) -> std::io::Result<bool> {
         let end = self.end + (HEAD + record.len()) as u64;
-        if end > SIZE {
+        if end > self.size {
             return Ok(false);
         }
         if self.end == RECORDS {
@@ -121,15 +192,17 @@ impl Journal {
         let mut bytes = head(record.len() as u64, self.generation, record).to_vec();
         bytes.extend_from_slice(record);
         self.in_doubt = true;
-        self.file.write_all_at(&bytes, self.end)?;
+        let at = self.end;
+        let file = self.writable()?;
+        file.write_all_at(&bytes, at)?;
         trouble::step()?;
-        self.file.sync_data()?;
+        file.sync_data()?;
         self.end = end;
         self.in_doubt = false;
         Ok(true)
     }
 
-    /// All records have got where they belong: they count no more. Durable when it returns.
+    /// Discards all records. Durable on return.
     pub(crate) fn clear(&mut self) -> std::io::Result<()> {
         if self.end > RECORDS || self.in_doubt {
             self.begin()?;
@@ -143,8 +216,9 @@ impl Journal {
     fn begin(&mut self) -> std::io::Result<()> {
         trouble::step()?;
         let next = self.generation.wrapping_add(1);
-        self.file.write_all_at(&head(MAGIC, next, &[]), 0)?;
-        self.file.sync_data()?;
+        let file = self.writable()?;
+        file.write_all_at(&head(MAGIC, next, &[]), 0)?;
+        file.sync_data()?;
         self.generation = next;
         Ok(())
     }

@@ -45,15 +45,14 @@ pub fn read_meta(root: &Path) -> Result<MetaTree, StoreError> {
 }
 
 impl MetaTree {
-    /// Shows a change that is not on the disk yet as if it were.
-    pub(crate) fn apply(&mut self, root: &Path, change: &Change) {
+    /// Applies a change of a journal that was last written at `journaled`.
+    pub(crate) fn apply(&mut self, root: &Path, change: &Change, journaled: Duration) {
         match change {
             Change::Replace { path, bytes } => {
                 self.note_parents(path);
                 self.files.insert(path.clone(), bytes.clone());
                 if path.rsplit('/').nth(1) == Some("pids") {
-                    // Written when the journal was, or before.
-                    self.times.insert(path.clone(), written(&root.join(JOURNAL)).unwrap_or_default());
+                    self.times.insert(path.clone(), journaled);
                 }
             }
             Change::Append { path, at, bytes } => {

@@ -1,7 +1,6 @@
-//! The meta directory as a disk of checkpoints: batches in place, the journal, and descriptors in reserve.
+//! The meta directory as a disk of checkpoints: batches in place, two journals, and descriptors in reserve.
 //!
-//! It decides nothing about when something is written where. Descriptors are kept in reserve for the time when the process
-//! has none.
+//! It does not decide when something is written where. Descriptors are reserved for the time when the process has none.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::batch::Batch;
 use crate::change::Change;
-use crate::checkpoints::CheckpointDisk;
+use crate::checkpoints::{CheckpointDisk, Lasting};
 use crate::error::{StoreError, Trouble};
-use crate::journal::Journal;
+use crate::journal::{Journal, RUNTIME_SIZE, SIZE};
 use crate::meta::{JOURNAL, MetaTree, read_meta};
 use crate::trouble;
 
@@ -27,7 +26,11 @@ const PROBE: &str = "checkpoints.probe";
 #[derive(Debug)]
 pub struct MetaDirectory {
     root: PathBuf,
+    /// Directory of the second journal, on another file system: a tmpfs, as a rule.
+    runtime: PathBuf,
     journal: Option<Journal>,
+    /// Records that follow those of `journal`, because the disk refused that one. Exists only then.
+    second: Option<Journal>,
     /// How much of a file counts, where a part of a failed try could not be cut off.
     longer: BTreeMap<String, u64>,
     spare: Vec<File>,
@@ -36,10 +39,12 @@ pub struct MetaDirectory {
 }
 
 impl MetaDirectory {
-    pub(crate) fn new(root: &Path) -> MetaDirectory {
+    pub(crate) fn new(root: &Path, runtime: &Path) -> MetaDirectory {
         MetaDirectory {
             root: root.to_owned(),
+            runtime: runtime.to_owned(),
             journal: None,
+            second: None,
             longer: BTreeMap::new(),
             spare: Vec::new(),
             on_step: |_| {},
@@ -50,10 +55,12 @@ impl MetaDirectory {
         self.on_step = hear;
     }
 
-    /// Reads what is in place, and shows changes that are not as if they were.
+    /// Reads what is in place, with the changes of the journals applied.
     pub(crate) fn read<'a>(&self, aside: impl Iterator<Item = &'a Change>) -> Result<MetaTree, StoreError> {
         let mut tree = read_meta(&self.root)?;
-        aside.for_each(|change| tree.apply(&self.root, change));
+        let journals = self.journal.iter().chain(&self.second);
+        let written = journals.filter_map(Journal::written).max().unwrap_or_default();
+        aside.for_each(|change| tree.apply(&self.root, change, written));
         Ok(tree)
     }
 
@@ -65,7 +72,8 @@ impl MetaDirectory {
                 match change {
                     Change::Replace { path, bytes } => batch.replace(path, bytes)?,
                     Change::Append { path, at, bytes } => {
-                        batch.append_at(path, at.or_else(|| self.longer.get(path).copied()), bytes)?;
+                        let left = || self.longer.get(path).copied().filter(|_| !batch.writes(path));
+                        batch.append_at(path, at.or_else(left), bytes)?;
                     }
                     Change::Folder { path } => batch.folder(path)?,
                     Change::Link { path, target } => batch.link(path, target)?,
@@ -85,6 +93,19 @@ impl MetaDirectory {
         outcome
     }
 
+    /// Path of the second journal. It belongs to the first one: a new meta directory at the same path has another id.
+    fn second_path(&self) -> Option<PathBuf> {
+        let id = self.journal.as_ref()?.id()?;
+        Some(self.runtime.join(format!("checkpoints-{id:016x}.journal")))
+    }
+
+    fn append_to_second(&mut self, record: &[u8]) -> bool {
+        if self.second.is_none() {
+            self.second = self.second_path().and_then(|path| Journal::create_sparse(&path).ok());
+        }
+        self.second.as_mut().is_some_and(|journal| journal.append(record).unwrap_or(false))
+    }
+
     fn take_spare(&mut self) -> std::io::Result<()> {
         while self.spare.len() < SPARE {
             self.spare.push(trouble::step().and_then(|()| File::open("/dev/null"))?);
@@ -97,9 +118,17 @@ impl CheckpointDisk for MetaDirectory {
     fn open_journal(&mut self) -> Result<Vec<Vec<u8>>, StoreError> {
         let _ = self.take_spare();
         self.longer.clear();
-        self.journal = None;
-        let Some((journal, records)) = Journal::open(&self.root.join(JOURNAL))? else { return Ok(Vec::new()) };
+        (self.journal, self.second) = (None, None);
+        let Some((journal, mut records)) = Journal::open(&self.root.join(JOURNAL), SIZE)? else {
+            return Ok(Vec::new());
+        };
         self.journal = Some(journal);
+        if let Some(path) = self.second_path()
+            && let Some((second, later)) = Journal::open(&path, RUNTIME_SIZE)?
+        {
+            self.second = Some(second);
+            records.extend(later);
+        }
         Ok(records)
     }
 
@@ -120,13 +149,26 @@ impl CheckpointDisk for MetaDirectory {
         self.longer.get(path).copied().unwrap_or_else(in_place)
     }
 
-    fn append(&mut self, record: &[u8]) -> bool {
-        self.journal.as_mut().is_some_and(|journal| journal.append(record).unwrap_or(false))
+    fn append(&mut self, record: &[u8], lasting: Lasting) -> bool {
+        // The records of the second journal follow all of the first one.
+        let first = if self.second.is_none() { self.journal.as_mut() } else { None };
+        first.is_some_and(|journal| journal.append(record).unwrap_or(false))
+            || lasting == Lasting::UntilRestart && self.append_to_second(record)
     }
 
     fn clear_journal(&mut self) -> Result<(), StoreError> {
         let path = self.root.join(JOURNAL);
-        self.journal.as_mut().map_or(Ok(()), Journal::clear).map_err(StoreError::io("write", &path))
+        self.journal.as_mut().map_or(Ok(()), Journal::clear).map_err(StoreError::io("write", &path))?;
+        // Last: its records are the newest, so to apply them alone once more changes nothing.
+        if let Some(path) = self.second.as_ref().and_then(|_| self.second_path()) {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::io("delete", &path)(error));
+                }
+                _ => self.second = None,
+            }
+        }
+        Ok(())
     }
 
     fn restock(&mut self) -> Result<(), StoreError> {

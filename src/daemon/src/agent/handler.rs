@@ -199,6 +199,16 @@ impl Handler {
     }
 }
 
+impl Handler {
+    /// Waits until requests of this route cannot be answered because the state that they would show is not durable. Returns the reason.
+    async fn not_durable(&self, route: Route) -> String {
+        match route {
+            Route::Shared(_) | Route::Executor => std::future::pending().await,
+            _ => self.shell.keeper.refuses().await,
+        }
+    }
+}
+
 /// Who is asked for a name where (wire/http.md 2.1).
 fn realm(route: Route) -> Realm {
     match route {
@@ -250,7 +260,13 @@ impl wire::http::Handler for Handler {
         };
         let asker = Asker { authorizer: self.authorizer.clone(), principal };
         if !matches!(request.body, Body::Stream(_)) {
-            return self.answer(*found.route, &request, asker).await;
+            return tokio::select! {
+                biased;
+                answer = self.answer(*found.route, &request, asker) => answer,
+                why = self.not_durable(*found.route) => Response::unavailable(format!(
+                    "The agent cannot write its checkpoints: {why}. It shows only state that is durable"
+                )),
+            };
         }
         if self.snapshot().await.state == AgentState::Recovering {
             return Response::unavailable("Agent has not finished recovery");

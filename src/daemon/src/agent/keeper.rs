@@ -1,7 +1,8 @@
-//! The agent's checkpoints on their disk, and what the core is told of that disk.
+//! The agent's checkpoints on their disk, and reports of that disk's errors to the core.
 //!
-//! A write that the disk refuses for the time being is tried until it succeeds, and the core hears of it; a thread looks
-//! after what was put aside meanwhile. What cannot pass by itself, such as a missing right, ends the agent.
+//! A write that fails with a transient error is repeated until it succeeds, and the core is notified. A background task writes the
+//! records of the journals in place when the disk accepts them again. An error that needs a repair, such as a missing permission,
+//! ends the agent.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -11,19 +12,24 @@ use agent::{Input, Persist};
 use base::lock;
 use containerizer::Report;
 use store::{Change, Checkpoints, Health, MetaTree, StoreError, Trouble, Waits};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::fault;
+
+/// Time that requests wait for a write that neither the disk nor a journal accepts.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The agent's checkpoints.
 pub(super) struct Keeper {
     checkpoints: Mutex<Checkpoints>,
-    /// What the core was told last.
+    /// Last report to the core.
     health: Mutex<Health>,
     report: Report,
-    /// There is something to look after.
+    /// Wakes the background task.
     wanted: Notify,
-    /// Whether the process ends, and how those who wait hear of it.
+    /// Error of the write that is being repeated.
+    refused: watch::Sender<Option<String>>,
+    /// Whether the process ends, and the signal of that.
     ending: Mutex<bool>,
     ends: Condvar,
 }
@@ -31,22 +37,23 @@ pub(super) struct Keeper {
 /// Opens the checkpoints below a meta directory, and reads them.
 ///
 /// # Errors
-/// When what is there cannot be read.
-pub(super) fn open(meta: &Path) -> Result<(Checkpoints, MetaTree), StoreError> {
-    let mut checkpoints = Checkpoints::open(meta)?;
+/// A file that cannot be read.
+pub(super) fn open(meta: &Path, runtime: &Path) -> Result<(Checkpoints, MetaTree), StoreError> {
+    let mut checkpoints = Checkpoints::open(meta, runtime)?;
     checkpoints.on_step(fault::point);
     let tree = checkpoints.read()?;
     Ok((checkpoints, tree))
 }
 
 impl Keeper {
-    /// Keeps checkpoints, and reports of them.
+    /// Writes these checkpoints, and reports errors to the core.
     pub(super) fn new(checkpoints: Checkpoints, report: Report) -> Arc<Keeper> {
         Arc::new(Keeper {
             checkpoints: Mutex::new(checkpoints),
             health: Mutex::default(),
             report,
             wanted: Notify::new(),
+            refused: watch::Sender::new(None),
             ending: Mutex::default(),
             ends: Condvar::new(),
         })
@@ -55,7 +62,7 @@ impl Keeper {
     /// Makes entries durable. Blocks until that is done or the process ends.
     ///
     /// # Errors
-    /// What does not pass by itself.
+    /// An error that is not transient.
     pub(super) fn write(&self, entries: Vec<Persist>) -> anyhow::Result<()> {
         let changes: Vec<Change> = entries.into_iter().map(change_of).collect();
         let mut waits = Waits::default();
@@ -69,8 +76,15 @@ impl Keeper {
                 self.fails(trouble);
             }
             match outcome {
-                Ok(_) => return Ok(()),
-                Err(error) if error.is_transient() => self.fails(error.trouble()),
+                Ok(_) => {
+                    self.refused.send_if_modified(|refused| refused.take().is_some());
+                    return Ok(());
+                }
+                Err(error) if error.is_transient() => {
+                    let trouble = error.trouble();
+                    self.refused.send_replace(Some(trouble.why.clone()));
+                    self.fails(trouble);
+                }
                 Err(error) => return Err(error.into()),
             }
             if self.ends_within(waits.next_wait()) {
@@ -79,7 +93,20 @@ impl Keeper {
         }
     }
 
-    /// Whoever waits for the disk waits no longer.
+    /// Waits until a write has been refused for 5 seconds by the disk and by both journals. Returns the error.
+    pub(super) async fn refuses(&self) -> String {
+        let mut refused = self.refused.subscribe();
+        loop {
+            // The sender lives as long as `self`.
+            let _ = refused.wait_for(Option::is_some).await;
+            let written = tokio::time::timeout(PATIENCE, refused.wait_for(Option::is_none)).await.is_ok();
+            if let Some(why) = refused.borrow().clone().filter(|_| !written) {
+                return why;
+            }
+        }
+    }
+
+    /// Ends waits for the disk.
     pub(super) fn end(&self) {
         *lock(&self.ending) = true;
         self.ends.notify_all();
@@ -104,7 +131,7 @@ impl Keeper {
         }
     }
 
-    /// Looks after the checkpoints, now and whenever a write was refused, until all is well.
+    /// Starts the background task. It runs after each refused write until the checkpoints are in place.
     pub(super) fn watch(self: &Arc<Keeper>) -> tokio::task::JoinHandle<()> {
         let keeper = Arc::clone(self);
         tokio::spawn(async move {

@@ -125,7 +125,7 @@ pub async fn start(mut flags: Flags, log_level: Arc<LogLevel>) -> anyhow::Result
     let policy = oversubscription::policy(&flags)?;
 
     private::prepare(&meta, &runtime_dir)?;
-    let (checkpoints, found) = keeper::open(&meta).context("the checkpoints cannot be read")?;
+    let (checkpoints, found) = keeper::open(&meta, &runtime_dir).context("the checkpoints cannot be read")?;
     let mut recovered = read_checkpoints(found, &meta, flags.on("strict"))?;
     recovered.nested = host.recovered();
     let own = resources::from_proto(&info.resources).unwrap_or_default();

@@ -87,6 +87,7 @@ impl<O: Observer> World<O> {
     pub fn reboot_agent(&mut self, agent: usize, away: Duration, durable: u32) {
         self.agents[agent].boots += 1;
         self.kill_agent_and_executors(agent, away, durable);
+        self.agents[agent].keeper.disk().host_restarts();
     }
 
     /// An agent's process and all its executors end; the agent starts again after `away`, on a host that has not stopped.
