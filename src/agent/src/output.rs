@@ -1,35 +1,19 @@
-//! What an agent wants done.
+//! What an agent asks its shell to do, and what it persists.
 //!
-//! An outbox is a transaction: everything in `persist` must be durable before anything in `outputs` is done. What says
-//! nothing about the agent's state need not wait, and does not wait behind a disk that is slow or full.
+//! How that is done is up to the shell; in which order, to [`cores::Outbox`].
 
 use std::sync::Arc;
 
 use base::{Pid, Time};
+use cores::{RequestId, StreamId};
 use protos::mesos::{self as pb, agent, executor};
 
 use crate::container::{ContainerName, ContainerSpec, VolumeLink};
-use crate::input::{RequestId, StreamId};
 use crate::limits::Limits;
 use crate::message::Outgoing;
 
-/// What one batch of inputs has led to.
-#[derive(Clone, Debug, Default)]
-pub struct Outbox {
-    /// What must be on disk, in this order, before any output is carried out.
-    pub persist: Vec<Persist>,
-    /// What must be done, in this order.
-    pub outputs: Vec<Output>,
-    /// What must be done at once, in this order, also while a write is under way: it promises nothing about the agent's state.
-    pub at_once: Vec<Output>,
-}
-
-impl Outbox {
-    /// Whether there is nothing to do.
-    pub fn is_empty(&self) -> bool {
-        self.persist.is_empty() && self.outputs.is_empty() && self.at_once.is_empty()
-    }
-}
+/// What a batch of inputs has led to: checkpoints, and what is to be done.
+pub type Outbox = cores::Outbox<Persist, Output>;
 
 /// One change below the meta folder (`<work_dir>/meta`); paths are relative to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
